@@ -1,0 +1,3 @@
+//! The gustnado command.
+#![forbid(unsafe_code)]
+fn main() {}
