@@ -1,3 +1,36 @@
-//! The gustnado command.
+//! The `gustnado` command: reads flags and environment into settings, runs what was asked for, and
+//! turns the outcome into an exit code.
+//!
+//! What lives here: arguments, signals, exit codes, everything that is printed. What does not: any
+//! decision about HTTP. It uses the library `gustnado` only.
 #![forbid(unsafe_code)]
-fn main() {}
+
+mod arguments;
+mod banner;
+mod check;
+mod doctor;
+mod exit;
+mod output;
+mod root;
+mod serve;
+
+use arguments::Order;
+use output::Output;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let order = match arguments::read(std::env::args_os(), std::env::vars_os()) {
+        Ok(order) => order,
+        Err(refusal) => {
+            Output::new(false).error(&refusal.line);
+            return ExitCode::from(refusal.code);
+        }
+    };
+    ExitCode::from(match order {
+        Order::Serve(settings) => serve::run(&settings),
+        Order::Check(settings) => check::run(&settings),
+        Order::Doctor => doctor::run(),
+        Order::Tuning => output::page(&gustnado::config::reference()),
+        Order::Page(text) => output::page(&text),
+    })
+}

@@ -1,1 +1,50 @@
 //! The one door to the kernel.
+//!
+//! A [`Reactor`] belongs to one thread. It offers a closed set of operations (accept, receive, send,
+//! send a file, connect, poll, shut down, close), a clock, and a way to be woken from any thread.
+//! Two backends stand behind it and behave alike:
+//!
+//! | operation | `io_uring` | epoll |
+//! | --- | --- | --- |
+//! | accept | multishot, into the ring's own descriptor table | `accept4` until it would block |
+//! | receive | first one-shot, then multishot into provided buffers | one `recv` per readiness edge |
+//! | send | one send in flight, `MSG_WAITALL` | `send`, the rest when writable |
+//! | send a file | `sendfile` on an installed descriptor, poll when full | `sendfile`, the rest when writable |
+//! | connect | `connect`, then a one-shot poll | `connect`, then the first edge |
+//! | close | cancel what is armed, close on its last completion | `close` |
+//! | wake-up | multishot poll on an eventfd | edge-triggered eventfd |
+//!
+//! Every operation is **completion-shaped**: ask for it with the [`Token`] of whoever waits; it is
+//! either complete (`Poll::Ready`) or under way, and then one [`Reactor::turn`] hands the token out
+//! and asking again gives the completion. Asking for an operation under way starts nothing twice.
+//! Buffers are owned: received bytes come in a [`Piece`], bytes to send go in an [`Outgoing`].
+//!
+//! What lives here: descriptors, rings, readiness, timers ([`Wheel`]), the clock. What does not:
+//! tasks, HTTP, any decision. It uses the kernel and nothing else of this house.
+
+mod buffers;
+mod chunks;
+mod clock;
+mod epoll;
+mod listen;
+mod piece;
+mod reactor;
+mod readiness;
+mod sys;
+mod uring;
+mod wake;
+mod wheel;
+
+pub use chunks::Chunks;
+pub use clock::Clock;
+pub use listen::{Endpoint, bind, connect_socket, descriptor_limit};
+pub use piece::{Outgoing, Piece};
+pub use reactor::{
+    Accepted, Backend, How, Interest, Io, IoChoice, Listener, Options, Reactor, ReactorSeed, Wait,
+    probe_uring,
+};
+pub use wake::Alert;
+pub use wheel::{TimerKey, Wheel};
+
+/// Who waits for an operation. The reactor stores it and hands it back; it knows no tasks.
+pub type Token = u64;

@@ -1,0 +1,67 @@
+# The doors into this house. `make check` is what CI runs; `make bench` gives the figures.
+
+CARGO ?= cargo
+PYTHON ?= python3
+FUZZ_SECONDS ?= 60
+LOOM_TARGET := target/loom
+MIRI_CRATES := gustnado-http gustnado-tasks
+
+.PHONY: run test check fmt fmt-check clippy doc deny loom miri
+.PHONY: bench bench-quick callgrind gate c1m fuzz
+
+# Serves the built-in site on http://127.0.0.1:8080
+run:
+	$(CARGO) run --release -p gustnado-cli -- serve
+
+test:
+	$(CARGO) test --workspace
+
+# The tidy test (cli/tests/tidy.rs) is one of the tests.
+check: fmt-check clippy test doc deny
+
+fmt-check:
+	$(CARGO) fmt --all --check
+
+fmt:
+	$(CARGO) fmt --all
+
+clippy:
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+doc:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
+
+# Without the tool, the tidy test still checks licences and duplicates.
+deny:
+	@if command -v cargo-deny >/dev/null; then $(CARGO) deny check bans licenses sources; \
+	else echo "deny: skipped; for it: $(CARGO) install --locked cargo-deny"; fi
+
+# Every interleaving of the queue, the slot claim and the wake-up.
+loom:
+	RUSTFLAGS="--cfg loom" $(CARGO) test -p gustnado-tasks --release \
+		--target-dir $(LOOM_TARGET) --lib --tests loom
+
+miri:
+	@if $(CARGO) miri --version >/dev/null 2>&1; then \
+		for crate in $(MIRI_CRATES); do $(CARGO) miri test -p $$crate --lib || exit 1; done; \
+	else echo "miri: skipped; it needs a nightly toolchain with the component miri"; fi
+
+bench:
+	$(PYTHON) bench/run.py
+
+bench-quick:
+	$(PYTHON) bench/run.py --quick
+
+callgrind:
+	$(PYTHON) bench/run.py instructions --gate
+
+# Instructions and system calls per request, counted: fails where a limit is passed.
+gate:
+	$(PYTHON) bench/run.py --gate
+
+# A million connections in one process: 8 GB of free memory and a few minutes.
+c1m:
+	$(PYTHON) bench/run.py c1m
+
+fuzz:
+	fuzz/run $(FUZZ_SECONDS)

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Measures Gustnado side by side with the null servers and nginx.
+
+  bench/run.py                     everything but c1m, 5 rounds (some 25 minutes)
+  bench/run.py s1 s2 --rounds 9    these two only
+  bench/run.py --quick             short rounds, to see that it works; not worth quoting
+  bench/run.py --gate              the counted figures only; fails where one is not reached (CI)
+  bench/run.py c1m                 a million connections in one process
+
+Needs Python's standard library only. Missing programs are installed from Debian.
+"""
+
+import argparse
+import dataclasses
+import signal
+import sys
+
+import counts
+import holding
+import machine
+import report
+from contenders import (
+    FIVE,
+    GUSTNADO_EPOLL,
+    GUSTNADO_URING,
+    NGINX,
+    NULL_EPOLL,
+    NULL_URING,
+    Contender,
+    scheduled,
+)
+from machine import BenchError, say
+from measure import side_by_side
+from scenarios import SCENARIOS
+
+LOADS = {scenario.key: scenario for scenario in SCENARIOS}
+COUNTED = ["instructions", "syscalls"]
+ALL = [*COUNTED, *LOADS, "idle", "idle100k", "start"]
+SCHEDULERS = ["pool", "pool-shared", "queue", "queue-shared"]
+IDLE_CONNECTIONS = 10_000
+IDLE_CONNECTIONS_MANY = 100_000
+IDLE_WORKERS_MANY = 6
+ROUNDS, ROUND_SECONDS = 5, 4
+QUICK_ROUNDS, QUICK_SECONDS = 2, 1
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = ", ".join([*ALL, "c1m"])
+    parser.add_argument("scenarios", nargs="*", metavar="scenario", help=f"one of {names}")
+    parser.add_argument("--rounds", type=int, metavar="N", help=f"rounds each (default {ROUNDS})")
+    parser.add_argument("--quick", action="store_true", help="short, into target/bench only")
+    parser.add_argument("--gate", action="store_true", help="the counted figures, for CI")
+    parser.add_argument("--only", metavar="NAMES", help="only these contenders, comma-separated")
+    parser.add_argument("--connections", type=int, default=holding.MILLION, help="for c1m")
+    chosen = parser.parse_args()
+    for name in chosen.scenarios:
+        if name not in ALL and name != "c1m":
+            parser.error(f"no scenario {name}; there are {names}")
+    if not chosen.scenarios:
+        chosen.scenarios = COUNTED if chosen.gate else ALL
+    return chosen
+
+
+def main() -> int:
+    chosen = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that servers are ended on the way
+    try:
+        return measure(chosen)
+    except BenchError as error:
+        say(f"bench: {error}")
+        return 1
+
+
+def measure(chosen: argparse.Namespace) -> int:
+    prepare(chosen)
+    folder = machine.BUILD if chosen.quick or chosen.gate else machine.ROOT / report.RESULTS
+    name = "gate" if chosen.gate else "quick" if chosen.quick else "foundation"
+    results = {} if chosen.gate or chosen.quick else report.load_results(folder / f"{name}.json")
+    meta = machine.describe()
+    for key in chosen.scenarios:
+        results[key] = {**measure_one(key, chosen), "meta": meta}
+        report.write(folder, name, in_order(results))
+    page = folder / f"{name}.md"
+    print(page.read_text())
+    say(f"written to {page.relative_to(machine.ROOT)}")
+    missed = [v for key in chosen.scenarios for v in results[key]["verdicts"] if not v["met"]]
+    for verdict in missed:
+        say(f"not reached: {verdict['measure']}: {verdict['found']}, wanted {verdict['reach']}")
+    return 1 if chosen.gate and missed else 0
+
+
+def prepare(chosen: argparse.Namespace) -> None:
+    programs = ["gcc", "taskset"]
+    programs += ["wrk", "strace", "valgrind"]
+    if not chosen.gate:
+        programs += ["ab", "nginx"]
+    machine.install_missing(programs)
+    machine.raise_descriptor_limit()
+    ours = any(wanted(contender, chosen) for contender in (GUSTNADO_EPOLL, GUSTNADO_URING))
+    profiles = ["release"] if ours else []
+    if ours and "instructions" in chosen.scenarios:
+        profiles.append("profiling")
+    machine.build(profiles)
+
+
+def in_order(results: dict) -> dict:
+    """The scenarios in the order of the issue's table, whatever order they were run in."""
+    order = [*COUNTED, *LOADS, "idle", "idle100k", "c1m", "start"]
+    return {key: results[key] for key in order if key in results}
+
+
+def wanted(contender: Contender, chosen: argparse.Namespace) -> bool:
+    if chosen.gate and contender.kind == "nginx":
+        return False
+    if not chosen.only:
+        return True
+    names = chosen.only.split(",")
+    return contender.name in names or contender.kind in names
+
+
+def measure_one(key: str, chosen: argparse.Namespace) -> dict:
+    """Runs one scenario with those contenders that are wanted."""
+    def pick(every: list[Contender]) -> list[Contender]:
+        return [contender for contender in every if wanted(contender, chosen)]
+
+    seconds = QUICK_SECONDS if chosen.quick else ROUND_SECONDS
+    rounds = chosen.rounds or (QUICK_ROUNDS if chosen.quick else ROUNDS)
+    if key in LOADS:
+        scenario = LOADS[key]
+        contenders = pick(scenario.contenders)
+        names = {contender.name for contender in contenders}
+        limits = [limit for limit in scenario.limits if limit.who in names]
+        scenario = dataclasses.replace(scenario, contenders=contenders, limits=limits)
+        return side_by_side(scenario, rounds, seconds)
+    if key == "instructions":
+        return counts.instructions(pick(counted_contenders()))
+    if key == "syscalls":
+        return counts.system_calls(pick(FIVE), 3)
+    if key == "idle":
+        return idle_everywhere(pick, chosen.quick)
+    if key == "idle100k":
+        return idle_many(pick, chosen.quick)
+    if key == "c1m":
+        return holding.million(GUSTNADO_URING, chosen.connections)
+    return holding.start(pick(FIVE))
+
+
+def counted_contenders() -> list[Contender]:
+    """Those of the profiling build; nginx in one process, for callgrind follows no children."""
+    ours = [dataclasses.replace(c, profile="profiling") for c in (GUSTNADO_EPOLL, GUSTNADO_URING)]
+    return [*ours, NULL_EPOLL, NULL_URING, dataclasses.replace(NGINX, extra=("single",))]
+
+
+def idle_everywhere(pick, quick: bool) -> dict:
+    ours = [scheduled(io, name) for io in ("epoll", "uring") for name in SCHEDULERS]
+    seconds = 2 if quick else 10
+    chosen = pick([*ours, NULL_EPOLL, NULL_URING, NGINX])
+    holds = [holding.Hold(each, IDLE_CONNECTIONS, 1, seconds) for each in chosen]
+    return holding.idle("idle", "10,000 idle connections", holds)
+
+
+def idle_many(pick, quick: bool) -> dict:
+    seconds = 2 if quick else 10
+    hold = holding.Hold(GUSTNADO_URING, IDLE_CONNECTIONS_MANY, IDLE_WORKERS_MANY, seconds)
+    return holding.idle("idle100k", "100,000 idle connections in one process", [hold])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,274 @@
+//! The command line. Flags are made from the table of settings, so that nothing is declared twice;
+//! every mistake becomes one line with what was found and what to do.
+
+use crate::exit;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, ArgMatches, Command, builder::OsStringValueParser};
+use gustnado::config::{Field, Group, Settings, TUNABLES, Tunable};
+use std::ffi::OsString;
+
+/// What a person asked for.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// Serve until a signal.
+    Serve(Box<Settings>),
+    /// Print the settings.
+    Check(Box<Settings>),
+    /// Look at the machine.
+    Doctor,
+    /// Print the reference of all settings.
+    Tuning,
+    /// Print this: help, or the version.
+    Page(String),
+}
+
+/// Why the command line was not understood.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    /// What to print.
+    pub(crate) line: String,
+    /// What to exit with.
+    pub(crate) code: u8,
+}
+
+const COMMANDS: [&str; 5] = ["serve", "check", "doctor", "tuning", "help"];
+const TOP_FLAGS: [&str; 4] = ["-h", "--help", "-V", "--version"];
+
+/// Reads the command line (`args`, the program's name first) and the environment.
+///
+/// # Errors
+/// One line and an exit code for anything that is not understood.
+pub(crate) fn read(
+    args: impl IntoIterator<Item = OsString>,
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Order, Refusal> {
+    let matches = match command().try_get_matches_from(with_command(args)) {
+        Ok(matches) => matches,
+        Err(error) => return page_or_refusal(&error),
+    };
+    let settings = |flags: &ArgMatches| {
+        let settings = Settings::layered(&given(flags), environment)
+            .map_err(|error| Refusal { line: error.to_string(), code: error.exit_code() })?;
+        Ok(Box::new(settings))
+    };
+    match matches.subcommand() {
+        Some(("check", flags)) => settings(flags).map(Order::Check),
+        Some(("doctor", _)) => Ok(Order::Doctor),
+        Some(("tuning", _)) => Ok(Order::Tuning),
+        Some((_, flags)) => settings(flags).map(Order::Serve),
+        None => Ok(Order::Page(command().render_help().to_string())),
+    }
+}
+
+/// `gustnado DIR` and `gustnado --port 80` mean `gustnado serve …`.
+fn with_command(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut args: Vec<OsString> = args.into_iter().collect();
+    let first = args.get(1).and_then(|word| word.to_str());
+    if !first.is_some_and(|word| COMMANDS.contains(&word) || TOP_FLAGS.contains(&word)) {
+        args.insert(args.len().min(1), "serve".into());
+    }
+    args
+}
+
+fn command() -> Command {
+    let version = concat!(env!("CARGO_PKG_VERSION"), " (io_uring and epoll)");
+    let serve = "Serve a folder, or the built-in page";
+    let check = "Print every setting in effect and where it came from, then stop";
+    let doctor = "Look at this machine and say what to change for many connections";
+    Command::new("gustnado")
+        .version(version)
+        .about("A very small, very fast, highly tunable HTTP server")
+        .override_usage("gustnado [COMMAND]\n       gustnado [OPTIONS] [DIR]")
+        .after_help(
+            "`gustnado DIR` is short for `gustnado serve DIR`; `gustnado` alone serves a page \
+             about itself.\n`gustnado serve --help` lists every setting.",
+        )
+        .subcommand(Command::new("serve").about(serve).args(TUNABLES.iter().map(argument)))
+        .subcommand(Command::new("check").about(check).args(TUNABLES.iter().map(argument)))
+        .subcommand(Command::new("doctor").about(doctor))
+        .subcommand(Command::new("tuning").hide(true).about("Print docs/tuning.md"))
+}
+
+fn argument(tunable: &'static Tunable) -> Arg {
+    let default = if tunable.default.is_empty() { "none" } else { tunable.default };
+    let short = format!("{} [{default}]", tunable.doc);
+    let long = format!(
+        "{}\n\nTakes {}.\nDefault: {default}. Variable: {}.",
+        tunable.doc,
+        tunable.takes(),
+        tunable.variable()
+    );
+    let arg = Arg::new(tunable.name)
+        .value_name(tunable.placeholder())
+        .value_parser(OsStringValueParser::new())
+        .allow_negative_numbers(true)
+        .action(ArgAction::Set)
+        .overrides_with(tunable.name)
+        .help(short)
+        .long_help(long);
+    if tunable.is_argument() {
+        return arg;
+    }
+    let arg = arg.long(tunable.name).help_heading(heading(tunable.group));
+    match (&tunable.field, tunable.name) {
+        (Field::Switch { .. }, _) => {
+            arg.num_args(0..=1).require_equals(true).default_missing_value("true")
+        }
+        (_, "port") => arg.short('p'),
+        _ => arg,
+    }
+}
+
+fn heading(group: Group) -> &'static str {
+    group.heading()
+}
+
+fn given(matches: &ArgMatches) -> Vec<(&'static str, OsString)> {
+    let value = |tunable: &Tunable| matches.get_one::<OsString>(tunable.name).cloned();
+    TUNABLES.iter().filter_map(|tunable| Some((tunable.name, value(tunable)?))).collect()
+}
+
+fn page_or_refusal(error: &clap::Error) -> Result<Order, Refusal> {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            Ok(Order::Page(error.render().to_string()))
+        }
+        _ => Err(Refusal { line: refusal_line(error), code: exit::USAGE }),
+    }
+}
+
+/// One line instead of clap's several.
+fn refusal_line(error: &clap::Error) -> String {
+    let context = |kind: ContextKind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => texts.first().cloned(),
+        _ => None,
+    };
+    let found = context(ContextKind::InvalidArg).unwrap_or_default();
+    match error.kind() {
+        ErrorKind::UnknownArgument if found.starts_with('-') => {
+            match context(ContextKind::SuggestedArg) {
+                Some(near) => format!("{found}: no such flag; did you mean {near}?"),
+                None => format!("{found}: no such flag; `gustnado serve --help` lists them all"),
+            }
+        }
+        ErrorKind::UnknownArgument => {
+            format!("{found}: one folder is all that can be served; leave this one out")
+        }
+        ErrorKind::InvalidValue => format!("{found}: expected a value, found none; give one"),
+        ErrorKind::TooManyValues | ErrorKind::NoEquals => {
+            format!("{found}: write the value behind an equals sign")
+        }
+        _ => {
+            let text = error.render().to_string();
+            let first = text.lines().next().unwrap_or("not understood");
+            let first = first.trim_start_matches("error: ").to_owned();
+            format!("{first}; `gustnado --help` shows what there is")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(words: &[&str]) -> Result<Order, Refusal> {
+        let args = std::iter::once("gustnado").chain(words.iter().copied()).map(OsString::from);
+        read(args, std::iter::empty())
+    }
+
+    fn served(words: &[&str]) -> Box<Settings> {
+        match order(words) {
+            Ok(Order::Serve(settings)) => settings,
+            other => panic!("expected serve, got {other:?}"),
+        }
+    }
+
+    fn refused(words: &[&str]) -> String {
+        order(words).expect_err("not understood").line
+    }
+
+    #[test]
+    fn the_command_is_well_formed() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn serve_is_what_happens_when_no_command_is_named() {
+        assert_eq!(served(&[]).config.root, None);
+        assert_eq!(served(&["./public"]).config.root, Some("./public".into()));
+        assert_eq!(served(&["--port", "81"]).config.port, 81);
+        assert_eq!(served(&["-p", "82", "x"]).config.port, 82);
+        assert_eq!(served(&["serve", "x", "--workers=3"]).config.workers, 3);
+    }
+
+    #[test]
+    fn every_flag_of_the_table_is_taken() {
+        for tunable in TUNABLES.iter().filter(|tunable| !tunable.is_argument()) {
+            let value = if tunable.default.is_empty() { "x" } else { tunable.default };
+            let flag = format!("{}={value}", tunable.flag());
+            assert!(order(&["serve", &flag]).is_ok(), "{flag}");
+            assert!(order(&["check", &flag]).is_ok(), "{flag}");
+        }
+    }
+
+    #[test]
+    fn a_switch_needs_no_value_and_takes_one_behind_an_equals_sign() {
+        assert!(served(&["--hidden"]).config.hidden);
+        assert!(served(&["--hidden", "dir"]).config.hidden);
+        assert!(!served(&["--hidden=no"]).config.hidden);
+    }
+
+    #[test]
+    fn the_last_of_a_repeated_flag_counts() {
+        assert_eq!(served(&["--port", "81", "--port", "82"]).config.port, 82);
+    }
+
+    #[test]
+    fn each_mistake_is_one_line_with_a_remedy() {
+        for (words, line) in [
+            (&["--prot", "80"][..], "--prot: no such flag; did you mean --port?"),
+            (
+                &["--wibble-wobble"],
+                "--wibble-wobble: no such flag; `gustnado serve --help` lists them all",
+            ),
+            (&["a", "b"], "b: one folder is all that can be served; leave this one out"),
+            (
+                &["--port", "eighty"],
+                "--port: expected a whole number from 0 to 65535, found \"eighty\"; leave it out \
+                 for 8080",
+            ),
+            (
+                &["--port", "70000"],
+                "--port: expected a whole number from 0 to 65535, found \"70000\"; leave it out \
+                 for 8080",
+            ),
+            (
+                &["--io", "urin"],
+                "--io: expected one of auto, uring, epoll, found \"urin\"; did you mean uring?",
+            ),
+            (&["doctor", "--port"], "--port: no such flag; `gustnado serve --help` lists them all"),
+        ] {
+            assert_eq!(refused(words), line);
+        }
+        let valueless = refused(&["serve", "--port"]);
+        assert!(valueless.starts_with("--port"), "{valueless}");
+        assert_eq!(valueless.lines().count(), 1);
+    }
+
+    #[test]
+    fn help_and_version_are_pages() {
+        for (words, part) in [
+            (&["--help"][..], "doctor"),
+            (&["help"], "check"),
+            (&["serve", "--help"], "--timeout-graceful-shutdown"),
+            (&["serve", "-h"], "--workers <N>"),
+            (&["--version"], "io_uring and epoll"),
+        ] {
+            match order(words) {
+                Ok(Order::Page(text)) => assert!(text.contains(part), "{words:?}\n{text}"),
+                other => panic!("expected a page, got {other:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! `gustnado check`: every setting in effect, where it came from, and what `auto` comes to here.
+
+use crate::output::{Output, Paint, grouped, page, page_paint};
+use crate::{exit, root};
+use gustnado::config::{Config, Group, Machine, Origin, Resolved, Settings, TUNABLES};
+
+/// Prints the settings; the exit code says whether the server could be started with them.
+pub(crate) fn run(settings: &Settings) -> u8 {
+    let output = Output::new(false);
+    let uring = gustnado::probe_io_uring();
+    page(&text(settings, &Machine::read(), &uring, page_paint()));
+    for warning in &settings.warnings {
+        output.warn(warning);
+    }
+    match settings.config.root.as_deref().map_or(Ok(()), root::check) {
+        Ok(()) => exit::CLEAN,
+        Err(line) => {
+            output.error(&line);
+            exit::CONFIG
+        }
+    }
+}
+
+struct Row {
+    group: Group,
+    name: &'static str,
+    value: String,
+    origin: Origin,
+    because: String,
+}
+
+/// One line per setting, in groups and columns.
+///
+/// - `uring`: whether the kernel gives us `io_uring`, and why not.
+fn text(
+    settings: &Settings,
+    machine: &Machine,
+    uring: &Result<(), String>,
+    paint: Paint,
+) -> String {
+    let rows = rows(settings, machine, uring);
+    let width = |cell: fn(&Row) -> String| {
+        rows.iter().map(|row| cell(row).chars().count()).max().unwrap_or_default()
+    };
+    let names = width(|row| row.name.to_owned());
+    let values = width(|row| row.value.clone());
+    let origins = width(|row| row.origin.to_string());
+    let line = |row: &Row| {
+        let name = row.name;
+        let value = paint.bold(&format!("{:values$}", row.value));
+        let origin = format!("{:origins$}", row.origin.to_string());
+        let origin =
+            if row.origin == Origin::Default { paint.dim(&origin) } else { paint.green(&origin) };
+        let line = format!("  {name:names$}  {value}  {origin}  {}", row.because);
+        format!("{}\n", line.trim_end())
+    };
+    let mut page = String::new();
+    for group in Group::ALL {
+        let lines: String = rows.iter().filter(|row| row.group == group).map(line).collect();
+        let gap = if page.is_empty() { "" } else { "\n" };
+        page = format!("{page}{gap}{}\n{lines}", paint.bold(group.heading()));
+    }
+    page
+}
+
+fn rows(settings: &Settings, machine: &Machine, uring: &Result<(), String>) -> Vec<Row> {
+    let row = |(effective, tunable): (gustnado::config::Effective, &gustnado::config::Tunable)| {
+        let set = (effective.name, effective.value);
+        let (value, because) = worked_out(set, &settings.config, machine, uring);
+        let group = tunable.group;
+        Row { group, name: effective.name, value, origin: effective.origin, because }
+    };
+    settings.effective().into_iter().zip(TUNABLES).map(row).collect()
+}
+
+/// The value as it will be used, and the reason where it is not simply what was set.
+fn worked_out(
+    (name, value): (&str, String),
+    config: &Config,
+    machine: &Machine,
+    uring: &Result<(), String>,
+) -> (String, String) {
+    let works = uring.is_ok();
+    let number = |resolved: Resolved| match value.as_str() {
+        "auto" => (format!("auto -> {}", grouped(resolved.value as u64)), resolved.because),
+        set => (set.to_owned(), String::new()),
+    };
+    match name {
+        "workers" => number(machine.workers(config)),
+        "connections-max" => number(machine.connections_max(config, works)),
+        "slots" => number(machine.slots(config, works)),
+        "io" => io(value, config.scheduler.is_shared(), uring),
+        "root" if config.root.is_none() => (value, "the built-in page".to_owned()),
+        "host" | "port" if config.uds.is_some() => (value, "not used: uds is set".to_owned()),
+        "port" if config.port == 0 => (value, "a free port, printed at the start".to_owned()),
+        "cache-bytes" if config.root.is_none() => (value, "not used: no folder".to_owned()),
+        _ => (value, String::new()),
+    }
+}
+
+fn io(value: String, shared: bool, uring: &Result<(), String>) -> (String, String) {
+    let to_epoll = |because: String| (format!("{value} -> epoll"), because);
+    match (value.as_str(), uring) {
+        ("epoll", _) => (value, String::new()),
+        _ if shared => to_epoll("the shared schedulers live on epoll".to_owned()),
+        (_, Err(why)) => to_epoll(format!("no io_uring: {why}")),
+        ("auto", Ok(())) => ("auto -> uring".to_owned(), "io_uring works here".to_owned()),
+        (_, Ok(())) => (value, String::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(flags: &[(&str, &str)], uring: &Result<(), String>) -> String {
+        let flags: Vec<_> = flags.iter().map(|(name, value)| (*name, value.into())).collect();
+        let variables = [("GUSTNADO_HIDDEN".into(), "yes".into())];
+        let settings = Settings::layered(&flags, variables).expect("all valid");
+        let machine = Machine {
+            cpus: 2,
+            cpu_quota_milli: None,
+            memory_max_bytes: None,
+            files_soft: 1_024,
+            files_hard: 20_000,
+        };
+        text(&settings, &machine, uring, Paint(false))
+    }
+
+    fn line<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
+        let start = format!("  {name} ");
+        let line = page.lines().find(|line| line.starts_with(&start)).expect("a line for it");
+        line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect()
+    }
+
+    #[test]
+    fn every_setting_has_its_value_its_source_and_its_reason() {
+        let page = shown(&[("port", "9000")], &Ok(()));
+        assert_eq!(line(&page, "port"), ["port", "9000", "flag --port"]);
+        assert_eq!(line(&page, "hidden"), ["hidden", "true", "environment GUSTNADO_HIDDEN"]);
+        assert_eq!(line(&page, "backlog"), ["backlog", "4096", "default"]);
+        assert_eq!(
+            line(&page, "workers"),
+            ["workers", "auto -> 2", "default", "2 CPUs by affinity, no cgroup quota"]
+        );
+        let because = "2 io_uring tables x 95 % of 20000 descriptors";
+        assert_eq!(
+            line(&page, "connections-max"),
+            ["connections-max", "auto -> 38,000", "default", because]
+        );
+        assert_eq!(page.lines().filter(|line| line.starts_with("  ")).count(), TUNABLES.len());
+    }
+
+    #[test]
+    fn falling_back_to_epoll_says_why() {
+        let page = shown(&[], &Err("not permitted (seccomp)".to_owned()));
+        assert_eq!(
+            line(&page, "io"),
+            ["io", "auto -> epoll", "default", "no io_uring: not permitted (seccomp)"]
+        );
+        assert_eq!(line(&page, "connections-max")[1], "auto -> 19,000");
+        let shared = shown(&[("scheduler", "queue-shared"), ("io", "uring")], &Ok(()));
+        assert_eq!(line(&shared, "io")[1], "uring -> epoll");
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        let page = shown(&[("connections-max", "16777216")], &Ok(()));
+        let starts: Vec<_> = page
+            .lines()
+            .filter(|line| line.starts_with("  "))
+            .filter_map(|line| line.find("  default").or_else(|| line.find("  flag ")))
+            .collect();
+        assert!(starts.windows(2).all(|pair| pair[0] == pair[1]), "{page}");
+    }
+}

@@ -1,0 +1,69 @@
+//! `gustnado doctor`: looks at the machine and says, for each thing that limits a server of many
+//! connections, what it is, whether that will do, what to change and what happens otherwise.
+//!
+//! [`facts`] reads, the judges ([`machine`], [`descriptors`], [`ring`], [`network`]) are plain
+//! functions of what was read, and [`finding`] writes it down.
+
+mod descriptors;
+mod facts;
+mod finding;
+mod machine;
+mod network;
+mod ring;
+
+use crate::exit;
+use crate::output::{Output, Paint, page, page_paint};
+use facts::Facts;
+use finding::{Finding, Verdict};
+
+/// Looks at this machine and prints what was found.
+pub(crate) fn run() -> u8 {
+    let facts = Facts::read();
+    if facts.is_empty() {
+        Output::new(false).error(
+            "doctor: nothing could be read below /proc; mount it (`mount -t proc proc /proc`)",
+        );
+        return exit::FAILED;
+    }
+    page(&text(&facts, page_paint()))
+}
+
+/// What was found, in order of weight for somebody who wants many connections.
+fn text(facts: &Facts, paint: Paint) -> String {
+    let findings = [
+        machine::kernel(facts),
+        ring::availability(facts),
+        machine::processors(facts),
+        machine::quota(facts),
+        machine::memory(facts),
+        descriptors::per_process(facts),
+        descriptors::per_machine(facts),
+        network::accept_queue(facts),
+        network::handshakes(facts),
+        network::local_ports(facts),
+        network::closed_ports(facts),
+    ];
+    let width = findings.iter().map(|finding| finding.subject.len()).max().unwrap_or_default();
+    let mut page = format!("{}\n\n", paint.bold(&facts.title()));
+    for finding in &findings {
+        page.push_str(&finding.text(width, paint));
+    }
+    page.push('\n');
+    page.push_str(&summary(&findings));
+    page
+}
+
+fn summary(findings: &[Finding]) -> String {
+    let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
+    match (count(Verdict::Change), count(Verdict::Unknown)) {
+        (0, 0) => "Nothing needs to be changed.\n".to_owned(),
+        (0, unknown) => format!("Nothing needs to be changed; {unknown} could not be read.\n"),
+        (1, _) => "1 thing is worth a change; the server runs as things are, too.\n".to_owned(),
+        (changes, _) => {
+            format!("{changes} things are worth a change; the server runs as things are, too.\n")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

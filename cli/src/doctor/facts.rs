@@ -1,0 +1,104 @@
+//! What there is to know about the machine. Only [`Facts::read`] looks; all else is a function of
+//! the facts.
+
+use gustnado::config::{Config, Machine};
+use std::fs;
+use std::path::Path;
+
+/// What was read. `None` is what could not be read.
+#[derive(Clone, Debug)]
+pub(super) struct Facts {
+    pub(super) machine: Machine,
+    /// What would be served with no flag given: the yardstick for the kernel's queues.
+    pub(super) config: Config,
+    /// `6.1.0-18-amd64`
+    pub(super) kernel: Option<String>,
+    /// Whether this runs in a container, where `sysctl` is the host's business.
+    pub(super) in_container: bool,
+    /// Whether `io_uring` works, and why not.
+    pub(super) uring: Result<(), String>,
+    /// `kernel.io_uring_disabled`: 0 for all, 1 for the privileged, 2 for nobody.
+    pub(super) uring_disabled: Option<u64>,
+    /// Open files on the whole machine (`fs.file-max`).
+    pub(super) file_max: Option<u64>,
+    /// The highest limit on open files that a process can be given (`fs.nr_open`).
+    pub(super) nr_open: Option<u64>,
+    pub(super) somaxconn: Option<u64>,
+    pub(super) syn_backlog: Option<u64>,
+    /// First and last port for outgoing connections.
+    pub(super) local_ports: Option<(u64, u64)>,
+    /// 0 no, 1 yes, 2 on loopback.
+    pub(super) tw_reuse: Option<u64>,
+    pub(super) fin_timeout_s: Option<u64>,
+}
+
+impl Facts {
+    pub(super) fn read() -> Self {
+        Self {
+            machine: Machine::read(),
+            config: Config::default(),
+            kernel: text("/proc/sys/kernel/osrelease"),
+            in_container: is_container(),
+            uring: gustnado::probe_io_uring(),
+            uring_disabled: number("/proc/sys/kernel/io_uring_disabled"),
+            file_max: number("/proc/sys/fs/file-max"),
+            nr_open: number("/proc/sys/fs/nr_open"),
+            somaxconn: number("/proc/sys/net/core/somaxconn"),
+            syn_backlog: number("/proc/sys/net/ipv4/tcp_max_syn_backlog"),
+            local_ports: text("/proc/sys/net/ipv4/ip_local_port_range").and_then(|t| pair(&t)),
+            tw_reuse: number("/proc/sys/net/ipv4/tcp_tw_reuse"),
+            fin_timeout_s: number("/proc/sys/net/ipv4/tcp_fin_timeout"),
+        }
+    }
+
+    /// Whether the kernel told nothing at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.kernel.is_none() && self.file_max.is_none() && self.somaxconn.is_none()
+    }
+
+    /// The first line: where this was read.
+    pub(super) fn title(&self) -> String {
+        let kernel = self.kernel.as_deref().unwrap_or("of an unknown version");
+        let place = if self.in_container { ", in a container" } else { "" };
+        format!("gustnado doctor: Linux {kernel}{place}")
+    }
+
+    /// The commands that set a kernel value, for here.
+    pub(super) fn sysctl(&self, key: &str, value: &str) -> Vec<String> {
+        let quoted = if value.contains(' ') { format!("\"{value}\"") } else { value.to_owned() };
+        if self.in_container && key.starts_with("net.") {
+            return vec![
+                format!("docker run --sysctl {key}={quoted} …"),
+                format!(
+                    "# Kubernetes: securityContext.sysctls: [{{name: {key}, value: \"{value}\"}}]"
+                ),
+            ];
+        }
+        let place = if self.in_container { "  # on the host" } else { "" };
+        vec![
+            format!("sudo sysctl -w {key}={quoted}{place}"),
+            format!(
+                "echo '{key} = {value}' | sudo tee /etc/sysctl.d/60-gustnado-{key}.conf  # keeps it"
+            ),
+        ]
+    }
+}
+
+fn text(path: &str) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+fn number(path: &str) -> Option<u64> {
+    text(path)?.parse().ok()
+}
+
+fn pair(text: &str) -> Option<(u64, u64)> {
+    let mut words = text.split_whitespace();
+    Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
+}
+
+fn is_container() -> bool {
+    let marks = ["/.dockerenv", "/run/.containerenv"];
+    marks.iter().any(|mark| Path::new(mark).exists())
+        || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
+}

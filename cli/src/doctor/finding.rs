@@ -1,0 +1,83 @@
+//! One finding, and how it is written down.
+
+use crate::output::Paint;
+
+/// Whether a value will do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It will do.
+    Good,
+    /// It works, and a change would be felt.
+    Change,
+    /// It could not be read.
+    Unknown,
+}
+
+/// One thing that was looked at.
+#[derive(Debug)]
+pub(super) struct Finding {
+    pub(super) subject: &'static str,
+    pub(super) value: String,
+    pub(super) verdict: Verdict,
+    /// What the value means here, in half a sentence.
+    pub(super) meaning: String,
+    /// Exact commands, each on a line of its own; none when nothing is to be changed.
+    pub(super) change: Vec<String>,
+    /// What happens if nothing is changed.
+    pub(super) otherwise: String,
+}
+
+impl Finding {
+    pub(super) fn good(subject: &'static str, value: String, meaning: &str) -> Self {
+        Self {
+            subject,
+            value,
+            verdict: Verdict::Good,
+            meaning: meaning.to_owned(),
+            change: Vec::new(),
+            otherwise: String::new(),
+        }
+    }
+
+    pub(super) fn change(subject: &'static str, value: String, meaning: &str) -> Self {
+        Self { verdict: Verdict::Change, ..Self::good(subject, value, meaning) }
+    }
+
+    pub(super) fn unknown(subject: &'static str, path: &str) -> Self {
+        let meaning = format!("{path} could not be read; nothing is known, nothing to change");
+        Self { verdict: Verdict::Unknown, ..Self::good(subject, "?".to_owned(), &meaning) }
+    }
+
+    /// Adds a command to run.
+    pub(super) fn by(mut self, command: impl Into<String>) -> Self {
+        self.change.push(command.into());
+        self
+    }
+
+    /// Adds what happens if nothing is changed.
+    pub(super) fn or_else(mut self, otherwise: &str) -> Self {
+        otherwise.clone_into(&mut self.otherwise);
+        self
+    }
+
+    /// The finding's lines; `width` is that of the longest subject.
+    pub(super) fn text(&self, width: usize, paint: Paint) -> String {
+        let verdict = match self.verdict {
+            Verdict::Good => paint.green("ok    "),
+            Verdict::Change => paint.yellow("change"),
+            Verdict::Unknown => paint.dim("?     "),
+        };
+        let value = paint.bold(&self.value);
+        let (subject, meaning) = (self.subject, &self.meaning);
+        let first = format!("{verdict}  {subject:width$}  {value}: {meaning}\n");
+        let names = std::iter::once("to change:").chain(std::iter::repeat(""));
+        let changes = names.zip(&self.change).map(|(name, command)| detail(name, command, paint));
+        let otherwise = Some(&self.otherwise).filter(|text| !text.is_empty());
+        let otherwise = otherwise.map(|text| detail("otherwise:", text, paint));
+        std::iter::once(first).chain(changes).chain(otherwise).collect()
+    }
+}
+
+fn detail(name: &str, text: &str, paint: Paint) -> String {
+    format!("        {}  {text}\n", paint.dim(&format!("{name:10}")))
+}

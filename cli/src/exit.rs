@@ -1,0 +1,19 @@
+//! Exit codes, all in one place: service managers and scripts decide by them.
+
+/// Done, also after a drain that cut nobody off.
+pub(crate) const CLEAN: u8 = 0;
+/// It could not be done: port in use, no permission, a broken machine.
+pub(crate) const FAILED: u8 = 1;
+/// The command line was wrong.
+pub(crate) const USAGE: u8 = 2;
+/// A setting was wrong (`EX_CONFIG`): starting again will not help, see systemd's
+/// `RestartPreventExitStatus=78`.
+pub(crate) const CONFIG: u8 = 78;
+/// The drain's deadline came and connections were cut, as `timeout(1)` would say it.
+pub(crate) const CUT: u8 = 124;
+
+/// Stopped at once by a signal, as a shell would report it: 130 for INT, 131 for QUIT, 143 for
+/// TERM.
+pub(crate) fn by_signal(signal: i32) -> i32 {
+    128 + signal
+}

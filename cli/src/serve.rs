@@ -1,0 +1,134 @@
+//! `gustnado serve`: start, say so, wait for signals, drain, and end with the right exit code.
+//!
+//! TERM and INT drain; a second one, or QUIT, ends the process at once. HUP is reserved for
+//! reloading. A broken pipe is an error where it happens: the standard library ignores PIPE.
+
+use crate::banner::{Banner, url};
+use crate::output::{Output, counted};
+use crate::{exit, root};
+use gustnado::config::{Machine, Settings};
+use gustnado::{DrainReport, Running};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// Serves until a signal, and returns the exit code.
+pub(crate) fn run(settings: &Settings) -> u8 {
+    let config = &settings.config;
+    let output = Output::new(config.quiet);
+    settings.warnings.iter().for_each(|warning| output.warn(warning));
+    if let Some(Err(line)) = config.root.as_deref().map(root::check) {
+        output.error(&line);
+        return exit::CONFIG;
+    }
+    // Before the first thread starts, so that no signal finds the default action in place.
+    let mut signals = match Signals::new([SIGTERM, SIGINT, SIGQUIT, SIGHUP]) {
+        Ok(signals) => signals,
+        Err(error) => {
+            output.error(&format!("cannot wait for signals: {error}"));
+            return exit::FAILED;
+        }
+    };
+    let running = match gustnado::start(config.clone()) {
+        Ok(running) => running,
+        Err(error) => {
+            output.error(&error.to_string());
+            return error.exit_code();
+        }
+    };
+    output.say(&banner(&running, settings).text(output.paint()));
+    serve(&running, settings, &mut signals, output)
+}
+
+fn banner(running: &Running, settings: &Settings) -> Banner {
+    let config = &settings.config;
+    let backend = running.backend();
+    let machine = Machine::read();
+    Banner {
+        urls: running.addresses().iter().map(|address| url(&address.to_string())).collect(),
+        root: config.root.as_ref().map(|root| root.display().to_string()),
+        backend: backend.to_owned(),
+        scheduler: config.scheduler.as_str(),
+        workers: machine.workers(config).value,
+        connections_max: machine.connections_max(config, backend == "io_uring").value,
+        notes: running.notes().to_vec(),
+    }
+}
+
+fn serve(running: &Running, settings: &Settings, signals: &mut Signals, output: Output) -> u8 {
+    for signal in signals.forever() {
+        match signal {
+            SIGHUP => output.say(
+                "HUP: there is no configuration file to read again yet; serving goes on \
+                 (restart to change settings)",
+            ),
+            SIGQUIT => stop_at_once(settings, signal, output),
+            _ => break,
+        }
+    }
+    let report = drain(running, settings, signals, output);
+    finish(&report, settings, output)
+}
+
+/// Drains on a thread of its own, while this one says what is waited for and minds the signals.
+fn drain(
+    running: &Running,
+    settings: &Settings,
+    signals: &mut Signals,
+    output: Output,
+) -> DrainReport {
+    let deadline = settings.config.timeout_graceful_shutdown;
+    let (done, report) = mpsc::channel();
+    std::thread::scope(|scope| {
+        let open = running.stats().connections_open;
+        output.say(&format!(
+            "draining: {} open, waiting up to {} s for answers to finish; a second signal does not",
+            counted(open, "connection"),
+            deadline.as_secs_f32(),
+        ));
+        scope.spawn(move || done.send(running.drain(deadline)));
+        let started = Instant::now();
+        let mut said_s = 0;
+        loop {
+            match report.recv_timeout(Duration::from_millis(25)) {
+                Ok(report) => return report,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => panic!("a drain always reports"),
+            }
+            if let Some(signal) = signals.pending().find(|signal| *signal != SIGHUP) {
+                stop_at_once(settings, signal, output);
+            }
+            let waited_s = started.elapsed().as_secs();
+            if waited_s > said_s {
+                said_s = waited_s;
+                let open = running.stats().connections_open;
+                output.say(&format!("draining: {} left", counted(open, "connection")));
+            }
+        }
+    })
+}
+
+fn finish(report: &DrainReport, settings: &Settings, output: Output) -> u8 {
+    let took = report.took.as_secs_f32();
+    if report.cut == 0 {
+        output.say(&format!("drained in {took:.1} s; nobody was cut off"));
+        return exit::CLEAN;
+    }
+    let cut = counted(report.cut as u64, "connection");
+    let deadline = settings.config.timeout_graceful_shutdown.as_secs_f32();
+    output.error(&format!(
+        "drained for {took:.1} s, then {cut} cut off; --timeout-graceful-shutdown above \
+         {deadline} s waits longer"
+    ));
+    exit::CUT
+}
+
+/// Ends the process as a shell would report that signal. Nothing is waited for.
+fn stop_at_once(settings: &Settings, signal: i32, output: Output) -> ! {
+    output.say("stopping at once");
+    if let Some(path) = &settings.config.uds {
+        let _ = std::fs::remove_file(path);
+    }
+    std::process::exit(exit::by_signal(signal))
+}

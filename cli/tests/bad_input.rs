@@ -1,0 +1,119 @@
+//! Each mistake is one clear line on standard error and the right exit code, never a backtrace.
+
+mod gustnado;
+
+use gustnado::{Ended, command, ended};
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+
+#[track_caller]
+fn refused(found: &Ended, code: i32, line: &str) {
+    assert_eq!(found.code, Some(code), "{found:?}");
+    assert_eq!(found.stderr.lines().count(), 1, "one line: {found:?}");
+    assert!(found.stderr.contains(line), "expected {line:?} in {found:?}");
+    assert!(!found.stderr.contains("panicked"), "{found:?}");
+}
+
+#[test]
+fn a_wrong_command_line_exits_2() {
+    for (args, line) in [
+        (&["serve", "--prot", "80"][..], "--prot: no such flag; did you mean --port?"),
+        (
+            &["--port", "eighty"],
+            "--port: expected a whole number from 0 to 65535, found \"eighty\"",
+        ),
+        (&["--scheduler", "qeue"], "found \"qeue\"; did you mean queue?"),
+        (&["--io", "iocp"], "expected one of auto, uring, epoll, found \"iocp\""),
+        (&["--header-timeout", "soon"], "expected a duration such as 30s, 5m or 500ms"),
+        (&["--limit-head-bytes", "64k"], "from 256 to 65535, found \"64k\""),
+        (&["--hidden=perhaps"], "--hidden: expected true or false, found \"perhaps\""),
+        (&["--host", "http://x"], "--host: expected a host name or an IP address"),
+        (&["--server-name", "a\nb"], "--server-name: expected visible ASCII text"),
+        (&["a", "b"], "b: one folder is all that can be served"),
+        (&["doctor", "x"], "x"),
+        (&["check", "--port", "-1"], "--port"),
+    ] {
+        refused(&ended(&mut command(args)), 2, line);
+    }
+}
+
+#[test]
+fn a_wrong_variable_exits_78() {
+    for (name, value, line) in [
+        ("GUSTNADO_PORT", "eighty", "GUSTNADO_PORT: expected a whole number from 0 to 65535"),
+        ("PORT", "eighty", "PORT: expected a whole number from 0 to 65535"),
+        ("GUSTNADO_IO", "urin", "did you mean uring?"),
+        ("GUSTNADO_CACHE_BYTES", "much", "GUSTNADO_CACHE_BYTES: expected a size such as"),
+    ] {
+        refused(&ended(command(&["serve"]).env(name, value)), 78, line);
+        refused(&ended(command(&["check"]).env(name, value)), 78, line);
+    }
+}
+
+#[test]
+fn a_wrong_folder_exits_78() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("page.html");
+    std::fs::write(&file, "x").expect("written");
+    let missing = folder.path().join("none");
+    let serve = |path: &std::path::Path| {
+        ended(command(&["serve", "--port", "0", path.to_str().expect("UTF-8")]).arg("--quiet"))
+    };
+    refused(&serve(&missing), 78, "no such folder; create it with `mkdir -p");
+    refused(&serve(&file), 78, "not a folder; to serve the folder it is in, give");
+    refused(&ended(&mut command(&["srve"])), 78, "did you mean the command serve?");
+}
+
+#[test]
+fn a_port_in_use_exits_1_and_says_which() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = taken.local_addr().expect("bound").port().to_string();
+    let found = ended(&mut command(&["serve", "--port", &port]));
+    refused(&found, 1, &format!("127.0.0.1:{port}"));
+    assert!(found.stderr.contains("in use"), "{found:?}");
+}
+
+#[test]
+fn an_unknown_host_is_one_line() {
+    let found = ended(&mut command(&["serve", "--host", "no-such-host.invalid", "--port", "0"]));
+    assert!(matches!(found.code, Some(1 | 78)), "{found:?}");
+    assert!(found.stderr.contains("no-such-host.invalid"), "{found:?}");
+    assert_eq!(found.stderr.lines().count(), 1, "{found:?}");
+}
+
+#[test]
+fn an_address_of_another_machine_exits_1() {
+    let found = ended(&mut command(&["serve", "--host", "192.0.2.1", "--port", "0"]));
+    refused(&found, 1, "192.0.2.1");
+}
+
+#[test]
+fn a_unix_socket_in_a_missing_folder_exits_1() {
+    let found = ended(&mut command(&["serve", "--uds", "/no/such/folder/socket"]));
+    refused(&found, 1, "/no/such/folder/socket");
+}
+
+/// Needs to be root to become nobody, or not to be root at all.
+#[test]
+fn a_privileged_port_suggests_another() {
+    let first_free = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
+    let first_free: u16 =
+        first_free.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1_024);
+    if first_free <= 81 {
+        return; // this machine gives port 81 to everybody
+    }
+    // Nobody may not be able to reach the build folder: a copy in a place for all can be run.
+    let place = tempfile::tempdir().expect("a folder");
+    let copy = place.path().join("gustnado");
+    std::fs::copy(env!("CARGO_BIN_EXE_gustnado"), &copy).expect("copied");
+    let all = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(place.path(), all).expect("opened to all");
+    let mut command = std::process::Command::new(copy);
+    command.args(["serve", "--port", "81"]).env("NO_COLOR", "1").current_dir("/");
+    if rustix::process::geteuid().is_root() {
+        command.uid(65_534).gid(65_534);
+    }
+    let found = ended(&mut command);
+    refused(&found, 1, "127.0.0.1:81");
+    assert!(found.stderr.to_lowercase().contains("permission"), "{found:?}");
+}

@@ -1,0 +1,126 @@
+//! Signals and exit codes: TERM and INT drain, a second one or QUIT does not wait, HUP goes on.
+
+mod gustnado;
+
+use gustnado::{PATIENCE, Server};
+use rustix::process::Signal;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+/// More than the kernel takes off the server's hands, so that an answer stays under way.
+const LARGE: usize = 64 << 20;
+
+struct Download {
+    server: Server,
+    stream: TcpStream,
+    _folder: tempfile::TempDir,
+}
+
+/// A server in the middle of an answer that nobody reads.
+fn download(deadline: &str) -> Download {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("large"), vec![b'x'; LARGE]).expect("written");
+    let root = folder.path().to_str().expect("UTF-8");
+    let server = Server::start(&[root, "--timeout-graceful-shutdown", deadline]);
+    let mut stream = server.connect();
+    stream.write_all(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
+    stream.read_exact(&mut [0; 1]).expect("the answer has begun");
+    Download { server, stream, _folder: folder }
+}
+
+#[test]
+fn term_and_int_drain_and_exit_0() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let mut server = Server::start(&[]);
+        let idle = server.connect();
+        server.signal(signal);
+        let started = Instant::now();
+        assert_eq!(server.wait(), Some(0), "{:#?}", server.seen);
+        assert!(started.elapsed() < Duration::from_secs(5), "idle connections are not waited for");
+        assert!(server.seen.iter().any(|line| line.starts_with("drained in ")));
+        drop(idle);
+    }
+}
+
+#[test]
+fn an_answer_under_way_is_finished() {
+    let mut download = download("20s");
+    download.server.signal(Signal::TERM);
+    let line = download.server.line_with("draining: ");
+    assert!(line.contains("1 connection open"), "{line}");
+    let mut rest = Vec::with_capacity(LARGE);
+    download.stream.read_to_end(&mut rest).expect("the whole answer");
+    assert!(rest.len() >= LARGE, "{} bytes came", rest.len());
+    assert_eq!(download.server.wait(), Some(0), "{:#?}", download.server.seen);
+}
+
+#[test]
+fn an_answer_past_the_deadline_is_cut_and_counted() {
+    let mut download = download("1s");
+    download.server.signal(Signal::TERM);
+    assert_eq!(download.server.wait(), Some(124), "{:#?}", download.server.seen);
+    let line = download.server.seen.last().expect("a last line");
+    assert!(line.contains("1 connection cut off"), "{line}");
+    assert!(line.contains("--timeout-graceful-shutdown"), "{line}");
+}
+
+#[test]
+fn a_second_signal_stops_at_once() {
+    for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::QUIT, 131)] {
+        let mut download = download("20s");
+        download.server.signal(Signal::TERM);
+        download.server.line_with("draining: ");
+        download.server.signal(signal);
+        let started = Instant::now();
+        assert_eq!(download.server.wait(), Some(code), "{:#?}", download.server.seen);
+        assert!(started.elapsed() < Duration::from_secs(5));
+    }
+}
+
+#[test]
+fn quit_does_not_drain() {
+    let mut server = Server::start(&[]);
+    server.signal(Signal::QUIT);
+    assert_eq!(server.wait(), Some(131), "{:#?}", server.seen);
+}
+
+#[test]
+fn hup_is_answered_and_serving_goes_on() {
+    let mut server = Server::start(&[]);
+    server.signal(Signal::HUP);
+    server.line_with("HUP: ");
+    assert!(server.get("/").starts_with("HTTP/1.1 200 "));
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait(), Some(0), "{:#?}", server.seen);
+}
+
+#[test]
+fn the_same_port_can_be_taken_again_at_once() {
+    let mut server = Server::start(&[]);
+    assert!(server.get("/").starts_with("HTTP/1.1 200 "));
+    let held = server.connect();
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait(), Some(0), "{:#?}", server.seen);
+    let address = server.address.clone();
+    let port = address.rsplit(':').next().expect("a port");
+    let again = Server::start_by(&mut gustnado::command(&["--port", port]));
+    assert!(again.get("/").starts_with("HTTP/1.1 200 "));
+    drop(held);
+}
+
+#[test]
+fn while_draining_newcomers_are_not_taken() {
+    let mut download = download("20s");
+    download.server.signal(Signal::TERM);
+    download.server.line_with("draining: ");
+    let until = Instant::now() + PATIENCE;
+    let address = download.server.address.clone();
+    while TcpStream::connect(&address).is_ok() {
+        assert!(Instant::now() < until, "the listener stayed open");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(TcpListener::bind(&address).is_ok() || TcpStream::connect(&address).is_err());
+    download.server.signal(Signal::QUIT);
+    assert_eq!(download.server.wait(), Some(131));
+}

@@ -1,0 +1,133 @@
+//! Crates: which rooms use which, and what comes from outside.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// The rooms that a manifest's dependencies name, tests' included.
+pub(crate) fn rooms_used(manifest: &str) -> Vec<String> {
+    let mut used = Vec::new();
+    let mut in_dependencies = false;
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            in_dependencies = line.trim_end_matches(']').ends_with("dependencies");
+            continue;
+        }
+        let name = line.split(['.', '=', ' ']).next().unwrap_or("");
+        let room = match name.strip_prefix("gustnado") {
+            Some("") => "server",
+            Some(rest) => rest.trim_start_matches('-'),
+            None => continue,
+        };
+        if in_dependencies {
+            used.push(room.to_owned());
+        }
+    }
+    used
+}
+
+/// The members of the workspace.
+pub(crate) fn members(root: &Path) -> Vec<String> {
+    let text = read(&root.join("Cargo.toml"));
+    quoted_after(&text, "members = [")
+}
+
+/// The licences that deny.toml allows.
+pub(crate) fn allowed_licences(root: &Path) -> Vec<String> {
+    let text = read(&root.join("deny.toml"));
+    let licences = text.split("[licenses]").nth(1).expect("deny.toml has a section [licenses]");
+    quoted_after(licences, "allow = [")
+}
+
+fn quoted_after(text: &str, start: &str) -> Vec<String> {
+    let rest = text.split_once(start).map_or("", |(_, rest)| rest);
+    let list = rest.split(']').next().unwrap_or("");
+    list.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// Every crate that is built here, with its licence as it states it.
+pub(crate) fn licences(root: &Path) -> Vec<(String, String)> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked", "--filter-platform"])
+        .arg(concat!("x86_64", "-unknown-linux-gnu"))
+        .current_dir(root)
+        .output()
+        .expect("cargo runs, for it runs this test");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "cargo metadata failed; is Cargo.lock up to date? {said}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut found = Vec::new();
+    for (at, mark) in text.match_indices("\"license\":") {
+        let name = text[..at].rsplit("{\"name\":\"").next().expect("a licence has a crate before");
+        let name = name.split('"').next().unwrap_or("");
+        let licence = text[at + mark.len()..].strip_prefix('"').unwrap_or("nothing\"");
+        let licence = licence.split('"').next().unwrap_or("");
+        found.push((name.to_owned(), licence.to_owned()));
+    }
+    assert!(found.len() > 5, "cargo metadata has a new form: read it anew");
+    found
+}
+
+/// Whether an SPDX expression can be met with the allowed licences alone: each part joined by AND
+/// needs one of its alternatives.
+pub(crate) fn is_allowed(expression: &str, allowed: &[String]) -> bool {
+    split_outside(expression, " AND ").iter().all(|part| {
+        let part = part.trim().trim_start_matches('(').trim_end_matches(')');
+        let part = part.replace('/', " OR ");
+        part.split(" OR ").any(|one| allowed.iter().any(|licence| licence == one.trim()))
+    })
+}
+
+/// Splits at a word that stands outside of parentheses.
+fn split_outside<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
+    let (mut parts, mut depth, mut from) = (Vec::new(), 0, 0);
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ if depth == 0 && text[at..].starts_with(word) => {
+                parts.push(&text[from..at]);
+                from = at + word.len();
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[from..]);
+    parts
+}
+
+/// Crates that Cargo.lock holds in more than one version.
+pub(crate) fn duplicates(root: &Path) -> Vec<String> {
+    let text = read(&root.join("Cargo.lock"));
+    let mut names: Vec<&str> =
+        text.lines().filter_map(|line| line.strip_prefix("name = ")).collect();
+    names.sort_unstable();
+    let mut twice: Vec<String> = names
+        .windows(2)
+        .filter(|pair| pair[0] == pair[1])
+        .map(|pair| pair[0].trim_matches('"').to_owned())
+        .collect();
+    twice.dedup();
+    twice
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path)
+        .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
+}
+
+#[test]
+fn rooms_are_read_from_every_table_of_dependencies() {
+    let manifest = "[package]\nname = \"gustnado-x\"\n[dependencies]\ngustnado.workspace = true\n\
+                    libc = \"1\"\n[dev-dependencies]\ngustnado-http = { path = \"../http\" }\n";
+    assert_eq!(rooms_used(manifest), ["server", "http"]);
+}
+
+#[test]
+fn a_licence_needs_one_allowed_alternative_in_each_part() {
+    let allowed = ["MIT".to_owned(), "Unicode-3.0".to_owned()];
+    assert!(is_allowed("MIT OR GPL-3.0", &allowed));
+    assert!(is_allowed("(MIT OR Apache-2.0) AND Unicode-3.0", &allowed));
+    assert!(!is_allowed("(MIT OR Apache-2.0) AND GPL-3.0", &allowed));
+    assert!(!is_allowed("nothing", &allowed));
+}

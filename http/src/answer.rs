@@ -1,0 +1,224 @@
+//! The answer's head, from status line to blank line (RFC 9112 §4, §5).
+//!
+//! What is written here cannot be split: names are tokens, values hold no control byte, and the fields that frame the
+//! body are written by their own functions only.
+
+use std::error::Error;
+use std::fmt;
+
+use crate::status::Status;
+use crate::syntax::{VALUE, is, is_token};
+
+/// Whether the connection goes on after an answer, and how that is said (RFC 9112 §9.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Persist {
+    /// To 1.1: it goes on, which needs no word.
+    Default,
+    /// To 1.0: it goes on, which must be said.
+    KeepAlive,
+    /// It ends.
+    Close,
+}
+
+impl Persist {
+    /// The field line that says it, line end included; empty if none is needed.
+    #[inline]
+    pub const fn line(self) -> &'static [u8] {
+        match self {
+            Self::Default => b"",
+            Self::KeepAlive => b"Connection: keep-alive\r\n",
+            Self::Close => b"Connection: close\r\n",
+        }
+    }
+}
+
+/// The interim answer that asks for the body (RFC 9110 §15.2.1).
+pub const fn continue_100() -> &'static [u8] {
+    b"HTTP/1.1 100 Continue\r\n\r\n"
+}
+
+/// The writer of one answer's head, at the end of a buffer that may already hold earlier answers.
+#[must_use = "the head is not whole before `finish`"]
+#[derive(Debug)]
+pub struct Answer<'o> {
+    out: &'o mut Vec<u8>,
+    status: Status,
+}
+
+impl<'o> Answer<'o> {
+    /// Writes an answer out of ready parts: the way of cached answers.
+    ///
+    /// - `common`: ready field lines of every answer (Server, Date), each with its line end.
+    /// - `rest`: ready field lines, the blank line, and the body if there is one.
+    ///
+    /// The parts are trusted: make them with [`Answer::start`].
+    #[inline]
+    pub fn ready(
+        out: &'o mut Vec<u8>,
+        status: Status,
+        common: &[u8],
+        persist: Persist,
+        rest: &[u8],
+    ) {
+        debug_assert!(common.is_empty() || common.ends_with(b"\r\n"));
+        debug_assert!(
+            rest.starts_with(b"\r\n") || memchr::memmem::find(rest, b"\r\n\r\n").is_some()
+        );
+        let line = status.line();
+        let connection = persist.line();
+        out.reserve(line.len() + common.len() + connection.len() + rest.len());
+        out.extend_from_slice(line);
+        out.extend_from_slice(common);
+        out.extend_from_slice(connection);
+        out.extend_from_slice(rest);
+    }
+
+    /// Starts an answer's head; `common` as in [`Answer::ready`].
+    pub fn start(out: &'o mut Vec<u8>, status: Status, common: &[u8], persist: Persist) -> Self {
+        debug_assert!(common.is_empty() || common.ends_with(b"\r\n"));
+        out.extend_from_slice(status.line());
+        out.extend_from_slice(common);
+        out.extend_from_slice(persist.line());
+        Self { out, status }
+    }
+
+    /// Writes one field line.
+    ///
+    /// # Errors
+    /// [`FieldError`], and nothing is written, if the line could split the answer or misframe its body.
+    pub fn field(&mut self, name: &str, value: &[u8]) -> Result<(), FieldError> {
+        if !is_token(name.as_bytes()) {
+            return Err(FieldError::Name);
+        }
+        if !value.iter().all(|byte| is(*byte, VALUE)) {
+            return Err(FieldError::Value);
+        }
+        if FRAMING_FIELDS.iter().any(|framing| framing.eq_ignore_ascii_case(name)) {
+            return Err(FieldError::Framing);
+        }
+        self.line(name.as_bytes(), value);
+        Ok(())
+    }
+
+    /// Writes `Content-Length`, in bytes. Call it once. Where the status bars it (1xx, 204; RFC 9110 §8.6) nothing is written.
+    pub fn content_length(&mut self, bytes: u64) {
+        if self.status.may_have_length() {
+            self.line(b"Content-Length", itoa::Buffer::new().format(bytes).as_bytes());
+        }
+    }
+
+    /// Writes `Transfer-Encoding: chunked`, for a body made with [`crate::chunk`]. Call it instead of
+    /// [`Answer::content_length`], and to a 1.1 client only.
+    pub fn chunked(&mut self) {
+        if self.status.may_have_length() {
+            self.line(b"Transfer-Encoding", b"chunked");
+        }
+    }
+
+    /// Writes the blank line. The body, if there is one, comes right after it.
+    pub fn finish(self) {
+        self.out.extend_from_slice(b"\r\n");
+    }
+
+    fn line(&mut self, name: &[u8], value: &[u8]) {
+        self.out.reserve(name.len() + value.len() + 4);
+        self.out.extend_from_slice(name);
+        self.out.extend_from_slice(b": ");
+        self.out.extend_from_slice(value);
+        self.out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Two of one of these, or one that disagrees with the body, would let the client see a second answer.
+const FRAMING_FIELDS: [&str; 3] = ["Content-Length", "Transfer-Encoding", "Connection"];
+
+/// Why a field was not written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FieldError {
+    /// The name is not a token.
+    Name,
+    /// The value holds a control byte.
+    Value,
+    /// The field frames the body or the connection: it has its own function.
+    Framing,
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Name => "the field name is not a token",
+            Self::Value => "the field value holds a control byte",
+            Self::Framing => "the field is written by its own function only",
+        })
+    }
+}
+
+impl Error for FieldError {}
+
+#[cfg(test)]
+mod tests {
+    use super::{Answer, FieldError, Persist};
+    use crate::status::Status;
+
+    const COMMON: &[u8] = b"Server: x\r\n";
+
+    #[test]
+    fn an_answer_is_written_behind_the_one_before() {
+        let mut out = b"before".to_vec();
+        let mut answer = Answer::start(&mut out, Status::OK, COMMON, Persist::Close);
+        answer.field("X-Y", b"a \xe9\t").expect("a good field");
+        answer.content_length(12);
+        answer.finish();
+        let want = b"beforeHTTP/1.1 200 OK\r\nServer: x\r\nConnection: close\r\nX-Y: a \xe9\t\r\nContent-Length: 12\r\n\r\n";
+        assert_eq!(out.escape_ascii().to_string(), want.escape_ascii().to_string());
+    }
+
+    #[test]
+    fn ready_parts_make_the_same_answer() {
+        for persist in [Persist::Default, Persist::KeepAlive, Persist::Close] {
+            let (mut one, mut two) = (Vec::new(), Vec::new());
+            let mut answer = Answer::start(&mut one, Status::NOT_FOUND, COMMON, persist);
+            answer.content_length(0);
+            answer.finish();
+            Answer::ready(
+                &mut two,
+                Status::NOT_FOUND,
+                COMMON,
+                persist,
+                b"Content-Length: 0\r\n\r\n",
+            );
+            assert_eq!(one, two);
+        }
+    }
+
+    #[test]
+    fn nothing_can_split_an_answer() {
+        let mut out = Vec::new();
+        let mut answer = Answer::start(&mut out, Status::OK, b"", Persist::Default);
+        for name in ["", "a b", "a:", "a\r\n", "a\r\nb: c", "é", "a\0"] {
+            assert_eq!(answer.field(name, b"v"), Err(FieldError::Name), "{name:?}");
+        }
+        for value in [b"a\r\nb: c".as_slice(), b"\n", b"\r", b"\0", b"a\x7f", b"\r\n\r\nbody"] {
+            assert_eq!(answer.field("X", value), Err(FieldError::Value));
+        }
+        for name in ["content-length", "Transfer-Encoding", "CONNECTION"] {
+            assert_eq!(answer.field(name, b"0"), Err(FieldError::Framing), "{name}");
+        }
+        answer.finish();
+        assert_eq!(out, b"HTTP/1.1 200 OK\r\n\r\n");
+    }
+
+    #[test]
+    fn a_status_that_bars_a_length_gets_none() {
+        for (status, lines) in [(Status::NO_CONTENT, 0), (Status::NOT_MODIFIED, 1), (Status::OK, 1)]
+        {
+            let mut out = Vec::new();
+            let mut answer = Answer::start(&mut out, status, b"", Persist::Default);
+            answer.content_length(5);
+            answer.finish();
+            let text = String::from_utf8(out).expect("ASCII");
+            assert_eq!(text.matches("Content-Length").count(), lines, "{status}");
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! The request body: which of the bytes that came belong to it, and where it ends (RFC 9112 §6, §7.1).
+//!
+//! Data is handed on where it lies; nothing is copied or kept. Chunk extensions and trailer fields are checked, counted
+//! and dropped (RFC 9112 §7.1.1 and §7.1.2 let a recipient ignore and discard them).
+
+mod error;
+#[cfg(test)]
+mod tests;
+
+pub use error::BodyError;
+
+use crate::head::Framing;
+use crate::limits::Limits;
+use crate::syntax::{TOKEN, VALUE, is};
+
+/// Hexadecimal digits of a chunk size, leading zeros included: all that 64 bits need.
+pub const SIZE_DIGITS_MAX: u8 = 16;
+
+/// Bytes of the extensions of one chunk. Nobody sends any, but to keep a server busy.
+pub const CHUNK_EXTENSION_BYTES_MAX: u32 = 256;
+
+/// Bytes of the extensions of all chunks of one body.
+pub const BODY_EXTENSION_BYTES_MAX: u32 = 4_096;
+
+/// What one step found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece<'a> {
+    /// Bytes of the input that are used up, data and framing together.
+    pub consumed: usize,
+    /// Body data among them; may be empty.
+    pub data: &'a [u8],
+    /// Whether the body ends here. What follows in the input is the next request.
+    pub done: bool,
+}
+
+/// The reader of one request body.
+#[derive(Clone, Debug)]
+pub struct BodyDecoder {
+    /// Bytes of the body, or of the chunk, that are still to come; while a size is read, that size.
+    left: u64,
+    received: u64,
+    body_bytes_max: u64,
+    /// Bytes of the extensions so far, all chunks together.
+    extension_bytes: u32,
+    /// Bytes of the extensions of this chunk, later of the trailer section.
+    section_bytes: u32,
+    trailer_bytes_max: u32,
+    trailers_left: u32,
+    trailers_max: u32,
+    digits: u8,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// In a body of known length.
+    Length,
+    /// In the digits of a chunk size.
+    Size,
+    /// In the space before an extension.
+    ExtensionSpace,
+    /// In the extensions.
+    Extension,
+    /// Before the line feed of a size line.
+    SizeEnd,
+    /// In a chunk's data.
+    Data,
+    /// Behind a chunk's data, before the carriage return.
+    DataReturn,
+    /// Behind a chunk's data, before the line feed.
+    DataEnd,
+    /// Before a trailer line or the blank line.
+    Trailer,
+    TrailerName,
+    TrailerValue,
+    /// Before the line feed of a trailer line.
+    TrailerEnd,
+    /// Before the very last line feed.
+    BlankLineEnd,
+    Done,
+}
+
+impl BodyDecoder {
+    /// A reader for the body that `framing` announces.
+    pub fn new(framing: Framing, limits: &Limits) -> Self {
+        let (state, left) = match framing {
+            Framing::None | Framing::Length(0) => (State::Done, 0),
+            Framing::Length(bytes) => (State::Length, bytes),
+            Framing::Chunked => (State::Size, 0),
+        };
+        let trailers_max = u32::try_from(limits.fields_max).unwrap_or(u32::MAX);
+        Self {
+            left,
+            received: 0,
+            body_bytes_max: limits.body_bytes_max,
+            extension_bytes: 0,
+            section_bytes: 0,
+            trailer_bytes_max: u32::try_from(limits.head_bytes_max).unwrap_or(u32::MAX),
+            trailers_left: trailers_max,
+            trailers_max,
+            digits: 0,
+            state,
+        }
+    }
+
+    /// Reads on in the body: up to the end of the input, of the body, or of one run of data.
+    ///
+    /// Call it again with the rest of the input until the piece is `done`, or all of it is consumed; however the
+    /// bytes are cut, the data is the same. A body that is announced too large is refused by the first call, even
+    /// with empty input: ask before answering `100 Continue`.
+    ///
+    /// # Errors
+    /// [`BodyError`]; [`BodyError::status`] says how to answer. The connection must then be closed.
+    pub fn decode<'a>(&mut self, input: &'a [u8]) -> Result<Piece<'a>, BodyError> {
+        let mut at = 0;
+        loop {
+            match self.state {
+                State::Done => {
+                    return Ok(Piece { consumed: at, data: &[], done: true });
+                }
+                State::Length if self.left > self.room() => return Err(self.too_large()),
+                State::Length | State::Data => return Ok(self.data(input, at)),
+                _ => {}
+            }
+            let Some(byte) = input.get(at) else {
+                return Ok(Piece { consumed: at, data: &[], done: false });
+            };
+            self.state = self.step(*byte)?;
+            at += 1;
+        }
+    }
+
+    /// Whether the whole body was read.
+    pub fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    /// Bytes of data so far, framing not counted.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Takes the data that starts at `at`.
+    fn data<'a>(&mut self, input: &'a [u8], at: usize) -> Piece<'a> {
+        let there = &input[at..];
+        let data = usize::try_from(self.left).map_or(there, |left| &there[..there.len().min(left)]);
+        self.left -= data.len() as u64;
+        self.received += data.len() as u64;
+        if self.left == 0 {
+            self.state = if self.state == State::Length { State::Done } else { State::DataReturn };
+        }
+        Piece { consumed: at + data.len(), data, done: self.is_done() }
+    }
+
+    /// Takes one byte of framing.
+    fn step(&mut self, byte: u8) -> Result<State, BodyError> {
+        match (self.state, byte) {
+            (State::Size | State::ExtensionSpace | State::Extension | State::SizeEnd, _) => {
+                self.step_size(byte)
+            }
+            (State::DataReturn, b'\r') => Ok(State::DataEnd),
+            (State::DataEnd, b'\n') => Ok(State::Size),
+            (State::DataReturn | State::DataEnd, _) => Err(BodyError::ChunkEnd),
+            _ => self.step_trailer(byte),
+        }
+    }
+
+    /// `chunk-size [ chunk-ext ] CRLF`, the size in digits only: no sign, no `0x`, no space behind it.
+    fn step_size(&mut self, byte: u8) -> Result<State, BodyError> {
+        match (self.state, byte) {
+            (State::Size, _) if byte.is_ascii_hexdigit() => self.digit(byte),
+            (State::Size, b'\r' | b';' | b' ' | b'\t') if self.digits > 0 => {
+                self.size_known()?;
+                match byte {
+                    b'\r' => Ok(State::SizeEnd),
+                    _ => self.extension(if byte == b';' {
+                        State::Extension
+                    } else {
+                        State::ExtensionSpace
+                    }),
+                }
+            }
+            (State::Size, _) => Err(BodyError::ChunkSize),
+            (State::ExtensionSpace, b' ' | b'\t') => self.extension(State::ExtensionSpace),
+            (State::ExtensionSpace, b';') => self.extension(State::Extension),
+            (State::Extension, b'\r') => Ok(State::SizeEnd),
+            (State::Extension, _) if is(byte, VALUE) => self.extension(State::Extension),
+            (State::SizeEnd, b'\n') => Ok(self.size_line_done()),
+            (State::SizeEnd, _) => Err(BodyError::LineEnd),
+            _ => Err(BodyError::ChunkExtension),
+        }
+    }
+
+    fn digit(&mut self, byte: u8) -> Result<State, BodyError> {
+        if self.digits == SIZE_DIGITS_MAX {
+            return Err(BodyError::ChunkSize);
+        }
+        self.digits += 1;
+        let digit = char::from(byte).to_digit(16).expect("the caller saw a hexadecimal digit");
+        self.left = self.left << 4 | u64::from(digit);
+        Ok(State::Size)
+    }
+
+    fn size_known(&self) -> Result<(), BodyError> {
+        if self.left > self.room() { Err(self.too_large()) } else { Ok(()) }
+    }
+
+    fn size_line_done(&mut self) -> State {
+        self.digits = 0;
+        self.section_bytes = 0;
+        if self.left == 0 { State::Trailer } else { State::Data }
+    }
+
+    /// Counts one byte of an extension.
+    fn extension(&mut self, next: State) -> Result<State, BodyError> {
+        self.section_bytes += 1;
+        self.extension_bytes += 1;
+        if self.section_bytes > CHUNK_EXTENSION_BYTES_MAX
+            || self.extension_bytes > BODY_EXTENSION_BYTES_MAX
+        {
+            return Err(BodyError::ChunkExtensionTooLong);
+        }
+        Ok(next)
+    }
+
+    /// `*( field-line CRLF ) CRLF`
+    fn step_trailer(&mut self, byte: u8) -> Result<State, BodyError> {
+        if self.section_bytes >= self.trailer_bytes_max {
+            return Err(BodyError::TrailersTooLarge { limit_bytes: self.trailer_bytes_max });
+        }
+        self.section_bytes += 1;
+        match (self.state, byte) {
+            (State::Trailer, b'\r') => Ok(State::BlankLineEnd),
+            (State::Trailer, _) if is(byte, TOKEN) => self.trailer(),
+            (State::TrailerName, b':') => Ok(State::TrailerValue),
+            (State::TrailerName, _) if is(byte, TOKEN) => Ok(State::TrailerName),
+            (State::TrailerValue, b'\r') => Ok(State::TrailerEnd),
+            (State::TrailerValue, _) if is(byte, VALUE) => Ok(State::TrailerValue),
+            (State::TrailerEnd, b'\n') => Ok(State::Trailer),
+            (State::BlankLineEnd, b'\n') => Ok(State::Done),
+            (State::TrailerEnd | State::BlankLineEnd, _) => Err(BodyError::LineEnd),
+            _ => Err(BodyError::Trailer),
+        }
+    }
+
+    /// Counts one trailer line.
+    fn trailer(&mut self) -> Result<State, BodyError> {
+        self.trailers_left = self
+            .trailers_left
+            .checked_sub(1)
+            .ok_or(BodyError::TooManyTrailers { limit: self.trailers_max })?;
+        Ok(State::TrailerName)
+    }
+
+    /// Bytes of data that may still come within the limit.
+    fn room(&self) -> u64 {
+        self.body_bytes_max - self.received
+    }
+
+    fn too_large(&self) -> BodyError {
+        BodyError::TooLarge { limit_bytes: self.body_bytes_max }
+    }
+}

@@ -1,0 +1,212 @@
+//! The request head: request line and fields (RFC 9112 §2, §3, §5, §6).
+//!
+//! One pass over the bytes checks all of them and keeps offsets only; [`crate::request`] reads the bytes
+//! through those. Where the RFC leaves a choice, the strict one is taken: anything two servers in a row
+//! could read differently is refused.
+
+mod decode;
+mod error;
+mod fields;
+#[cfg(test)]
+mod tests;
+
+pub use error::HeadError;
+
+use crate::limits::Limits;
+use crate::method::Method;
+use crate::request::Request;
+use crate::target::TargetForm;
+
+/// A verdict on bytes that may stop anywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decoded<T> {
+    /// All of it was there.
+    Done(T),
+    /// Not an error: call again with more bytes.
+    NeedMore,
+}
+
+/// The versions that are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Version {
+    /// HTTP/1.0
+    Http10,
+    /// HTTP/1.1
+    Http11,
+}
+
+/// How the end of a request body is found (RFC 9112 §6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// No body.
+    None,
+    /// That many bytes.
+    Length(u64),
+    /// Chunks, up to the one of no bytes.
+    Chunked,
+}
+
+/// The fields whose place is kept, so that they need no search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Known {
+    /// RFC 9110 §7.2
+    Host,
+    /// RFC 9110 §13.1.1
+    IfMatch,
+    /// RFC 9110 §13.1.2
+    IfNoneMatch,
+    /// RFC 9110 §13.1.3
+    IfModifiedSince,
+    /// RFC 9110 §13.1.4
+    IfUnmodifiedSince,
+    /// RFC 9110 §13.1.5
+    IfRange,
+    /// RFC 9110 §14.2
+    Range,
+}
+
+/// How many fields are [`Known`].
+const KNOWN: usize = 7;
+
+/// A part of the head, in bytes from the start of the input. Empty at 0 means absent: nothing starts there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) start: u16,
+    pub(crate) end: u16,
+}
+
+impl Span {
+    #[expect(clippy::cast_possible_truncation, reason = "a head is at most 65,535 bytes long")]
+    #[inline]
+    fn new(start: usize, end: usize) -> Self {
+        debug_assert!(start <= end && end <= usize::from(u16::MAX));
+        Self { start: start as u16, end: end as u16 }
+    }
+
+    #[inline]
+    pub(crate) fn of(self, bytes: &[u8]) -> &[u8] {
+        &bytes[usize::from(self.start)..usize::from(self.end)]
+    }
+}
+
+/// A checked request head: plain data, detached from the bytes it was read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    content_length: u64,
+    known: [Span; KNOWN],
+    pub(crate) target: Span,
+    /// The whole field section: from the first field line to the blank line.
+    pub(crate) fields: Span,
+    pub(crate) path_start: u16,
+    /// Where the `?` is; 0 if there is none.
+    pub(crate) query: u16,
+    flags: u16,
+    method: Method,
+    version: Version,
+    pub(crate) form: TargetForm,
+}
+
+impl Head {
+    /// Reads one request head from the start of `input`.
+    ///
+    /// - `input`: all bytes received since the last request; may stop anywhere.
+    /// - `seen`: the caller's memory over the calls for one head, 0 at first. It counts the bytes already
+    ///   searched for the blank line, so that a slow sender costs no rescans.
+    /// - Done: the head; the body starts [`Head::len`] bytes into `input`.
+    ///
+    /// However the bytes are cut, the last verdict is the same; an error may come before the head is whole.
+    /// Up to four empty lines before the request line are skipped (RFC 9112 §2.2, SHOULD).
+    ///
+    /// # Errors
+    /// [`HeadError`]; [`HeadError::status`] says how to answer. The connection must then be closed.
+    pub fn decode(
+        input: &[u8],
+        seen: &mut usize,
+        limits: &Limits,
+    ) -> Result<Decoded<Self>, HeadError> {
+        decode::decode(input, seen, limits)
+    }
+
+    /// Bytes of the head, blank line included: 1 to 65,535.
+    #[expect(clippy::len_without_is_empty, reason = "a head is never empty")]
+    #[inline]
+    pub fn len(&self) -> usize {
+        usize::from(self.fields.end) + 2
+    }
+
+    /// How the end of the body is found.
+    #[inline]
+    pub fn framing(&self) -> Framing {
+        if self.has(CHUNKED) {
+            Framing::Chunked
+        } else if self.has(LENGTH) {
+            Framing::Length(self.content_length)
+        } else {
+            Framing::None
+        }
+    }
+
+    /// Whether the client wants to go on after this request (RFC 9112 §9.3): on 1.1 unless it says
+    /// `close`, on 1.0 only if it says `keep-alive`.
+    #[inline]
+    pub fn keep_alive(&self) -> bool {
+        !self.has(CLOSE) && (self.version == Version::Http11 || self.has(KEEP_ALIVE))
+    }
+
+    /// Whether the client waits for `100 Continue` before it sends the body (RFC 9110 §10.1.1). Never on
+    /// 1.0, nor without a body.
+    #[inline]
+    pub fn expects_continue(&self) -> bool {
+        self.has(CONTINUE)
+            && self.version == Version::Http11
+            && !matches!(self.framing(), Framing::None | Framing::Length(0))
+    }
+
+    /// The version in the request line.
+    #[inline]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The method.
+    #[inline]
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// The head together with its bytes: the same `input` it was decoded from, or at least [`Head::len`]
+    /// bytes of it.
+    #[inline]
+    pub fn on<'a>(&'a self, bytes: &'a [u8]) -> Request<'a> {
+        Request::new(self, bytes)
+    }
+
+    /// The first value of a known field, if there was one.
+    #[inline]
+    pub(crate) fn known(&self, known: Known) -> Option<Span> {
+        let span = self.known[known as usize];
+        (span.start != 0).then_some(span)
+    }
+
+    #[inline]
+    fn has(&self, flag: u16) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// Connection says close.
+const CLOSE: u16 = 1;
+/// Connection says keep-alive.
+const KEEP_ALIVE: u16 = 2;
+/// Expect says 100-continue.
+const CONTINUE: u16 = 4;
+/// There is a Content-Length.
+const LENGTH: u16 = 8;
+/// There is a Transfer-Encoding.
+const CODED: u16 = 16;
+/// The last transfer coding so far is chunked.
+const CHUNKED: u16 = 32;
+/// A transfer coding so far is unknown.
+const CODING_UNKNOWN: u16 = 64;

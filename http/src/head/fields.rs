@@ -1,0 +1,198 @@
+//! What the fields mean that decide about framing, the connection and the host.
+
+use super::{
+    CHUNKED, CLOSE, CODED, CODING_UNKNOWN, CONTINUE, Head, HeadError, KEEP_ALIVE, Known, LENGTH,
+    Span, Version,
+};
+use crate::syntax::{is_token, list, trim};
+use crate::target;
+
+impl Head {
+    /// Takes note of one field line. `name` is a token already; `value` is trimmed, `span` is where it is.
+    #[inline(never)]
+    pub(super) fn note(&mut self, name: &[u8], value: &[u8], span: Span) -> Result<(), HeadError> {
+        match name.len() {
+            4 if is_word(name, b"host") => self.note_host(value, span)?,
+            5 if is_word(name, b"range") => self.keep(Known::Range, span),
+            6 if is_word(name, b"expect") => self.note_expect(value)?,
+            8 if is_word(name, b"if-match") => self.keep(Known::IfMatch, span),
+            8 if is_word(name, b"if-range") => self.keep(Known::IfRange, span),
+            10 if is_word(name, b"connection") => self.note_connection(value),
+            13 if is_word(name, b"if-none-match") => self.keep(Known::IfNoneMatch, span),
+            14 if is_word(name, b"content-length") => self.note_length(value)?,
+            17 if is_word(name, b"transfer-encoding") => self.note_coding(value)?,
+            17 if is_word(name, b"if-modified-since") => self.keep(Known::IfModifiedSince, span),
+            19 if is_word(name, b"if-unmodified-since") => {
+                self.keep(Known::IfUnmodifiedSince, span);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The first one counts; the others stay readable in the bytes.
+    #[inline]
+    pub(super) fn keep(&mut self, known: Known, value: Span) {
+        let place = &mut self.known[known as usize];
+        if place.start == 0 {
+            *place = value;
+        }
+    }
+
+    /// RFC 9112 §3.2: exactly one, well-formed. That there is one is checked at the end.
+    fn note_host(&mut self, value: &[u8], span: Span) -> Result<(), HeadError> {
+        if self.known(Known::Host).is_some() {
+            return Err(HeadError::HostRepeated);
+        }
+        target::authority(value).ok_or(HeadError::HostSyntax)?;
+        self.keep(Known::Host, span);
+        Ok(())
+    }
+
+    /// RFC 9110 §10.1.1
+    fn note_expect(&mut self, value: &[u8]) -> Result<(), HeadError> {
+        for expectation in list(value).filter(|expectation| !expectation.is_empty()) {
+            if !expectation.eq_ignore_ascii_case(b"100-continue") {
+                return Err(HeadError::Expectation);
+            }
+            self.flags |= CONTINUE;
+        }
+        Ok(())
+    }
+
+    /// RFC 9110 §7.6.1; options other than these two concern nobody here.
+    fn note_connection(&mut self, value: &[u8]) {
+        if is_word(value, b"keep-alive") {
+            self.flags |= KEEP_ALIVE;
+            return;
+        }
+        for option in list(value) {
+            if option.eq_ignore_ascii_case(b"close") {
+                self.flags |= CLOSE;
+            } else if option.eq_ignore_ascii_case(b"keep-alive") {
+                self.flags |= KEEP_ALIVE;
+            }
+        }
+    }
+
+    /// RFC 9112 §6.3 rule 5: a list of one and the same number is taken as that number (MAY).
+    #[cold]
+    fn note_length(&mut self, value: &[u8]) -> Result<(), HeadError> {
+        for part in value.split(|byte| *byte == b',') {
+            let length = decimal(trim(part)).ok_or(HeadError::LengthSyntax)?;
+            if self.has(LENGTH) && self.content_length != length {
+                return Err(HeadError::LengthConflict);
+            }
+            self.flags |= LENGTH;
+            self.content_length = length;
+        }
+        Ok(())
+    }
+
+    /// RFC 9112 §6.1, over all lines of the field. An empty element is refused although §5.6.1.2 of
+    /// RFC 9110 would skip it: nobody sends one but to make two servers disagree. So are parameters on
+    /// chunked (RFC 9112 §7.1, SHOULD).
+    #[cold]
+    fn note_coding(&mut self, value: &[u8]) -> Result<(), HeadError> {
+        self.flags |= CODED;
+        for coding in list(value) {
+            let name = coding.split(|byte| *byte == b';').next().map(trim).unwrap_or_default();
+            if !is_token(name) || self.has(CHUNKED) {
+                return Err(HeadError::CodingSyntax); // nothing may follow chunked, not even itself
+            }
+            if !name.eq_ignore_ascii_case(b"chunked") {
+                self.flags |= CODING_UNKNOWN;
+            } else if name.len() == coding.len() {
+                self.flags |= CHUNKED;
+            } else {
+                return Err(HeadError::CodingSyntax);
+            }
+        }
+        Ok(())
+    }
+
+    /// What only the whole field section can tell.
+    #[inline]
+    pub(super) fn finish(&self) -> Result<(), HeadError> {
+        if self.version == Version::Http11 && self.known(Known::Host).is_none() {
+            return Err(HeadError::HostMissing);
+        }
+        if self.has(CODED) { self.finish_coding() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn finish_coding(&self) -> Result<(), HeadError> {
+        if self.version == Version::Http10 {
+            Err(HeadError::CodingInOldVersion)
+        } else if self.has(LENGTH) {
+            Err(HeadError::LengthWithCoding)
+        } else if !self.has(CHUNKED) {
+            Err(HeadError::CodingSyntax)
+        } else if self.has(CODING_UNKNOWN) {
+            Err(HeadError::CodingUnknown)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// The names that [`Head::note`] knows.
+const LOOKED_FOR: [&[u8]; 11] = [
+    b"host",
+    b"range",
+    b"expect",
+    b"if-match",
+    b"if-range",
+    b"connection",
+    b"if-none-match",
+    b"content-length",
+    b"transfer-encoding",
+    b"if-modified-since",
+    b"if-unmodified-since",
+];
+
+/// For each first letter, as a bit each: the lengths of the names looked for.
+const LENGTHS: [u32; 32] = lengths();
+
+const fn lengths() -> [u32; 32] {
+    let mut lengths = [0; 32];
+    let mut at = 0;
+    while at < LOOKED_FOR.len() {
+        let name = LOOKED_FOR[at];
+        lengths[(name[0] & 31) as usize] |= 1 << name.len();
+        at += 1;
+    }
+    lengths
+}
+
+/// Whether a field name may be one that [`Head::note`] knows. Most are not: this spares them the call.
+#[inline]
+pub(super) fn is_looked_for(first: u8, len: usize) -> bool {
+    LENGTHS[usize::from(first & 31)] >> (len & 31) & 1 == 1
+}
+
+/// Whether bytes are this word in any case. The word is given in lower case and has letters and hyphens
+/// only; the bytes hold no control byte: then none differs from one of the word's in the case bit alone.
+#[inline]
+fn is_word<const N: usize>(bytes: &[u8], word: &[u8; N]) -> bool {
+    let Ok(bytes) = <&[u8; N]>::try_from(bytes) else {
+        return false;
+    };
+    let lower = |byte: usize| bytes[byte] | 0x20;
+    let mut difference = 0;
+    for at in 0..N {
+        difference |= lower(at) ^ word[at];
+    }
+    difference == 0
+}
+
+/// `1*DIGIT` of at most 64 bits: no sign, no space, no underscore.
+fn decimal(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0_u64, |number, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })
+}

@@ -1,0 +1,81 @@
+//! The request methods (RFC 9110 §9, RFC 5789).
+
+/// A method that this server knows. Any other token is answered with 501.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Method {
+    /// RFC 9110 §9.3.1
+    Get,
+    /// RFC 9110 §9.3.2
+    Head,
+    /// RFC 9110 §9.3.3
+    Post,
+    /// RFC 9110 §9.3.4
+    Put,
+    /// RFC 9110 §9.3.5
+    Delete,
+    /// RFC 9110 §9.3.6
+    Connect,
+    /// RFC 9110 §9.3.7
+    Options,
+    /// RFC 9110 §9.3.8
+    Trace,
+    /// RFC 5789 §2
+    Patch,
+}
+
+impl Method {
+    /// Every method, in the order of the RFC.
+    pub const ALL: [Self; 9] = [
+        Self::Get,
+        Self::Head,
+        Self::Post,
+        Self::Put,
+        Self::Delete,
+        Self::Connect,
+        Self::Options,
+        Self::Trace,
+        Self::Patch,
+    ];
+
+    /// The method that a token names, exactly as written: methods are case-sensitive (RFC 9110 §9.1).
+    pub fn from_token(token: &[u8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|method| method.as_str().as_bytes() == token)
+    }
+
+    /// The token, as it stands in a request line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+            Self::Options => "OPTIONS",
+            Self::Trace => "TRACE",
+            Self::Patch => "PATCH",
+        }
+    }
+
+    /// Whether a request with it asks for no change of state (RFC 9110 §9.2.1).
+    pub const fn is_safe(self) -> bool {
+        matches!(self, Self::Get | Self::Head | Self::Options | Self::Trace)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Method;
+
+    #[test]
+    fn a_token_names_its_method_only_in_the_right_case() {
+        for method in Method::ALL {
+            assert_eq!(Method::from_token(method.as_str().as_bytes()), Some(method));
+            let lower = method.as_str().to_ascii_lowercase();
+            assert_eq!(Method::from_token(lower.as_bytes()), None);
+        }
+        assert_eq!(Method::from_token(b""), None);
+        assert_eq!(Method::from_token(b"GETS"), None);
+    }
+}

@@ -1,0 +1,144 @@
+//! A request head as its readers see it: the checked offsets together with the bytes.
+
+use std::fmt;
+
+use crate::head::{Framing, Head, Known, Version};
+use crate::method::Method;
+use crate::syntax::{TOKEN, VALUE, skip, trim};
+use crate::target;
+
+pub use crate::target::TargetForm;
+
+/// One request head, borrowed: two references, made to be passed by value.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    head: &'a Head,
+    bytes: &'a [u8],
+}
+
+impl<'a> Request<'a> {
+    #[inline]
+    pub(crate) fn new(head: &'a Head, bytes: &'a [u8]) -> Self {
+        debug_assert!(bytes.len() >= head.len());
+        Self { head, bytes }
+    }
+
+    /// The method.
+    #[inline]
+    pub fn method(self) -> Method {
+        self.head.method()
+    }
+
+    /// The version.
+    #[inline]
+    pub fn version(self) -> Version {
+        self.head.version()
+    }
+
+    /// The request target as it was sent: 1 to `target_bytes_max` visible ASCII bytes.
+    #[inline]
+    pub fn target(self) -> &'a [u8] {
+        self.head.target.of(self.bytes)
+    }
+
+    /// The form that the target is in.
+    #[inline]
+    pub fn form(self) -> TargetForm {
+        self.head.form
+    }
+
+    /// The path, still percent-encoded, without the query. It starts with `/`, whatever the form; only
+    /// asterisk-form gives `*`. Authority-form, and absolute-form without a path, give `/`.
+    #[inline]
+    pub fn path(self) -> &'a [u8] {
+        let start = usize::from(self.head.path_start);
+        let end =
+            usize::from(if self.head.query == 0 { self.head.target.end } else { self.head.query });
+        if start == end { b"/" } else { &self.bytes[start..end] }
+    }
+
+    /// What stands behind the first `?`, still percent-encoded; empty if nothing does.
+    #[inline]
+    pub fn query(self) -> Option<&'a [u8]> {
+        let mark = usize::from(self.head.query);
+        (mark != 0).then(|| &self.bytes[mark + 1..usize::from(self.head.target.end)])
+    }
+
+    /// The host with its port, if it says one: of the target in absolute-form and authority-form (RFC 9112 §3.2.2:
+    /// Host is then ignored), else of Host. Always there on 1.1; checked, never empty.
+    pub fn host(self) -> Option<&'a [u8]> {
+        match self.form() {
+            TargetForm::Origin | TargetForm::Asterisk => self.known(Known::Host),
+            TargetForm::Authority => Some(self.target()),
+            TargetForm::Absolute => {
+                let start = target::authority_start(self.target())?;
+                let end = usize::from(self.head.path_start - self.head.target.start);
+                Some(&self.target()[start..end])
+            }
+        }
+    }
+
+    /// The first value of a field whose place was kept. Without the space around it; may be empty.
+    #[inline]
+    pub fn known(self, known: Known) -> Option<&'a [u8]> {
+        Some(self.head.known(known)?.of(self.bytes))
+    }
+
+    /// The first value of any field, by its name in any case. Walks the fields: prefer [`Request::known`].
+    pub fn field(self, name: &str) -> Option<&'a [u8]> {
+        self.fields()
+            .find(|field| field.0.eq_ignore_ascii_case(name.as_bytes()))
+            .map(|field| field.1)
+    }
+
+    /// All field lines in order: name and value, the value without the space around it.
+    pub fn fields(self) -> Fields<'a> {
+        Fields { rest: self.head.fields.of(self.bytes) }
+    }
+
+    /// Whether the client wants to go on: [`Head::keep_alive`].
+    #[inline]
+    pub fn keep_alive(self) -> bool {
+        self.head.keep_alive()
+    }
+
+    /// How the end of the body is found.
+    #[inline]
+    pub fn framing(self) -> Framing {
+        self.head.framing()
+    }
+
+    /// Whether the client waits for `100 Continue`: [`Head::expects_continue`].
+    #[inline]
+    pub fn expects_continue(self) -> bool {
+        self.head.expects_continue()
+    }
+}
+
+impl fmt::Debug for Request<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method().as_str(), self.target().escape_ascii())
+    }
+}
+
+/// The field lines of a request, in order. Reads bytes that are already checked.
+#[derive(Clone, Debug)]
+pub struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = (&'a [u8], &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let colon = skip(self.rest, TOKEN);
+        let name = &self.rest[..self.rest.len() - colon.len()];
+        let line_end = skip(&colon[1..], VALUE);
+        let value = &colon[1..colon.len() - line_end.len()];
+        self.rest = &line_end[2..];
+        Some((name, trim(value)))
+    }
+}

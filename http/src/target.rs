@@ -1,0 +1,195 @@
+//! The four forms of a request target (RFC 9112 §3.2) and the syntax of authorities (RFC 3986 §3.2).
+//!
+//! A `%` is not looked behind here: whoever decodes the path decides what a broken escape means.
+
+use std::net::Ipv6Addr;
+
+use crate::head::HeadError;
+use crate::method::Method;
+use crate::syntax::{HOST, skip};
+
+/// The form that a request target was written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum TargetForm {
+    /// `/path?query`
+    Origin,
+    /// `http://host/path?query`, or with `https`
+    Absolute,
+    /// `host:port`, with CONNECT only
+    Authority,
+    /// `*`, with OPTIONS only
+    Asterisk,
+}
+
+/// Finds the form of a target and where in it the path starts, in bytes from its start.
+///
+/// # Errors
+/// `Target` if it has none of the four forms, or one that the method does not allow.
+pub(crate) fn form(target: &[u8], method: Method) -> Result<(TargetForm, usize), HeadError> {
+    match target {
+        [b'/', ..] if method != Method::Connect => Ok((TargetForm::Origin, 0)),
+        b"*" if method == Method::Options => Ok((TargetForm::Asterisk, 0)),
+        _ if method == Method::Connect => match authority(target) {
+            Some(Port::Given) => Ok((TargetForm::Authority, target.len())),
+            _ => Err(HeadError::Target),
+        },
+        _ => {
+            let from = authority_start(target).ok_or(HeadError::Target)?;
+            let rest = &target[from..];
+            let end =
+                rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
+            authority(&rest[..end]).ok_or(HeadError::Target)?;
+            Ok((TargetForm::Absolute, from + end))
+        }
+    }
+}
+
+/// Where the authority of an absolute-form target starts. None if its scheme is not one of ours.
+pub(crate) fn authority_start(target: &[u8]) -> Option<usize> {
+    [b"http://".as_slice(), b"https://"].into_iter().find_map(|scheme| {
+        let start = target.get(..scheme.len())?;
+        start.eq_ignore_ascii_case(scheme).then_some(scheme.len())
+    })
+}
+
+/// Whether an authority says its port.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Port {
+    /// With at least one digit.
+    Given,
+    /// No colon, or nothing behind it: both mean the default port of the scheme.
+    Default,
+}
+
+/// Checks `host [":" port]`. None if it is malformed.
+///
+/// An empty host is malformed: no http URI may have one (RFC 9110 §4.2.1). So is user information (§4.2.4),
+/// a zone identifier, and a port above 65,535.
+pub(crate) fn authority(bytes: &[u8]) -> Option<Port> {
+    let end = if bytes.first() == Some(&b'[') { literal_end(bytes)? } else { name_end(bytes)? };
+    match &bytes[end..] {
+        [] | [b':'] => Some(Port::Default),
+        [b':', digits @ ..] if is_port(digits) => Some(Port::Given),
+        _ => None,
+    }
+}
+
+/// Where a registered name or an IPv4 address ends. None if it is empty, or has a broken escape.
+fn name_end(bytes: &[u8]) -> Option<usize> {
+    let mut rest = skip(bytes, HOST);
+    while let [b'%', escape @ ..] = rest {
+        let (digits, next) = escape.split_first_chunk::<2>()?;
+        if !digits.iter().all(u8::is_ascii_hexdigit) {
+            return None;
+        }
+        rest = skip(next, HOST);
+    }
+    let end = bytes.len() - rest.len();
+    (end > 0).then_some(end)
+}
+
+/// Where an IPv6 literal ends, its brackets included.
+fn literal_end(bytes: &[u8]) -> Option<usize> {
+    let close = bytes.iter().position(|byte| *byte == b']')?;
+    let address = std::str::from_utf8(&bytes[1..close]).ok()?;
+    address.parse::<Ipv6Addr>().ok()?;
+    Some(close + 1)
+}
+
+/// `1*DIGIT`, at most 65,535.
+fn is_port(digits: &[u8]) -> bool {
+    let mut port = 0_u32;
+    for digit in digits {
+        let digit = u32::from(*digit).wrapping_sub(u32::from(b'0'));
+        if digit > 9 || port > 6_553 {
+            return false;
+        }
+        port = port * 10 + digit;
+    }
+    !digits.is_empty() && port <= 65_535
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Port, TargetForm, authority, form};
+    use crate::method::Method;
+
+    #[test]
+    fn authorities_are_taken_or_refused_as_the_grammar_says() {
+        for good in [
+            "a",
+            "a.b-c_d~",
+            "127.0.0.1",
+            "%41b",
+            "[::1]",
+            "[2001:db8::1.2.3.4]",
+            "a:",
+            "!$&'()*+,;=",
+        ] {
+            assert!(authority(good.as_bytes()) == Some(Port::Default), "{good}");
+        }
+        for good in ["a:0", "a:80", "a:65535", "[::1]:8080", "1.2.3.4:00080"] {
+            assert!(authority(good.as_bytes()) == Some(Port::Given), "{good}");
+        }
+        for bad in [
+            "",
+            ":80",
+            "a:b",
+            "a:65536",
+            "a:-1",
+            "a:+1",
+            "a:1:2",
+            "u@a",
+            "a b",
+            "a/b",
+            "a\\b",
+            "[::1",
+            "[]",
+            "[::1]a",
+            "[::1%25eth0]",
+            "[v1.a]",
+            "[1.2.3.4]",
+            "::1",
+            "%4",
+            "%zz",
+            "a%",
+            "a?b",
+            "a#b",
+            "é",
+            "a\t",
+        ] {
+            assert!(authority(bad.as_bytes()).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn each_form_is_found_and_only_with_the_methods_it_belongs_to() {
+        let of = |target: &str, method| form(target.as_bytes(), method).ok();
+        assert_eq!(of("/", Method::Get), Some((TargetForm::Origin, 0)));
+        assert_eq!(of("//a/b", Method::Get), Some((TargetForm::Origin, 0)));
+        assert_eq!(of("*", Method::Options), Some((TargetForm::Asterisk, 0)));
+        assert_eq!(of("http://a:80/b?c", Method::Get), Some((TargetForm::Absolute, 11)));
+        assert_eq!(of("HTTPS://a?c", Method::Get), Some((TargetForm::Absolute, 9)));
+        assert_eq!(of("http://a", Method::Options), Some((TargetForm::Absolute, 8)));
+        assert_eq!(of("a:443", Method::Connect), Some((TargetForm::Authority, 5)));
+        for (target, method) in [
+            ("*", Method::Get),
+            ("**", Method::Options),
+            ("a:443", Method::Get),
+            ("a", Method::Connect),
+            ("a:", Method::Connect),
+            ("/", Method::Connect),
+            ("http://a/", Method::Connect),
+            ("http:///b", Method::Get),
+            ("http://u@a/", Method::Get),
+            ("ftp://a/", Method::Get),
+            ("http:/a", Method::Get),
+            ("a/b", Method::Get),
+            ("?a", Method::Get),
+            ("", Method::Get),
+        ] {
+            assert_eq!(of(target, method), None, "{target}");
+        }
+    }
+}

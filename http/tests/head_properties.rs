@@ -1,0 +1,181 @@
+//! What must hold for every head: however it is cut, whatever it is.
+
+use gustnado_http::head::{Decoded, Framing, Head, HeadError, Version};
+use gustnado_http::limits::Limits;
+use gustnado_http::method::Method;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+/// Small enough that random heads reach them.
+const LIMITS: Limits =
+    Limits { head_bytes_max: 300, target_bytes_max: 60, fields_max: 8, body_bytes_max: 100 };
+
+/// Decodes bytes that come in pieces, cut at these places.
+fn trickle(bytes: &[u8], cuts: &[usize]) -> Result<Decoded<Head>, HeadError> {
+    let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
+    cuts.sort_unstable();
+    cuts.push(bytes.len());
+    let mut seen = 0;
+    for cut in cuts {
+        match Head::decode(&bytes[..cut], &mut seen, &LIMITS) {
+            Ok(Decoded::NeedMore) => assert!(seen <= cut),
+            verdict => return verdict,
+        }
+    }
+    Ok(Decoded::NeedMore)
+}
+
+fn whole(bytes: &[u8]) -> Result<Decoded<Head>, HeadError> {
+    Head::decode(bytes, &mut 0, &LIMITS)
+}
+
+/// Pieces of heads, good and bad, that make interesting wholes when strung together.
+fn head_soup() -> impl Strategy<Value = Vec<u8>> {
+    let piece = select(vec![
+        "GET ",
+        "POST ",
+        "BREW ",
+        "get ",
+        "/",
+        "/a?b=c",
+        "*",
+        "http://a/b",
+        " ",
+        "HTTP/1.1\r\n",
+        "HTTP/1.0\r\n",
+        "HTTP/2.0\r\n",
+        "GET / HTTP/1.1\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\n",
+        "Host: a\r\n",
+        "host:b:80\r\n",
+        "Host: a_b\r\n",
+        "Content-Length: 5\r\n",
+        "Content-Length: 5, 6\r\n",
+        "Transfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: gzip\r\n",
+        "Connection: close\r\n",
+        "Expect: 100-continue\r\n",
+        "X: y\r\n",
+        "X : y\r\n",
+        "If-None-Match: \"a\"\r\n",
+        "Cookie: 0123456789012345678901234567890123456789\r\n",
+        "a:\tb\t\r\n",
+        " folded\r\n",
+        "\r\n",
+        "\r",
+        "\n",
+        "\0",
+        "\x7f",
+        ":",
+        "a",
+        "é",
+        "\r\n\r\n",
+    ]);
+    prop::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat().into_bytes())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn a_head_cut_at_any_byte_reads_the_same(
+        bytes in head_soup(),
+        cuts in prop::collection::vec(0_usize..400, 0..6),
+    ) {
+        let each: Vec<usize> = (0..bytes.len()).collect();
+        for cuts in [&cuts, &each] {
+            // An error in an unfinished head may be told now or later, but no later than the head's end.
+            let (cut, uncut) = (trickle(&bytes, cuts), whole(&bytes));
+            prop_assert!(cut == uncut || (cut == Ok(Decoded::NeedMore) && uncut.is_err()));
+            let full = [bytes.as_slice(), &[b'a'; 300]].concat();
+            prop_assert_eq!(trickle(&full, cuts), whole(&full));
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let _ = whole(&bytes);
+    }
+
+    #[test]
+    fn what_follows_a_head_changes_nothing(bytes in head_soup(), more in head_soup()) {
+        let first = whole(&bytes);
+        if first != Ok(Decoded::NeedMore) {
+            prop_assert_eq!(whole(&[bytes, more].concat()), first);
+        }
+    }
+
+    #[test]
+    fn a_flipped_byte_never_makes_the_readers_panic(bytes in head_soup(), at: Index, byte: u8) {
+        let mut bytes = [b"GET /p?q HTTP/1.1\r\nHost: a\r\n".as_slice(), &bytes, b"\r\n"].concat();
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        if let Ok(Decoded::Done(head)) = whole(&bytes) {
+            let request = head.on(&bytes);
+            prop_assert!(request.fields().count() <= LIMITS.fields_max);
+            prop_assert!(request.path().starts_with(b"/") || request.path() == b"*");
+            prop_assert!(request.version() == Version::Http10 || request.host().is_some());
+        }
+    }
+
+    /// The oracle. What we take, httparse takes, and finds the same in it. We are stricter: methods are known
+    /// ones, targets are ASCII without `"#<>` and have one of the four forms, lines end with both bytes, empty
+    /// lines are few, Host and the framing fields are checked, and the limits are kept.
+    #[test]
+    fn what_is_taken_httparse_reads_the_same(bytes in head_soup()) {
+        if let Ok(Decoded::Done(head)) = whole(&bytes) {
+            agree(&bytes, &head);
+        }
+    }
+
+    #[test]
+    fn a_written_head_reads_back_as_it_was(
+        method in select(Method::ALL.to_vec()),
+        target in "/[a-z0-9%._~-]{0,20}(\\?[a-z=&?/]{0,10})?",
+        old: bool,
+        length in prop::option::of(0..u64::MAX),
+        fields in prop::collection::vec(("x-[a-zA-Z0-9!#$%&'*+.^_`|~-]{0,8}", "([!-~é][ -~\té]{0,12}[!-~é])?"), 0..5),
+    ) {
+        let connect = method == Method::Connect;
+        let target = if connect { "host:443".to_owned() } else { target };
+        let version = if old { Version::Http10 } else { Version::Http11 };
+        let mut text = format!("{} {target} HTTP/1.{}\r\nHost: h.example\r\n", method.as_str(), u8::from(!old));
+        for (name, value) in &fields {
+            text += &format!("{name}: {value}\r\n");
+        }
+        if let Some(length) = length {
+            text += &format!("Content-Length: {length}\r\n");
+        }
+        text += "\r\n";
+        prop_assume!(text.len() <= LIMITS.head_bytes_max);
+        let Ok(Decoded::Done(head)) = whole(text.as_bytes()) else { panic!("{text:?}") };
+        let request = head.on(text.as_bytes());
+        prop_assert_eq!(head.len(), text.len());
+        prop_assert_eq!(request.method(), method);
+        prop_assert_eq!(request.version(), version);
+        prop_assert_eq!(request.target(), target.as_bytes());
+        prop_assert_eq!(request.framing(), length.map_or(Framing::None, Framing::Length));
+        if !connect {
+            let (path, query) = target.split_once('?').map_or((&*target, None), |(p, q)| (p, Some(q)));
+            prop_assert_eq!(request.path(), path.as_bytes());
+            prop_assert_eq!(request.query(), query.map(str::as_bytes));
+        }
+        let read: Vec<_> = request.fields().skip(1).take(fields.len()).collect();
+        let wrote: Vec<_> = fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
+        prop_assert_eq!(read, wrote);
+    }
+}
+
+fn agree(bytes: &[u8], head: &Head) {
+    let mut fields = [httparse::EMPTY_HEADER; 100];
+    let mut oracle = httparse::Request::new(&mut fields);
+    let verdict = oracle.parse(bytes);
+    assert_eq!(verdict, Ok(httparse::Status::Complete(head.len())), "{}", bytes.escape_ascii());
+    let request = head.on(bytes);
+    assert_eq!(oracle.method, Some(request.method().as_str()));
+    assert_eq!(oracle.path.map(str::as_bytes), Some(request.target()));
+    assert_eq!(oracle.version, Some(u8::from(request.version() == Version::Http11)));
+    let ours: Vec<_> = request.fields().collect();
+    let theirs: Vec<_> = oracle.headers.iter().map(|f| (f.name.as_bytes(), f.value)).collect();
+    assert_eq!(ours, theirs);
+}

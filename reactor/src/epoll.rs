@@ -1,0 +1,320 @@
+//! The epoll backend: edges in, completions out.
+//!
+//! A descriptor is registered once, for both directions, at the first operation that would block: a
+//! connection whose request has already arrived and that is closed after the answer never meets
+//! epoll. After that nothing is armed again; readiness lasts until a call falls short.
+
+use std::cell::Cell;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, recv, send};
+
+use crate::chunks::Chunks;
+use crate::piece::{Outgoing, Piece, SCRATCH_BYTES, Spare};
+use crate::readiness::{END, IN, OUT, REGISTERED, Readiness};
+use crate::{Alert, Interest, Token};
+
+/// Events taken from the kernel per turn. Shared workers depend on a bound: what one takes, another
+/// has to fetch.
+const EVENTS: usize = 64;
+const ALERT: u64 = u64::MAX;
+
+/// An epoll descriptor with the readiness of everything registered in it.
+pub(crate) struct Epoll {
+    queue: Arc<OwnedFd>,
+    table: Arc<Chunks<Readiness>>,
+    alert: Alert,
+    /// Several workers poll this queue and run its tasks.
+    shared: bool,
+    events: Box<[MaybeUninit<epoll::Event>; EVENTS]>,
+    scratch: Rc<Cell<Vec<u8>>>,
+    spare: Spare,
+}
+
+/// A hold on an epoll queue, on its way to the thread that will poll it.
+pub(crate) struct EpollSeed {
+    queue: Arc<OwnedFd>,
+    table: Arc<Chunks<Readiness>>,
+    alert: Alert,
+    shared: bool,
+}
+
+/// A socket under epoll.
+#[derive(Debug)]
+pub(crate) struct EpollIo {
+    fd: OwnedFd,
+    generation: u32,
+}
+
+impl EpollIo {
+    pub(crate) fn fd(&self) -> &OwnedFd {
+        &self.fd
+    }
+
+    fn index(&self) -> usize {
+        usize::try_from(self.fd.as_raw_fd()).expect("an open descriptor is not negative")
+    }
+}
+
+impl Epoll {
+    pub(crate) fn new(descriptors_max: usize, shared: bool) -> io::Result<Self> {
+        let queue = Arc::new(epoll::create(CreateFlags::CLOEXEC)?);
+        let alert = Alert::new()?;
+        let flags = EventFlags::IN | EventFlags::ET;
+        epoll::add(&queue, &alert, EventData::new_u64(ALERT), flags)?;
+        let table = Arc::new(Chunks::new(descriptors_max));
+        Ok(Self { shared, ..Self::over(queue, table, alert) })
+    }
+
+    /// What another thread needs to poll the same queue.
+    pub(crate) fn seed(&self) -> EpollSeed {
+        let (queue, table) = (self.queue.clone(), self.table.clone());
+        EpollSeed { queue, table, alert: self.alert.clone(), shared: self.shared }
+    }
+
+    pub(crate) fn from_seed(seed: EpollSeed) -> Self {
+        Self { shared: seed.shared, ..Self::over(seed.queue, seed.table, seed.alert) }
+    }
+
+    fn over(queue: Arc<OwnedFd>, table: Arc<Chunks<Readiness>>, alert: Alert) -> Self {
+        let events = Box::new([MaybeUninit::uninit(); EVENTS]);
+        Self {
+            queue,
+            table,
+            alert,
+            shared: false,
+            events,
+            scratch: Rc::default(),
+            spare: Spare::default(),
+        }
+    }
+
+    pub(crate) fn alert(&self) -> Alert {
+        self.alert.clone()
+    }
+
+    pub(crate) fn spare(&mut self) -> &mut Spare {
+        &mut self.spare
+    }
+
+    /// Takes a descriptor in; it must not block.
+    pub(crate) fn adopt(&self, fd: OwnedFd) -> io::Result<EpollIo> {
+        let mut io = EpollIo { fd, generation: 0 };
+        // A descriptor past the table can only come from a limit raised after the start.
+        let readiness = self.table.get(io.index()).ok_or(Errno::MFILE)?;
+        io.generation = readiness.open();
+        Ok(io)
+    }
+
+    pub(crate) fn accept(&self, listener: &EpollIo, token: Token) -> Poll<io::Result<OwnedFd>> {
+        self.attempt(listener, IN, token, || {
+            accept_with(&listener.fd, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)
+        })
+    }
+
+    pub(crate) fn recv(&self, io: &EpollIo, token: Token) -> Poll<io::Result<Piece>> {
+        let readiness = self.readiness(io);
+        if !readiness.has(IN) && self.must_wait(io, IN, token)? {
+            return Poll::Pending;
+        }
+        let mut bytes = self.scratch.take();
+        if bytes.is_empty() {
+            bytes.resize(SCRATCH_BYTES, 0);
+        }
+        // Cleared first: an edge that comes during the call must not be lost to another thread.
+        readiness.clear(IN, self.shared);
+        match recv(&io.fd, &mut bytes[..], RecvFlags::empty()) {
+            Ok((0, _)) => {
+                self.scratch.set(bytes);
+                readiness.set(IN, self.shared);
+                Poll::Ready(Ok(Piece::end()))
+            }
+            Ok((len, _)) => {
+                // A short read empties the socket, unless the end has already been announced: that
+                // edge will not come again.
+                if len == bytes.len() || readiness.has(END) {
+                    readiness.set(IN, self.shared);
+                }
+                Poll::Ready(Ok(Piece::scratch(self.scratch.clone(), bytes, len)))
+            }
+            Err(error) => {
+                self.scratch.set(bytes);
+                match error {
+                    Errno::AGAIN => {}
+                    Errno::INTR => readiness.set(IN, self.shared),
+                    error => return Poll::Ready(Err(error.into())),
+                }
+                self.recv(io, token)
+            }
+        }
+    }
+
+    /// Sends what `out` holds, and takes it away once everything has left.
+    pub(crate) fn send(
+        &mut self,
+        io: &EpollIo,
+        out: &mut Option<Box<Outgoing>>,
+        token: Token,
+    ) -> Poll<io::Result<()>> {
+        let Some(mut unsent) = out.take() else {
+            return Poll::Ready(Ok(()));
+        };
+        let more = if unsent.more { SendFlags::MORE } else { SendFlags::empty() };
+        while !unsent.rest().is_empty() {
+            let sent = self.attempt(io, OUT, token, || {
+                send(&io.fd, unsent.rest(), SendFlags::NOSIGNAL | more)
+            });
+            match sent {
+                Poll::Ready(Ok(sent)) => unsent.at += sent,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    *out = Some(unsent);
+                    return Poll::Pending;
+                }
+            }
+        }
+        self.spare.put(unsent);
+        Poll::Ready(Ok(()))
+    }
+
+    pub(crate) fn sendfile(
+        &self,
+        io: &EpollIo,
+        file: BorrowedFd<'_>,
+        offset: &mut u64,
+        len: usize,
+        token: Token,
+    ) -> Poll<io::Result<usize>> {
+        self.attempt(io, OUT, token, || rustix::fs::sendfile(&io.fd, file, Some(offset), len))
+    }
+
+    /// Waits for readiness itself, for whoever makes the call.
+    pub(crate) fn ready(&self, io: &EpollIo, interest: Interest, token: Token) -> Poll<()> {
+        let readiness = self.readiness(io);
+        let bits = if interest == Interest::Read { IN } else { OUT };
+        if !readiness.has(REGISTERED) {
+            // Readiness is assumed of a new descriptor, not known.
+            readiness.clear(bits, self.shared);
+        }
+        match self.must_wait(io, bits, token) {
+            Ok(true) => Poll::Pending,
+            // What epoll cannot watch (a plain file) is always ready.
+            Ok(false) | Err(_) => Poll::Ready(()),
+        }
+    }
+
+    pub(crate) fn close(&self, io: EpollIo) {
+        self.readiness(&io).retire();
+        drop(io);
+    }
+
+    /// Waits for events until `timeout` and hands out the tokens of those they concern.
+    pub(crate) fn turn(
+        &mut self,
+        timeout: Option<rustix::event::Timespec>,
+        woken: &mut Vec<Token>,
+    ) -> io::Result<()> {
+        let events = match epoll::wait(&self.queue, &mut self.events[..], timeout.as_ref()) {
+            Ok((events, _)) => events,
+            Err(Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        for event in events {
+            let data = event.data.u64();
+            if data == ALERT {
+                continue;
+            }
+            let (index, generation) = (data & 0xffff_ffff, data >> 32);
+            let entry = usize::try_from(index).ok().and_then(|index| self.table.get(index));
+            let generation = u32::try_from(generation).expect("the upper half is 32 bits");
+            let bits = bits_of(event.flags);
+            woken.extend(entry.and_then(|entry| entry.event(generation, bits, self.shared)));
+        }
+        Ok(())
+    }
+
+    /// One system call that may fall short of `direction`: then the token waits for its edge.
+    fn attempt<T>(
+        &self,
+        io: &EpollIo,
+        direction: u64,
+        token: Token,
+        mut call: impl FnMut() -> Result<T, Errno>,
+    ) -> Poll<io::Result<T>> {
+        let readiness = self.readiness(io);
+        loop {
+            if !readiness.has(direction) && self.must_wait(io, direction, token)? {
+                return Poll::Pending;
+            }
+            readiness.clear(direction, self.shared);
+            match call() {
+                Ok(value) => {
+                    readiness.set(direction, self.shared);
+                    return Poll::Ready(Ok(value));
+                }
+                Err(Errno::AGAIN) => {}
+                Err(Errno::INTR) => readiness.set(direction, self.shared),
+                Err(error) => {
+                    readiness.set(direction, self.shared);
+                    return Poll::Ready(Err(error.into()));
+                }
+            }
+        }
+    }
+
+    /// Leaves the token to be woken by the next edge, and registers the descriptor if it never was.
+    /// Returns whether there is anything to wait for: an edge may have come meanwhile.
+    fn must_wait(&self, io: &EpollIo, direction: u64, token: Token) -> io::Result<bool> {
+        let readiness = self.readiness(io);
+        readiness.wait(token);
+        if !readiness.has(REGISTERED) {
+            self.register(io, readiness)?;
+        }
+        Ok(!readiness.has(direction))
+    }
+
+    /// Registers for all edges. What is ready now is reported as the first one.
+    fn register(&self, io: &EpollIo, readiness: &Readiness) -> io::Result<()> {
+        readiness.set(REGISTERED, self.shared);
+        let data = u64::from(io.generation) << 32 | io.index() as u64;
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        match epoll::add(&self.queue, &io.fd, EventData::new_u64(data), flags) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                readiness.clear(REGISTERED, self.shared);
+                Err(error.into())
+            }
+        }
+    }
+
+    fn readiness(&self, io: &EpollIo) -> &Readiness {
+        self.table.get(io.index()).expect("a descriptor past the table is never taken in")
+    }
+}
+
+impl AsFd for EpollIo {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+fn bits_of(flags: EventFlags) -> u64 {
+    let mut bits = 0;
+    if flags.intersects(EventFlags::IN | EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR) {
+        bits |= IN;
+    }
+    if flags.intersects(EventFlags::OUT | EventFlags::HUP | EventFlags::ERR) {
+        bits |= OUT;
+    }
+    if flags.intersects(EventFlags::RDHUP | EventFlags::HUP) {
+        bits |= END;
+    }
+    bits
+}

@@ -1,0 +1,153 @@
+//! Sockets before they carry bytes: listening ones, and outgoing ones that connect.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FileType;
+use rustix::net::{
+    AddressFamily, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType, bind as bind_to,
+    connect, getsockname, listen, socket_with, sockopt,
+};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Where a server listens, or a client connects to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Endpoint {
+    /// An IPv4 or IPv6 address and port.
+    Tcp(SocketAddr),
+    /// A Unix stream socket in the file system.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// Opens listening sockets on one endpoint, `count` of them: TCP sockets share the port by
+/// `SO_REUSEPORT` and the kernel spreads connections over them; a Unix endpoint has one socket,
+/// however many were asked for. Returns them with the endpoint in fact bound (port 0 picks one).
+///
+/// - `backlog`: connections that may wait in each; the kernel cuts it to `net.core.somaxconn`.
+///
+/// # Errors
+/// What the kernel says; `AddrInUse` also where another server shares the port by `SO_REUSEPORT`.
+pub fn bind(
+    endpoint: &Endpoint,
+    count: usize,
+    backlog: u32,
+) -> io::Result<(Vec<OwnedFd>, Endpoint)> {
+    let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
+    match endpoint {
+        Endpoint::Unix(path) => {
+            let socket = bind_unix(path)?;
+            listen(&socket, backlog)?;
+            Ok((vec![socket], endpoint.clone()))
+        }
+        Endpoint::Tcp(address) => bind_tcp(*address, count, backlog),
+    }
+}
+
+fn bind_tcp(
+    address: SocketAddr,
+    count: usize,
+    backlog: i32,
+) -> io::Result<(Vec<OwnedFd>, Endpoint)> {
+    // Sockets with SO_REUSEPORT would silently share a port with another server of the same user.
+    // One without it is refused there, and shows what is free.
+    let probe = tcp_socket(address)?;
+    sockopt::set_socket_reuseaddr(&probe, true)?;
+    bind_to(&probe, &address)?;
+    let address = SocketAddr::try_from(getsockname(&probe)?)?;
+    drop(probe);
+    let mut sockets = Vec::new();
+    for _ in 0..count {
+        let socket = tcp_socket(address)?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        sockopt::set_socket_reuseport(&socket, true)?;
+        // Accepted sockets inherit this.
+        sockopt::set_tcp_nodelay(&socket, true)?;
+        bind_to(&socket, &address)?;
+        sockets.push(socket);
+    }
+    for socket in &sockets {
+        listen(socket, backlog)?;
+    }
+    Ok((sockets, Endpoint::Tcp(address)))
+}
+
+fn bind_unix(path: &Path) -> io::Result<OwnedFd> {
+    let address = SocketAddrUnix::new(path)?;
+    let socket = unix_socket()?;
+    match bind_to(&socket, &address) {
+        Err(rustix::io::Errno::ADDRINUSE) if is_stale_socket(path, &address) => {
+            std::fs::remove_file(path)?;
+            bind_to(&socket, &address)?;
+        }
+        result => result?,
+    }
+    Ok(socket)
+}
+
+/// Whether a socket file was left behind by a process that is gone: nobody answers there.
+fn is_stale_socket(path: &Path, address: &SocketAddrUnix) -> bool {
+    let is_socket = rustix::fs::lstat(path)
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket);
+    is_socket
+        && unix_socket()
+            .is_ok_and(|probe| connect(&probe, address) == Err(rustix::io::Errno::CONNREFUSED))
+}
+
+fn tcp_socket(address: SocketAddr) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    Ok(socket_with(family, SocketType::STREAM, nonblocking(), None)?)
+}
+
+fn unix_socket() -> io::Result<OwnedFd> {
+    Ok(socket_with(AddressFamily::UNIX, SocketType::STREAM, nonblocking(), None)?)
+}
+
+fn nonblocking() -> SocketFlags {
+    SocketFlags::NONBLOCK | SocketFlags::CLOEXEC
+}
+
+/// Opens a socket and starts connecting it, from `source` if one is given.
+///
+/// # Errors
+/// What the kernel says at once; what it says later is read when the socket becomes writable.
+pub fn connect_socket(to: &Endpoint, source: Option<SocketAddr>) -> io::Result<OwnedFd> {
+    let (socket, address) = match to {
+        Endpoint::Tcp(address) => {
+            let socket = tcp_socket(*address)?;
+            sockopt::set_tcp_nodelay(&socket, true)?;
+            (socket, SocketAddrAny::from(*address))
+        }
+        Endpoint::Unix(path) => (unix_socket()?, SocketAddrAny::from(SocketAddrUnix::new(path)?)),
+    };
+    if let Some(source) = source {
+        bind_to(&socket, &source)?;
+    }
+    match connect(&socket, &address) {
+        Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(socket),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// How many descriptors this process may hold: raises the soft limit to the hard one first.
+pub fn descriptor_limit() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let current = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    };
+    // Without any limit, the kernel's own default ceiling for one process.
+    current.map_or(1 << 20, |current| usize::try_from(current).unwrap_or(usize::MAX)).min(1 << 22)
+}

@@ -1,0 +1,450 @@
+//! The reactor: one of two backends behind one set of operations.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use crate::epoll::{Epoll, EpollIo};
+use crate::piece::Spare;
+use crate::sys::Sleep;
+use crate::uring::{Uring, UringAccepted, UringIo};
+use crate::{Alert, Clock, Outgoing, Piece, Token, descriptor_limit};
+
+/// Which backend to try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum IoChoice {
+    /// `io_uring` where the kernel lets us, else epoll.
+    #[default]
+    Auto,
+    /// `io_uring`; epoll if it cannot be set up, which is said.
+    Uring,
+    /// epoll.
+    Epoll,
+}
+
+impl IoChoice {
+    /// Every member, in the order of [`Self::NAMES`]; the first is the default.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Uring, Self::Epoll];
+    /// What a person writes for each member.
+    pub const NAMES: [&'static str; 3] = ["auto", "uring", "epoll"];
+
+    /// What a person writes for this member.
+    pub fn as_str(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+/// Which backend is at work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    /// `io_uring`, Linux 6.1 and later.
+    Uring,
+    /// epoll.
+    Epoll,
+}
+
+impl Backend {
+    /// The name that users see.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Uring => "io_uring",
+            Self::Epoll => "epoll",
+        }
+    }
+}
+
+/// What a reactor is made with.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Which backend to try.
+    pub io: IoChoice,
+    /// Entries of the ring's descriptor table; cut to the descriptor limit.
+    pub direct_max: usize,
+    /// Receive buffers of 4 KiB per ring: a power of two, 8 to 32,768.
+    pub buffers: u16,
+    /// The clock whose origin all workers of one server share.
+    pub clock: Clock,
+}
+
+/// Entries of a ring's submission queue; its completion queue has four times as many.
+const RING_ENTRIES: u32 = 1024;
+
+/// An open socket. Hand it back with [`Reactor::close`].
+#[derive(Debug)]
+pub struct Io(IoKind);
+
+#[derive(Debug)]
+enum IoKind {
+    Epoll(EpollIo),
+    Uring(UringIo),
+}
+
+/// A listening socket. Let it go with [`Reactor::unlisten`].
+#[derive(Debug)]
+pub struct Listener(ListenerKind);
+
+#[derive(Debug)]
+enum ListenerKind {
+    Epoll(EpollIo),
+    Uring(u32),
+}
+
+/// An accepted connection.
+#[derive(Debug)]
+pub enum Accepted {
+    /// A socket of this reactor.
+    Here(Io),
+    /// A descriptor that any reactor can take in ([`Reactor::adopt`]).
+    Away(OwnedFd),
+}
+
+/// A direction of readiness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interest {
+    /// Something can be read.
+    Read,
+    /// Something can be written.
+    Write,
+}
+
+/// How a socket's writing side ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// No more bytes will be sent; the peer's can still be received.
+    Write,
+}
+
+/// How long a turn may sleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Not at all: take what is there.
+    Poll,
+    /// Until this time of the clock, in milliseconds.
+    Until(u64),
+    /// Until something happens.
+    Forever,
+}
+
+/// One thread's door to the kernel.
+pub struct Reactor {
+    door: Door,
+    clock: Clock,
+}
+
+enum Door {
+    Epoll(Epoll),
+    Uring(Box<Uring>),
+}
+
+impl Reactor {
+    /// Opens the door. If `io_uring` was wanted and could not be set up, epoll stands in, and the
+    /// reason comes with it.
+    ///
+    /// # Errors
+    /// epoll or an eventfd cannot be had: the process is out of descriptors.
+    pub fn new(options: &Options) -> io::Result<(Self, Option<io::Error>)> {
+        let mut refused = None;
+        if options.io != IoChoice::Epoll {
+            match open_uring(options) {
+                Ok(uring) => return Ok((Self::over(Door::Uring(Box::new(uring)), options), None)),
+                Err(error) => refused = Some(error),
+            }
+        }
+        let epoll = Epoll::new(descriptor_limit(), false)?;
+        Ok((Self::over(Door::Epoll(epoll), options), refused))
+    }
+
+    /// One door for several workers, over epoll: whichever polls hears of all sockets, and any
+    /// may use them. Returns a reactor per worker, and what wakes the one that polls.
+    ///
+    /// # Errors
+    /// As [`Reactor::new`].
+    pub fn shared(options: &Options, workers: usize) -> io::Result<(Alert, Vec<ReactorSeed>)> {
+        let first = Epoll::new(descriptor_limit(), true)?;
+        let seed = || ReactorSeed { queue: first.seed(), clock: options.clock.clone() };
+        Ok((first.alert(), (0..workers).map(|_| seed()).collect()))
+    }
+
+    fn over(door: Door, options: &Options) -> Self {
+        Self { door, clock: options.clock.clone() }
+    }
+
+    /// The backend at work.
+    pub fn backend(&self) -> Backend {
+        match self.door {
+            Door::Epoll(_) => Backend::Epoll,
+            Door::Uring(_) => Backend::Uring,
+        }
+    }
+
+    /// The time as of the last turn.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// What ends this reactor's sleep, from any thread.
+    pub fn alert(&self) -> Alert {
+        match &self.door {
+            Door::Epoll(epoll) => epoll.alert(),
+            Door::Uring(uring) => uring.alert(),
+        }
+    }
+
+    /// Takes in a listening socket.
+    ///
+    /// - `backlog`: how many connections may wait in it, for `io_uring` to know what a burst can be.
+    ///
+    /// # Errors
+    /// The process is out of descriptors.
+    pub fn listen(&mut self, socket: Arc<OwnedFd>, backlog: usize) -> io::Result<Listener> {
+        Ok(Listener(match &mut self.door {
+            Door::Uring(uring) => ListenerKind::Uring(uring.listen(socket, backlog)?),
+            Door::Epoll(epoll) => {
+                ListenerKind::Epoll(epoll.adopt(socket.as_fd().try_clone_to_owned()?)?)
+            }
+        }))
+    }
+
+    /// Accepts a connection: into this reactor where it has `room` for more sockets, else as a
+    /// descriptor for another one. (Under epoll it is always a descriptor.)
+    ///
+    /// # Errors
+    /// As `accept(2)`: `EMFILE` and its like mean "later", `ECONNABORTED` "go on".
+    pub fn accept(
+        &mut self,
+        listener: &Listener,
+        room: usize,
+        token: Token,
+    ) -> Poll<io::Result<Accepted>> {
+        match (&mut self.door, &listener.0) {
+            (Door::Epoll(epoll), ListenerKind::Epoll(listener)) => {
+                epoll.accept(listener, token).map_ok(Accepted::Away)
+            }
+            (Door::Uring(uring), ListenerKind::Uring(listener)) => {
+                uring.accept(*listener, room, token).map_ok(|accepted| match accepted {
+                    UringAccepted::Here(io) => Accepted::Here(Io(IoKind::Uring(io))),
+                    UringAccepted::Away(fd) => Accepted::Away(fd),
+                })
+            }
+            _ => foreign(),
+        }
+    }
+
+    /// Stops accepting. What the kernel had accepted by then can still be asked for; once that is
+    /// done and [`Reactor::is_listening`] says no, the listener can be dropped.
+    pub fn unlisten(&mut self, listener: &Listener) {
+        if let (Door::Uring(uring), ListenerKind::Uring(listener)) = (&mut self.door, &listener.0) {
+            uring.unlisten(*listener);
+        }
+    }
+
+    /// Whether the kernel may still accept for this listener after [`Reactor::unlisten`].
+    /// epoll accepts on demand, so there never.
+    pub fn is_listening(&self, listener: &Listener) -> bool {
+        match (&self.door, &listener.0) {
+            (Door::Uring(uring), ListenerKind::Uring(listener)) => uring.is_listening(*listener),
+            _ => false,
+        }
+    }
+
+    /// Whether operations of closed sockets or listeners are still under way.
+    pub fn has_unfinished(&self) -> bool {
+        match &self.door {
+            Door::Epoll(_) => false,
+            Door::Uring(uring) => uring.has_unfinished(),
+        }
+    }
+
+    /// Takes in a descriptor that does not block: an accepted or a connecting socket.
+    ///
+    /// # Errors
+    /// `EMFILE` if its number is past the limit known at the start.
+    pub fn adopt(&mut self, fd: OwnedFd) -> io::Result<Io> {
+        Ok(Io(match &mut self.door {
+            Door::Epoll(epoll) => IoKind::Epoll(epoll.adopt(fd)?),
+            Door::Uring(uring) => IoKind::Uring(uring.adopt(fd)),
+        }))
+    }
+
+    /// Receives bytes; an empty piece is the peer's end.
+    pub fn recv(&mut self, io: &Io, token: Token) -> Poll<io::Result<Piece>> {
+        match (&mut self.door, &io.0) {
+            (Door::Epoll(epoll), IoKind::Epoll(io)) => epoll.recv(io, token),
+            (Door::Uring(uring), IoKind::Uring(io)) => uring.recv(*io, token),
+            _ => foreign(),
+        }
+    }
+
+    /// An empty buffer for [`Reactor::send`].
+    pub fn outgoing(&mut self) -> Box<Outgoing> {
+        self.spare().take()
+    }
+
+    /// Gives an unused buffer back.
+    pub fn put_back(&mut self, out: Box<Outgoing>) {
+        self.spare().put(out);
+    }
+
+    fn spare(&mut self) -> &mut Spare {
+        match &mut self.door {
+            Door::Epoll(epoll) => epoll.spare(),
+            Door::Uring(uring) => uring.spare(),
+        }
+    }
+
+    /// Sends all bytes of `out`. The reactor may take `out` over while they are under way: ask
+    /// again with whatever is left in it until the send is ready. One send per socket at a time.
+    pub fn send(
+        &mut self,
+        io: &Io,
+        out: &mut Option<Box<Outgoing>>,
+        token: Token,
+    ) -> Poll<io::Result<()>> {
+        match (&mut self.door, &io.0) {
+            (Door::Epoll(epoll), IoKind::Epoll(io)) => epoll.send(io, out, token),
+            (Door::Uring(uring), IoKind::Uring(io)) => uring.send(*io, out, token),
+            _ => foreign(),
+        }
+    }
+
+    /// Sends up to `len` bytes of `file` from `offset`, and moves `offset` on. Zero sent bytes mean
+    /// that the file is shorter.
+    ///
+    /// # Errors
+    /// `Unsupported`: this backend cannot for this socket; read the file and send its bytes.
+    pub fn sendfile(
+        &mut self,
+        io: &Io,
+        file: BorrowedFd<'_>,
+        offset: &mut u64,
+        len: usize,
+        token: Token,
+    ) -> Poll<io::Result<usize>> {
+        match (&mut self.door, &io.0) {
+            (Door::Epoll(epoll), IoKind::Epoll(io)) => epoll.sendfile(io, file, offset, len, token),
+            (Door::Uring(uring), IoKind::Uring(io)) => {
+                uring.sendfile(*io, file, offset, len, token)
+            }
+            _ => foreign(),
+        }
+    }
+
+    /// Waits until something can be read or written, for callers who do that themselves.
+    pub fn ready(&mut self, io: &Io, interest: Interest, token: Token) -> Poll<()> {
+        match (&mut self.door, &io.0) {
+            (Door::Epoll(epoll), IoKind::Epoll(io)) => epoll.ready(io, interest, token),
+            (Door::Uring(uring), IoKind::Uring(io)) => uring.ready(*io, interest, token),
+            _ => foreign(),
+        }
+    }
+
+    /// Whether an outgoing connection that became writable was made.
+    ///
+    /// # Errors
+    /// Why it was not.
+    pub fn connected(&self, io: &Io) -> io::Result<()> {
+        match self.fd(io) {
+            Some(fd) => Ok(rustix::net::sockopt::socket_error(fd)??),
+            None => Ok(()),
+        }
+    }
+
+    /// The socket's ordinary descriptor, if it has one.
+    pub fn fd<'a>(&'a self, io: &'a Io) -> Option<BorrowedFd<'a>> {
+        match (&self.door, &io.0) {
+            (_, IoKind::Epoll(io)) => Some(io.as_fd()),
+            (Door::Uring(uring), IoKind::Uring(io)) => uring.fd(*io),
+            (Door::Epoll(_), IoKind::Uring(_)) => foreign(),
+        }
+    }
+
+    /// Tells the peer that no more bytes will come. What was sent before still arrives.
+    pub fn shutdown(&mut self, io: &Io, how: How) {
+        let How::Write = how;
+        match (&mut self.door, &io.0) {
+            (Door::Epoll(_), IoKind::Epoll(io)) => {
+                // A peer that is gone already needs no telling.
+                let _ = rustix::net::shutdown(io.fd(), rustix::net::Shutdown::Write);
+            }
+            (Door::Uring(uring), IoKind::Uring(io)) => uring.shutdown_write(*io),
+            _ => foreign(),
+        }
+    }
+
+    /// Closes a socket. What is under way on it ends; nobody is woken for it.
+    pub fn close(&mut self, io: Io) {
+        match (&mut self.door, io.0) {
+            (Door::Epoll(epoll), IoKind::Epoll(io)) => epoll.close(io),
+            (Door::Uring(uring), IoKind::Uring(io)) => uring.close(io),
+            _ => foreign(),
+        }
+    }
+
+    /// Hands all operations to the kernel, sleeps as `wait` says, and appends to `woken` the tokens
+    /// whose operations have moved on.
+    ///
+    /// # Errors
+    /// The kernel refuses to wait: nothing can be served any more.
+    pub fn turn(&mut self, wait: Wait, woken: &mut Vec<Token>) -> io::Result<()> {
+        let timeout = match wait {
+            Wait::Poll => Some(Duration::ZERO),
+            Wait::Until(at_ms) => {
+                Some(Duration::from_millis(at_ms.saturating_sub(self.clock.read_ms())))
+            }
+            Wait::Forever => None,
+        };
+        let result = match &mut self.door {
+            Door::Epoll(epoll) => epoll.turn(
+                timeout.map(|timeout| rustix::event::Timespec {
+                    tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+                    tv_nsec: timeout.subsec_nanos().into(),
+                }),
+                woken,
+            ),
+            Door::Uring(uring) => {
+                let sleep = match timeout {
+                    Some(Duration::ZERO) => Sleep::Not,
+                    Some(timeout) => Sleep::For(timeout.into()),
+                    None => Sleep::Forever,
+                };
+                uring.turn(sleep, woken)
+            }
+        };
+        self.clock.tick();
+        result
+    }
+}
+
+/// What a worker thread makes its share of a shared reactor of.
+pub struct ReactorSeed {
+    queue: crate::epoll::EpollSeed,
+    clock: Clock,
+}
+
+impl ReactorSeed {
+    /// The reactor of the thread that calls this.
+    pub fn grow(self) -> Reactor {
+        let door = Door::Epoll(Epoll::from_seed(self.queue));
+        Reactor { door, clock: self.clock }
+    }
+}
+
+/// Whether `io_uring` can be used here, found by trying.
+///
+/// # Errors
+/// The step that failed and why, in words.
+pub fn probe_uring() -> io::Result<()> {
+    Uring::new(8, 8, 8).map(drop)
+}
+
+fn open_uring(options: &Options) -> io::Result<Uring> {
+    let table = options.direct_max.min(descriptor_limit());
+    Uring::new(RING_ENTRIES, u32::try_from(table).unwrap_or(u32::MAX), options.buffers)
+}
+
+#[cold]
+fn foreign() -> ! {
+    panic!("a socket was used with a reactor that it does not belong to")
+}

@@ -1,0 +1,120 @@
+//! Readiness of sockets under epoll: one word per descriptor, kept until the kernel says "would
+//! block".
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::Token;
+
+/// Bytes, a connection or the end may be read.
+pub(crate) const IN: u64 = 1;
+/// Bytes may be written.
+pub(crate) const OUT: u64 = 2;
+/// The peer will send no more: a short read does not mean that nothing is left to read.
+pub(crate) const END: u64 = 4;
+/// The descriptor is registered with epoll.
+pub(crate) const REGISTERED: u64 = 8;
+
+const GENERATION_SHIFT: u32 = 32;
+
+/// What is known of one descriptor, and who waits for it.
+///
+/// Where one thread polls and runs the task (`shared == false`), all accesses are plain loads and
+/// stores. Where any thread may do either, they are read-modify-write operations, and the token of
+/// the descriptor's generation keeps a late event of a closed descriptor from its successor.
+#[derive(Debug, Default)]
+pub(crate) struct Readiness {
+    /// `generation << 32 | bits`.
+    state: AtomicU64,
+    waiter: AtomicU64,
+}
+
+impl Readiness {
+    /// Starts a new descriptor's life: optimistically ready, so that the first receive is tried at
+    /// once. Returns the generation.
+    pub(crate) fn open(&self) -> u32 {
+        let generation = generation_of(self.state.load(Ordering::Relaxed)).wrapping_add(1);
+        self.state.store(u64::from(generation) << GENERATION_SHIFT | IN | OUT, Ordering::Release);
+        generation
+    }
+
+    /// Ends a descriptor's life: events that are still on their way no longer count.
+    pub(crate) fn retire(&self) {
+        let generation = generation_of(self.state.load(Ordering::Relaxed)).wrapping_add(1);
+        self.state.store(u64::from(generation) << GENERATION_SHIFT, Ordering::Release);
+    }
+
+    pub(crate) fn has(&self, bits: u64) -> bool {
+        self.state.load(Ordering::Acquire) & bits != 0
+    }
+
+    pub(crate) fn set(&self, bits: u64, shared: bool) {
+        if shared {
+            self.state.fetch_or(bits, Ordering::AcqRel);
+        } else {
+            self.state.store(self.state.load(Ordering::Relaxed) | bits, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn clear(&self, bits: u64, shared: bool) {
+        if shared {
+            self.state.fetch_and(!bits, Ordering::AcqRel);
+        } else {
+            self.state.store(self.state.load(Ordering::Relaxed) & !bits, Ordering::Relaxed);
+        }
+    }
+
+    /// Says who is to be woken by events from now on.
+    pub(crate) fn wait(&self, token: Token) {
+        self.waiter.store(token, Ordering::Release);
+    }
+
+    /// Takes an event in. Returns whom to wake, unless the descriptor has changed hands since.
+    pub(crate) fn event(&self, generation: u32, bits: u64, shared: bool) -> Option<Token> {
+        let mut state = self.state.load(Ordering::Acquire);
+        loop {
+            if generation_of(state) != generation {
+                return None;
+            }
+            if !shared {
+                self.state.store(state | bits, Ordering::Relaxed);
+                break;
+            }
+            match self.state.compare_exchange_weak(
+                state,
+                state | bits,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => break,
+                Err(now) => state = now,
+            }
+        }
+        Some(self.waiter.load(Ordering::Acquire))
+    }
+}
+
+fn generation_of(state: u64) -> u32 {
+    u32::try_from(state >> GENERATION_SHIFT).expect("the upper half is 32 bits")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_of_an_earlier_descriptor_does_not_count() {
+        for shared in [false, true] {
+            let readiness = Readiness::default();
+            let old = readiness.open();
+            readiness.wait(1);
+            readiness.retire();
+            let new = readiness.open();
+            readiness.clear(IN | OUT, shared);
+            readiness.wait(2);
+            assert_eq!(readiness.event(old, IN, shared), None);
+            assert!(!readiness.has(IN));
+            assert_eq!(readiness.event(new, IN, shared), Some(2));
+            assert!(readiness.has(IN));
+        }
+    }
+}

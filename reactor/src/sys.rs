@@ -1,0 +1,387 @@
+//! The `io_uring` system calls: submissions go in as typed calls, completions come out as an enum. One
+//! of the two files of this room that may say `unsafe`.
+//!
+//! All memory that the kernel may touch after a submission is owned here until its completion: bytes
+//! to send in `sending`, received bytes in the [`Pool`].
+
+#![expect(
+    unsafe_code,
+    reason = "submissions name memory; each block says who owns it and until when"
+)]
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::rc::Rc;
+
+use io_uring::types::{CancelBuilder, DestinationSlot, Fd, Fixed, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode, squeue};
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+
+use crate::buffers::Pool;
+use crate::piece::Outgoing;
+
+/// `MSG_WAITALL | MSG_NOSIGNAL`: the kernel sends until everything is sent, and raises no signal.
+const SEND_FLAGS: i32 = 0x100 | 0x4000;
+const MSG_MORE: i32 = 0x8000;
+/// `SOCK_NONBLOCK | SOCK_CLOEXEC`, for sockets accepted as ordinary descriptors.
+const ACCEPT_FLAGS: i32 = 0o4000 | 0o2_000_000;
+const EDGE_TRIGGERED: u32 = 1 << 31;
+const BUFFER_GROUP: u16 = 0;
+
+/// Who an operation is for: an index into a table and the generation of its entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) index: u32,
+    /// 24 bits.
+    pub(crate) generation: u32,
+}
+
+/// A socket as the ring knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// In the ring's own descriptor table.
+    Direct(u32),
+    /// An ordinary descriptor; its owner keeps it open until the operation is complete.
+    Descriptor(i32),
+}
+
+/// How long to wait for a completion.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Sleep {
+    Not,
+    For(Timespec),
+    Forever,
+}
+
+/// What an operation came to.
+#[derive(Debug)]
+pub(crate) enum Completion {
+    /// A connection in the ring's descriptor table.
+    AcceptedDirect { key: Key, result: io::Result<u32>, more: bool },
+    /// A connection as an ordinary descriptor.
+    Accepted { key: Key, result: io::Result<OwnedFd> },
+    /// Bytes are in buffer `buffer`; zero bytes without one are the peer's end.
+    Received { key: Key, result: i32, buffer: Option<u16>, more: bool },
+    /// A send ended; the bytes come back.
+    Sent { key: Key, result: i32, out: Box<Outgoing> },
+    /// A direct descriptor has an ordinary twin.
+    Installed { key: Key, result: io::Result<OwnedFd> },
+    /// A descriptor is ready, or the poll failed.
+    Polled { key: Key },
+    /// The eventfd was written to.
+    Alerted { more: bool },
+    /// Nobody waits for it.
+    Nothing,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Kind {
+    Nothing,
+    AcceptDirect,
+    Accept,
+    Recv,
+    Send,
+    Install,
+    Poll,
+    Alert,
+}
+
+impl Kind {
+    const ALL: [Self; 8] = [
+        Self::Nothing,
+        Self::AcceptDirect,
+        Self::Accept,
+        Self::Recv,
+        Self::Send,
+        Self::Install,
+        Self::Poll,
+        Self::Alert,
+    ];
+
+    fn tag(self, key: Key) -> u64 {
+        (self as u64) << 56 | u64::from(key.generation & 0xff_ffff) << 32 | u64::from(key.index)
+    }
+
+    fn of(user_data: u64) -> (Self, Key) {
+        let [k, g2, g1, g0, index @ ..] = user_data.to_be_bytes();
+        let generation = u32::from_be_bytes([0, g2, g1, g0]);
+        let kind = Self::ALL.get(usize::from(k)).copied().unwrap_or(Self::Nothing);
+        (kind, Key { index: u32::from_be_bytes(index), generation })
+    }
+}
+
+const NO_KEY: Key = Key { index: 0, generation: 0 };
+
+/// A ring with its descriptor table and its provided buffers.
+pub(crate) struct Ring {
+    uring: IoUring,
+    pool: Rc<Pool>,
+    /// Bytes being sent, by the index of the socket's key: at most one send each.
+    sending: Vec<Option<Box<Outgoing>>>,
+    sends_under_way: usize,
+    /// Receives that may still write to the pool.
+    receives_under_way: usize,
+}
+
+impl Ring {
+    /// Sets up a ring, its table of `direct` descriptors and its buffers.
+    ///
+    /// # Errors
+    /// Whatever the kernel says to any step; the text names the step.
+    pub(crate) fn new(entries: u32, direct: u32, buffers: u16) -> io::Result<Self> {
+        let uring = IoUring::builder()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_taskrun_flag()
+            .setup_cqsize(entries * 4)
+            .build(entries)
+            .map_err(|error| named("io_uring_setup", &error))?;
+        let pool = Pool::new(buffers);
+        let submitter = uring.submitter();
+        submitter
+            .register_files_sparse(direct)
+            .map_err(|error| named("registering a descriptor table", &error))?;
+        // SAFETY: the pool's memory outlives the ring: `Ring` holds it, and `drop` leaks it if a
+        // receive might still be under way.
+        unsafe {
+            submitter.register_buf_ring_with_flags(
+                pool.ring_address(),
+                pool.count(),
+                BUFFER_GROUP,
+                0,
+            )
+        }
+        .map_err(|error| named("registering provided buffers", &error))?;
+        let sending = Vec::new();
+        Ok(Self { uring, pool, sending, sends_under_way: 0, receives_under_way: 0 })
+    }
+
+    pub(crate) fn pool(&self) -> &Rc<Pool> {
+        &self.pool
+    }
+
+    /// Accepts connections into the descriptor table, one or as many as come.
+    pub(crate) fn accept_direct(&mut self, listener: BorrowedFd<'_>, key: Key, multishot: bool) {
+        let fd = Fd(listener.as_raw_fd());
+        let entry = if multishot {
+            opcode::AcceptMulti::new(fd).allocate_file_index(true).build()
+        } else {
+            opcode::Accept::new(fd, std::ptr::null_mut(), std::ptr::null_mut())
+                .file_index(Some(DestinationSlot::auto_target()))
+                .build()
+        };
+        self.push(&entry.user_data(Kind::AcceptDirect.tag(key)));
+    }
+
+    /// Accepts one connection as an ordinary descriptor.
+    pub(crate) fn accept(&mut self, listener: BorrowedFd<'_>, key: Key) {
+        let fd = Fd(listener.as_raw_fd());
+        let entry = opcode::Accept::new(fd, std::ptr::null_mut(), std::ptr::null_mut())
+            .flags(ACCEPT_FLAGS)
+            .build();
+        self.push(&entry.user_data(Kind::Accept.tag(key)));
+    }
+
+    pub(crate) fn cancel_accept(&mut self, key: Key) {
+        for kind in [Kind::AcceptDirect, Kind::Accept] {
+            let entry = opcode::AsyncCancel::new(kind.tag(key)).build();
+            self.push(&entry.user_data(Kind::Nothing.tag(NO_KEY)));
+        }
+    }
+
+    /// Receives once, or until stopped, into provided buffers.
+    pub(crate) fn recv(&mut self, target: Target, key: Key, multishot: bool) {
+        let build = |direct: Option<u32>, fd: i32| match (multishot, direct) {
+            (true, Some(slot)) => opcode::RecvMulti::new(Fixed(slot), BUFFER_GROUP).build(),
+            (true, None) => opcode::RecvMulti::new(Fd(fd), BUFFER_GROUP).build(),
+            (false, Some(slot)) => opcode::Recv::new(Fixed(slot), std::ptr::null_mut(), 0)
+                .buf_group(BUFFER_GROUP)
+                .build()
+                .flags(squeue::Flags::BUFFER_SELECT),
+            (false, None) => opcode::Recv::new(Fd(fd), std::ptr::null_mut(), 0)
+                .buf_group(BUFFER_GROUP)
+                .build()
+                .flags(squeue::Flags::BUFFER_SELECT),
+        };
+        let entry = match target {
+            Target::Direct(slot) => build(Some(slot), 0),
+            Target::Descriptor(fd) => build(None, fd),
+        };
+        self.receives_under_way += 1;
+        self.push(&entry.user_data(Kind::Recv.tag(key)));
+    }
+
+    pub(crate) fn cancel_recv(&mut self, key: Key) {
+        let entry = opcode::AsyncCancel::new(Kind::Recv.tag(key)).build();
+        self.push(&entry.user_data(Kind::Nothing.tag(NO_KEY)));
+    }
+
+    /// Sends all bytes. They are kept here until the completion brings them back.
+    pub(crate) fn send(&mut self, target: Target, key: Key, out: Box<Outgoing>) {
+        let bytes = out.rest();
+        let (start, len) = (bytes.as_ptr(), u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+        let flags = SEND_FLAGS | if out.more { MSG_MORE } else { 0 };
+        let index = key.index as usize;
+        if self.sending.len() <= index {
+            self.sending.resize_with(index + 1, || None);
+        }
+        debug_assert!(self.sending[index].is_none(), "one send in flight, always");
+        self.sending[index] = Some(out);
+        self.sends_under_way += 1;
+        let entry = match target {
+            Target::Direct(slot) => opcode::Send::new(Fixed(slot), start, len).flags(flags).build(),
+            Target::Descriptor(fd) => opcode::Send::new(Fd(fd), start, len).flags(flags).build(),
+        };
+        self.push(&entry.user_data(Kind::Send.tag(key)));
+    }
+
+    /// Gives a direct descriptor an ordinary twin, for the calls that `io_uring` lacks.
+    pub(crate) fn install(&mut self, slot: u32, key: Key) {
+        let entry = opcode::FixedFdInstall::new(Fixed(slot), 0).build();
+        self.push(&entry.user_data(Kind::Install.tag(key)));
+    }
+
+    /// Waits once for readiness.
+    pub(crate) fn poll(&mut self, target: Target, key: Key, events: PollFlags) {
+        let mask = u32::from(events.bits());
+        let entry = match target {
+            Target::Direct(slot) => opcode::PollAdd::new(Fixed(slot), mask).build(),
+            Target::Descriptor(fd) => opcode::PollAdd::new(Fd(fd), mask).build(),
+        };
+        self.push(&entry.user_data(Kind::Poll.tag(key)));
+    }
+
+    /// Reports each write to an eventfd that nobody reads.
+    pub(crate) fn watch_alert(&mut self, eventfd: BorrowedFd<'_>) {
+        let mask = u32::from(PollFlags::IN.bits()) | EDGE_TRIGGERED;
+        let entry = opcode::PollAdd::new(Fd(eventfd.as_raw_fd()), mask).multi(true).build();
+        self.push(&entry.user_data(Kind::Alert.tag(NO_KEY)));
+    }
+
+    /// Ends everything under way on a socket.
+    pub(crate) fn cancel_all(&mut self, target: Target) {
+        let builder = match target {
+            Target::Direct(slot) => CancelBuilder::fd(Fixed(slot)),
+            Target::Descriptor(fd) => CancelBuilder::fd(Fd(fd)),
+        };
+        let entry = opcode::AsyncCancel2::new(builder.all()).build();
+        self.push(&entry.user_data(Kind::Nothing.tag(NO_KEY)));
+    }
+
+    /// Tells the peer that no more bytes will come.
+    pub(crate) fn shutdown_write(&mut self, target: Target) {
+        let how = rustix::net::Shutdown::Write as i32;
+        let entry = match target {
+            Target::Direct(slot) => opcode::Shutdown::new(Fixed(slot), how).build(),
+            Target::Descriptor(fd) => opcode::Shutdown::new(Fd(fd), how).build(),
+        };
+        self.push(&silent(entry));
+    }
+
+    /// Frees a slot of the descriptor table.
+    pub(crate) fn close_direct(&mut self, slot: u32) {
+        self.push(&silent(opcode::Close::new(Fixed(slot)).build()));
+    }
+
+    /// Submits what was pushed, and waits for a completion.
+    pub(crate) fn enter(&mut self, wait: Sleep) -> io::Result<()> {
+        let submitter = self.uring.submitter();
+        let result = match wait {
+            Sleep::Not => submitter.submit(),
+            Sleep::Forever => submitter.submit_and_wait(1),
+            Sleep::For(timeout) => {
+                submitter.submit_with_args(1, &SubmitArgs::new().timespec(&timeout))
+            }
+        };
+        match result {
+            Ok(_) => Ok(()),
+            Err(error) => match Errno::from_io_error(&error) {
+                // The time is over, a signal came, or completions must be taken first.
+                Some(Errno::TIME | Errno::INTR | Errno::BUSY | Errno::AGAIN) => Ok(()),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Takes the completions that have come.
+    pub(crate) fn completions(&mut self, into: &mut Vec<Completion>) {
+        let Self { uring, sending, sends_under_way, receives_under_way, pool } = self;
+        for entry in uring.completion() {
+            let (kind, key) = Kind::of(entry.user_data());
+            let (result, more) = (entry.result(), cqueue::more(entry.flags()));
+            into.push(match kind {
+                Kind::Recv => {
+                    let buffer = cqueue::buffer_select(entry.flags());
+                    if buffer.is_some() {
+                        pool.filled();
+                    }
+                    *receives_under_way -= usize::from(!more);
+                    Completion::Received { key, result, buffer, more }
+                }
+                Kind::Send => {
+                    *sends_under_way -= 1;
+                    let out = sending[key.index as usize].take();
+                    let out = out.expect("a send was submitted with its bytes kept here");
+                    Completion::Sent { key, result, out }
+                }
+                Kind::AcceptDirect => {
+                    let result = number(result);
+                    Completion::AcceptedDirect { key, result, more }
+                }
+                Kind::Accept => Completion::Accepted { key, result: descriptor(result) },
+                Kind::Install => Completion::Installed { key, result: descriptor(result) },
+                Kind::Poll => Completion::Polled { key },
+                Kind::Alert => Completion::Alerted { more },
+                Kind::Nothing => Completion::Nothing,
+            });
+        }
+    }
+
+    fn push(&mut self, entry: &squeue::Entry) {
+        // SAFETY: the entries above name either no memory, the pool's, or bytes kept in `sending`.
+        while unsafe { self.uring.submission().push(entry) }.is_err() {
+            // The queue is full: hand it to the kernel. Should that fail, the next turn says so.
+            if self.enter(Sleep::Not).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // A ring dies a little after its descriptor. What its last operations may still touch is
+        // given up rather than freed under them.
+        if self.sends_under_way > 0 {
+            mem::forget(mem::take(&mut self.sending));
+        }
+        if self.receives_under_way > 0 {
+            mem::forget(Rc::clone(&self.pool));
+        }
+    }
+}
+
+/// An operation that says nothing when it succeeds.
+fn silent(entry: squeue::Entry) -> squeue::Entry {
+    entry.flags(squeue::Flags::SKIP_SUCCESS).user_data(Kind::Nothing.tag(NO_KEY))
+}
+
+fn number(result: i32) -> io::Result<u32> {
+    u32::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result))
+}
+
+fn descriptor(result: i32) -> io::Result<OwnedFd> {
+    if result < 0 {
+        return Err(io::Error::from_raw_os_error(-result));
+    }
+    // SAFETY: the kernel just gave us this descriptor and nothing else holds it, so we are its sole
+    // owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(result) })
+}
+
+fn named(step: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{step}: {error}"))
+}

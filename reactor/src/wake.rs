@@ -1,0 +1,37 @@
+//! Waking a reactor from another thread.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::event::{EventfdFlags, eventfd};
+
+/// Ends the [`crate::Reactor::turn`] that a reactor sleeps in, from any thread. Cheap to clone.
+///
+/// It is an eventfd that nobody reads: each write is an edge, and an edge is all that is wanted.
+#[derive(Debug, Clone)]
+pub struct Alert {
+    eventfd: Arc<OwnedFd>,
+}
+
+impl Alert {
+    pub(crate) fn new() -> std::io::Result<Self> {
+        let eventfd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        Ok(Self { eventfd: Arc::new(eventfd) })
+    }
+
+    /// Wakes the reactor. One system call; never blocks.
+    pub fn raise(&self) {
+        if rustix::io::write(&self.eventfd, &1_u64.to_ne_bytes()).is_err() {
+            // The counter is full after 2^64 - 2 writes: empty it, and the next write is an edge.
+            let mut count = [0; 8];
+            let _ = rustix::io::read(&self.eventfd, &mut count);
+            let _ = rustix::io::write(&self.eventfd, &1_u64.to_ne_bytes());
+        }
+    }
+}
+
+impl AsFd for Alert {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.eventfd.as_fd()
+    }
+}

@@ -1,0 +1,225 @@
+//! What all connections of a server have in common: limits, the site, the counts.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use gustnado_http::answer::Answer;
+use gustnado_http::date::imf_fixdate;
+use gustnado_http::limits::Limits;
+use gustnado_http::method::Method;
+use gustnado_http::request::Request;
+use gustnado_http::status::Status;
+use gustnado_tasks::{Patience, Workers};
+use std::sync::atomic::Ordering;
+
+use crate::config::Config;
+use crate::default_site::{self, Live, Process};
+use crate::files::Files;
+use crate::reply::{Now, Rest, Turn, status_page};
+use crate::stats::{Added, Stats, Tally};
+
+/// A function that may answer a request before the site does: a status code and a body of plain
+/// text, or `None` to leave it to the site. It runs on the worker, so it should not wait.
+pub type Handler = Arc<dyn Fn(&Request<'_>) -> Option<(u16, Vec<u8>)> + Send + Sync>;
+
+/// Where answers come from when no handler gave one.
+pub(crate) enum Site {
+    Folder(Files),
+    BuiltIn,
+}
+
+/// Times that a connection keeps, in milliseconds.
+pub(crate) struct Times {
+    pub(crate) header_ms: u64,
+    pub(crate) keep_alive_ms: u64,
+    pub(crate) body: Patience,
+    pub(crate) write: Patience,
+}
+
+pub(crate) struct App {
+    pub(crate) limits: Limits,
+    pub(crate) times: Times,
+    /// `u64::MAX` where there is no limit.
+    pub(crate) requests_max: u64,
+    /// Ready field line, empty if the server does not say its name.
+    server_line: String,
+    site: Site,
+    handler: Option<Handler>,
+    tallies: Box<[Tally]>,
+    /// Set once they run; weak, for they hold this.
+    workers: OnceLock<Weak<Workers>>,
+    scheduler: &'static str,
+    worker_count: usize,
+}
+
+impl App {
+    pub(crate) fn new(
+        config: &Config,
+        workers: usize,
+        site: Site,
+        handler: Option<Handler>,
+    ) -> Self {
+        let name = &config.server_name;
+        let unlimited = |max: u64| if max == 0 { u64::MAX } else { max };
+        Self {
+            limits: Limits {
+                head_bytes_max: config.limit_head_bytes,
+                body_bytes_max: config.limit_body_bytes,
+                ..Limits::default()
+            },
+            times: Times {
+                header_ms: millis(config.header_timeout),
+                keep_alive_ms: millis(config.timeout_keep_alive),
+                body: Patience {
+                    silence_ms: millis(config.body_timeout),
+                    rate_min: config.body_rate_min,
+                },
+                write: Patience {
+                    silence_ms: millis(config.write_timeout),
+                    rate_min: config.write_rate_min,
+                },
+            },
+            requests_max: unlimited(config.max_requests_per_connection),
+            server_line: if name.is_empty() {
+                String::new()
+            } else {
+                format!("Server: {name}\r\n")
+            },
+            site,
+            handler,
+            // One more for a thread that only accepts.
+            tallies: (0..=workers).map(|_| Tally::default()).collect(),
+            workers: OnceLock::new(),
+            scheduler: config.scheduler.as_str(),
+            worker_count: workers,
+        }
+    }
+
+    pub(crate) fn attach(&self, workers: &Arc<Workers>) {
+        let first = self.workers.set(Arc::downgrade(workers));
+        debug_assert!(first.is_ok(), "workers are attached once");
+    }
+
+    /// Whether a request's body is read for a handler, rather than thrown away.
+    pub(crate) fn wants_body(&self, request: &Request<'_>) -> bool {
+        matches!(self.site, Site::BuiltIn)
+            && request.method() == Method::Post
+            && request.path() == b"/echo"
+    }
+
+    /// Answers a request whose body was read, or thrown away (then it is empty).
+    pub(crate) fn answer(
+        &self,
+        request: &Request<'_>,
+        body: &[u8],
+        now: Now,
+        turn: &Turn<'_>,
+        out: &mut Vec<u8>,
+    ) -> Rest {
+        if let Some(handler) = &self.handler
+            && let Some((status, text)) = handler(request)
+        {
+            plain(request, status, &text, turn, out);
+            return Rest::Nothing;
+        }
+        match &self.site {
+            Site::Folder(files) => files.answer(request, now, turn, out),
+            Site::BuiltIn if self.wants_body(request) => {
+                plain(request, Status::OK.code(), body, turn, out);
+                Rest::Nothing
+            }
+            Site::BuiltIn => default_site::answer(request, || self.live().json(), turn, out),
+        }
+    }
+
+    /// Adds what a turn did to the running worker's tally.
+    pub(crate) fn count(&self, added: &Added) {
+        if let Some(tally) = gustnado_tasks::worker().and_then(|worker| self.tallies.get(worker)) {
+            tally.add(added);
+        }
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        for tally in &self.tallies {
+            stats.include(tally);
+        }
+        if let Site::Folder(files) = &self.site {
+            stats.files_exhausted = files.failures().exhausted;
+        }
+        if let Some(workers) = self.workers.get().and_then(Weak::upgrade) {
+            let counts = workers.counts();
+            stats.uptime_ms = workers.uptime_ms();
+            stats.connections_open = workers.connections_open() as u64;
+            stats.connections_accepted = counts.accepted.load(Ordering::Relaxed);
+            stats.accept_exhausted = counts.accept_exhausted.load(Ordering::Relaxed);
+            stats.accept_failed = counts.accept_failed.load(Ordering::Relaxed);
+            stats.accept_paused = counts.accept_paused.load(Ordering::Relaxed);
+            stats.panics = counts.panics.load(Ordering::Relaxed);
+        }
+        stats
+    }
+
+    fn live(&self) -> Live {
+        let stats = self.stats();
+        let backend = self.workers.get().and_then(Weak::upgrade);
+        Live {
+            uptime_ms: stats.uptime_ms,
+            connections_open: stats.connections_open,
+            connections_accepted: stats.connections_accepted,
+            requests: stats.requests,
+            bytes_sent: stats.bytes_sent,
+            process: Process::read(),
+            workers: self.worker_count as u64,
+            backend: backend.map_or("", |workers| workers.backend().name()),
+            scheduler: self.scheduler,
+        }
+    }
+
+    /// The field lines of every answer, made anew once a second per worker.
+    pub(crate) fn common(&self, unix_secs: u64) -> Rc<Common> {
+        thread_local! {
+            static COMMON: RefCell<Rc<Common>> = RefCell::default();
+        }
+        COMMON.with_borrow_mut(|common| {
+            if common.unix_secs != unix_secs || common.lines.is_empty() {
+                let mut lines = self.server_line.clone().into_bytes();
+                lines.extend_from_slice(b"Date: ");
+                lines.extend_from_slice(&imf_fixdate(unix_secs));
+                lines.extend_from_slice(b"\r\n");
+                *common = Rc::new(Common { unix_secs, lines });
+            }
+            Rc::clone(common)
+        })
+    }
+}
+
+/// Ready field lines, and the second they are good for.
+#[derive(Debug, Default)]
+pub(crate) struct Common {
+    unix_secs: u64,
+    pub(crate) lines: Vec<u8>,
+}
+
+fn plain(request: &Request<'_>, status: u16, text: &[u8], turn: &Turn<'_>, out: &mut Vec<u8>) {
+    let head_only = request.method() == Method::Head;
+    let Some(status) = Status::from_code(status) else {
+        status_page(out, Status::INTERNAL_SERVER_ERROR, turn, head_only, &[]);
+        return;
+    };
+    let mut answer = Answer::start(out, status, turn.common, turn.persist);
+    answer
+        .field("Content-Type", b"text/plain; charset=utf-8")
+        .expect("a constant field is well formed");
+    answer.content_length(text.len() as u64);
+    answer.finish();
+    if !head_only && status.may_have_body() {
+        out.extend_from_slice(text);
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX >> 1)
+}

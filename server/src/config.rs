@@ -1,0 +1,160 @@
+//! Every setting of the server: one declaration each, and everything else derived from it.
+//!
+//! [`Config`] holds the values, [`TUNABLES`] declares them (name, unit, default, range, meaning).
+//! [`Settings`] is a [`Config`] that remembers where each value came from, and [`Machine`] says
+//! what `auto` comes to here. Flags, environment variables and `docs/tuning.md` are made from
+//! [`TUNABLES`]; nothing else names a setting twice.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+mod cgroup;
+mod error;
+mod layers;
+mod machine;
+mod nearest;
+mod reference;
+mod table;
+mod tunable;
+mod unit;
+
+pub use error::ConfigError;
+pub use gustnado_tasks::{Acceptor, IoChoice as Io, Placement, SchedulerKind};
+pub use layers::{Effective, Origin, Settings};
+pub use machine::{Machine, Resolved};
+pub use nearest::nearest;
+pub use reference::reference;
+pub use table::TUNABLES;
+pub use tunable::{Field, Group, Tunable};
+pub use unit::Unit;
+
+/// What the server is to do. [`Config::default`] is the table's defaults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The folder to serve; `None` is the page that is built in.
+    pub root: Option<PathBuf>,
+    /// Name or address to listen on, an IPv6 address without brackets.
+    pub host: String,
+    /// TCP port; 0 takes a free one.
+    pub port: u16,
+    /// Path of a Unix socket to listen on instead of host and port.
+    pub uds: Option<PathBuf>,
+    /// Connections that the kernel may hold ready before they are accepted, 1 to 65,535.
+    pub backlog: u32,
+    /// Worker threads; 0 is auto, see [`Machine::workers`].
+    pub workers: usize,
+    /// Which kernel interface carries the operations.
+    pub io: Io,
+    /// Where connections live and who may run them.
+    pub scheduler: SchedulerKind,
+    /// Connection slots per worker; 0 is auto, which is as many as `connections_max`.
+    pub slots: usize,
+    /// How new connections are given out to workers.
+    pub placement: Placement,
+    /// Who accepts new connections.
+    pub acceptor: Acceptor,
+    /// Microseconds that a worker without work tries again before it sleeps, 0 to 1,000.
+    pub spin_us: u32,
+    /// Open connections at which accepting pauses; 0 is auto, see [`Machine::connections_max`].
+    pub connections_max: usize,
+    /// Requests after which a connection is closed; 0 is no limit.
+    pub max_requests_per_connection: u64,
+    /// Largest request head in bytes, 256 to 65,535.
+    pub limit_head_bytes: usize,
+    /// Largest request body in bytes.
+    pub limit_body_bytes: u64,
+    /// Time for a whole request head, from its first byte (or from the connection's start).
+    pub header_timeout: Duration,
+    /// Longest silence while a request body is on its way.
+    pub body_timeout: Duration,
+    /// Slowest request body in bytes per second; 0 is no minimum.
+    pub body_rate_min: u64,
+    /// Longest time without progress while an answer is on its way.
+    pub write_timeout: Duration,
+    /// Slowest reader of an answer in bytes per second; 0 is no minimum.
+    pub write_rate_min: u64,
+    /// How long a connection may stay open between two requests.
+    pub timeout_keep_alive: Duration,
+    /// How long a drain waits before it cuts what is left.
+    pub timeout_graceful_shutdown: Duration,
+    /// Memory for ready answers of small files, in bytes, over all workers; 0 is none.
+    pub cache_bytes: u64,
+    /// Whether names that begin with a dot are served.
+    pub hidden: bool,
+    /// Value of the `Server` field; empty leaves the field out.
+    pub server_name: String,
+    /// Whether start and stop are silent but for errors.
+    pub quiet: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let mut config = Self::blank();
+        for tunable in TUNABLES {
+            tunable
+                .set(&mut config, tunable.default.as_ref())
+                .expect("a test sets every default of the table");
+        }
+        config
+    }
+}
+
+impl Config {
+    /// What the table's defaults are written over.
+    fn blank() -> Self {
+        Self {
+            root: None,
+            host: String::new(),
+            port: 0,
+            uds: None,
+            backlog: 0,
+            workers: 0,
+            io: Io::Auto,
+            scheduler: SchedulerKind::Pool,
+            slots: 0,
+            placement: Placement::Spread,
+            acceptor: Acceptor::PerWorker,
+            spin_us: 0,
+            connections_max: 0,
+            max_requests_per_connection: 0,
+            limit_head_bytes: 0,
+            limit_body_bytes: 0,
+            header_timeout: Duration::ZERO,
+            body_timeout: Duration::ZERO,
+            body_rate_min: 0,
+            write_timeout: Duration::ZERO,
+            write_rate_min: 0,
+            timeout_keep_alive: Duration::ZERO,
+            timeout_graceful_shutdown: Duration::ZERO,
+            cache_bytes: 0,
+            hidden: false,
+            server_name: String::new(),
+            quiet: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_the_documentation() {
+        let config = Config::default();
+        assert_eq!(config.root, None);
+        assert_eq!(config.host, "127.0.0.1");
+        assert_eq!(config.port, 8080);
+        assert_eq!(config.backlog, 4096);
+        assert_eq!((config.workers, config.slots, config.connections_max), (0, 0, 0));
+        assert_eq!(config.limit_head_bytes, 16_384);
+        assert_eq!(config.limit_body_bytes, 1_048_576);
+        assert_eq!(config.header_timeout, Duration::from_secs(10));
+        assert_eq!(config.body_timeout, Duration::from_secs(30));
+        assert_eq!(config.body_rate_min, 240);
+        assert_eq!(config.timeout_keep_alive, Duration::from_secs(75));
+        assert_eq!(config.timeout_graceful_shutdown, Duration::from_secs(10));
+        assert_eq!(config.cache_bytes, 64 << 20);
+        assert_eq!(config.server_name, "gustnado");
+        assert!(!config.hidden && !config.quiet);
+    }
+}

@@ -1,0 +1,308 @@
+//! Layers of settings: flag over environment over default, and the memory of which one won.
+
+use super::Config;
+use super::error::ConfigError;
+use super::nearest::nearest;
+use super::table::TUNABLES;
+use super::tunable::{Refused, Tunable};
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody gave one.
+    Default,
+    /// The environment variable of this name.
+    Environment(String),
+    /// The flag or argument of this name.
+    Flag(String),
+}
+
+impl Origin {
+    /// The name alone, as a message begins with it.
+    pub(super) fn place(&self) -> &str {
+        match self {
+            Self::Default => "default",
+            Self::Environment(name) | Self::Flag(name) => name,
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => formatter.write_str("default"),
+            Self::Environment(name) => write!(formatter, "environment {name}"),
+            Self::Flag(name) if name.starts_with("--") => write!(formatter, "flag {name}"),
+            Self::Flag(name) => write!(formatter, "argument {name}"),
+        }
+    }
+}
+
+/// One setting in effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Effective {
+    /// Its declaration's name.
+    pub name: &'static str,
+    /// Its value, as a person would write it.
+    pub value: String,
+    /// Where the value came from.
+    pub origin: Origin,
+}
+
+/// A [`Config`] that remembers where each value came from.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The values.
+    pub config: Config,
+    /// Lines that a person should see, though nothing is wrong enough to stop.
+    pub warnings: Vec<String>,
+    origins: Vec<Origin>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            config: Config::default(),
+            warnings: Vec::new(),
+            origins: vec![Origin::Default; TUNABLES.len()],
+        }
+    }
+}
+
+impl Settings {
+    /// Lays `flags` (names without dashes) over `environment` over the defaults.
+    ///
+    /// What a higher layer overrides is not read at all, so it cannot be wrong either. The plain
+    /// variable `PORT`, which many platforms set, is the layer right above the default port.
+    ///
+    /// # Errors
+    /// The first value that its setting does not take, or a flag that is no setting.
+    pub fn layered(
+        flags: &[(&str, OsString)],
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Result<Self, ConfigError> {
+        let mut settings = Self::default();
+        let variables = settings.variables(environment);
+        if let Some((name, _)) = flags.iter().find(|(name, _)| index_of(name).is_none()) {
+            return Err(unknown(name));
+        }
+        for tunable in TUNABLES {
+            let flag = flags.iter().rfind(|(name, _)| *name == tunable.name);
+            let variable = |wanted: &str| variables.iter().find(|(name, _)| name == wanted);
+            if let Some((_, value)) = flag {
+                settings.set(tunable.name, value, Origin::Flag(tunable.flag()))?;
+            } else if let Some((name, value)) = variable(&tunable.variable()) {
+                settings.set(tunable.name, value, Origin::Environment(name.clone()))?;
+            } else if let ("port", Some((name, value))) = (tunable.name, variable("PORT")) {
+                settings.set(tunable.name, value, Origin::Environment(name.clone()))?;
+            }
+        }
+        Ok(settings)
+    }
+
+    /// Gives one setting a value, over whatever it had.
+    ///
+    /// # Errors
+    /// The value is not one that the setting takes, or there is no such setting.
+    pub fn set(&mut self, name: &str, value: &OsStr, origin: Origin) -> Result<(), ConfigError> {
+        let index = index_of(name).ok_or_else(|| unknown(name))?;
+        let tunable = &TUNABLES[index];
+        match tunable.set(&mut self.config, value) {
+            Ok(()) => {
+                self.origins[index] = origin;
+                Ok(())
+            }
+            Err(refused) => Err(refusal(tunable, refused, value, origin)),
+        }
+    }
+
+    /// Every setting with its value and where it came from, in the table's order.
+    pub fn effective(&self) -> Vec<Effective> {
+        let with_origin = TUNABLES.iter().zip(&self.origins);
+        with_origin
+            .map(|(tunable, origin)| Effective {
+                name: tunable.name,
+                value: tunable.show(&self.config),
+                origin: origin.clone(),
+            })
+            .collect()
+    }
+
+    /// Where the value of `name` came from; the default for a name that is no setting.
+    pub fn origin(&self, name: &str) -> &Origin {
+        index_of(name).map_or(&Origin::Default, |index| &self.origins[index])
+    }
+
+    /// Picks the variables that are ours, and warns of those that look as if they should be.
+    fn variables(
+        &mut self,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Vec<(String, OsString)> {
+        let mut ours = Vec::new();
+        for (name, value) in environment {
+            let Ok(name) = name.into_string() else {
+                continue;
+            };
+            let known = name == "PORT" || TUNABLES.iter().any(|one| one.variable() == name);
+            if known && is_service_link(&value) {
+                self.warnings.push(format!(
+                    "{name} is a Kubernetes service link, not a setting: ignored; set \
+                     enableServiceLinks: false, or call the service something else"
+                ));
+            } else if known {
+                ours.push((name, value));
+            } else if name.starts_with("GUSTNADO_") && !is_service_link_name(&name) {
+                self.warnings.push(stray_variable(&name));
+            }
+        }
+        // The environment has no order of its own, and warnings should not change theirs.
+        self.warnings.sort();
+        ours
+    }
+}
+
+fn index_of(name: &str) -> Option<usize> {
+    TUNABLES.iter().position(|tunable| tunable.name == name)
+}
+
+fn unknown(name: &str) -> ConfigError {
+    let nearest = nearest(name, TUNABLES.iter().map(|tunable| tunable.name));
+    ConfigError::Unknown { name: name.to_owned(), nearest }
+}
+
+fn refusal(tunable: &Tunable, refused: Refused, value: &OsStr, origin: Origin) -> ConfigError {
+    let remedy = match (refused.nearest, &origin) {
+        (Some(name), _) => format!("did you mean {name}?"),
+        (None, Origin::Flag(_)) => format!("leave it out for {}", tunable.default),
+        (None, _) => format!("unset it for {}", tunable.default),
+    };
+    let found = value.to_string_lossy().chars().take(60).collect();
+    ConfigError::Value { origin, expected: refused.expected, found, remedy }
+}
+
+fn stray_variable(name: &str) -> String {
+    let variables: Vec<String> = TUNABLES.iter().map(Tunable::variable).collect();
+    match nearest(name, variables.iter().map(String::as_str)) {
+        Some(near) => format!("{name} is no setting: ignored; did you mean {near}?"),
+        None => format!("{name} is no setting: ignored; `gustnado tuning` lists them all"),
+    }
+}
+
+/// A service called `gustnado` makes Kubernetes set `GUSTNADO_PORT=tcp://10.0.0.1:80` in every pod
+/// beside it.
+fn is_service_link(value: &OsStr) -> bool {
+    value.to_str().is_some_and(|text| {
+        ["tcp://", "udp://", "sctp://"].iter().any(|scheme| text.starts_with(scheme))
+    })
+}
+
+fn is_service_link_name(name: &str) -> bool {
+    name.starts_with("GUSTNADO_SERVICE_") || name.starts_with("GUSTNADO_PORT_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layered(flags: &[(&str, &str)], vars: &[(&str, &str)]) -> Result<Settings, ConfigError> {
+        let flags: Vec<(&str, OsString)> =
+            flags.iter().map(|(name, value)| (*name, OsString::from(value))).collect();
+        Settings::layered(&flags, vars.iter().map(|(name, value)| (name.into(), value.into())))
+    }
+
+    #[test]
+    fn a_flag_is_over_the_environment_which_is_over_the_default() {
+        let vars = [("GUSTNADO_PORT", "81"), ("GUSTNADO_WORKERS", "3"), ("HOME", "/root")];
+        let settings = layered(&[("port", "82")], &vars).expect("all valid");
+        assert_eq!(settings.config.port, 82);
+        assert_eq!(settings.config.workers, 3);
+        assert_eq!(settings.origin("port"), &Origin::Flag("--port".into()));
+        assert_eq!(settings.origin("workers").to_string(), "environment GUSTNADO_WORKERS");
+        assert_eq!(settings.origin("host"), &Origin::Default);
+        assert!(settings.warnings.is_empty());
+    }
+
+    #[test]
+    fn the_plain_port_variable_is_the_lowest_above_the_default() {
+        let settings = layered(&[], &[("PORT", "3000")]).expect("valid");
+        assert_eq!(settings.config.port, 3000);
+        assert_eq!(settings.origin("port").to_string(), "environment PORT");
+        let both = layered(&[], &[("PORT", "3000"), ("GUSTNADO_PORT", "81")]).expect("valid");
+        assert_eq!(both.config.port, 81);
+    }
+
+    #[test]
+    fn flags_and_variables_read_every_value_alike() {
+        for tunable in TUNABLES {
+            for value in ["0", "1", "30", "5m", "64k", "auto", "true", "pool", "epoll", "x y", ""] {
+                let flag = layered(&[(tunable.name, value)], &[]);
+                let variable = layered(&[], &[(tunable.variable().as_str(), value)]);
+                assert_eq!(
+                    flag.ok().map(|settings| settings.config),
+                    variable.ok().map(|settings| settings.config),
+                    "{} {value}",
+                    tunable.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_overridden_cannot_be_wrong() {
+        let settings = layered(&[("port", "82")], &[("GUSTNADO_PORT", "eighty")]);
+        assert_eq!(settings.expect("the flag counts").config.port, 82);
+    }
+
+    #[test]
+    fn a_bad_value_says_where_what_and_how_to_go_on() {
+        let flag = layered(&[("scheduler", "qeue")], &[]).expect_err("no such scheduler");
+        assert_eq!(
+            flag.to_string(),
+            "--scheduler: expected one of pool, pool-shared, queue, queue-shared, found \
+             \"qeue\"; did you mean queue?"
+        );
+        assert_eq!(flag.exit_code(), 2);
+        let variable = layered(&[], &[("GUSTNADO_PORT", "eighty")]).expect_err("no number");
+        assert_eq!(
+            variable.to_string(),
+            "GUSTNADO_PORT: expected a whole number from 0 to 65535, found \
+             \"eighty\"; unset it for 8080"
+        );
+        assert_eq!(variable.exit_code(), 78);
+    }
+
+    #[test]
+    fn a_stray_variable_is_named_with_its_neighbour() {
+        let vars = [("GUSTNADO_WORKER", "2"), ("GUSTNADO_QUITE_UNKNOWN_THING", "1")];
+        let settings = layered(&[], &vars).expect("nothing fatal");
+        assert_eq!(
+            settings.warnings,
+            [
+                "GUSTNADO_QUITE_UNKNOWN_THING is no setting: ignored; `gustnado tuning` lists \
+                 them all",
+                "GUSTNADO_WORKER is no setting: ignored; did you mean GUSTNADO_WORKERS?",
+            ]
+        );
+    }
+
+    #[test]
+    fn kubernetes_service_links_are_not_settings() {
+        let vars = [
+            ("GUSTNADO_PORT", "tcp://10.1.2.3:80"),
+            ("GUSTNADO_SERVICE_HOST", "10.1.2.3"),
+            ("GUSTNADO_PORT_80_TCP_ADDR", "10.1.2.3"),
+        ];
+        let settings = layered(&[], &vars).expect("nothing fatal");
+        assert_eq!(settings.config.port, 8080);
+        assert_eq!(settings.warnings.len(), 1);
+        assert!(settings.warnings[0].contains("enableServiceLinks"));
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_with_the_nearest() {
+        let error = layered(&[("prot", "1")], &[]).expect_err("no such setting");
+        assert_eq!(error.to_string(), "no setting is called \"prot\"; did you mean \"port\"?");
+    }
+}

@@ -1,0 +1,83 @@
+//! The reference of all settings, written from the table. `docs/tuning.md` is its output.
+
+use super::table::TUNABLES;
+use super::tunable::{Field, Group, Tunable};
+use std::fmt::Write;
+
+const HEAD: &str = "\
+# Tuning
+
+Every setting has one name. Write it as a flag (`--header-timeout 5s`) or as an environment variable
+(`GUSTNADO_HEADER_TIMEOUT=5s`); both read values alike. A flag beats the environment, and the
+environment beats the default. The plain variable `PORT` is honoured too, below `GUSTNADO_PORT`.
+
+`gustnado check` prints every setting in effect and where it came from. `gustnado doctor` looks at
+the machine and says what to change there.
+
+Durations are written `500ms`, `30s`, `5m`, `2h`, `1d`, or as plain seconds. Sizes are written
+`64k`, `10m`, `1g` (powers of 1,024), or as plain bytes. Switches take `true`, `false`, `yes`, `no`,
+`on`, `off`, `1` and `0`; a flag alone is `true`.
+
+This page is generated: `gustnado tuning > docs/tuning.md`.
+";
+
+/// The whole of `docs/tuning.md`.
+pub fn reference() -> String {
+    let mut page = HEAD.to_owned();
+    for group in Group::ALL {
+        let rows = TUNABLES.iter().filter(|tunable| tunable.group == group).map(row);
+        let heading = group.heading();
+        let rows: String = rows.collect();
+        page.push_str("\n## ");
+        page.push_str(heading);
+        page.push_str("\n\n| flag | variable | default | takes | meaning |\n");
+        page.push_str("| --- | --- | --- | --- | --- |\n");
+        page.push_str(&rows);
+    }
+    page
+}
+
+fn row(tunable: &Tunable) -> String {
+    let default = if tunable.default.is_empty() { "none" } else { tunable.default };
+    let mut row = String::new();
+    write!(
+        row,
+        "| `{}` | `{}` | `{default}` | {} | {} |",
+        tunable.flag(),
+        tunable.variable(),
+        takes(tunable),
+        tunable.doc
+    )
+    .expect("writing to a string cannot fail");
+    row.push('\n');
+    row
+}
+
+/// Shorter than a message says it: the page's head already explains the forms.
+fn takes(tunable: &Tunable) -> String {
+    match &tunable.field {
+        Field::Number { unit, min, max, zero, .. } => {
+            let word = zero.map(|word| format!(", or `{word}`")).unwrap_or_default();
+            format!("{} to {}{word}", unit.format(*min), unit.format(*max))
+        }
+        Field::Choice { names, .. } => {
+            let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            quoted.join(", ")
+        }
+        Field::Text { .. } | Field::Path { .. } | Field::Switch { .. } => tunable.takes(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_has_one_row() {
+        let page = reference();
+        for tunable in TUNABLES {
+            let cell = format!("| `{}` |", tunable.variable());
+            assert_eq!(page.matches(&cell).count(), 1, "{cell}");
+        }
+    }
+}

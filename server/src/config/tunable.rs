@@ -1,0 +1,331 @@
+//! What one declaration in the table says, and how a value is read into and written out of a
+//! [`Config`] by it.
+
+use super::Config;
+use super::nearest::nearest;
+use super::unit::{Unit, UnitError};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// The part of the documentation and of `--help` that a setting belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// What is listened on.
+    Address,
+    /// Workers, kernel interface, scheduler.
+    Engine,
+    /// How much of anything.
+    Limits,
+    /// How long anything may take, and how slow it may be.
+    Time,
+    /// What is served.
+    Files,
+    /// What is shown.
+    Output,
+}
+
+impl Group {
+    /// Every group in the order of the documentation.
+    pub const ALL: [Self; 6] =
+        [Self::Address, Self::Engine, Self::Limits, Self::Time, Self::Files, Self::Output];
+
+    /// The group's heading.
+    pub fn heading(self) -> &'static str {
+        match self {
+            Self::Address => "Address",
+            Self::Engine => "Engine",
+            Self::Limits => "Limits",
+            Self::Time => "Time",
+            Self::Files => "Files",
+            Self::Output => "Output",
+        }
+    }
+}
+
+/// How a setting is read, checked, kept and shown.
+pub enum Field {
+    /// Words. `allowed` says which; `what` describes them for messages.
+    Text {
+        /// What the setting takes.
+        what: &'static str,
+        /// Whether a value is one of them.
+        allowed: fn(&str) -> bool,
+        /// Reads the value.
+        get: fn(&Config) -> &str,
+        /// Keeps the value.
+        set: fn(&mut Config, &str),
+    },
+    /// A path; empty is none.
+    Path {
+        /// Reads the value.
+        get: fn(&Config) -> Option<&Path>,
+        /// Keeps the value.
+        set: fn(&mut Config, Option<PathBuf>),
+    },
+    /// A number from `min` to `max` in the unit's base.
+    Number {
+        /// What is counted.
+        unit: Unit,
+        /// Smallest value; a `zero` word is allowed besides.
+        min: u64,
+        /// Largest value.
+        max: u64,
+        /// The word that stands for 0, for instance `auto`.
+        zero: Option<&'static str>,
+        /// Reads the value.
+        get: fn(&Config) -> u64,
+        /// Keeps the value, which is in range.
+        set: fn(&mut Config, u64),
+    },
+    /// One of several names.
+    Choice {
+        /// The names.
+        names: &'static [&'static str],
+        /// Reads the value's name.
+        get: fn(&Config) -> &'static str,
+        /// Keeps the value by its place in `names`.
+        set: fn(&mut Config, usize),
+    },
+    /// Yes or no.
+    Switch {
+        /// Reads the value.
+        get: fn(&Config) -> bool,
+        /// Keeps the value.
+        set: fn(&mut Config, bool),
+    },
+}
+
+/// One setting: its only declaration.
+pub struct Tunable {
+    /// Its name, with dashes: `header-timeout`.
+    pub name: &'static str,
+    /// Where it is documented.
+    pub group: Group,
+    /// Its default, as a person would write it.
+    pub default: &'static str,
+    /// What it does, in one line without a full stop.
+    pub doc: &'static str,
+    /// How it is read, checked, kept and shown.
+    pub field: Field,
+}
+
+/// Why a value was refused, without the place it came from.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Refused {
+    pub(super) expected: String,
+    pub(super) nearest: Option<&'static str>,
+}
+
+const YES: [&str; 4] = ["true", "1", "yes", "on"];
+const NO: [&str; 4] = ["false", "0", "no", "off"];
+
+impl Tunable {
+    /// The flag with its dashes, or `DIR` for the folder, which has none.
+    pub fn flag(&self) -> String {
+        if self.is_argument() { "DIR".to_owned() } else { format!("--{}", self.name) }
+    }
+
+    /// The environment variable: `GUSTNADO_HEADER_TIMEOUT`.
+    pub fn variable(&self) -> String {
+        format!("GUSTNADO_{}", self.name.to_ascii_uppercase().replace('-', "_"))
+    }
+
+    /// Whether the setting is given as an argument instead of a flag.
+    pub fn is_argument(&self) -> bool {
+        self.name == "root"
+    }
+
+    /// What the setting takes, for messages and documentation.
+    pub fn takes(&self) -> String {
+        match &self.field {
+            Field::Text { what, .. } => (*what).to_owned(),
+            Field::Path { .. } => "a path".to_owned(),
+            Field::Choice { names, .. } => format!("one of {}", names.join(", ")),
+            Field::Switch { .. } => "true or false".to_owned(),
+            Field::Number { unit, min, max, zero, .. } => {
+                let word = zero.map(|word| format!(", or {word}")).unwrap_or_default();
+                let (min, max) = (unit.format(*min), unit.format(*max));
+                format!("{} from {min} to {max}{word}", unit.form())
+            }
+        }
+    }
+
+    /// What stands for the value in help.
+    pub fn placeholder(&self) -> &'static str {
+        match &self.field {
+            Field::Text { .. } => "TEXT",
+            Field::Path { .. } if self.is_argument() => "DIR",
+            Field::Path { .. } => "PATH",
+            Field::Choice { .. } => "NAME",
+            Field::Switch { .. } => "BOOL",
+            Field::Number { unit, .. } => unit.placeholder(),
+        }
+    }
+
+    /// The value in `config`, written as a person would; an empty one is `none`.
+    pub fn show(&self, config: &Config) -> String {
+        match &self.field {
+            Field::Text { get, .. } if get(config).is_empty() => "none".to_owned(),
+            Field::Text { get, .. } => get(config).to_owned(),
+            Field::Path { get, .. } => {
+                get(config).map_or_else(|| "none".to_owned(), |path| path.display().to_string())
+            }
+            Field::Choice { get, .. } => get(config).to_owned(),
+            Field::Switch { get, .. } => get(config).to_string(),
+            Field::Number { unit, zero, get, .. } => match (get(config), zero) {
+                (0, Some(word)) => (*word).to_owned(),
+                (number, _) => unit.format(number),
+            },
+        }
+    }
+
+    /// Reads `value` into `config`.
+    pub(super) fn set(&self, config: &mut Config, value: &OsStr) -> Result<(), Refused> {
+        if let Field::Path { set, .. } = &self.field {
+            set(config, (!value.is_empty()).then(|| PathBuf::from(value)));
+            return Ok(());
+        }
+        let text = value.to_str().ok_or_else(|| self.refuse(None))?.trim();
+        match &self.field {
+            Field::Path { .. } => {} // done above, without a need for UTF-8
+            Field::Text { allowed, set, .. } => {
+                allowed(text).then(|| set(config, text)).ok_or_else(|| self.refuse(None))?;
+            }
+            Field::Choice { names, set, .. } => {
+                let same = |name: &&str| name.eq_ignore_ascii_case(text);
+                let place = names.iter().position(same);
+                set(
+                    config,
+                    place.ok_or_else(|| self.refuse(nearest(text, names.iter().copied())))?,
+                );
+            }
+            Field::Switch { set, .. } => {
+                let among =
+                    |words: &[&str]| words.iter().any(|word| word.eq_ignore_ascii_case(text));
+                match (among(&YES), among(&NO)) {
+                    (false, false) => return Err(self.refuse(None)),
+                    (yes, _) => set(config, yes),
+                }
+            }
+            Field::Number { set, .. } => set(config, self.number(text)?),
+        }
+        Ok(())
+    }
+
+    fn number(&self, text: &str) -> Result<u64, Refused> {
+        let Field::Number { unit, min, max, zero, .. } = &self.field else {
+            return Err(self.refuse(None));
+        };
+        let is_word = zero.is_some_and(|word| word.eq_ignore_ascii_case(text));
+        match if is_word { Ok(0) } else { unit.parse(text) } {
+            Ok(0) if zero.is_some() => Ok(0),
+            Ok(number) if (*min..=*max).contains(&number) => Ok(number),
+            Ok(_) | Err(UnitError::Form | UnitError::TooLarge) => {
+                Err(self.refuse(zero.and_then(|word| nearest(text, std::iter::once(word)))))
+            }
+        }
+    }
+
+    fn refuse(&self, nearest: Option<&'static str>) -> Refused {
+        Refused { expected: self.takes(), nearest }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::TUNABLES;
+    use super::*;
+
+    fn tunable(name: &str) -> &'static Tunable {
+        TUNABLES.iter().find(|tunable| tunable.name == name).expect("the table has this name")
+    }
+
+    fn set(name: &str, value: &str) -> Result<String, Refused> {
+        let mut config = Config::default();
+        tunable(name).set(&mut config, value.as_ref())?;
+        Ok(tunable(name).show(&config))
+    }
+
+    #[test]
+    fn every_default_can_be_set_and_is_shown_as_it_is_written() {
+        for tunable in TUNABLES {
+            let mut config = Config::blank();
+            tunable.set(&mut config, tunable.default.as_ref()).expect("a default is valid");
+            let written = if tunable.default.is_empty() { "none" } else { tunable.default };
+            assert_eq!(tunable.show(&config), written, "{}", tunable.name);
+        }
+    }
+
+    #[test]
+    fn every_shown_value_can_be_set_again() {
+        for tunable in TUNABLES {
+            let mut config = Config::default();
+            let shown = tunable.show(&config);
+            if shown != "none" {
+                tunable.set(&mut config, shown.as_ref()).expect("what is shown can be set");
+                assert_eq!(tunable.show(&config), shown);
+            }
+        }
+    }
+
+    #[test]
+    fn every_end_of_a_range_is_in_it_and_one_beyond_is_not() {
+        for tunable in TUNABLES {
+            let Field::Number { unit, min, max, zero, .. } = &tunable.field else {
+                continue;
+            };
+            for number in [*min, *max] {
+                let shown = set(tunable.name, &unit.format(number)).expect("in range");
+                assert!(shown == unit.format(number) || Some(shown.as_str()) == *zero);
+            }
+            assert!(set(tunable.name, &unit.format(max + 1)).is_err(), "{}", tunable.name);
+            if *min > 0 && zero.is_none() {
+                assert!(set(tunable.name, &unit.format(min - 1)).is_err(), "{}", tunable.name);
+            }
+        }
+    }
+
+    #[test]
+    fn switches_take_every_usual_word() {
+        for word in ["true", "1", "yes", "on", "TRUE", " On "] {
+            assert_eq!(set("hidden", word), Ok("true".to_owned()), "{word}");
+        }
+        for word in ["false", "0", "no", "off"] {
+            assert_eq!(set("hidden", word), Ok("false".to_owned()), "{word}");
+        }
+        assert!(set("hidden", "maybe").is_err());
+        assert!(set("hidden", "").is_err());
+    }
+
+    #[test]
+    fn a_mistyped_choice_names_the_nearest() {
+        let refused = set("scheduler", "queue-sharde").expect_err("no such scheduler");
+        assert_eq!(refused.nearest, Some("queue-shared"));
+        assert_eq!(refused.expected, "one of pool, pool-shared, queue, queue-shared");
+        assert_eq!(set("workers", "atuo").expect_err("mistyped").nearest, Some("auto"));
+    }
+
+    #[test]
+    fn zero_has_a_word() {
+        assert_eq!(set("workers", "auto"), Ok("auto".to_owned()));
+        assert_eq!(set("workers", "0"), Ok("auto".to_owned()));
+        assert_eq!(set("max-requests-per-connection", "unlimited"), Ok("unlimited".to_owned()));
+        assert_eq!(set("body-rate-min", "off"), Ok("off".to_owned()));
+    }
+
+    #[test]
+    fn a_server_name_cannot_split_a_response() {
+        assert!(set("server-name", "a\r\nSet-Cookie: b").is_err());
+        assert_eq!(set("server-name", ""), Ok("none".to_owned()));
+        assert_eq!(set("server-name", "my server/1"), Ok("my server/1".to_owned()));
+    }
+
+    #[test]
+    fn an_ipv6_host_loses_its_brackets() {
+        assert_eq!(set("host", "[::1]"), Ok("::1".to_owned()));
+        assert_eq!(set("host", "::1"), Ok("::1".to_owned()));
+        assert!(set("host", "").is_err());
+        assert!(set("host", "a b").is_err());
+        assert!(set("host", "http://localhost").is_err());
+    }
+}

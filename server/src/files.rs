@@ -1,0 +1,223 @@
+//! Serves a folder: GET and HEAD of its files, beneath its root and nowhere else.
+//!
+//! A request goes through `cache` (answered in the last second?), `path` (decode and check),
+//! `resolve` (find and open beneath the root), `stored` (read, make ready) and `respond`
+//! (conditions and ranges). This file is the hub that they all return to.
+
+mod cache;
+mod content_type;
+mod error;
+mod location;
+mod multipart;
+mod path;
+mod resolve;
+mod respond;
+mod stored;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use gustnado_http::answer::Answer;
+use gustnado_http::method::Method;
+use gustnado_http::request::Request;
+use gustnado_http::status::Status;
+use rustix::process::{Resource, getrlimit};
+
+pub use error::FilesError;
+
+use crate::reply::{Now, Rest, Turn, status_page};
+use error::Failure;
+use resolve::Root;
+use worker::{Found, Worker};
+
+/// The methods that a file takes.
+const ALLOW: (&str, &[u8]) = ("Allow", b"GET, HEAD, OPTIONS");
+
+/// The most files that one worker holds open between requests.
+const DESCRIPTORS_MAX: u64 = 256;
+
+/// The file caches of all workers together take at most this part of the descriptor limit.
+const DESCRIPTOR_SHARE: u64 = 8;
+
+/// How a folder is served.
+#[derive(Clone, Copy, Debug)]
+pub struct FileOptions {
+    /// Serve names that start with a dot. `.well-known` (RFC 8615) is served in any case.
+    pub hidden: bool,
+    /// Bytes of memory for ready answers, of all workers together; 0 for none.
+    pub cache_bytes: u64,
+    /// How many threads call [`Files::answer`], at least 1: each has its share of the bounds.
+    pub workers: usize,
+}
+
+/// A served folder, to be shared by all workers.
+///
+/// Each thread that answers keeps its own cache and its own view of the root: nothing is locked,
+/// and an answer from the cache touches no memory that another thread writes.
+#[derive(Debug)]
+pub struct Files {
+    folder: Arc<Folder>,
+}
+
+/// What the workers share; read only but for the counters of failures.
+#[derive(Debug)]
+struct Folder {
+    path: PathBuf,
+    hidden: bool,
+    /// Per worker.
+    cache_bytes: u64,
+    /// Per worker.
+    descriptors_max: u64,
+    /// As it was at the start; a worker that finds another one in its place opens its own.
+    root: Arc<Root>,
+    exhausted: AtomicU64,
+    denied: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// How often the system would not let a file be answered, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileFailures {
+    /// No descriptor or memory was free, or the file never stood still: 503, or an older answer.
+    pub exhausted: u64,
+    /// No permission: 403.
+    pub denied: u64,
+    /// The disk failed: 500.
+    pub failed: u64,
+}
+
+impl Files {
+    /// Opens the folder at `root`.
+    ///
+    /// The path stays the folder's name: when a symlink in it is swapped, the new folder is served
+    /// within two seconds. A relative path is taken from the current directory of this moment.
+    ///
+    /// # Errors
+    /// [`FilesError`] when there is no folder at `root` that can be opened.
+    pub fn open(root: &Path, options: FileOptions) -> Result<Files, FilesError> {
+        Files::open_with(root, options, Root::open)
+    }
+
+    fn open_with(
+        root: &Path,
+        options: FileOptions,
+        open: impl FnOnce(&Path) -> Result<Root, rustix::io::Errno>,
+    ) -> Result<Files, FilesError> {
+        let error = |errno| FilesError::new(root, errno);
+        let path = std::path::absolute(root).map_err(|_| error(rustix::io::Errno::NOENT))?;
+        let opened = open(&path).map_err(error)?;
+        let workers = options.workers.max(1) as u64;
+        let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let folder = Folder {
+            path,
+            hidden: options.hidden,
+            cache_bytes: options.cache_bytes / workers,
+            descriptors_max: DESCRIPTORS_MAX.min(descriptors / DESCRIPTOR_SHARE / workers),
+            root: Arc::new(opened),
+            exhausted: AtomicU64::new(0),
+            denied: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+        };
+        Ok(Files { folder: Arc::new(folder) })
+    }
+
+    /// Answers one request: writes the head and any small body to the end of `out`.
+    ///
+    /// - `turn`: what all answers of this turn have in common.
+    /// - The caller sends what is returned after `out`, and takes care of the request's body.
+    ///
+    /// It may wait for the disk, never for a peer of a fifo, a device or a lock.
+    #[inline]
+    pub fn answer(
+        &self,
+        request: &Request<'_>,
+        now: Now,
+        turn: &Turn<'_>,
+        out: &mut Vec<u8>,
+    ) -> Rest {
+        match request.method() {
+            Method::Get | Method::Head => worker::with(&self.folder, |worker| {
+                if let Some(stored) = worker.cache.fresh(request.path(), now.mono_ms) {
+                    return respond::respond(stored, *request, now, turn, out);
+                }
+                answer_from_disk(worker, &self.folder, *request, now, turn, out)
+            }),
+            Method::Options => {
+                let mut answer = Answer::start(out, Status::NO_CONTENT, turn.common, turn.persist);
+                answer.field(ALLOW.0, ALLOW.1).expect("a constant field is well formed");
+                answer.finish();
+                Rest::Nothing
+            }
+            _ => {
+                status_page(out, Status::METHOD_NOT_ALLOWED, turn, false, &[ALLOW]);
+                Rest::Nothing
+            }
+        }
+    }
+
+    /// How often the system would not let a file be answered, since the start.
+    pub fn failures(&self) -> FileFailures {
+        FileFailures {
+            exhausted: self.folder.exhausted.load(Ordering::Relaxed),
+            denied: self.folder.denied.load(Ordering::Relaxed),
+            failed: self.folder.failed.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Folder {
+    fn count(&self, failure: Failure) {
+        let counter = match failure.status() {
+            Status::SERVICE_UNAVAILABLE => &self.exhausted,
+            Status::FORBIDDEN => &self.denied,
+            Status::INTERNAL_SERVER_ERROR => &self.failed,
+            _ => return, // the client's doing, and no failure of the system
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Answers what the cache does not hold, or holds for longer than a second.
+#[cold]
+fn answer_from_disk(
+    worker: &mut Worker,
+    folder: &Folder,
+    request: Request<'_>,
+    now: Now,
+    turn: &Turn<'_>,
+    out: &mut Vec<u8>,
+) -> Rest {
+    let path = request.path();
+    let head_only = request.method() == Method::Head;
+    match worker.find(folder, path, now) {
+        Ok(Found::Held) => {
+            let stored = worker.cache.any_age(path).expect("what was just found in the cache");
+            respond::respond(stored, request, now, turn, out)
+        }
+        Ok(Found::Loaded { stored, may_hold }) => {
+            let rest = respond::respond(&stored, request, now, turn, out);
+            if may_hold {
+                worker.cache.insert(path, stored, now.mono_ms);
+            }
+            rest
+        }
+        Ok(Found::Directory) => {
+            let location = location::with_slash(path, request.query());
+            let fields = [("Location", location.as_slice())];
+            status_page(out, Status::MOVED_PERMANENTLY, turn, head_only, &fields);
+            Rest::Nothing
+        }
+        Err(failure) => {
+            folder.count(failure);
+            let status = failure.status();
+            let soon: &[(&str, &[u8])] = &[("Retry-After", b"1")];
+            let fields = if status == Status::SERVICE_UNAVAILABLE { soon } else { &[] };
+            status_page(out, status, turn, head_only, fields);
+            Rest::Nothing
+        }
+    }
+}

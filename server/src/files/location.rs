@@ -1,0 +1,73 @@
+//! The `Location` of a redirect to a directory (RFC 9110 §10.2.2).
+
+/// The address of a directory: the path as it was sent, and a slash behind it.
+///
+/// It starts with exactly one slash, because two would name another host (RFC 3986 §4.2), and a
+/// byte that has no place in a URI is escaped.
+pub(super) fn with_slash(path: &[u8], query: Option<&[u8]>) -> Vec<u8> {
+    let start = path.iter().position(|byte| *byte != b'/').unwrap_or(path.len());
+    let mut location = Vec::with_capacity(path.len() + 2);
+    location.push(b'/');
+    if start < path.len() {
+        escape_into(&mut location, &path[start..]);
+        location.push(b'/');
+    }
+    if let Some(query) = query {
+        location.push(b'?');
+        escape_into(&mut location, query);
+    }
+    location
+}
+
+fn escape_into(out: &mut Vec<u8>, bytes: &[u8]) {
+    for byte in bytes {
+        match byte {
+            b'"' | b'#' | b'<' | b'>' | b'\\' => escape_byte(out, *byte),
+            0x21..=0x7E => out.push(*byte),
+            _ => escape_byte(out, *byte),
+        }
+    }
+}
+
+fn escape_byte(out: &mut Vec<u8>, byte: u8) {
+    let digits = b"0123456789ABCDEF";
+    out.extend([b'%', digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_slash;
+    use proptest::prelude::*;
+
+    fn location(path: &str, query: Option<&str>) -> String {
+        let location = with_slash(path.as_bytes(), query.map(str::as_bytes));
+        String::from_utf8(location).expect("a location is ASCII")
+    }
+
+    #[test]
+    fn a_slash_is_added_and_the_query_kept() {
+        assert_eq!(location("/docs", None), "/docs/");
+        assert_eq!(location("/a%20b", Some("x=1&y=%2f")), "/a%20b/?x=1&y=%2f");
+        assert_eq!(location("/docs", Some("")), "/docs/?");
+    }
+
+    #[test]
+    fn no_other_host_is_named() {
+        assert_eq!(location("//example.org", None), "/example.org/");
+        assert_eq!(location("////example.org", Some("//x")), "/example.org/?//x");
+        assert_eq!(location("/\\example.org", None), "/%5Cexample.org/");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_one_line_that_starts_with_one_slash(
+            path in proptest::collection::vec(any::<u8>(), 0..40),
+            query in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..40)),
+        ) {
+            let location = with_slash(&path, query.as_deref());
+            prop_assert!(location.iter().all(u8::is_ascii_graphic));
+            prop_assert!(location[0] == b'/');
+            prop_assert!(!matches!(location.get(1), Some(b'\\' | b'/')));
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The frame of a `multipart/byteranges` body (RFC 9110 §14.6): what stands between the parts.
+
+use std::fmt::Write;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use gustnado_http::range::ByteRange;
+
+use super::content_type::ContentType;
+
+/// The frame around the ranges of one answer.
+pub(super) struct Multipart {
+    boundary: String,
+    /// What precedes each part, in their order.
+    pub(super) part_heads: Vec<Vec<u8>>,
+    /// What follows the last part.
+    pub(super) closing: Vec<u8>,
+}
+
+impl Multipart {
+    /// Frames `ranges` of a representation of `size` bytes.
+    ///
+    /// The boundary must not occur in the parts (RFC 2046 §5.1.1). It is 64 random bits made for
+    /// this answer, so that whoever writes the files cannot foresee it.
+    pub(super) fn new(content_type: ContentType, ranges: &[ByteRange], size: u64) -> Multipart {
+        let random = RandomState::new().build_hasher().finish();
+        let boundary = format!("{random:016x}");
+        let part_heads = ranges.iter().map(|range| {
+            let head = format!(
+                "\r\n--{boundary}\r\nContent-Type: {content_type}\r\nContent-Range: {}\r\n\r\n",
+                content_range(*range, size)
+            );
+            head.into_bytes()
+        });
+        let part_heads = part_heads.collect();
+        let closing = format!("\r\n--{boundary}--\r\n").into_bytes();
+        Multipart { boundary, part_heads, closing }
+    }
+
+    /// The value of the answer's own `Content-Type`.
+    pub(super) fn content_type(&self) -> String {
+        format!("multipart/byteranges; boundary={}", self.boundary)
+    }
+
+    /// Bytes of the whole body.
+    pub(super) fn body_bytes(&self, ranges: &[ByteRange]) -> u64 {
+        let heads: usize = self.part_heads.iter().map(Vec::len).sum();
+        let parts: u64 = ranges.iter().map(|range| range.len).sum();
+        (heads + self.closing.len()) as u64 + parts
+    }
+}
+
+/// The value of `Content-Range` for one range (RFC 9110 §14.4).
+pub(super) fn content_range(range: ByteRange, size: u64) -> String {
+    let mut value = String::with_capacity(48);
+    let last = range.offset + range.len - 1;
+    write!(value, "bytes {}-{last}/{size}", range.offset).expect("a string takes all");
+    value
+}

@@ -1,0 +1,211 @@
+//! From a file and a request to an answer: 200, 206, 304, 412 or 416. Nothing here asks the disk.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+
+use gustnado_http::answer::Answer;
+use gustnado_http::date;
+use gustnado_http::head::Known;
+use gustnado_http::method::Method;
+use gustnado_http::precondition::{self, Conditions, Verdict};
+use gustnado_http::range::{self, ByteRange, Selected};
+use gustnado_http::request::Request;
+use gustnado_http::status::Status;
+
+use super::multipart::{Multipart, content_range};
+use super::stored::Stored;
+use crate::reply::{Now, Rest, Segment, Turn, status_page};
+
+/// Answers a GET or HEAD for `stored`.
+#[inline]
+pub(super) fn respond(
+    stored: &Stored,
+    request: Request<'_>,
+    now: Now,
+    turn: &Turn<'_>,
+    out: &mut Vec<u8>,
+) -> Rest {
+    if asks_more(request) {
+        respond_if(stored, request, now, turn, out)
+    } else {
+        whole(stored, request.method() == Method::Head, turn, out)
+    }
+}
+
+/// Whether there is a condition or a range. `If-Range` alone means nothing (RFC 9110 §13.1.5).
+#[inline]
+fn asks_more(request: Request<'_>) -> bool {
+    let fields = [
+        Known::Range,
+        Known::IfNoneMatch,
+        Known::IfModifiedSince,
+        Known::IfMatch,
+        Known::IfUnmodifiedSince,
+    ];
+    fields.into_iter().any(|field| request.known(field).is_some())
+}
+
+#[inline]
+fn whole(stored: &Stored, head_only: bool, turn: &Turn<'_>, out: &mut Vec<u8>) -> Rest {
+    Answer::ready(out, Status::OK, turn.common, turn.persist, stored.ready(head_only));
+    if head_only || stored.file().is_none() {
+        return Rest::Nothing;
+    }
+    let mut body = Body { stored, out, segments: VecDeque::new() };
+    body.push_range(ByteRange { offset: 0, len: stored.size });
+    body.rest()
+}
+
+fn respond_if(
+    stored: &Stored,
+    request: Request<'_>,
+    now: Now,
+    turn: &Turn<'_>,
+    out: &mut Vec<u8>,
+) -> Rest {
+    let head_only = request.method() == Method::Head;
+    let if_match = list(request, Known::IfMatch, "If-Match");
+    let if_none_match = list(request, Known::IfNoneMatch, "If-None-Match");
+    let conditions = Conditions {
+        if_match: if_match.as_deref(),
+        if_unmodified_since: request.known(Known::IfUnmodifiedSince),
+        if_none_match: if_none_match.as_deref(),
+        if_modified_since: request.known(Known::IfModifiedSince),
+    };
+    match precondition::judge(&conditions, true, &stored.validators) {
+        Verdict::Perform => perform(stored, request, now, turn, out),
+        Verdict::NotModified => {
+            not_modified(stored, turn, out);
+            Rest::Nothing
+        }
+        Verdict::Failed => {
+            status_page(out, Status::PRECONDITION_FAILED, turn, head_only, &[]);
+            Rest::Nothing
+        }
+    }
+}
+
+/// All values of a list field as one (RFC 9110 §5.3): usually the only one, as it stands.
+fn list<'a>(request: Request<'a>, known: Known, name: &str) -> Option<Cow<'a, [u8]>> {
+    let first = request.known(known)?;
+    let mut same = request.fields().filter(|field| field.0.eq_ignore_ascii_case(name.as_bytes()));
+    if same.by_ref().nth(1).is_none() {
+        return Some(Cow::Borrowed(first));
+    }
+    let lines = request.fields().filter(|field| field.0.eq_ignore_ascii_case(name.as_bytes()));
+    let values: Vec<&[u8]> = lines.map(|field| field.1).collect();
+    Some(Cow::Owned(values.join(b", ".as_slice())))
+}
+
+/// RFC 9110 §15.4.5: the validator and no other metadata, as the client has it already.
+fn not_modified(stored: &Stored, turn: &Turn<'_>, out: &mut Vec<u8>) {
+    let mut answer = Answer::start(out, Status::NOT_MODIFIED, turn.common, turn.persist);
+    put(&mut answer, "ETag", stored.validators.tag.as_bytes());
+    answer.finish();
+}
+
+/// Step 5 and 6 of RFC 9110 §13.2.2. A range counts on GET only (§14.2).
+fn perform(
+    stored: &Stored,
+    request: Request<'_>,
+    now: Now,
+    turn: &Turn<'_>,
+    out: &mut Vec<u8>,
+) -> Rest {
+    let head_only = request.method() == Method::Head;
+    let value = request.known(Known::Range).filter(|_| {
+        let if_range = request.known(Known::IfRange);
+        !head_only && precondition::range_counts(if_range, &stored.validators, now.unix_secs)
+    });
+    match value.map_or(Selected::Whole, |value| range::select(value, stored.size)) {
+        Selected::Whole => whole(stored, head_only, turn, out),
+        Selected::One(range) => one_range(stored, range, turn, out),
+        Selected::Several(ranges) => several_ranges(stored, &ranges, turn, out),
+        Selected::Unsatisfiable => {
+            let size = format!("bytes */{}", stored.size);
+            let fields = [("Content-Range", size.as_bytes())];
+            status_page(out, Status::RANGE_NOT_SATISFIABLE, turn, head_only, &fields);
+            Rest::Nothing
+        }
+    }
+}
+
+fn one_range(stored: &Stored, range: ByteRange, turn: &Turn<'_>, out: &mut Vec<u8>) -> Rest {
+    let mut answer = Answer::start(out, Status::PARTIAL_CONTENT, turn.common, turn.persist);
+    put(&mut answer, "Content-Type", stored.content_type.to_string().as_bytes());
+    put(&mut answer, "Content-Range", content_range(range, stored.size).as_bytes());
+    finish_partial(answer, stored, range.len);
+    let mut body = Body { stored, out, segments: VecDeque::new() };
+    body.push_range(range);
+    body.rest()
+}
+
+fn several_ranges(
+    stored: &Stored,
+    ranges: &[ByteRange],
+    turn: &Turn<'_>,
+    out: &mut Vec<u8>,
+) -> Rest {
+    let frame = Multipart::new(stored.content_type, ranges, stored.size);
+    let mut answer = Answer::start(out, Status::PARTIAL_CONTENT, turn.common, turn.persist);
+    put(&mut answer, "Content-Type", frame.content_type().as_bytes());
+    finish_partial(answer, stored, frame.body_bytes(ranges));
+    let mut body = Body { stored, out, segments: VecDeque::new() };
+    for (head, range) in frame.part_heads.iter().zip(ranges) {
+        body.push_bytes(head);
+        body.push_range(*range);
+    }
+    body.push_bytes(&frame.closing);
+    body.rest()
+}
+
+/// The fields that a 206 shares with the 200 (RFC 9110 §15.3.7).
+fn finish_partial(mut answer: Answer<'_>, stored: &Stored, body_bytes: u64) {
+    answer.content_length(body_bytes);
+    put(&mut answer, "Last-Modified", &date::imf_fixdate(stored.validators.modified_secs));
+    put(&mut answer, "ETag", stored.validators.tag.as_bytes());
+    put(&mut answer, "Accept-Ranges", b"bytes");
+    put(&mut answer, "X-Content-Type-Options", b"nosniff");
+    answer.finish();
+}
+
+fn put(answer: &mut Answer<'_>, name: &str, value: &[u8]) {
+    answer.field(name, value).expect("made here of constants, digits and type names");
+}
+
+/// A body in the making: as long as all of it fits in memory it goes straight to `out`.
+struct Body<'a> {
+    stored: &'a Stored,
+    out: &'a mut Vec<u8>,
+    segments: VecDeque<Segment>,
+}
+
+impl Body<'_> {
+    fn push_bytes(&mut self, bytes: &[u8]) {
+        if self.segments.is_empty() {
+            self.out.extend_from_slice(bytes);
+        } else {
+            self.segments.push_back(Segment::Bytes(bytes.to_vec()));
+        }
+    }
+
+    fn push_range(&mut self, range: ByteRange) {
+        let ByteRange { offset, len } = range;
+        if let Some(file) = self.stored.file() {
+            let file = file.clone();
+            self.segments.push_back(Segment::File { file, offset, len });
+            return;
+        }
+        let start = usize::try_from(offset).expect("a small file has small offsets");
+        let len = usize::try_from(len).expect("a small file has a small length");
+        self.out.extend_from_slice(&self.stored.body()[start..start + len]);
+    }
+
+    fn rest(self) -> Rest {
+        if self.segments.is_empty() {
+            Rest::Nothing
+        } else {
+            Rest::Segments(Box::new(self.segments))
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! A file as it is answered: opened, read if it is small, and its head made ready.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use gustnado_http::date;
+use gustnado_http::etag::EntityTag;
+use gustnado_http::precondition::Validators;
+use rustix::fs::Stat;
+use rustix::io::Errno;
+
+use super::content_type::ContentType;
+use super::resolve::{Located, Root};
+use crate::reply::Now;
+
+/// The largest file that is held in memory with its head. From 8 KiB on, sending straight from the
+/// file is cheaper than copying.
+pub(super) const SMALL_BYTES_MAX: u64 = 8 * 1024 - 1;
+
+/// How often a small file is read again that changed while it was read.
+const ATTEMPTS_MAX: usize = 4;
+
+/// Seconds for which equal times do not prove equal bytes: two writes within one tick of the disk's
+/// clock look the same from outside.
+const SETTLING_SECS: u64 = 2;
+
+/// A regular file, ready to be answered any number of times.
+#[derive(Debug)]
+pub(super) struct Stored {
+    /// Field lines and blank line, and behind them the bytes of a small file.
+    rest: Box<[u8]>,
+    /// How many bytes of `rest` are the head.
+    head_bytes: usize,
+    /// A file that is not small, open for reading.
+    file: Option<Arc<File>>,
+    /// Bytes of the whole file.
+    pub(super) size: u64,
+    pub(super) validators: Validators,
+    pub(super) content_type: ContentType,
+    stamp: Stamp,
+    is_settled: bool,
+}
+
+/// What changes when a file's bytes change. The change time is in it because it cannot be set: a
+/// file copied with its old modification time and the same size must not look unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, u64),
+    changed: (i64, u64),
+}
+
+impl Stamp {
+    pub(super) fn of(stat: &Stat) -> Stamp {
+        Stamp {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            modified: (stat.st_mtime, stat.st_mtime_nsec),
+            changed: (stat.st_ctime, stat.st_ctime_nsec),
+        }
+    }
+
+    /// The device is left out: its number may be another one after a restart.
+    fn tag(&self) -> EntityTag {
+        let (modified, changed) = (self.modified, self.changed);
+        EntityTag::strong(&[
+            self.inode,
+            self.size,
+            modified.0.cast_unsigned(),
+            modified.1,
+            changed.0.cast_unsigned(),
+            changed.1,
+        ])
+    }
+
+    /// The date of `Last-Modified`, which RFC 9110 §8.8.2.1 does not let lie in the future.
+    fn modified_secs(&self, now: Now) -> u64 {
+        u64::try_from(self.modified.0).unwrap_or(0).min(now.unix_secs)
+    }
+
+    fn is_settled(&self, now: Now) -> bool {
+        let latest = u64::try_from(self.modified.0.max(self.changed.0)).unwrap_or(0);
+        latest.saturating_add(SETTLING_SECS) <= now.unix_secs
+    }
+}
+
+impl Stored {
+    /// Opens and, if it is small, reads what was found at `relative`.
+    ///
+    /// # Errors
+    /// `AGAIN` when the file never stood still while it was read: half an old and half a new file
+    /// is not an answer.
+    pub(super) fn load(
+        root: &Root,
+        located: &Located,
+        relative: &[u8],
+        now: Now,
+    ) -> Result<Stored, Errno> {
+        let file = root.open_to_read(located, relative)?;
+        let name = memchr::memrchr(b'/', relative).map_or(relative, |at| &relative[at + 1..]);
+        let content_type = ContentType::of(name);
+        for _ in 0..ATTEMPTS_MAX {
+            let stamp = Stamp::of(&rustix::fs::fstat(&file)?);
+            if stamp.size > SMALL_BYTES_MAX {
+                let file = Some(Arc::new(file));
+                return Ok(Stored::new(stamp, content_type, file, &[], now));
+            }
+            let bytes = read_from_start(&file, stamp.size)?;
+            let is_whole = bytes.len() as u64 == stamp.size;
+            if is_whole && Stamp::of(&rustix::fs::fstat(&file)?) == stamp {
+                return Ok(Stored::new(stamp, content_type, None, &bytes, now));
+            }
+        }
+        Err(Errno::AGAIN)
+    }
+
+    fn new(
+        stamp: Stamp,
+        content_type: ContentType,
+        file: Option<Arc<File>>,
+        body: &[u8],
+        now: Now,
+    ) -> Stored {
+        let validators = Validators { tag: stamp.tag(), modified_secs: stamp.modified_secs(now) };
+        let mut rest = head(content_type, stamp.size, &validators);
+        let head_bytes = rest.len();
+        rest.extend_from_slice(body);
+        Stored {
+            rest: rest.into_boxed_slice(),
+            head_bytes,
+            file,
+            size: stamp.size,
+            validators,
+            content_type,
+            stamp,
+            is_settled: stamp.is_settled(now),
+        }
+    }
+
+    /// The ready field lines and blank line, and the bytes of a small file unless `head_only`.
+    #[inline]
+    pub(super) fn ready(&self, head_only: bool) -> &[u8] {
+        if head_only { &self.rest[..self.head_bytes] } else { &self.rest }
+    }
+
+    /// The bytes of a small file; nothing of any other.
+    pub(super) fn body(&self) -> &[u8] {
+        &self.rest[self.head_bytes..]
+    }
+
+    /// The descriptor of a file that is not small.
+    #[inline]
+    pub(super) fn file(&self) -> Option<&Arc<File>> {
+        self.file.as_ref()
+    }
+
+    /// Whether what is found on the disk now is surely still this.
+    pub(super) fn is_still(&self, stat: &Stat) -> bool {
+        self.is_settled && self.stamp == Stamp::of(stat)
+    }
+
+    /// Bytes of memory behind this value.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.rest.len()
+    }
+}
+
+/// The field lines of a 200 and the blank line. Short on purpose: it is part of every answer.
+fn head(content_type: ContentType, size: u64, validators: &Validators) -> Vec<u8> {
+    let mut head = Vec::with_capacity(256);
+    write!(head, "Content-Type: {content_type}\r\nContent-Length: {size}\r\nLast-Modified: ")
+        .expect("a vector takes all");
+    head.extend_from_slice(&date::imf_fixdate(validators.modified_secs));
+    head.extend_from_slice(b"\r\nETag: ");
+    head.extend_from_slice(validators.tag.as_bytes());
+    head.extend_from_slice(b"\r\nAccept-Ranges: bytes\r\nX-Content-Type-Options: nosniff\r\n\r\n");
+    head
+}
+
+/// Reads up to `size` bytes; fewer only where the file ends before.
+fn read_from_start(file: &impl AsFd, size: u64) -> Result<Vec<u8>, Errno> {
+    let size = usize::try_from(size).map_err(|_| Errno::FBIG)?;
+    let mut bytes = vec![0; size];
+    let mut filled = 0;
+    while filled < size {
+        match rustix::io::pread(file, &mut bytes[filled..], filled as u64) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}

@@ -1,0 +1,236 @@
+//! The whole way of a request through this room, against real folders.
+
+mod cached;
+mod paths;
+mod selected;
+
+use std::fs;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::Path;
+
+use gustnado_http::answer::Persist;
+use gustnado_http::head::{Decoded, Head};
+use gustnado_http::limits::Limits;
+use tempfile::TempDir;
+
+use super::resolve::{Backend, Reopen};
+use super::*;
+use crate::reply::Segment;
+
+const OPTIONS: FileOptions = FileOptions { hidden: false, cache_bytes: 1 << 20, workers: 1 };
+
+/// The three ways of finding files that a system may leave us with.
+const WAYS: [(Backend, Reopen); 3] = [
+    (Backend::Openat2, Reopen::Proc),
+    (Backend::Walk, Reopen::Proc),
+    (Backend::Walk, Reopen::Again),
+];
+
+/// A moment long after any file was made, so that all of them have settled.
+const LATER: u64 = 4_000_000_000;
+
+/// A temporary folder `site`, served.
+struct Scene {
+    place: TempDir,
+    files: Files,
+    now: Now,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        Scene::with(OPTIONS, WAYS[0])
+    }
+
+    fn with(options: FileOptions, way: (Backend, Reopen)) -> Scene {
+        let place = TempDir::new().expect("a temporary folder");
+        let site = place.path().join("site");
+        fs::create_dir(&site).expect("a folder");
+        let files = Files::open_with(&site, options, |path| Root::open_with(path, way.0, way.1));
+        let now = Now { unix_secs: LATER, mono_ms: 50_000 };
+        Scene { place, files: files.expect("the folder opens"), now }
+    }
+
+    fn write(&self, at: &str, content: impl AsRef<[u8]>) {
+        let path = self.place.path().join("site").join(at);
+        fs::create_dir_all(path.parent().expect("beneath the site")).expect("folders");
+        fs::write(path, content).expect("a file");
+    }
+
+    /// Replaces a file as a deployment does: wholly, by one rename.
+    fn replace(&self, at: &str, content: impl AsRef<[u8]>) {
+        let next = self.place.path().join("next");
+        fs::write(&next, content).expect("a file");
+        fs::rename(next, self.place.path().join("site").join(at)).expect("a rename");
+    }
+
+    fn wait(&mut self, ms: u64) {
+        self.now.mono_ms += ms;
+    }
+
+    fn get(&self, path: &str) -> Sent {
+        self.send("GET", path, &[])
+    }
+
+    fn get_with(&self, path: &str, fields: &[&str]) -> Sent {
+        self.send("GET", path, fields)
+    }
+
+    fn send(&self, method: &str, path: &str, fields: &[&str]) -> Sent {
+        let lines = fields.iter().fold(String::new(), |lines, field| lines + field + "\r\n");
+        let input = format!("{method} {path} HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
+        let outcome = Head::decode(input.as_bytes(), &mut 0, &Limits::default());
+        let Ok(Decoded::Done(head)) = outcome else {
+            panic!("{input}: {outcome:?}");
+        };
+        let turn = Turn { common: b"Date: now\r\n", persist: Persist::Default };
+        let mut out = Vec::new();
+        let request = head.on(input.as_bytes());
+        let rest = self.files.answer(&request, self.now, &turn, &mut out);
+        Sent::new(&out, rest)
+    }
+}
+
+/// An answer as a client gets it.
+#[derive(Debug)]
+struct Sent {
+    head: String,
+    body: Vec<u8>,
+    /// How many parts of the body come straight from a file.
+    file_parts: usize,
+}
+
+impl Sent {
+    fn new(out: &[u8], rest: Rest) -> Sent {
+        let end = memchr::memmem::find(out, b"\r\n\r\n").expect("a blank line") + 4;
+        let head = String::from_utf8(out[..end].to_vec()).expect("a head in ASCII");
+        let mut sent = Sent { head, body: out[end..].to_vec(), file_parts: 0 };
+        if let Rest::Segments(segments) = rest {
+            segments.into_iter().for_each(|segment| sent.append(segment));
+        }
+        sent
+    }
+
+    fn append(&mut self, segment: Segment) {
+        match segment {
+            Segment::Bytes(bytes) => self.body.extend(bytes),
+            Segment::File { file, offset, len } => {
+                let len = usize::try_from(len).expect("test files are small");
+                let mut bytes = vec![0; len];
+                file.read_exact_at(&mut bytes, offset).expect("the file is long enough");
+                self.body.extend(bytes);
+                self.file_parts += 1;
+            }
+        }
+    }
+
+    fn status(&self) -> u16 {
+        self.head[9..12].parse().expect("a status code")
+    }
+
+    fn field(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|line| line.0.eq_ignore_ascii_case(name)).map(|line| line.1)
+    }
+
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("a body in UTF-8")
+    }
+
+    fn etag(&self) -> &str {
+        self.field("ETag").expect("an entity tag")
+    }
+}
+
+#[test]
+fn a_small_file_is_answered_with_all_its_fields() {
+    let scene = Scene::new();
+    scene.write("hello.txt", "Hello, world!");
+    for _ in 0..2 {
+        let sent = scene.get("/hello.txt?v=1");
+        assert_eq!((sent.status(), sent.text()), (200, "Hello, world!"));
+        assert!(sent.head.starts_with("HTTP/1.1 200 OK\r\nDate: now\r\n"), "{}", sent.head);
+        assert_eq!(sent.field("Content-Type"), Some("text/plain; charset=utf-8"));
+        assert_eq!(sent.field("Content-Length"), Some("13"));
+        assert_eq!(sent.field("Accept-Ranges"), Some("bytes"));
+        assert_eq!(sent.field("X-Content-Type-Options"), Some("nosniff"));
+        assert!(sent.field("Last-Modified").is_some_and(|date| date.ends_with("GMT")));
+        assert_eq!(sent.etag().len(), 18);
+    }
+}
+
+#[test]
+fn a_head_request_gets_the_same_fields_and_no_body() {
+    let scene = Scene::new();
+    scene.write("small", "small");
+    scene.write("large", vec![b'x'; 100_000]);
+    for path in ["/small", "/large", "/none", "/small"] {
+        let (whole, head) = (scene.get(path), scene.send("HEAD", path, &[]));
+        assert_eq!(whole.head, head.head);
+        assert!(head.body.is_empty() && head.file_parts == 0);
+    }
+    let ranged = scene.send("HEAD", "/small", &["Range: bytes=0-1"]);
+    assert_eq!((ranged.status(), ranged.field("Content-Length")), (200, Some("5")));
+}
+
+#[test]
+fn a_file_of_eight_kilobytes_is_sent_from_the_disk() {
+    let scene = Scene::new();
+    for (bytes, file_parts) in [(0, 0), (8_191, 0), (8_192, 1), (100_000, 1)] {
+        let content: Vec<u8> = (0..bytes).map(|at: u32| at.to_le_bytes()[0]).collect();
+        scene.write(&format!("{bytes}.bin"), &content);
+        for _ in 0..2 {
+            let sent = scene.get(&format!("/{bytes}.bin"));
+            assert_eq!((sent.status(), sent.file_parts), (200, file_parts), "{bytes}");
+            assert_eq!(sent.field("Content-Length"), Some(bytes.to_string().as_str()));
+            assert!(sent.body == content, "{bytes}");
+        }
+    }
+}
+
+#[test]
+fn other_methods_are_refused_with_what_is_allowed() {
+    let scene = Scene::new();
+    scene.write("a", "a");
+    for method in ["POST", "PUT", "DELETE", "TRACE", "PATCH"] {
+        for path in ["/a", "/none"] {
+            let sent = scene.send(method, path, &[]);
+            assert_eq!(sent.status(), 405, "{method}");
+            assert_eq!(sent.field("Allow"), Some("GET, HEAD, OPTIONS"));
+        }
+    }
+    for path in ["/a", "*"] {
+        let sent = scene.send("OPTIONS", path, &[]);
+        assert_eq!((sent.status(), sent.body.len()), (204, 0));
+        assert_eq!(sent.field("Allow"), Some("GET, HEAD, OPTIONS"));
+        assert_eq!(sent.field("Content-Length"), None);
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_served_is_told_in_one_line() {
+    let place = TempDir::new().expect("a temporary folder");
+    let file = place.path().join("file");
+    fs::write(&file, "").expect("a file");
+    let error = |path: &Path| {
+        let message = Files::open(path, OPTIONS).expect_err("no folder").to_string();
+        assert!(!message.contains('\n') && message.contains(&path.display().to_string()));
+        message
+    };
+    assert!(error(&place.path().join("none")).starts_with("no folder at "));
+    assert!(error(&file).contains("is not a folder"));
+}
+
+#[test]
+fn what_must_not_be_read_is_forbidden_and_counted() {
+    if rustix::process::geteuid().is_root() {
+        return; // root may read everything
+    }
+    for way in WAYS {
+        let scene = Scene::with(OPTIONS, way);
+        scene.write("page", "page");
+        let path = scene.place.path().join("site/page");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o000)).expect("permissions");
+        assert_eq!(scene.get("/page").status(), 403);
+        assert_eq!(scene.files.failures(), FileFailures { denied: 1, ..Default::default() });
+    }
+}

@@ -1,0 +1,417 @@
+//! A client that sends raw bytes and reads answers. Every wait ends.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::net::{AddressFamily, SocketType, sockopt};
+
+use super::answer::{Answer, Length};
+use super::{PATIENCE, wait_until};
+
+/// A plain request for a target.
+pub(crate) fn get(target: &str) -> String {
+    request("GET", target, "")
+}
+
+/// A request without a body. `fields` are whole lines, each with its line end.
+pub(crate) fn request(method: &str, target: &str, fields: &str) -> String {
+    format!("{method} {target} HTTP/1.1\r\nHost: gust.example\r\n{fields}\r\n")
+}
+
+/// How a connection ended where an answer, or more of one, was due.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// In order, with so many bytes of an answer received.
+    Closed(usize),
+    /// By a reset, with so many bytes of an answer received.
+    Reset(usize),
+}
+
+impl End {
+    /// How many bytes of the answer came before the end.
+    pub(crate) fn received(&self) -> usize {
+        match self {
+            Self::Closed(bytes) | Self::Reset(bytes) => *bytes,
+        }
+    }
+}
+
+enum Link {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// One connection to a server.
+pub(crate) struct Client {
+    link: Link,
+    unread: Vec<u8>,
+}
+
+impl Client {
+    /// Connects over TCP.
+    pub(crate) fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect_timeout(&address, PATIENCE).expect("a connection");
+        Self::over(stream)
+    }
+
+    /// Connects over TCP with room for a few kilobytes only, so that an answer soon fills it.
+    pub(crate) fn connect_narrow(address: SocketAddr) -> Self {
+        let socket = Self::socket();
+        sockopt::set_socket_recv_buffer_size(&socket, 8192).expect("a small buffer");
+        rustix::net::connect(&socket, &address).expect("a connection");
+        Self::over(TcpStream::from(socket))
+    }
+
+    /// A TCP socket that is not connected yet.
+    pub(crate) fn socket() -> std::os::fd::OwnedFd {
+        rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket")
+    }
+
+    /// Speaks over a connection that exists.
+    pub(crate) fn over(stream: TcpStream) -> Self {
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time limit for reads");
+        stream.set_write_timeout(Some(PATIENCE)).expect("a time limit for writes");
+        stream.set_nodelay(true).expect("small pieces leave at once");
+        Self { link: Link::Tcp(stream), unread: Vec::new() }
+    }
+
+    /// Connects over a Unix socket.
+    pub(crate) fn connect_unix(path: &Path) -> Self {
+        let stream = UnixStream::connect(path).expect("a connection");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time limit for reads");
+        stream.set_write_timeout(Some(PATIENCE)).expect("a time limit for writes");
+        Self { link: Link::Unix(stream), unread: Vec::new() }
+    }
+
+    /// A second handle of this connection, to send while this one reads.
+    pub(crate) fn second_handle(&self) -> Self {
+        let Link::Tcp(stream) = &self.link else { panic!("only needed over TCP") };
+        Self::over(stream.try_clone().expect("a second handle"))
+    }
+
+    /// Sends bytes; the server must take them.
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.writer().write_all(bytes.as_ref()).expect("the server takes the bytes");
+    }
+
+    /// Sends bytes to a server that may close before it has taken them all.
+    pub(crate) fn send_unless_closed(&mut self, bytes: impl AsRef<[u8]>) {
+        match self.writer().write_all(bytes.as_ref()) {
+            Err(error) if !is_close(&error) => panic!("neither taken nor closed: {error}"),
+            _ => {}
+        }
+    }
+
+    /// Sends bytes in two pieces, with time for the server to see the first alone.
+    pub(crate) fn send_cut(&mut self, bytes: &[u8], at: usize) {
+        self.send(&bytes[..at]);
+        thread::sleep(Duration::from_millis(1));
+        self.send(&bytes[at..]);
+    }
+
+    /// Sends `bytes` again and again until the server takes no more for 300 ms, or `bytes_max`
+    /// are sent. Returns how many were.
+    pub(crate) fn send_until_blocked(&mut self, bytes: &[u8], bytes_max: usize) -> usize {
+        self.set_write_timeout(Duration::from_millis(300));
+        let mut sent = 0;
+        while sent < bytes_max {
+            match self.writer().write(&bytes[sent % bytes.len()..]) {
+                Ok(count) => sent += count,
+                Err(error) if is_timeout(&error) => break,
+                Err(error) => panic!("neither taken nor held back: {error}"),
+            }
+        }
+        self.set_write_timeout(PATIENCE);
+        sent
+    }
+
+    /// Says that nothing more is sent; answers can still be read.
+    pub(crate) fn shut_write(&self) {
+        match &self.link {
+            Link::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Link::Unix(stream) => stream.shutdown(Shutdown::Write),
+        }
+        .expect("the write side closes");
+    }
+
+    /// The same where the server may have closed already.
+    pub(crate) fn shut_write_unless_closed(&self) {
+        match &self.link {
+            Link::Tcp(stream) => drop(stream.shutdown(Shutdown::Write)),
+            Link::Unix(stream) => drop(stream.shutdown(Shutdown::Write)),
+        }
+    }
+
+    /// The bare connection, without what was read ahead.
+    pub(crate) fn into_stream(self) -> TcpStream {
+        let Link::Tcp(stream) = self.link else { panic!("only needed over TCP") };
+        stream
+    }
+
+    /// Ends the connection for every handle of it.
+    pub(crate) fn hang_up(self) {
+        let Link::Tcp(stream) = self.link else { panic!("only TCP has handles in these tests") };
+        // The server may have ended it already; then there is nothing left to do.
+        drop(stream.shutdown(Shutdown::Both));
+    }
+
+    /// Ends the connection with a reset, as a client does that crashed.
+    pub(crate) fn reset(self) {
+        let Link::Tcp(stream) = self.link else { panic!("only TCP knows resets") };
+        sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).expect("no lingering");
+    }
+
+    /// Sends a request and reads the answer.
+    pub(crate) fn ask(&mut self, request: impl AsRef<[u8]>) -> Answer {
+        self.send(request);
+        self.read_answer()
+    }
+
+    /// Sends a plain GET and reads the answer.
+    pub(crate) fn get(&mut self, target: &str) -> Answer {
+        self.ask(get(target))
+    }
+
+    /// Reads the next answer, which must come whole.
+    pub(crate) fn read_answer(&mut self) -> Answer {
+        self.try_answer().unwrap_or_else(|end| {
+            panic!("no whole answer: {end:?} {:?}", String::from_utf8_lossy(&self.unread))
+        })
+    }
+
+    /// Reads the next answer to a HEAD request.
+    pub(crate) fn read_head(&mut self) -> Answer {
+        self.try_head().expect("an answer's head")
+    }
+
+    /// Reads the next answer, or says how the connection ended instead.
+    pub(crate) fn try_answer(&mut self) -> Result<Answer, End> {
+        let mut answer = self.try_head()?;
+        answer.body = match answer.length() {
+            None => Vec::new(),
+            Some(Length::Bytes(count)) => self.take(count)?,
+            Some(Length::Chunks) => self.read_chunks()?,
+            Some(Length::UntilClose) => {
+                assert!(answer.closes(), "a body without an end: {answer:?}");
+                self.read_to_end()
+            }
+        };
+        Ok(answer)
+    }
+
+    fn try_head(&mut self) -> Result<Answer, End> {
+        let head = self.take_through(b"\r\n\r\n")?;
+        Ok(Answer::from_head(&head))
+    }
+
+    fn read_chunks(&mut self) -> Result<Vec<u8>, End> {
+        let mut body = Vec::new();
+        loop {
+            let line = self.take_through(b"\r\n")?;
+            let digits = std::str::from_utf8(&line[..line.len() - 2]).expect("a chunk size");
+            let count = usize::from_str_radix(digits, 16).expect("a chunk size in hex");
+            body.extend(self.take(count)?);
+            assert_eq!(self.take(2)?, b"\r\n", "the end of a chunk, or of all");
+            if count == 0 {
+                return Ok(body);
+            }
+        }
+    }
+
+    /// Takes exactly `count` bytes.
+    pub(crate) fn take(&mut self, count: usize) -> Result<Vec<u8>, End> {
+        while self.unread.len() < count {
+            self.read_more()?;
+        }
+        let rest = self.unread.split_off(count);
+        Ok(std::mem::replace(&mut self.unread, rest))
+    }
+
+    fn take_through(&mut self, mark: &[u8]) -> Result<Vec<u8>, End> {
+        let mut seen = 0;
+        loop {
+            let fresh = &self.unread[seen..];
+            if let Some(at) = fresh.windows(mark.len()).position(|window| window == mark) {
+                return self.take(seen + at + mark.len());
+            }
+            seen = self.unread.len().saturating_sub(mark.len() - 1);
+            self.read_more()?;
+        }
+    }
+
+    fn read_more(&mut self) -> Result<(), End> {
+        let mut piece = [0; 16_384];
+        match self.read(&mut piece) {
+            Ok(0) => Err(End::Closed(self.unread.len())),
+            Ok(count) => {
+                self.unread.extend_from_slice(&piece[..count]);
+                Ok(())
+            }
+            Err(error) if is_close(&error) => Err(End::Reset(self.unread.len())),
+            Err(error) => panic!(
+                "nothing within {PATIENCE:?} ({error}) after {:?}",
+                String::from_utf8_lossy(&self.unread)
+            ),
+        }
+    }
+
+    /// Reads everything up to the end, which must come in order: a reset fails the test.
+    pub(crate) fn read_to_end(&mut self) -> Vec<u8> {
+        let (bytes, end) = self.read_until_ended();
+        assert!(matches!(end, End::Closed(_)), "a reset after {} bytes", bytes.len());
+        bytes
+    }
+
+    /// Reads everything up to the end, whichever way it comes.
+    pub(crate) fn read_until_ended(&mut self) -> (Vec<u8>, End) {
+        loop {
+            if let Err(end) = self.read_more() {
+                return (std::mem::take(&mut self.unread), end);
+            }
+        }
+    }
+
+    /// The server closes in order without another byte, while this side stays open.
+    pub(crate) fn expect_end(&mut self, context: &str) {
+        let (bytes, end) = self.read_until_ended();
+        let bytes = String::from_utf8_lossy(&bytes);
+        assert_eq!((&*bytes, end), ("", End::Closed(0)), "{context}: an end without a byte");
+    }
+
+    /// The connection is as the answer says: closed, or good for one more request.
+    pub(crate) fn expect_as_said(&mut self, answer: &Answer, context: &str) {
+        if answer.closes() {
+            self.expect_end(context);
+        } else {
+            let next = self.get("/");
+            assert!(next.status < 500, "{context}: the next request got {next:?}");
+        }
+    }
+
+    /// The server sends nothing and does not close for so long.
+    pub(crate) fn expect_silence(&mut self, time: Duration) {
+        assert_eq!(String::from_utf8_lossy(&self.unread), "", "silence was due");
+        self.set_read_timeout(time);
+        let mut byte = [0; 1];
+        match self.read(&mut byte) {
+            Err(error) if is_timeout(&error) => {}
+            other => panic!("silence was due, not {other:?} {byte:?}"),
+        }
+        self.set_read_timeout(PATIENCE);
+    }
+
+    /// Reads at most `bytes_max` bytes as they come, after whatever was read too early.
+    pub(crate) fn read_some(&mut self, bytes_max: usize) -> Result<Vec<u8>, End> {
+        if self.unread.is_empty() {
+            let mut piece = vec![0; bytes_max];
+            return match self.read(&mut piece) {
+                Ok(0) => Err(End::Closed(0)),
+                Ok(count) => Ok(piece[..count].to_vec()),
+                Err(error) if is_close(&error) => Err(End::Reset(0)),
+                Err(error) => panic!("nothing to read: {error}"),
+            };
+        }
+        self.take(bytes_max.min(self.unread.len()))
+    }
+
+    /// Waits until something can be read, without taking it.
+    pub(crate) fn wait_for_bytes(&mut self) {
+        if self.unread.is_empty() {
+            self.read_more().expect("the beginning of an answer");
+        }
+    }
+
+    /// Whether something can be read within `time`.
+    pub(crate) fn has_bytes_within(&mut self, time: Duration) -> bool {
+        self.set_read_timeout(time);
+        let mut piece = [0; 16_384];
+        let read = self.read(&mut piece);
+        self.set_read_timeout(PATIENCE);
+        match read {
+            Ok(count) => self.unread.extend_from_slice(&piece[..count]),
+            Err(error) if is_timeout(&error) => {}
+            Err(error) => panic!("neither bytes nor silence: {error}"),
+        }
+        !self.unread.is_empty()
+    }
+
+    /// How long the server takes to close, counted from now.
+    pub(crate) fn time_to_end(&mut self) -> (Vec<u8>, Duration) {
+        let start = Instant::now();
+        (self.read_to_end(), start.elapsed())
+    }
+
+    /// Reads `bytes` and keeps them for the next answer.
+    pub(crate) fn read_ahead(&mut self, bytes: usize) {
+        let due = self.unread.len() + bytes;
+        while self.unread.len() < due {
+            self.read_more().expect("more of an answer");
+        }
+    }
+
+    /// Sends one byte at a time, `gap` apart; the server must take them.
+    pub(crate) fn trickle(&mut self, bytes: &[u8], gap: Duration) {
+        for byte in bytes {
+            self.send([*byte]);
+            thread::sleep(gap);
+        }
+    }
+
+    /// Sends one byte at a time, `gap` apart, until all are sent or the server closes.
+    pub(crate) fn trickle_until_closed(&mut self, bytes: &[u8], gap: Duration) {
+        for byte in bytes {
+            if self.writer().write_all(&[*byte]).is_err() {
+                return;
+            }
+            thread::sleep(gap);
+        }
+    }
+
+    fn read(&mut self, piece: &mut [u8]) -> io::Result<usize> {
+        match &mut self.link {
+            Link::Tcp(stream) => stream.read(piece),
+            Link::Unix(stream) => stream.read(piece),
+        }
+    }
+
+    fn writer(&mut self) -> &mut dyn Write {
+        match &mut self.link {
+            Link::Tcp(stream) => stream,
+            Link::Unix(stream) => stream,
+        }
+    }
+
+    fn set_read_timeout(&self, time: Duration) {
+        match &self.link {
+            Link::Tcp(stream) => stream.set_read_timeout(Some(time)),
+            Link::Unix(stream) => stream.set_read_timeout(Some(time)),
+        }
+        .expect("a time limit for reads");
+    }
+
+    fn set_write_timeout(&self, time: Duration) {
+        match &self.link {
+            Link::Tcp(stream) => stream.set_write_timeout(Some(time)),
+            Link::Unix(stream) => stream.set_write_timeout(Some(time)),
+        }
+        .expect("a time limit for writes");
+    }
+}
+
+/// Waits until nothing listens there any more.
+pub(crate) fn wait_until_refused(address: SocketAddr) {
+    wait_until("connections are refused", || TcpStream::connect(address).is_err());
+}
+
+fn is_close(error: &io::Error) -> bool {
+    use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected};
+    matches!(error.kind(), ConnectionReset | BrokenPipe | ConnectionAborted | NotConnected)
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}

@@ -1,0 +1,159 @@
+//! What every capability test stands on: servers on free ports, a client that speaks raw bytes,
+//! a deadline for each test.
+//!
+//! A test is a plain function of a [`Setup`]. [`on_every_server`] runs it on every backend and
+//! scheduler, or, where it measures the process it runs in, in a process of its own.
+//! Nothing here knows how a server works; only the RFCs and the public API count.
+#![expect(dead_code, reason = "each test file uses its own part of the harness")]
+
+pub(crate) mod answer;
+pub(crate) mod client;
+pub(crate) mod folder;
+pub(crate) mod process;
+pub(crate) mod server;
+
+pub(crate) use answer::Answer;
+pub(crate) use client::Client;
+pub(crate) use folder::Folder;
+pub(crate) use server::Server;
+
+use std::panic;
+use std::process::Command;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use gustnado::config::{Config, Io, SchedulerKind};
+
+/// How long one test may take. Nothing that works comes near it, even on a busy machine.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// How long one wait inside a test may take: long enough for a machine that does something else.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// Holds the name of the test in a process that runs one test alone.
+const ALONE: &str = "GUSTNADO_TEST_ALONE";
+
+/// The backend and the scheduler a test runs on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setup {
+    pub(crate) io: Io,
+    pub(crate) scheduler: SchedulerKind,
+}
+
+impl Setup {
+    /// Two workers on a free port of 127.0.0.1, with the default site.
+    pub(crate) fn config(self) -> Config {
+        Config {
+            host: "127.0.0.1".to_owned(),
+            port: 0,
+            workers: 2,
+            io: self.io,
+            scheduler: self.scheduler,
+            quiet: true,
+            ..Config::default()
+        }
+    }
+
+    /// The same with a folder instead of the default site.
+    pub(crate) fn folder_config(self, folder: &Folder) -> Config {
+        Config { root: Some(folder.root()), ..self.config() }
+    }
+
+    /// A server of the default site.
+    pub(crate) fn default_site(self) -> Server {
+        Server::start(self.config())
+    }
+
+    /// A server of a folder.
+    pub(crate) fn files(self, folder: &Folder) -> Server {
+        Server::start(self.folder_config(folder))
+    }
+
+    /// Whether ready connections are run by whichever worker is free.
+    pub(crate) fn is_shared(self) -> bool {
+        matches!(self.scheduler, SchedulerKind::PoolShared | SchedulerKind::QueueShared)
+    }
+
+    /// Whether each worker, or all of them, hold a fixed number of slots.
+    pub(crate) fn has_slots(self) -> bool {
+        matches!(self.scheduler, SchedulerKind::Pool | SchedulerKind::PoolShared)
+    }
+}
+
+/// Runs a test with a deadline, so that nothing hangs. The test `name` says where, if it does.
+pub(crate) fn run_here(name: &str, setup: Setup, test: fn(Setup)) {
+    let (running, done) = mpsc::channel::<()>();
+    let body = thread::spawn(move || {
+        let _running = running; // dropped at the end of the test, whichever way it ends
+        test(setup);
+    });
+    let waited = done.recv_timeout(DEADLINE);
+    assert_ne!(waited, Err(RecvTimeoutError::Timeout), "not done within {DEADLINE:?}: {name}");
+    if let Err(failure) = body.join() {
+        panic::resume_unwind(failure);
+    }
+}
+
+/// Runs a test in a process of its own: the same binary, told to run nothing else. So its memory,
+/// its processor time and its descriptors are no other test's.
+pub(crate) fn run_alone(name: &str, setup: Setup, test: fn(Setup)) {
+    let (_, name) = name.split_once("::").expect("the name of this binary comes first");
+    if std::env::var(ALONE).is_ok_and(|alone| alone == name) {
+        return run_here(name, setup, test);
+    }
+    let binary = std::env::current_exe().expect("the path of this test binary");
+    let output = Command::new(binary)
+        .args([name, "--exact", "--nocapture", "--test-threads=1"])
+        .env(ALONE, name)
+        .output()
+        .expect("this test binary runs once more");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}\n{said}\n{complained}", output.status);
+    assert!(said.contains("1 passed"), "the test {name} was not found:\n{said}");
+}
+
+/// Waits until `holds`, looking every few milliseconds.
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = std::time::Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "waited {PATIENCE:?} in vain: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Makes tests of the functions named: each on both backends with all four schedulers. With
+/// `alone:` in front, each in a process of its own.
+macro_rules! on_every_server {
+    (alone: $($test:ident),+ $(,)?) => {
+        mod alone {
+            on_every_server!(@each run_alone [$($test)+]);
+        }
+    };
+    ($($test:ident),+ $(,)?) => { on_every_server!(@each run_here [$($test)+]); };
+    (@each $how:ident $tests:tt) => {
+        on_every_server!(@on $how epoll_pool Epoll Pool $tests);
+        on_every_server!(@on $how epoll_pool_shared Epoll PoolShared $tests);
+        on_every_server!(@on $how epoll_queue Epoll Queue $tests);
+        on_every_server!(@on $how epoll_queue_shared Epoll QueueShared $tests);
+        on_every_server!(@on $how uring_pool Uring Pool $tests);
+        on_every_server!(@on $how uring_pool_shared Uring PoolShared $tests);
+        on_every_server!(@on $how uring_queue Uring Queue $tests);
+        on_every_server!(@on $how uring_queue_shared Uring QueueShared $tests);
+    };
+    (@on $how:ident $place:ident $io:ident $scheduler:ident [$($test:ident)+]) => {
+        mod $place {
+            use crate::harness::Setup;
+            use gustnado::config::{Io, SchedulerKind};
+
+            const SETUP: Setup = Setup { io: Io::$io, scheduler: SchedulerKind::$scheduler };
+
+            $(
+                #[test]
+                fn $test() {
+                    let name = concat!(module_path!(), "::", stringify!($test));
+                    crate::harness::$how(name, SETUP, crate::$test);
+                }
+            )+
+        }
+    };
+}

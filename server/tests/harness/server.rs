@@ -1,0 +1,89 @@
+//! A server under test, ended with the test.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use gustnado::config::Config;
+use gustnado::{Running, Stats};
+use gustnado_http::request::Request;
+
+use super::{Answer, Client, client};
+
+/// A running server. It stops when it is dropped.
+pub(crate) struct Server {
+    running: Option<Running>,
+    address: Option<SocketAddr>,
+}
+
+impl Server {
+    /// Starts what `config` says.
+    pub(crate) fn start(config: Config) -> Self {
+        Self::of(gustnado::start(config).expect("the server starts"))
+    }
+
+    /// Starts with a handler that runs on the workers; it is asked before anything else.
+    pub(crate) fn start_with(
+        config: Config,
+        handler: impl Fn(&Request<'_>) -> Option<(u16, Vec<u8>)> + Send + Sync + 'static,
+    ) -> Self {
+        Self::of(gustnado::start_with(config, Arc::new(handler)).expect("the server starts"))
+    }
+
+    fn of(running: Running) -> Self {
+        let address = running.addresses().iter().find_map(|found| found.to_string().parse().ok());
+        Self { running: Some(running), address }
+    }
+
+    /// The server itself.
+    pub(crate) fn running(&self) -> &Running {
+        self.running.as_ref().expect("only the drop takes it")
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address.expect("it listens on TCP")
+    }
+
+    /// Its counters.
+    pub(crate) fn stats(&self) -> Stats {
+        self.running().stats()
+    }
+
+    /// A new connection.
+    pub(crate) fn connect(&self) -> Client {
+        Client::connect(self.address())
+    }
+
+    /// The answer to one request on a connection of its own.
+    pub(crate) fn ask(&self, request: impl AsRef<[u8]>) -> Answer {
+        self.connect().ask(request)
+    }
+
+    /// The answer to a plain GET on a connection of its own.
+    pub(crate) fn get(&self, target: &str) -> Answer {
+        self.ask(client::get(target))
+    }
+
+    /// Waits until the counters are as they should be.
+    pub(crate) fn wait_until(&self, what: &str, holds: impl Fn(&Stats) -> bool) {
+        super::wait_until(what, || holds(&self.stats()));
+    }
+
+    /// Waits until no connection is left.
+    pub(crate) fn wait_until_empty(&self) {
+        self.wait_until("no connection is open", |stats| stats.connections_open == 0);
+    }
+
+    /// Ends it at once.
+    pub(crate) fn stop(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.stop();
+        }
+    }
+}

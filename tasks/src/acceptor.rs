@@ -1,0 +1,215 @@
+//! Accepting: a task per listening socket, that waits for room, accepts, and places the connection.
+
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::task::Poll;
+use std::time::Duration;
+
+use gustnado_reactor::{Accepted, Io, Listener};
+use rustix::io::Errno;
+
+use crate::crew::{Crew, Phase, count};
+use crate::here::{self, Here};
+use crate::net::Link;
+use crate::task::yield_now;
+use crate::time::sleep;
+
+/// How long accepting rests when descriptors or memory have run out. Connections wait in the backlog.
+const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
+/// Connections accepted in one go before other tasks have their turn.
+const BURST_MAX: u32 = 64;
+
+/// Who accepts connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Acceptor {
+    /// Every worker, from a listening socket of its own (`SO_REUSEPORT`).
+    #[default]
+    PerWorker,
+    /// One thread that does nothing else, and hands connections over.
+    Dedicated,
+}
+
+impl Acceptor {
+    /// Every member, in the order of [`Self::NAMES`]; the first is the default.
+    pub const ALL: [Self; 2] = [Self::PerWorker, Self::Dedicated];
+    /// What a person writes for each member.
+    pub const NAMES: [&'static str; 2] = ["per-worker", "dedicated"];
+
+    /// What a person writes for this member.
+    pub fn as_str(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+/// Accepts from one listener until the server drains.
+///
+/// - `me`: the place that belongs to the running thread, if connections may stay here.
+pub(crate) async fn accept_all(listener: Listener, me: Option<usize>) {
+    let mut burst = 0;
+    while let Some(accepted) = next(&listener, me).await {
+        match accepted {
+            Ok(accepted) => place(accepted, me).await,
+            Err(error) => after_error(&error).await,
+        }
+        burst += 1;
+        if burst == BURST_MAX {
+            burst = 0;
+            yield_now().await;
+        }
+    }
+    finish(&listener, me).await;
+}
+
+/// The next connection, once there is room for it. `None` when the server drains.
+async fn next(listener: &Listener, me: Option<usize>) -> Option<io::Result<Accepted>> {
+    if here::with(|here| here.phase() == Phase::Serving && choose(here, me).is_none()) {
+        here::with(|here| count(&here.crew.counts.accept_paused));
+        wait_here(|here| {
+            let ended = here.phase() != Phase::Serving;
+            (ended || choose(here, me).is_some()).then_some(())
+        })
+        .await;
+    }
+    poll_fn(|_| {
+        here::with(|here| {
+            if here.phase() != Phase::Serving {
+                return Poll::Ready(None);
+            }
+            accept(here, listener, me).map(Some)
+        })
+    })
+    .await
+}
+
+fn accept(here: &Here, listener: &Listener, me: Option<usize>) -> Poll<io::Result<Accepted>> {
+    // A connection that will go elsewhere must not come into this reactor's descriptor table.
+    let room = match me {
+        Some(me) if choose(here, Some(me)) == Some(me) => here.crew.places.room_on(me),
+        _ => 0,
+    };
+    here.reactor.borrow_mut().accept(listener, room, here.token())
+}
+
+fn choose(here: &Here, me: Option<usize>) -> Option<usize> {
+    here.crew.places.choose(me, here.crew.placement)
+}
+
+/// Waits for `done`, looking whenever a place is freed or the phase changes.
+async fn wait_here<T>(mut done: impl FnMut(&Here) -> Option<T>) -> T {
+    let crew = here::with(|here| here.crew.clone());
+    crew.places.wait_for(|| here::with(&mut done)).await
+}
+
+/// Gives a connection its place and its task. It was accepted, so it is kept while all are full.
+async fn place(accepted: Accepted, me: Option<usize>) {
+    here::with(|here| count(&here.crew.counts.accepted));
+    match (accepted, me) {
+        (Accepted::Here(io), Some(me)) => {
+            if wait_for_place(|_| Some(me)).await.is_some() {
+                here::with(|here| serve(here, io, me));
+            }
+        }
+        (Accepted::Here(io), None) => here::with(|here| here.reactor.borrow_mut().close(io)),
+        (Accepted::Away(connection), me) => {
+            let Some(worker) = wait_for_place(|here| choose(here, me)).await else { return };
+            if Some(worker) == me {
+                here::with(|here| welcome(here, connection, worker));
+            } else {
+                here::with(|here| here.crew.posts[worker].arrive(connection));
+            }
+        }
+    }
+}
+
+/// Takes a place on the worker that `wanted` names. `None` when the server cuts connections.
+async fn wait_for_place(mut wanted: impl FnMut(&Here) -> Option<usize>) -> Option<usize> {
+    wait_here(|here| {
+        if here.phase() >= Phase::Cutting {
+            return Some(None);
+        }
+        wanted(here).filter(|&worker| here.crew.places.take(worker)).map(Some)
+    })
+    .await
+}
+
+/// Takes in a connection that was accepted elsewhere and whose place is taken.
+pub(crate) fn welcome(here: &Here, connection: OwnedFd, place: usize) {
+    let adopted = here.reactor.borrow_mut().adopt(connection);
+    if let Ok(io) = adopted {
+        serve(here, io, place);
+    } else {
+        count(&here.crew.counts.accept_exhausted);
+        here.crew.places.release(place);
+    }
+}
+
+fn serve(here: &Here, io: Io, place: usize) {
+    let place = u16::try_from(place).expect("workers are few");
+    let task = (here.crew.serve)(Link::new(io, Some(place)));
+    // Without a slot the task is dropped, which closes the connection and frees its place.
+    if here.insert(task).is_err() {
+        count(&here.crew.counts.accept_exhausted);
+    }
+}
+
+/// Decides what a failed accept means: later, or go on.
+async fn after_error(error: &io::Error) {
+    match Errno::from_io_error(error) {
+        // The peer gave up, or a signal came: the next one may be fine.
+        Some(Errno::CONNABORTED | Errno::PROTO | Errno::INTR | Errno::PERM) => {
+            here::with(|here| count(&here.crew.counts.accept_failed));
+        }
+        Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => {
+            here::with(|here| count(&here.crew.counts.accept_exhausted));
+            sleep(EXHAUSTED_PAUSE).await;
+        }
+        _ => {
+            here::with(|here| count(&here.crew.counts.accept_failed));
+            sleep(EXHAUSTED_PAUSE).await;
+        }
+    }
+}
+
+/// Stops listening, and serves what the kernel had accepted by then.
+async fn finish(listener: &Listener, me: Option<usize>) {
+    here::with(|here| here.reactor.borrow_mut().unlisten(listener));
+    loop {
+        let last = poll_fn(|_| {
+            here::with(|here| {
+                if here.phase() >= Phase::Cutting {
+                    return Poll::Ready(None);
+                }
+                let mut reactor = here.reactor.borrow_mut();
+                // epoll accepts on demand: what waits in the backlog now is taken along.
+                match reactor.accept(listener, 0, here.token()) {
+                    Poll::Pending if !reactor.is_listening(listener) => Poll::Ready(None),
+                    accepted => accepted.map(Some),
+                }
+            })
+        })
+        .await;
+        match last {
+            Some(Ok(accepted)) => place(accepted, me).await,
+            Some(Err(_)) | None => return,
+        }
+    }
+}
+
+/// Starts accepting on the running thread.
+///
+/// # Errors
+/// No task slot is left, or the process is out of descriptors.
+pub(crate) fn start(
+    here: &Here,
+    sockets: Vec<OwnedFd>,
+    me: Option<usize>,
+    crew: &Crew,
+) -> io::Result<()> {
+    for socket in sockets {
+        let listener = here.reactor.borrow_mut().listen(socket.into(), crew.backlog)?;
+        here.insert(Box::pin(accept_all(listener, me)))
+            .map_err(|_| io::Error::other("no task slot is left to accept in"))?;
+    }
+    Ok(())
+}

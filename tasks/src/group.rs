@@ -1,0 +1,230 @@
+//! A group of workers that share their tasks: one polls, the others sleep or run.
+//!
+//! Whoever finds nothing to run takes the poller's role, collects up to 64 events, puts their tasks
+//! in line, gives the role up and wakes a sleeper **before** it runs anything. So a handler that
+//! holds its thread holds nothing else: the events it collected are in line for all, and the woken
+//! worker polls on.
+
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::{self, Thread};
+
+use gustnado_reactor::{Alert, TimerKey, Token, Wheel};
+
+use crate::crew::Post;
+use crate::inbox::{Arrivals, Doorbell};
+use crate::schedule::Schedule;
+use crate::sync::{AtomicBool, AtomicU64, Ordering, fence};
+use crate::wake::{Station, TaskId};
+
+/// Most workers that one group can have: one bit each says who sleeps.
+pub(crate) const WORKERS_MAX: usize = 64;
+
+/// What the workers of a group share.
+pub(crate) struct Group {
+    pub(crate) schedule: Arc<dyn Schedule + Send + Sync>,
+    wheel: Mutex<Wheel>,
+    /// Until when the poller means to sleep; timers armed for earlier must wake it.
+    poller_until_ms: AtomicU64,
+    /// The poller sleeps in the kernel.
+    doorbell: Doorbell,
+    roles: Roles,
+    threads: Box<[OnceLock<Thread>]>,
+    arrivals: Arrivals,
+    alert: Alert,
+}
+
+impl Group {
+    pub(crate) fn new(
+        schedule: Arc<dyn Schedule + Send + Sync>,
+        alert: Alert,
+        workers: usize,
+    ) -> Self {
+        Self {
+            schedule,
+            wheel: Mutex::default(),
+            poller_until_ms: AtomicU64::new(0),
+            doorbell: Doorbell::default(),
+            roles: Roles::default(),
+            threads: (0..workers).map(|_| OnceLock::new()).collect(),
+            arrivals: Arrivals::default(),
+            alert,
+        }
+    }
+
+    /// The running thread is this worker of the group.
+    pub(crate) fn join(&self, worker: usize) {
+        let first = self.threads[worker].set(thread::current());
+        debug_assert!(first.is_ok(), "a worker joins once");
+    }
+
+    pub(crate) fn arrivals(&self) -> &Arrivals {
+        &self.arrivals
+    }
+
+    pub(crate) fn roles(&self) -> &Roles {
+        &self.roles
+    }
+
+    /// Says that the poller goes to sleep until `until_ms`. Returns whether it may.
+    pub(crate) fn lie_down(&self, until_ms: Option<u64>) -> bool {
+        self.poller_until_ms.store(until_ms.unwrap_or(u64::MAX), Ordering::SeqCst);
+        self.doorbell.lie_down();
+        let next_ms = self.wheel().next_ms();
+        let due_earlier = next_ms.is_some_and(|next| until_ms.is_none_or(|until| next < until));
+        if self.has_work() || due_earlier {
+            self.get_up();
+            return false;
+        }
+        true
+    }
+
+    pub(crate) fn get_up(&self) {
+        self.poller_until_ms.store(0, Ordering::SeqCst);
+        self.doorbell.get_up();
+    }
+
+    /// Sleeps until someone wakes this worker, unless there is work or nobody polls.
+    pub(crate) fn park(&self, worker: usize, mut leave: impl FnMut() -> bool) {
+        self.roles.fall_asleep(worker);
+        if self.has_work() || !self.roles.is_polled() || leave() {
+            self.roles.wake_up(worker);
+            return;
+        }
+        // Whoever wakes this worker clears its bit first; anything else is a spurious return.
+        while self.roles.is_asleep(worker) {
+            thread::park();
+        }
+    }
+
+    /// Sees to it that a task that was just put in line is run although others are busy: wakes a
+    /// sleeping worker, or the poller.
+    pub(crate) fn rouse(&self) {
+        if !self.rouse_sleeper() && self.doorbell.ring() {
+            self.alert.raise();
+        }
+    }
+
+    /// Wakes a sleeping worker, if there is one.
+    pub(crate) fn rouse_sleeper(&self) -> bool {
+        let Some(worker) = self.roles.pick_sleeper() else { return false };
+        if let Some(thread) = self.threads.get(worker).and_then(OnceLock::get) {
+            thread.unpark();
+        }
+        true
+    }
+
+    pub(crate) fn arm(&self, at_ms: u64, token: Token) -> TimerKey {
+        let key = self.wheel().arm(at_ms, token);
+        fence(Ordering::SeqCst);
+        if at_ms < self.poller_until_ms.load(Ordering::SeqCst) && self.doorbell.ring() {
+            self.alert.raise();
+        }
+        key
+    }
+
+    pub(crate) fn disarm(&self, key: TimerKey) -> bool {
+        self.wheel().cancel(key)
+    }
+
+    pub(crate) fn expire(&self, now_ms: u64) -> Option<u64> {
+        let mut wheel = self.wheel();
+        wheel.expire(now_ms, |token| {
+            let id = TaskId::of_token(token);
+            self.schedule.ready(id.slot(), id.generation());
+        });
+        wheel.next_ms()
+    }
+
+    pub(crate) fn has_work(&self) -> bool {
+        self.schedule.has_ready() || !self.arrivals.is_empty()
+    }
+
+    fn wheel(&self) -> std::sync::MutexGuard<'_, Wheel> {
+        self.wheel.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Station for Group {
+    fn wake(&self, id: TaskId) {
+        if self.schedule.ready(id.slot(), id.generation()) {
+            self.rouse();
+        }
+    }
+}
+
+impl Post for Group {
+    fn arrive(&self, connection: OwnedFd) {
+        self.arrivals.put(connection);
+        self.rouse();
+    }
+
+    fn wake_all(&self) {
+        self.schedule.ready_all();
+        while self.rouse_sleeper() {}
+        self.alert.raise();
+    }
+}
+
+/// Who polls and who sleeps.
+#[derive(Debug)]
+pub(crate) struct Roles {
+    polled: AtomicBool,
+    /// One bit per worker.
+    asleep: AtomicU64,
+}
+
+impl Default for Roles {
+    fn default() -> Self {
+        Self { polled: AtomicBool::new(false), asleep: AtomicU64::new(0) }
+    }
+}
+
+impl Roles {
+    /// Takes the poller's role if nobody has it.
+    pub(crate) fn take_poller(&self) -> bool {
+        !self.polled.load(Ordering::Relaxed) && !self.polled.swap(true, Ordering::SeqCst)
+    }
+
+    /// Gives the poller's role up. The caller then wakes a sleeper, who may take it.
+    pub(crate) fn give_poller_up(&self) {
+        self.polled.store(false, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_polled(&self) -> bool {
+        self.polled.load(Ordering::SeqCst)
+    }
+
+    /// Says that a worker goes to sleep. It looks for work once more before it does.
+    pub(crate) fn fall_asleep(&self, worker: usize) {
+        self.asleep.fetch_or(1 << worker, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    pub(crate) fn wake_up(&self, worker: usize) {
+        self.asleep.fetch_and(!(1 << worker), Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_asleep(&self, worker: usize) -> bool {
+        self.asleep.load(Ordering::SeqCst) & 1 << worker != 0
+    }
+
+    /// Takes one sleeper out of the sleepers; the caller wakes it.
+    pub(crate) fn pick_sleeper(&self) -> Option<usize> {
+        fence(Ordering::SeqCst);
+        let mut asleep = self.asleep.load(Ordering::SeqCst);
+        while asleep != 0 {
+            let lowest = asleep & asleep.wrapping_neg();
+            match self.asleep.compare_exchange_weak(
+                asleep,
+                asleep & !lowest,
+                Ordering::SeqCst,
+                Ordering::SeqCst,
+            ) {
+                Ok(_) => return usize::try_from(lowest.trailing_zeros()).ok(),
+                Err(now) => asleep = now,
+            }
+        }
+        None
+    }
+}

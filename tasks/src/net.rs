@@ -1,0 +1,267 @@
+//! Sockets as tasks see them: a link with deadlines, receiving, sending, files.
+
+use std::fmt;
+use std::fs::File;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::task::Poll;
+
+use gustnado_reactor::{Endpoint, How, Interest, Io, Outgoing, Piece, connect_socket};
+
+use crate::crew::Phase;
+use crate::here::{self, Alarm, Here};
+use crate::task::yield_now;
+
+/// Most bytes handed to one `sendfile`, after which other tasks have their turn.
+const FILE_STEP: u64 = 1 << 20;
+/// Most bytes read at once where `sendfile` cannot be used.
+const COPY_STEP: usize = 64 << 10;
+
+/// A connection of the running task. Its deadline bounds every operation; when the server ends,
+/// operations fail with [`LinkError::Ending`].
+///
+/// Everything on it happens in one task. Dropping it closes the socket.
+#[derive(Debug)]
+pub struct Link {
+    io: Option<Io>,
+    out: Option<Box<Outgoing>>,
+    alarm: Alarm,
+    /// Whose place among the counted connections it holds, if it was accepted.
+    place: Option<u16>,
+}
+
+/// Why an operation on a link did not come to its end.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LinkError {
+    /// The link's deadline has come.
+    TimedOut,
+    /// The server is ending.
+    Ending,
+    /// The peer has gone, or the network failed.
+    Broken(io::Error),
+    /// A file is shorter than it was said to be; part of it has been sent.
+    FileTruncated,
+}
+
+impl fmt::Display for LinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut => f.write_str("the deadline has come"),
+            Self::Ending => f.write_str("the server is ending"),
+            Self::Broken(_) => f.write_str("the connection broke"),
+            Self::FileTruncated => f.write_str("the file became shorter while it was sent"),
+        }
+    }
+}
+
+impl std::error::Error for LinkError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Broken(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// How slow a peer may be: silent for `silence_ms` at most, and on average at least `rate_min`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// Longest time without any progress, and the head start for the rate, in milliseconds.
+    pub silence_ms: u64,
+    /// Bytes per second on average after that; 0 for no such demand.
+    pub rate_min: u64,
+}
+
+impl Patience {
+    /// When patience ends, for a transfer that began at `began_ms` and has moved `bytes` by
+    /// `now_ms`, just now.
+    pub fn deadline_ms(self, began_ms: u64, now_ms: u64, bytes: u64) -> u64 {
+        let silent = now_ms.saturating_add(self.silence_ms);
+        match bytes.saturating_mul(1000).checked_div(self.rate_min) {
+            Some(earned_ms) => {
+                silent.min(began_ms.saturating_add(self.silence_ms).saturating_add(earned_ms))
+            }
+            None => silent,
+        }
+    }
+}
+
+impl Link {
+    pub(crate) fn new(io: Io, place: Option<u16>) -> Self {
+        Self { io: Some(io), out: None, alarm: Alarm::unset(), place }
+    }
+
+    /// Connects to `to`, from `source` if one is given, within `timeout_ms`.
+    ///
+    /// # Errors
+    /// [`LinkError`]: refused, unreachable, too late.
+    pub async fn connect(
+        to: &Endpoint,
+        source: Option<SocketAddr>,
+        timeout_ms: u64,
+    ) -> Result<Self, LinkError> {
+        let socket: OwnedFd = connect_socket(to, source).map_err(LinkError::Broken)?;
+        let io = here::with(|here| here.reactor.borrow_mut().adopt(socket));
+        let mut link = Self::new(io.map_err(LinkError::Broken)?, None);
+        link.set_deadline(crate::now().mono_ms + timeout_ms);
+        poll_fn(|_| {
+            link.attempt(false, |here, io, _| {
+                let mut reactor = here.reactor.borrow_mut();
+                let ready = reactor.ready(io, Interest::Write, here.token());
+                ready.map(|()| reactor.connected(io))
+            })
+        })
+        .await?;
+        Ok(link)
+    }
+
+    /// Sets the time, in milliseconds of [`crate::Now::mono_ms`], past which operations fail.
+    pub fn set_deadline(&mut self, at_ms: u64) {
+        self.alarm.set(at_ms);
+    }
+
+    /// Receives bytes; an empty piece is the peer's end.
+    ///
+    /// - `idle`: nothing is owed to the peer, so the server's draining ends the wait.
+    ///
+    /// # Errors
+    /// [`LinkError`].
+    pub fn poll_recv(&mut self, idle: bool) -> Poll<Result<Piece, LinkError>> {
+        self.attempt(idle, |here, io, _| here.reactor.borrow_mut().recv(io, here.token()))
+    }
+
+    /// [`Link::poll_recv`] as a future.
+    ///
+    /// # Errors
+    /// [`LinkError`].
+    pub async fn recv(&mut self, idle: bool) -> Result<Piece, LinkError> {
+        poll_fn(|_| self.poll_recv(idle)).await
+    }
+
+    /// An empty buffer to fill and [`Link::send`].
+    pub fn outgoing() -> Box<Outgoing> {
+        here::with(|here| here.reactor.borrow_mut().outgoing())
+    }
+
+    /// Gives a buffer back that was not sent.
+    pub fn put_back(out: Box<Outgoing>) {
+        here::with(|here| here.reactor.borrow_mut().put_back(out));
+    }
+
+    /// Takes over bytes to send; [`Link::poll_sent`] sends them.
+    pub fn start_send(&mut self, out: Box<Outgoing>) {
+        debug_assert!(self.out.is_none(), "one send at a time");
+        self.out = Some(out);
+    }
+
+    /// Sends what [`Link::start_send`] took over.
+    ///
+    /// # Errors
+    /// [`LinkError`].
+    pub fn poll_sent(&mut self) -> Poll<Result<(), LinkError>> {
+        self.attempt(false, |here, io, out| here.reactor.borrow_mut().send(io, out, here.token()))
+    }
+
+    /// Sends all bytes of `out`.
+    ///
+    /// # Errors
+    /// [`LinkError`].
+    pub async fn send(&mut self, out: Box<Outgoing>) -> Result<(), LinkError> {
+        self.start_send(out);
+        poll_fn(|_| self.poll_sent()).await
+    }
+
+    /// Sends `len` bytes of `file` from `offset`, never holding more than a step of them.
+    ///
+    /// # Errors
+    /// [`LinkError`]; `FileTruncated` if the file ends before that.
+    pub async fn send_file(
+        &mut self,
+        file: &File,
+        offset: u64,
+        len: u64,
+        patience: Patience,
+    ) -> Result<(), LinkError> {
+        let (mut at, end) = (offset, offset.saturating_add(len));
+        let began_ms = crate::now().mono_ms;
+        while at < end {
+            self.set_deadline(patience.deadline_ms(began_ms, crate::now().mono_ms, at - offset));
+            let step = usize::try_from((end - at).min(FILE_STEP)).unwrap_or(COPY_STEP);
+            let sent = poll_fn(|_| {
+                self.attempt(false, |here, io, _| {
+                    let mut reactor = here.reactor.borrow_mut();
+                    reactor.sendfile(io, file.as_fd(), &mut at, step, here.token())
+                })
+            })
+            .await;
+            match sent {
+                Ok(0) => return Err(LinkError::FileTruncated),
+                Ok(_) if at < end => yield_now().await,
+                Ok(_) => {}
+                Err(LinkError::Broken(error)) if error.kind() == io::ErrorKind::Unsupported => {
+                    at += self.copy_file(file, at, step.min(COPY_STEP)).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a step of a file and sends it.
+    async fn copy_file(&mut self, file: &File, at: u64, step: usize) -> Result<u64, LinkError> {
+        let mut out = Self::outgoing();
+        out.bytes.resize(step, 0);
+        let read = file.read_at(&mut out.bytes, at).map_err(LinkError::Broken)?;
+        out.bytes.truncate(read);
+        if read == 0 {
+            return Err(LinkError::FileTruncated);
+        }
+        self.send(out).await?;
+        Ok(read as u64)
+    }
+
+    /// Tells the peer that nothing more will come.
+    pub fn shutdown_write(&mut self) {
+        if let Some(io) = &self.io {
+            here::with(|here| here.reactor.borrow_mut().shutdown(io, How::Write));
+        }
+    }
+
+    /// Starts an operation or asks for its completion; while there is none, looks at the server's
+    /// phase and at the deadline.
+    fn attempt<T>(
+        &mut self,
+        idle: bool,
+        operation: impl FnOnce(&Here, &Io, &mut Option<Box<Outgoing>>) -> Poll<io::Result<T>>,
+    ) -> Poll<Result<T, LinkError>> {
+        here::with(|here| {
+            let io = self.io.as_ref().expect("a link has its socket until it is dropped");
+            if let Poll::Ready(result) = operation(here, io, &mut self.out) {
+                return Poll::Ready(result.map_err(LinkError::Broken));
+            }
+            let phase = here.phase();
+            if phase >= Phase::Cutting || (idle && phase >= Phase::Draining) {
+                return Poll::Ready(Err(LinkError::Ending));
+            }
+            self.alarm.poll(here).map(|()| Err(LinkError::TimedOut))
+        })
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        here::try_with(|here| {
+            self.alarm.disarm(here);
+            if let Some(io) = self.io.take() {
+                here.reactor.borrow_mut().close(io);
+            }
+            if let Some(place) = self.place {
+                here.crew.places.release(usize::from(place));
+            }
+        });
+    }
+}

@@ -1,0 +1,147 @@
+//! The four schedulers: where tasks live, and which ready one runs next.
+//!
+//! | name | tasks live in | who runs them | when full |
+//! | --- | --- | --- | --- |
+//! | [`Pool`] | a fixed slot array per worker, allocated at start | their worker | the worker takes no more |
+//! | [`PoolShared`] | one fixed slot array | whichever worker claims them | accepting pauses |
+//! | [`Queue`] | a growing table per worker | their worker, first come first served | accepting pauses at the total |
+//! | [`QueueShared`] | one growing table | whichever worker is free | the same |
+//!
+//! A scheduler hands a ready task out ([`Schedule::claim`]), the worker polls it and hands it back
+//! ([`Schedule::settle`]). Nothing else knows where tasks are kept.
+
+mod pool;
+mod pool_shared;
+mod queue;
+mod queue_shared;
+mod shared_slots;
+mod slots;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+pub(crate) use pool::Pool;
+pub(crate) use pool_shared::PoolShared;
+pub(crate) use queue::Queue;
+pub(crate) use queue_shared::QueueShared;
+
+/// A task as schedulers keep it. Shared ones run it on any worker, so it must be `Send`.
+pub type BoxTask = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Slots for tasks that are no connections (acceptors, what handlers spawn), beside the counted ones.
+pub(crate) const SPARE_SLOTS: usize = 64;
+
+/// Which scheduler places and runs connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SchedulerKind {
+    /// A fixed slot array per worker: lowest latency, bounded memory.
+    #[default]
+    Pool,
+    /// One fixed slot array for all workers: uneven load, bounded memory.
+    PoolShared,
+    /// A growing first-in first-out table per worker: unknown load.
+    Queue,
+    /// One growing lock-free queue for all workers: handlers that hold a thread for long.
+    QueueShared,
+}
+
+impl SchedulerKind {
+    /// Every member, in the order of [`Self::NAMES`]; the first is the default.
+    pub const ALL: [Self; 4] = [Self::Pool, Self::PoolShared, Self::Queue, Self::QueueShared];
+    /// What a person writes for each member.
+    pub const NAMES: [&'static str; 4] = ["pool", "pool-shared", "queue", "queue-shared"];
+
+    /// What a person writes for this member.
+    pub fn as_str(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// Whether any worker may run any task.
+    pub fn is_shared(self) -> bool {
+        matches!(self, Self::PoolShared | Self::QueueShared)
+    }
+
+    /// The scheduler of one worker that shares its tasks with nobody.
+    ///
+    /// - `connections`: how many it must hold.
+    pub(crate) fn pinned(self, connections: usize) -> Box<dyn Schedule> {
+        match self {
+            Self::Pool | Self::PoolShared => Box::new(Pool::new(connections)),
+            Self::Queue | Self::QueueShared => Box::new(Queue::default()),
+        }
+    }
+
+    /// The scheduler of all workers together.
+    ///
+    /// - `connections`: how many it must hold.
+    pub(crate) fn shared(self, connections: usize) -> Arc<dyn Schedule + Send + Sync> {
+        match self {
+            Self::Pool | Self::PoolShared => Arc::new(PoolShared::new(connections)),
+            Self::Queue | Self::QueueShared => Arc::new(QueueShared::new(connections)),
+        }
+    }
+}
+
+/// A ready task on loan to the worker that runs it.
+pub(crate) struct Claimed {
+    pub(crate) slot: u32,
+    pub(crate) generation: u32,
+    pub(crate) task: BoxTask,
+}
+
+/// A home for tasks, and their line.
+pub(crate) trait Schedule {
+    /// Takes a task in, ready to run. Returns its slot and generation, or the task if none is free.
+    fn insert(&self, task: BoxTask) -> Result<(u32, u32), BoxTask>;
+
+    /// Makes a task ready. A task that is ready already, or gone, stays as it is. Returns whether it
+    /// has just come into the line.
+    fn ready(&self, slot: u32, generation: u32) -> bool;
+
+    /// Makes all tasks ready.
+    fn ready_all(&self);
+
+    /// Takes the next ready task out to run it.
+    fn claim(&self) -> Option<Claimed>;
+
+    /// Takes a task back after its poll: `Some` if it is not done. One that became ready meanwhile
+    /// is in line again, which is what is returned.
+    fn settle(&self, slot: u32, task: Option<BoxTask>) -> bool;
+
+    /// Whether a task is in line.
+    fn has_ready(&self) -> bool;
+
+    /// Drops all tasks that nobody is running.
+    fn clear(&self);
+}
+
+impl<S: Schedule + ?Sized> Schedule for Arc<S> {
+    fn insert(&self, task: BoxTask) -> Result<(u32, u32), BoxTask> {
+        (**self).insert(task)
+    }
+
+    fn ready(&self, slot: u32, generation: u32) -> bool {
+        (**self).ready(slot, generation)
+    }
+
+    fn ready_all(&self) {
+        (**self).ready_all();
+    }
+
+    fn claim(&self) -> Option<Claimed> {
+        (**self).claim()
+    }
+
+    fn settle(&self, slot: u32, task: Option<BoxTask>) -> bool {
+        (**self).settle(slot, task)
+    }
+
+    fn has_ready(&self) -> bool {
+        (**self).has_ready()
+    }
+
+    fn clear(&self) {
+        (**self).clear();
+    }
+}

@@ -1,0 +1,71 @@
+//! `queue`: a growing table per worker; ready tasks run first come, first served.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+use super::slots::Slots;
+use super::{BoxTask, Claimed, Schedule};
+
+/// A worker's own tasks, however many, and the line of those that are ready.
+#[derive(Default)]
+pub(crate) struct Queue(RefCell<Inside>);
+
+#[derive(Default)]
+struct Inside {
+    slots: Slots,
+    line: VecDeque<u32>,
+}
+
+impl Schedule for Queue {
+    fn insert(&self, task: BoxTask) -> Result<(u32, u32), BoxTask> {
+        let Inside { slots, line } = &mut *self.0.borrow_mut();
+        let (slot, generation) = slots.insert(task);
+        line.push_back(slot);
+        Ok((slot, generation))
+    }
+
+    fn ready(&self, slot: u32, generation: u32) -> bool {
+        let Inside { slots, line } = &mut *self.0.borrow_mut();
+        let line_up = slots.ready(slot, Some(generation));
+        if line_up {
+            line.push_back(slot);
+        }
+        line_up
+    }
+
+    fn ready_all(&self) {
+        let Inside { slots, line } = &mut *self.0.borrow_mut();
+        for slot in 0..slots.count() {
+            if slots.ready(slot, None) {
+                line.push_back(slot);
+            }
+        }
+    }
+
+    fn claim(&self) -> Option<Claimed> {
+        let Inside { slots, line } = &mut *self.0.borrow_mut();
+        Some(slots.claim(line.pop_front()?))
+    }
+
+    fn settle(&self, slot: u32, task: Option<BoxTask>) -> bool {
+        let Inside { slots, line } = &mut *self.0.borrow_mut();
+        let again = slots.settle(slot, task);
+        if again {
+            line.push_back(slot);
+        }
+        again
+    }
+
+    fn has_ready(&self) -> bool {
+        !self.0.borrow().line.is_empty()
+    }
+
+    fn clear(&self) {
+        let tasks = {
+            let Inside { slots, line } = &mut *self.0.borrow_mut();
+            line.clear();
+            slots.take_all()
+        };
+        drop(tasks);
+    }
+}

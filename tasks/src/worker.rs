@@ -1,0 +1,157 @@
+//! A worker: takes what others sent, runs what is ready, sleeps in the kernel.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use gustnado_reactor::{Token, Wait};
+
+use crate::acceptor;
+use crate::crew::{Phase, count};
+use crate::group::Group;
+use crate::here::Here;
+use crate::inbox::Inbox;
+use crate::schedule::Claimed;
+use crate::wake::TaskId;
+
+/// Tasks run in a row before the worker looks at the kernel again.
+const RUNS_MAX: u32 = 256;
+/// Turns a worker spends on letting its last operations end, 10 ms each at most.
+const LAST_TURNS: u32 = 100;
+
+/// Runs a worker that shares nothing, until the server stops.
+pub(crate) fn run_pinned(here: &Rc<Here>, inbox: &Inbox) -> std::io::Result<()> {
+    let entered = here.enter();
+    let mut woken = Vec::new();
+    while here.phase() != Phase::Stopping {
+        if inbox.take_wakes(|id| _ = here.ready(id)) {
+            here.schedule.ready_all();
+        }
+        while let Some(connection) = inbox.arrivals().take() {
+            acceptor::welcome(here, connection, here.worker);
+        }
+        for _ in 0..RUNS_MAX {
+            let Some(claimed) = here.schedule.claim() else { break };
+            run(here, claimed);
+        }
+        let next_ms = here.expire();
+        if !here.schedule.has_ready() && !spin(here, &mut woken)? && inbox.lie_down() {
+            let result = turn(here, next_ms.map_or(Wait::Forever, Wait::Until), &mut woken);
+            inbox.get_up();
+            result?;
+        } else if woken.is_empty() {
+            turn(here, Wait::Poll, &mut woken)?;
+        }
+        for token in woken.drain(..) {
+            here.ready(TaskId::of_token(token));
+        }
+    }
+    end(here);
+    drop(entered);
+    Ok(())
+}
+
+/// Runs a worker of a group that shares its tasks, until the server stops.
+pub(crate) fn run_shared(here: &Rc<Here>, group: &Arc<Group>) -> std::io::Result<()> {
+    group.join(here.worker);
+    let entered = here.enter();
+    let mut woken = Vec::new();
+    let mut runs = 0;
+    while here.phase() != Phase::Stopping {
+        while let Some(connection) = group.arrivals().take() {
+            // All workers of a group share one place.
+            acceptor::welcome(here, connection, 0);
+        }
+        if runs < RUNS_MAX
+            && let Some(claimed) = here.schedule.claim()
+        {
+            runs += 1;
+            run(here, claimed);
+            continue;
+        }
+        runs = 0;
+        if group.roles().take_poller() {
+            let result = poll_for_group(here, group, &mut woken);
+            group.roles().give_poller_up();
+            // Before anything is run: from now on it may block this thread.
+            group.rouse_sleeper();
+            result?;
+        } else if !group.has_work() {
+            group.park(here.worker, || here.phase() == Phase::Stopping);
+        }
+    }
+    // The others may wait for a poller that will not come.
+    while group.rouse_sleeper() {}
+    end(here);
+    drop(entered);
+    Ok(())
+}
+
+/// One turn of the poller: collects events and timers, and puts their tasks in line.
+fn poll_for_group(here: &Here, group: &Group, woken: &mut Vec<Token>) -> std::io::Result<()> {
+    let next_ms = here.expire();
+    if !group.has_work() && !spin(here, woken)? && group.lie_down(next_ms) {
+        let result = turn(here, next_ms.map_or(Wait::Forever, Wait::Until), woken);
+        group.get_up();
+        result?;
+    } else if woken.is_empty() {
+        turn(here, Wait::Poll, woken)?;
+    }
+    for token in woken.drain(..) {
+        here.ready(TaskId::of_token(token));
+    }
+    here.expire();
+    Ok(())
+}
+
+/// Polls for as long as the spin time, if there is one. Returns whether something came.
+fn spin(here: &Here, woken: &mut Vec<Token>) -> std::io::Result<bool> {
+    let spin_us = here.crew.spin_us;
+    if spin_us == 0 {
+        return Ok(false);
+    }
+    let until_us = here.reactor.borrow().clock().read_us() + spin_us;
+    while woken.is_empty() && here.reactor.borrow().clock().read_us() < until_us {
+        turn(here, Wait::Poll, woken)?;
+    }
+    Ok(!woken.is_empty())
+}
+
+fn turn(here: &Here, wait: Wait, woken: &mut Vec<Token>) -> std::io::Result<()> {
+    here.reactor.borrow_mut().turn(wait, woken)
+}
+
+/// Polls a task once. A panic ends the task, not the worker.
+fn run(here: &Here, claimed: Claimed) {
+    let Claimed { slot, generation, mut task } = claimed;
+    let id = TaskId::new(here.station, slot, generation);
+    here.set_current(Some(id));
+    let waker = id.waker();
+    let mut context = Context::from_waker(&waker);
+    let left = match catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(&mut context))) {
+        Ok(Poll::Pending) => Some(task),
+        outcome => {
+            let dropped = catch_unwind(AssertUnwindSafe(|| drop(task)));
+            if outcome.is_err() || dropped.is_err() {
+                count(&here.crew.counts.panics);
+            }
+            None
+        }
+    };
+    here.set_current(None);
+    here.schedule.settle(slot, left);
+}
+
+/// Drops all tasks, and gives the kernel time to end what was under way.
+fn end(here: &Here) {
+    here.schedule.clear();
+    let mut woken = Vec::new();
+    for _ in 0..LAST_TURNS {
+        let until_ms = here.reactor.borrow().clock().read_ms() + 10;
+        let turned = turn(here, Wait::Until(until_ms), &mut woken);
+        if turned.is_err() || !here.reactor.borrow().has_unfinished() {
+            break;
+        }
+    }
+}
