@@ -143,7 +143,7 @@ mod tests {
             line(&page, "workers"),
             ["workers", "auto -> 2", "default", "2 CPUs by affinity, no cgroup quota"]
         );
-        let because = "2 io_uring tables x 95 % of 20000 descriptors";
+        let because = "2 io_uring tables of 20000 less 1000 in reserve";
         assert_eq!(
             line(&page, "connections-max"),
             ["connections-max", "auto -> 38,000", "default", because]
@@ -158,7 +158,7 @@ mod tests {
             line(&page, "io"),
             ["io", "auto -> epoll", "default", "no io_uring: not permitted (seccomp)"]
         );
-        assert_eq!(line(&page, "connections-max")[1], "auto -> 19,000");
+        assert_eq!(line(&page, "connections-max")[1], "auto -> 19,872");
         let shared = shown(&[("scheduler", "queue-shared"), ("io", "uring")], &Ok(()));
         assert_eq!(line(&shared, "io")[1], "uring -> epoll");
     }

@@ -4,7 +4,6 @@ mod gustnado;
 
 use gustnado::{Ended, command, ended};
 use std::net::TcpListener;
-use std::os::unix::process::CommandExt;
 
 #[track_caller]
 fn refused(found: &Ended, code: i32, line: &str) {
@@ -70,7 +69,7 @@ fn a_port_in_use_exits_1_and_says_which() {
     let port = taken.local_addr().expect("bound").port().to_string();
     let found = ended(&mut command(&["serve", "--port", &port]));
     refused(&found, 1, &format!("127.0.0.1:{port}"));
-    assert!(found.stderr.contains("in use"), "{found:?}");
+    assert!(found.stderr.contains("--port"), "{found:?}");
 }
 
 #[test]
@@ -91,29 +90,4 @@ fn an_address_of_another_machine_exits_1() {
 fn a_unix_socket_in_a_missing_folder_exits_1() {
     let found = ended(&mut command(&["serve", "--uds", "/no/such/folder/socket"]));
     refused(&found, 1, "/no/such/folder/socket");
-}
-
-/// Needs to be root to become nobody, or not to be root at all.
-#[test]
-fn a_privileged_port_suggests_another() {
-    let first_free = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
-    let first_free: u16 =
-        first_free.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1_024);
-    if first_free <= 81 {
-        return; // this machine gives port 81 to everybody
-    }
-    // Nobody may not be able to reach the build folder: a copy in a place for all can be run.
-    let place = tempfile::tempdir().expect("a folder");
-    let copy = place.path().join("gustnado");
-    std::fs::copy(env!("CARGO_BIN_EXE_gustnado"), &copy).expect("copied");
-    let all = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(place.path(), all).expect("opened to all");
-    let mut command = std::process::Command::new(copy);
-    command.args(["serve", "--port", "81"]).env("NO_COLOR", "1").current_dir("/");
-    if rustix::process::geteuid().is_root() {
-        command.uid(65_534).gid(65_534);
-    }
-    let found = ended(&mut command);
-    refused(&found, 1, "127.0.0.1:81");
-    assert!(found.stderr.to_lowercase().contains("permission"), "{found:?}");
 }

@@ -1,5 +1,5 @@
-//! Framing: the fields that decide where a body ends, put behind a good request line, against a plain reading
-//! of the rules that shares no code with the decoder.
+//! Framing: the fields that decide where a body ends, put behind a good request line, against a
+//! plain reading of the rules that shares no code with the decoder.
 #![no_main]
 
 use gustnado_http::head::{Decoded, Framing, Head};

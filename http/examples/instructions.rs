@@ -1,7 +1,7 @@
 //! Decodes one head many times, to be counted by callgrind.
 //!
-//! `instructions OURS|HTTPARSE PLAIN|BROWSER TIMES`: the difference of two runs, divided by the difference of
-//! their TIMES, is the exact cost of one head in instructions.
+//! `instructions OURS|HTTPARSE PLAIN|BROWSER TIMES`: the difference of two runs, divided by the
+//! difference of their TIMES, is the exact cost of one head in instructions.
 
 use std::env;
 use std::hint::black_box;
@@ -57,7 +57,8 @@ const LIMITS: Limits = Limits {
     body_bytes_max: 1 << 20,
 };
 
-/// Syntax alone: neither framing nor the host is checked, and every field must be walked again to be found.
+/// Syntax alone: neither framing nor the host is checked, and every field must be walked again to
+/// be found.
 #[inline(never)]
 fn httparse(bytes: &[u8]) -> usize {
     let mut fields = [const { std::mem::MaybeUninit::uninit() }; 48];

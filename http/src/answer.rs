@@ -1,7 +1,7 @@
 //! The answer's head, from status line to blank line (RFC 9112 §4, §5).
 //!
-//! What is written here cannot be split: names are tokens, values hold no control byte, and the fields that frame the
-//! body are written by their own functions only.
+//! What is written here cannot be split: names are tokens, values hold no control byte, and the
+//! fields that frame the body are written by their own functions only.
 
 use std::error::Error;
 use std::fmt;
@@ -85,7 +85,8 @@ impl<'o> Answer<'o> {
     /// Writes one field line.
     ///
     /// # Errors
-    /// [`FieldError`], and nothing is written, if the line could split the answer or misframe its body.
+    /// [`FieldError`], and nothing is written, if the line could split the answer or misframe its
+    /// body.
     pub fn field(&mut self, name: &str, value: &[u8]) -> Result<(), FieldError> {
         if !is_token(name.as_bytes()) {
             return Err(FieldError::Name);
@@ -100,15 +101,16 @@ impl<'o> Answer<'o> {
         Ok(())
     }
 
-    /// Writes `Content-Length`, in bytes. Call it once. Where the status bars it (1xx, 204; RFC 9110 §8.6) nothing is written.
+    /// Writes `Content-Length`, in bytes. Call it once. Where the status bars it (1xx, 204; RFC
+    /// 9110 §8.6) nothing is written.
     pub fn content_length(&mut self, bytes: u64) {
         if self.status.may_have_length() {
             self.line(b"Content-Length", itoa::Buffer::new().format(bytes).as_bytes());
         }
     }
 
-    /// Writes `Transfer-Encoding: chunked`, for a body made with [`crate::chunk`]. Call it instead of
-    /// [`Answer::content_length`], and to a 1.1 client only.
+    /// Writes `Transfer-Encoding: chunked`, for a body made with [`crate::chunk`]. Call it instead
+    /// of [`Answer::content_length`], and to a 1.1 client only.
     pub fn chunked(&mut self) {
         if self.status.may_have_length() {
             self.line(b"Transfer-Encoding", b"chunked");
@@ -129,7 +131,8 @@ impl<'o> Answer<'o> {
     }
 }
 
-/// Two of one of these, or one that disagrees with the body, would let the client see a second answer.
+/// Two of one of these, or one that disagrees with the body, would let the client see a second
+/// answer.
 const FRAMING_FIELDS: [&str; 3] = ["Content-Length", "Transfer-Encoding", "Connection"];
 
 /// Why a field was not written.
@@ -170,7 +173,8 @@ mod tests {
         answer.field("X-Y", b"a \xe9\t").expect("a good field");
         answer.content_length(12);
         answer.finish();
-        let want = b"beforeHTTP/1.1 200 OK\r\nServer: x\r\nConnection: close\r\nX-Y: a \xe9\t\r\nContent-Length: 12\r\n\r\n";
+        let want = b"beforeHTTP/1.1 200 OK\r\nServer: x\r\nConnection: close\r\n\
+            X-Y: a \xe9\t\r\nContent-Length: 12\r\n\r\n";
         assert_eq!(out.escape_ascii().to_string(), want.escape_ascii().to_string());
     }
 

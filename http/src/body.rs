@@ -1,7 +1,9 @@
-//! The request body: which of the bytes that came belong to it, and where it ends (RFC 9112 §6, §7.1).
+//! The request body: which of the bytes that came belong to it, and where it ends
+//! (RFC 9112 §6, §7.1).
 //!
-//! Data is handed on where it lies; nothing is copied or kept. Chunk extensions and trailer fields are checked, counted
-//! and dropped (RFC 9112 §7.1.1 and §7.1.2 let a recipient ignore and discard them).
+//! Data is handed on where it lies; nothing is copied or kept. Chunk extensions and trailer fields
+//! are checked, counted and dropped, as RFC 9112 §7.1.1 and §7.1.2 let a recipient do. What an
+//! extension says has no meaning here: only its bytes are checked.
 
 mod error;
 #[cfg(test)]
@@ -105,9 +107,10 @@ impl BodyDecoder {
 
     /// Reads on in the body: up to the end of the input, of the body, or of one run of data.
     ///
-    /// Call it again with the rest of the input until the piece is `done`, or all of it is consumed; however the
-    /// bytes are cut, the data is the same. A body that is announced too large is refused by the first call, even
-    /// with empty input: ask before answering `100 Continue`.
+    /// Call it again with the rest of the input until the piece is `done`, or all of it is
+    /// consumed; however the bytes are cut, the data is the same. A body that is announced too
+    /// large is refused by the first call, even with empty input: ask before answering `100
+    /// Continue`.
     ///
     /// # Errors
     /// [`BodyError`]; [`BodyError::status`] says how to answer. The connection must then be closed.
@@ -165,7 +168,8 @@ impl BodyDecoder {
         }
     }
 
-    /// `chunk-size [ chunk-ext ] CRLF`, the size in digits only: no sign, no `0x`, no space behind it.
+    /// `chunk-size [ chunk-ext ] CRLF`, the size in digits only: no sign, no `0x`, no space behind
+    /// it.
     fn step_size(&mut self, byte: u8) -> Result<State, BodyError> {
         match (self.state, byte) {
             (State::Size, _) if byte.is_ascii_hexdigit() => self.digit(byte),

@@ -5,7 +5,8 @@ use std::io::Write;
 /// The chunk of no bytes and the end of an empty trailer section.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// Writes one chunk to the end of `out`. Empty data writes nothing: a chunk of no bytes would end the body.
+/// Writes one chunk to the end of `out`. Empty data writes nothing: a chunk of no bytes would end
+/// the body.
 pub fn write_chunk(out: &mut Vec<u8>, data: &[u8]) {
     if data.is_empty() {
         return;
@@ -15,7 +16,8 @@ pub fn write_chunk(out: &mut Vec<u8>, data: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes the line before a chunk's data, for data that is sent from elsewhere; a line end must follow the data.
+/// Writes the line before a chunk's data, for data that is sent from elsewhere; a line end must
+/// follow the data.
 ///
 /// `bytes` is the size of the data, at least 1.
 pub fn write_size(out: &mut Vec<u8>, bytes: u64) {

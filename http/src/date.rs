@@ -23,7 +23,8 @@ pub fn imf_fixdate(unix_secs: u64) -> [u8; DATE_BYTES] {
 
 /// Reads any of the three forms a recipient must take: IMF-fixdate, RFC 850 and asctime.
 ///
-/// None if it is none of them, or lies before 1970: the caller then ignores the field, as RFC 9110 §13.1.3 wants.
+/// None if it is none of them, or lies before 1970: the caller then ignores the field, as RFC 9110
+/// §13.1.3 wants.
 pub fn parse_date(value: &[u8]) -> Option<u64> {
     let time = httpdate::parse_http_date(std::str::from_utf8(value).ok()?).ok()?;
     time.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())

@@ -1,8 +1,8 @@
 //! The request head: request line and fields (RFC 9112 §2, §3, §5, §6).
 //!
-//! One pass over the bytes checks all of them and keeps offsets only; [`crate::request`] reads the bytes
-//! through those. Where the RFC leaves a choice, the strict one is taken: anything two servers in a row
-//! could read differently is refused.
+//! One pass over the bytes checks all of them and keeps offsets only; [`crate::request`] reads the
+//! bytes through those. Where the RFC leaves a choice, the strict one is taken: anything two
+//! servers in a row could read differently is refused.
 
 mod decode;
 mod error;
@@ -70,7 +70,8 @@ pub enum Known {
 /// How many fields are [`Known`].
 const KNOWN: usize = 7;
 
-/// A part of the head, in bytes from the start of the input. Empty at 0 means absent: nothing starts there.
+/// A part of the head, in bytes from the start of the input. Empty at 0 means absent: nothing
+/// starts there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: u16,
@@ -81,7 +82,7 @@ impl Span {
     #[expect(clippy::cast_possible_truncation, reason = "a head is at most 65,535 bytes long")]
     #[inline]
     fn new(start: usize, end: usize) -> Self {
-        debug_assert!(start <= end && end <= usize::from(u16::MAX));
+        debug_assert!(start <= end && u16::try_from(end).is_ok());
         Self { start: start as u16, end: end as u16 }
     }
 
@@ -112,12 +113,13 @@ impl Head {
     /// Reads one request head from the start of `input`.
     ///
     /// - `input`: all bytes received since the last request; may stop anywhere.
-    /// - `seen`: the caller's memory over the calls for one head, 0 at first. It counts the bytes already
-    ///   searched for the blank line, so that a slow sender costs no rescans.
+    /// - `seen`: the caller's memory over the calls for one head, 0 at first. It counts the bytes
+    ///   already searched for the blank line, so that a slow sender costs no rescans.
     /// - Done: the head; the body starts [`Head::len`] bytes into `input`.
     ///
-    /// However the bytes are cut, the last verdict is the same; an error may come before the head is whole.
-    /// Up to four empty lines before the request line are skipped (RFC 9112 §2.2, SHOULD).
+    /// However the bytes are cut, the last verdict is the same; an error may come before the head
+    /// is whole. Up to four empty lines before the request line are skipped (RFC 9112 §2.2,
+    /// SHOULD).
     ///
     /// # Errors
     /// [`HeadError`]; [`HeadError::status`] says how to answer. The connection must then be closed.
@@ -155,8 +157,8 @@ impl Head {
         !self.has(CLOSE) && (self.version == Version::Http11 || self.has(KEEP_ALIVE))
     }
 
-    /// Whether the client waits for `100 Continue` before it sends the body (RFC 9110 §10.1.1). Never on
-    /// 1.0, nor without a body.
+    /// Whether the client waits for `100 Continue` before it sends the body (RFC 9110 §10.1.1).
+    /// Never on 1.0, nor without a body.
     #[inline]
     pub fn expects_continue(&self) -> bool {
         self.has(CONTINUE)
@@ -176,8 +178,8 @@ impl Head {
         self.method
     }
 
-    /// The head together with its bytes: the same `input` it was decoded from, or at least [`Head::len`]
-    /// bytes of it.
+    /// The head together with its bytes: the same `input` it was decoded from, or at least
+    /// [`Head::len`] bytes of it.
     #[inline]
     pub fn on<'a>(&'a self, bytes: &'a [u8]) -> Request<'a> {
         Request::new(self, bytes)

@@ -1,8 +1,9 @@
 //! HTTP/1.x bytes to messages and back (RFC 9110, RFC 9112), without I/O.
 //!
-//! What lives here: the request head ([`head`], seen through [`request`]), the request body ([`body`]), the answer
-//! ([`answer`], [`chunk`]) and the words they are made of. What does not: sockets, clocks, threads,
-//! files. Every decoder takes bytes and returns a verdict; "need more" is a verdict and not an error.
+//! What lives here: the request head ([`head`], seen through [`request`]), the request body
+//! ([`body`]), the answer ([`answer`], [`chunk`]) and the words they are made of. What does not:
+//! sockets, clocks, threads, files. Every decoder takes bytes and returns a verdict; "need more" is
+//! a verdict and not an error.
 #![forbid(unsafe_code)]
 
 pub mod answer;

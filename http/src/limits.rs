@@ -3,8 +3,8 @@
 /// How much of one request is taken before it is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a request head, blank line included: 1 to 65,535 (more counts as 65,535). Past it: 431.
-    /// The trailer section of a chunked body keeps the same limit.
+    /// Bytes of a request head, blank line included: 1 to 65,535 (more counts as 65,535). Past it:
+    /// 431. The trailer section of a chunked body keeps the same limit.
     pub head_bytes_max: usize,
     /// Bytes of a request target. Past it: 414.
     pub target_bytes_max: usize,

@@ -38,7 +38,8 @@ impl Method {
         Self::Patch,
     ];
 
-    /// The method that a token names, exactly as written: methods are case-sensitive (RFC 9110 §9.1).
+    /// The method that a token names, exactly as written: methods are case-sensitive (RFC 9110
+    /// §9.1).
     pub fn from_token(token: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.as_str().as_bytes() == token)
     }

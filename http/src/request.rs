@@ -47,8 +47,8 @@ impl<'a> Request<'a> {
         self.head.form
     }
 
-    /// The path, still percent-encoded, without the query. It starts with `/`, whatever the form; only
-    /// asterisk-form gives `*`. Authority-form, and absolute-form without a path, give `/`.
+    /// The path, still percent-encoded, without the query. It starts with `/`, whatever the form;
+    /// only asterisk-form gives `*`. Authority-form, and absolute-form without a path, give `/`.
     #[inline]
     pub fn path(self) -> &'a [u8] {
         let start = usize::from(self.head.path_start);
@@ -64,8 +64,9 @@ impl<'a> Request<'a> {
         (mark != 0).then(|| &self.bytes[mark + 1..usize::from(self.head.target.end)])
     }
 
-    /// The host with its port, if it says one: of the target in absolute-form and authority-form (RFC 9112 §3.2.2:
-    /// Host is then ignored), else of Host. Always there on 1.1; checked, never empty.
+    /// The host with its port, if it says one: of the target in absolute-form and authority-form
+    /// (RFC 9112 §3.2.2: Host is then ignored), else of Host. Always there on 1.1; checked, never
+    /// empty.
     pub fn host(self) -> Option<&'a [u8]> {
         match self.form() {
             TargetForm::Origin | TargetForm::Asterisk => self.known(Known::Host),
@@ -84,7 +85,8 @@ impl<'a> Request<'a> {
         Some(self.head.known(known)?.of(self.bytes))
     }
 
-    /// The first value of any field, by its name in any case. Walks the fields: prefer [`Request::known`].
+    /// The first value of any field, by its name in any case. Walks the fields: prefer
+    /// [`Request::known`].
     pub fn field(self, name: &str) -> Option<&'a [u8]> {
         self.fields()
             .find(|field| field.0.eq_ignore_ascii_case(name.as_bytes()))

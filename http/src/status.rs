@@ -26,8 +26,8 @@ macro_rules! statuses {
                 }
             }
 
-            /// The whole status line, line end included. Every answer says HTTP/1.1 (RFC 9110 §2.5),
-            /// whichever version was asked with.
+            /// The whole status line, line end included. Every answer says HTTP/1.1 (RFC 9110
+            /// §2.5), whichever version was asked with.
             #[inline]
             pub const fn line(self) -> &'static [u8] {
                 match self.0 {
@@ -97,8 +97,8 @@ impl Status {
         self.0
     }
 
-    /// Whether an answer with it may have a body: not 1xx, 204 and 304 (RFC 9110 §6.4.1). The method
-    /// can forbid one too: an answer to HEAD never has a body.
+    /// Whether an answer with it may have a body: not 1xx, 204 and 304 (RFC 9110 §6.4.1). The
+    /// method can forbid one too: an answer to HEAD never has a body.
     pub const fn may_have_body(self) -> bool {
         self.0 >= 200 && self.0 != 204 && self.0 != 304
     }

@@ -1,4 +1,5 @@
-//! The four forms of a request target (RFC 9112 §3.2) and the syntax of authorities (RFC 3986 §3.2).
+//! The four forms of a request target (RFC 9112 §3.2) and the syntax of authorities (RFC 3986
+//! §3.2).
 //!
 //! A `%` is not looked behind here: whoever decodes the path decides what a broken escape means.
 
@@ -64,8 +65,8 @@ pub(crate) enum Port {
 
 /// Checks `host [":" port]`. None if it is malformed.
 ///
-/// An empty host is malformed: no http URI may have one (RFC 9110 §4.2.1). So is user information (§4.2.4),
-/// a zone identifier, and a port above 65,535.
+/// An empty host is malformed: no http URI may have one (RFC 9110 §4.2.1). So is user information
+/// (§4.2.4), a zone identifier, and a port above 65,535.
 pub(crate) fn authority(bytes: &[u8]) -> Option<Port> {
     let end = if bytes.first() == Some(&b'[') { literal_end(bytes)? } else { name_end(bytes)? };
     match &bytes[end..] {

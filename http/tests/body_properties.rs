@@ -10,7 +10,8 @@ use proptest::sample::select;
 const LIMITS: Limits =
     Limits { head_bytes_max: 60, target_bytes_max: 10, fields_max: 3, body_bytes_max: 200 };
 
-/// The data, the bytes used up, and whether the body ended; or the data before the error, and the error.
+/// The data, the bytes used up, and whether the body ended; or the data before the error, and the
+/// error.
 type Verdict = Result<(Vec<u8>, usize, bool), (Vec<u8>, BodyError)>;
 
 /// Decodes bytes that come in pieces of these sizes, again and again.

@@ -10,6 +10,12 @@ use proptest::sample::{Index, select};
 const LIMITS: Limits =
     Limits { head_bytes_max: 300, target_bytes_max: 60, fields_max: 8, body_bytes_max: 100 };
 
+/// A field name of every kind of token byte that is none of the known ones.
+const NAME: &str = "x-[a-zA-Z0-9!#$%&'*+.^_`|~-]{0,8}";
+
+/// A field value without space around it; may be empty.
+const VALUE: &str = "([!-~é][ -~\té]{0,12}[!-~é])?";
+
 /// Decodes bytes that come in pieces, cut at these places.
 fn trickle(bytes: &[u8], cuts: &[usize]) -> Result<Decoded<Head>, HeadError> {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
@@ -84,7 +90,8 @@ proptest! {
     ) {
         let each: Vec<usize> = (0..bytes.len()).collect();
         for cuts in [&cuts, &each] {
-            // An error in an unfinished head may be told now or later, but no later than the head's end.
+            // An error in an unfinished head may be told now or later, but no later than the head's
+            // end.
             let (cut, uncut) = (trickle(&bytes, cuts), whole(&bytes));
             prop_assert!(cut == uncut || (cut == Ok(Decoded::NeedMore) && uncut.is_err()));
             let full = [bytes.as_slice(), &[b'a'; 300]].concat();
@@ -118,9 +125,10 @@ proptest! {
         }
     }
 
-    /// The oracle. What we take, httparse takes, and finds the same in it. We are stricter: methods are known
-    /// ones, targets are ASCII without `"#<>` and have one of the four forms, lines end with both bytes, empty
-    /// lines are few, Host and the framing fields are checked, and the limits are kept.
+    /// The oracle. What we take, httparse takes, and finds the same in it. We are stricter: methods
+    /// are known ones, targets are ASCII without `"#<>` and have one of the four forms, lines end
+    /// with both bytes, empty lines are few, Host and the framing fields are checked, and the
+    /// limits are kept.
     #[test]
     fn what_is_taken_httparse_reads_the_same(bytes in head_soup()) {
         if let Ok(Decoded::Done(head)) = whole(&bytes) {
@@ -134,17 +142,18 @@ proptest! {
         target in "/[a-z0-9%._~-]{0,20}(\\?[a-z=&?/]{0,10})?",
         old: bool,
         length in prop::option::of(0..u64::MAX),
-        fields in prop::collection::vec(("x-[a-zA-Z0-9!#$%&'*+.^_`|~-]{0,8}", "([!-~é][ -~\té]{0,12}[!-~é])?"), 0..5),
+        fields in prop::collection::vec((NAME, VALUE), 0..5),
     ) {
         let connect = method == Method::Connect;
         let target = if connect { "host:443".to_owned() } else { target };
         let version = if old { Version::Http10 } else { Version::Http11 };
-        let mut text = format!("{} {target} HTTP/1.{}\r\nHost: h.example\r\n", method.as_str(), u8::from(!old));
+        let (token, minor) = (method.as_str(), u8::from(!old));
+        let mut text = format!("{token} {target} HTTP/1.{minor}\r\nHost: h.example\r\n");
         for (name, value) in &fields {
-            text += &format!("{name}: {value}\r\n");
+            text.extend([name, ": ", value, "\r\n"]);
         }
         if let Some(length) = length {
-            text += &format!("Content-Length: {length}\r\n");
+            text.extend(["Content-Length: ", &length.to_string(), "\r\n"]);
         }
         text += "\r\n";
         prop_assume!(text.len() <= LIMITS.head_bytes_max);
@@ -156,12 +165,13 @@ proptest! {
         prop_assert_eq!(request.target(), target.as_bytes());
         prop_assert_eq!(request.framing(), length.map_or(Framing::None, Framing::Length));
         if !connect {
-            let (path, query) = target.split_once('?').map_or((&*target, None), |(p, q)| (p, Some(q)));
+            let parts = target.split_once('?');
+            let (path, query) = parts.map_or((&*target, None), |(path, query)| (path, Some(query)));
             prop_assert_eq!(request.path(), path.as_bytes());
             prop_assert_eq!(request.query(), query.map(str::as_bytes));
         }
         let read: Vec<_> = request.fields().skip(1).take(fields.len()).collect();
-        let wrote: Vec<_> = fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
+        let wrote: Vec<_> = fields.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes())).collect();
         prop_assert_eq!(read, wrote);
     }
 }

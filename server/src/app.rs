@@ -12,7 +12,7 @@ use gustnado_http::method::Method;
 use gustnado_http::request::Request;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Patience, Workers};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::config::Config;
 use crate::default_site::{self, Live, Process};
@@ -48,6 +48,7 @@ pub(crate) struct App {
     site: Site,
     handler: Option<Handler>,
     tallies: Box<[Tally]>,
+    draining: AtomicBool,
     /// Set once they run; weak, for they hold this.
     workers: OnceLock<Weak<Workers>>,
     scheduler: &'static str,
@@ -91,6 +92,7 @@ impl App {
             handler,
             // One more for a thread that only accepts.
             tallies: (0..=workers).map(|_| Tally::default()).collect(),
+            draining: AtomicBool::new(false),
             workers: OnceLock::new(),
             scheduler: config.scheduler.as_str(),
             worker_count: workers,
@@ -100,6 +102,15 @@ impl App {
     pub(crate) fn attach(&self, workers: &Arc<Workers>) {
         let first = self.workers.set(Arc::downgrade(workers));
         debug_assert!(first.is_ok(), "workers are attached once");
+    }
+
+    /// From now on each connection's next answer is its last.
+    pub(crate) fn drain(&self) {
+        self.draining.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
     }
 
     /// Whether a request's body is read for a handler, rather than thrown away.

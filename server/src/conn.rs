@@ -16,11 +16,11 @@ use std::sync::Arc;
 
 use gustnado_http::answer::Persist;
 use gustnado_http::status::Status;
-use gustnado_tasks::{Link, LinkError, Outgoing, Phase, now};
+use gustnado_tasks::{Link, LinkError, Outgoing};
 
 use crate::app::App;
 use crate::reply::Segment;
-use crate::stats::Added;
+use crate::stats::{Added, Fault};
 use turn::{Next, Turned};
 
 /// How long, and for how many bytes, a peer that was refused is listened to, so that it can read
@@ -53,8 +53,8 @@ struct Unread {
 /// Faults of the peer and of the network end it; they are counted, and nobody is told.
 pub(crate) async fn serve(link: Link, app: Arc<App>) {
     let mut conn = Conn { link, app, unread: None, requests: 0 };
-    conn.link.set_deadline(now().mono_ms + conn.app.times.header_ms);
-    while let Ok(Turned { out, next, .. }) = conn.turn().await {
+    conn.link.set_deadline(conn.link.now_ms() + conn.app.times.header_ms);
+    while let Ok(Turned { out, next }) = conn.turn().await {
         if conn.send(out).await.is_err() {
             return;
         }
@@ -137,7 +137,7 @@ impl Conn {
         let patience = self.app.times.write;
         let bytes = out.rest().len() as u64;
         let earned_ms = (bytes * 1000).checked_div(patience.rate_min).unwrap_or(0);
-        self.link.set_deadline(now().mono_ms + patience.silence_ms + earned_ms);
+        self.link.set_deadline(self.link.now_ms() + patience.silence_ms + earned_ms);
         self.link.start_send(out);
         poll_fn(|_| self.link.poll_sent()).await.map_err(|error| self.counted(error))
     }
@@ -165,7 +165,7 @@ impl Conn {
     /// Says that this was all, and listens until the peer has said the same.
     async fn linger(&mut self) {
         self.link.shutdown_write();
-        self.link.set_deadline(now().mono_ms + LINGER_MS);
+        self.link.set_deadline(self.link.now_ms() + LINGER_MS);
         let mut thrown_away = 0;
         while let Ok(piece) = self.link.recv(false).await {
             thrown_away += piece.bytes().len();
@@ -180,24 +180,23 @@ impl Conn {
     fn expect_request(&mut self) {
         let times = &self.app.times;
         let wait_ms = if self.unread.is_some() { times.header_ms } else { times.keep_alive_ms };
-        self.link.set_deadline(now().mono_ms + wait_ms);
+        self.link.set_deadline(self.link.now_ms() + wait_ms);
     }
 
     /// Whether the answer to a request with this head is the connection's last.
     fn is_last(&self, keep_alive: bool) -> bool {
-        !keep_alive
-            || self.requests >= self.app.requests_max
-            || gustnado_tasks::phase() != Phase::Serving
+        !keep_alive || self.requests >= self.app.requests_max || self.app.is_draining()
     }
 
     fn counted(&self, error: LinkError) -> LinkError {
-        let mut added = Added::default();
-        match error {
-            LinkError::TimedOut => added.timeouts = 1,
-            LinkError::FileTruncated => added.files_cut = 1,
-            _ => return error,
+        let fault = match error {
+            LinkError::TimedOut => Some(Fault::TooSlow),
+            LinkError::FileTruncated => Some(Fault::FileCut),
+            _ => None,
+        };
+        if fault.is_some() {
+            self.app.count(&Added { fault, ..Added::default() });
         }
-        self.app.count(&added);
         error
     }
 }

@@ -147,6 +147,7 @@ impl Running {
     /// connections at once and the others after their answer, cuts what is left at the `deadline`.
     pub fn drain(&self, deadline: Duration) -> DrainReport {
         let began = Instant::now();
+        self.app.drain();
         self.workers.advance(Phase::Draining);
         self.wait_until_closed(deadline);
         let cut = self.workers.connections_open();

@@ -7,44 +7,52 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Tally {
-    requests: AtomicU64,
     bytes_sent: AtomicU64,
-    /// Answers by the first digit of their status, 1 to 5.
+    /// Answers by the first digit of their status, 1 to 5; 0 counts what was no answer.
     answers: [AtomicU64; 6],
     bad_requests: AtomicU64,
     timeouts: AtomicU64,
     files_cut: AtomicU64,
 }
 
-/// What one turn of a connection adds to a tally.
+/// What one answer, or one end of a connection, adds to a tally.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Added {
-    pub(crate) requests: u32,
-    pub(crate) bad_requests: u32,
-    pub(crate) timeouts: u32,
-    pub(crate) files_cut: u32,
-    pub(crate) answers: [u32; 6],
+    /// First digit of the answer's status; 0 if there was none.
+    pub(crate) class: u8,
     pub(crate) bytes_sent: u64,
+    pub(crate) fault: Option<Fault>,
+}
+
+/// What ended a connection before its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// A request against the rules, or past a limit.
+    BadRequest,
+    /// The peer was silent or slow for too long.
+    TooSlow,
+    /// A file became shorter while it was sent.
+    FileCut,
 }
 
 impl Tally {
-    /// Adds a turn. To be called on the tally's own worker only.
+    /// Adds to it. To be called on the tally's own worker only.
     pub(crate) fn add(&self, added: &Added) {
-        add(&self.requests, added.requests.into());
         add(&self.bytes_sent, added.bytes_sent);
-        for (total, more) in self.answers.iter().zip(added.answers) {
-            add(total, more.into());
+        if let Some(answers) = self.answers.get(usize::from(added.class)) {
+            add(answers, 1);
         }
-        add(&self.bad_requests, added.bad_requests.into());
-        add(&self.timeouts, added.timeouts.into());
-        add(&self.files_cut, added.files_cut.into());
+        match added.fault {
+            None => {}
+            Some(Fault::BadRequest) => add(&self.bad_requests, 1),
+            Some(Fault::TooSlow) => add(&self.timeouts, 1),
+            Some(Fault::FileCut) => add(&self.files_cut, 1),
+        }
     }
 }
 
 fn add(total: &AtomicU64, more: u64) {
-    if more > 0 {
-        total.store(total.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
-    }
+    total.store(total.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
 }
 
 /// One look at the server. Totals count from its start and only grow.
@@ -56,7 +64,7 @@ pub struct Stats {
     pub connections_open: u64,
     /// Connections accepted.
     pub connections_accepted: u64,
-    /// Requests whose head was read and understood.
+    /// Requests answered, those against the rules included.
     pub requests: u64,
     /// Bytes of answers handed to the kernel.
     pub bytes_sent: u64,
@@ -92,7 +100,7 @@ impl Stats {
     /// Adds one worker's counts.
     pub(crate) fn include(&mut self, tally: &Tally) {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        self.requests += read(&tally.requests);
+        self.requests += tally.answers[1..].iter().map(read).sum::<u64>();
         self.bytes_sent += read(&tally.bytes_sent);
         self.answers_1xx += read(&tally.answers[1]);
         self.answers_2xx += read(&tally.answers[2]);
@@ -110,15 +118,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_add_up() {
+    fn answers_and_faults_add_up() {
         let tally = Tally::default();
-        let mut added = Added { requests: 2, bytes_sent: 100, ..Added::default() };
-        added.answers[4] = 1;
-        tally.add(&added);
-        tally.add(&added);
+        tally.add(&Added { class: 2, bytes_sent: 100, fault: None });
+        tally.add(&Added { class: 4, bytes_sent: 50, fault: Some(Fault::BadRequest) });
+        tally.add(&Added { fault: Some(Fault::FileCut), ..Added::default() });
         let mut stats = Stats::default();
         stats.include(&tally);
         stats.include(&tally);
-        assert_eq!((stats.requests, stats.bytes_sent, stats.answers_4xx), (8, 400, 4));
+        assert_eq!((stats.requests, stats.bytes_sent, stats.answers_4xx), (4, 300, 2));
+        assert_eq!((stats.bad_requests, stats.files_cut, stats.timeouts), (2, 2, 0));
     }
 }

@@ -1,6 +1,6 @@
 //! What the running thread is: a worker with its door to the kernel, its tasks and its timers.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
@@ -33,7 +33,8 @@ pub(crate) enum Timers {
 }
 
 thread_local! {
-    static HERE: RefCell<Option<Rc<Here>>> = const { RefCell::new(None) };
+    /// Set once: a thread is one worker for its life. Its tasks are dropped before it ends.
+    static HERE: OnceCell<Rc<Here>> = const { OnceCell::new() };
 }
 
 impl Here {
@@ -50,10 +51,10 @@ impl Here {
         Rc::new(Self { reactor, schedule, timers, current, station, worker, crew })
     }
 
-    /// Makes this the running thread's worker until the guard is dropped.
-    pub(crate) fn enter(self: &Rc<Self>) -> Entered {
-        HERE.set(Some(Rc::clone(self)));
-        Entered
+    /// Makes this the running thread's worker, for good.
+    pub(crate) fn enter(self: &Rc<Self>) {
+        let entered = HERE.with(|here| here.set(Rc::clone(self)));
+        debug_assert!(entered.is_ok(), "a thread becomes a worker once");
     }
 
     /// The running task, as the reactor and the timers name it.
@@ -115,20 +116,9 @@ impl Here {
     }
 }
 
-/// While this lives, the thread is a worker.
-pub(crate) struct Entered;
-
-impl Drop for Entered {
-    fn drop(&mut self) {
-        // Taken out first: dropping a worker drops its tasks, and those may look for it.
-        let here = HERE.take();
-        drop(here);
-    }
-}
-
 /// Runs `f` with the running thread's worker; `None` on any other thread.
 pub(crate) fn try_with<T>(f: impl FnOnce(&Here) -> T) -> Option<T> {
-    HERE.try_with(|here| here.borrow().as_deref().map(f)).ok().flatten()
+    HERE.try_with(|here| here.get().map(|here| f(here))).ok().flatten()
 }
 
 /// Runs `f` with the running thread's worker.
@@ -137,8 +127,7 @@ pub(crate) fn try_with<T>(f: impl FnOnce(&Here) -> T) -> Option<T> {
 /// On a thread that is no worker: the operations of this room belong into tasks.
 pub(crate) fn with<T>(f: impl FnOnce(&Here) -> T) -> T {
     HERE.with(|here| {
-        let here = here.borrow();
-        f(here.as_deref().expect("sockets, timers and spawning belong into a worker's tasks"))
+        f(here.get().expect("sockets, timers and spawning belong into a worker's tasks"))
     })
 }
 
@@ -177,10 +166,14 @@ impl Alarm {
 
     /// Whether the deadline has come; if not, sees to it that the task is woken then.
     pub(crate) fn poll(&mut self, here: &Here) -> Poll<()> {
+        self.poll_at(here.now_ms(), here)
+    }
+
+    /// [`Alarm::poll`] for callers who know the time already.
+    pub(crate) fn poll_at(&mut self, now_ms: u64, here: &Here) -> Poll<()> {
         if self.at_ms == Self::NEVER {
             return Poll::Pending;
         }
-        let now_ms = here.now_ms();
         if now_ms >= self.at_ms {
             return Poll::Ready(());
         }

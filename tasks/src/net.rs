@@ -29,6 +29,8 @@ pub struct Link {
     io: Option<Io>,
     out: Option<Box<Outgoing>>,
     alarm: Alarm,
+    /// The time of the last operation's turn.
+    now_ms: u64,
     /// Whose place among the counted connections it holds, if it was accepted.
     place: Option<u16>,
 }
@@ -92,7 +94,7 @@ impl Patience {
 
 impl Link {
     pub(crate) fn new(io: Io, place: Option<u16>) -> Self {
-        Self { io: Some(io), out: None, alarm: Alarm::unset(), place }
+        Self { io: Some(io), out: None, alarm: Alarm::unset(), now_ms: crate::now().mono_ms, place }
     }
 
     /// Connects to `to`, from `source` if one is given, within `timeout_ms`.
@@ -107,7 +109,7 @@ impl Link {
         let socket: OwnedFd = connect_socket(to, source).map_err(LinkError::Broken)?;
         let io = here::with(|here| here.reactor.borrow_mut().adopt(socket));
         let mut link = Self::new(io.map_err(LinkError::Broken)?, None);
-        link.set_deadline(crate::now().mono_ms + timeout_ms);
+        link.set_deadline(link.now_ms + timeout_ms);
         poll_fn(|_| {
             link.attempt(false, |here, io, _| {
                 let mut reactor = here.reactor.borrow_mut();
@@ -117,6 +119,11 @@ impl Link {
         })
         .await?;
         Ok(link)
+    }
+
+    /// The time as of the last operation on this link, in milliseconds of [`crate::Now::mono_ms`].
+    pub fn now_ms(&self) -> u64 {
+        self.now_ms
     }
 
     /// Sets the time, in milliseconds of [`crate::Now::mono_ms`], past which operations fail.
@@ -187,9 +194,9 @@ impl Link {
         patience: Patience,
     ) -> Result<(), LinkError> {
         let (mut at, end) = (offset, offset.saturating_add(len));
-        let began_ms = crate::now().mono_ms;
+        let began_ms = self.now_ms;
         while at < end {
-            self.set_deadline(patience.deadline_ms(began_ms, crate::now().mono_ms, at - offset));
+            self.set_deadline(patience.deadline_ms(began_ms, self.now_ms, at - offset));
             let step = usize::try_from((end - at).min(FILE_STEP)).unwrap_or(COPY_STEP);
             let sent = poll_fn(|_| {
                 self.attempt(false, |here, io, _| {
@@ -240,6 +247,7 @@ impl Link {
     ) -> Poll<Result<T, LinkError>> {
         here::with(|here| {
             let io = self.io.as_ref().expect("a link has its socket until it is dropped");
+            self.now_ms = here.now_ms();
             if let Poll::Ready(result) = operation(here, io, &mut self.out) {
                 return Poll::Ready(result.map_err(LinkError::Broken));
             }
@@ -247,7 +255,7 @@ impl Link {
             if phase >= Phase::Cutting || (idle && phase >= Phase::Draining) {
                 return Poll::Ready(Err(LinkError::Ending));
             }
-            self.alarm.poll(here).map(|()| Err(LinkError::TimedOut))
+            self.alarm.poll_at(self.now_ms, here).map(|()| Err(LinkError::TimedOut))
         })
     }
 }

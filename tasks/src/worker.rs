@@ -22,7 +22,7 @@ const LAST_TURNS: u32 = 100;
 
 /// Runs a worker that shares nothing, until the server stops.
 pub(crate) fn run_pinned(here: &Rc<Here>, inbox: &Inbox) -> std::io::Result<()> {
-    let entered = here.enter();
+    here.enter();
     let mut woken = Vec::new();
     while here.phase() != Phase::Stopping {
         if inbox.take_wakes(|id| _ = here.ready(id)) {
@@ -30,6 +30,13 @@ pub(crate) fn run_pinned(here: &Rc<Here>, inbox: &Inbox) -> std::io::Result<()> 
         }
         while let Some(connection) = inbox.arrivals().take() {
             acceptor::welcome(here, connection, here.worker);
+        }
+        // What the kernel has woken runs in the order of its events, without standing in line.
+        for token in woken.drain(..) {
+            let id = TaskId::of_token(token);
+            if let Some(claimed) = here.schedule.claim_idle(id.slot(), id.generation()) {
+                run(here, claimed);
+            }
         }
         for _ in 0..RUNS_MAX {
             let Some(claimed) = here.schedule.claim() else { break };
@@ -43,19 +50,15 @@ pub(crate) fn run_pinned(here: &Rc<Here>, inbox: &Inbox) -> std::io::Result<()> 
         } else if woken.is_empty() {
             turn(here, Wait::Poll, &mut woken)?;
         }
-        for token in woken.drain(..) {
-            here.ready(TaskId::of_token(token));
-        }
     }
     end(here);
-    drop(entered);
     Ok(())
 }
 
 /// Runs a worker of a group that shares its tasks, until the server stops.
 pub(crate) fn run_shared(here: &Rc<Here>, group: &Arc<Group>) -> std::io::Result<()> {
     group.join(here.worker);
-    let entered = here.enter();
+    here.enter();
     let mut woken = Vec::new();
     let mut runs = 0;
     while here.phase() != Phase::Stopping {
@@ -84,7 +87,6 @@ pub(crate) fn run_shared(here: &Rc<Here>, group: &Arc<Group>) -> std::io::Result
     // The others may wait for a poller that will not come.
     while group.rouse_sleeper() {}
     end(here);
-    drop(entered);
     Ok(())
 }
 

@@ -64,7 +64,7 @@ fn old_box() -> Facts {
 
 fn switched_off() -> Facts {
     Facts {
-        uring: Err("io_uring_setup: operation not permitted (kernel.io_uring_disabled is 2)".into()),
+        uring: Err("io_uring_setup: not permitted (kernel.io_uring_disabled is 2)".into()),
         uring_disabled: Some(2),
         fin_timeout_s: Some(120),
         ..healthy()

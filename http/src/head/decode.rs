@@ -54,13 +54,13 @@ pub(super) fn decode(
 
 /// Whether another pass over an unfinished head can say more than "need more".
 ///
-/// It can when a blank line has come, and must when the limit is reached. The passes in between only make
-/// errors known early: one when the target may have become too long, and one each time the bytes have
-/// doubled, which together cost no more than two passes over the whole.
+/// It can when a blank line has come, and must when the limit is reached. The passes in between
+/// only make errors known early: one when the target may have become too long, and one each time
+/// the bytes have doubled, which together cost no more than two passes over the whole.
 #[cold]
 fn is_worth_a_pass(window: &[u8], seen: usize, limits: &Limits) -> bool {
     let seen = seen.min(window.len());
-    let target_bytes = METHOD_BYTES_MAX + limits.target_bytes_max;
+    let target_bytes = limits.target_bytes_max.saturating_add(METHOD_BYTES_MAX);
     let blank_line = &window[seen.saturating_sub(3)..]; // it may straddle two reads
     window.len() >= limits.head_bytes_max.min(HEAD_BYTES_MAX)
         || (seen < target_bytes && window.len() >= target_bytes)
@@ -68,7 +68,8 @@ fn is_worth_a_pass(window: &[u8], seen: usize, limits: &Limits) -> bool {
         || memchr::memmem::find(blank_line, b"\r\n\r\n").is_some()
 }
 
-/// Reads the head in one go. `rest` is what is still unread; its length tells where in `bytes` it starts.
+/// Reads the head in one go. `rest` is what is still unread; its length tells where in `bytes` it
+/// starts.
 fn pass(bytes: &[u8], limits: &Limits) -> Result<Head, Stop> {
     let start = if bytes.first() == Some(&b'\r') { skip_empty_lines(bytes)? } else { 0 };
     let (method, rest) = method(&bytes[start..])?;
@@ -136,25 +137,26 @@ fn method_other(line: &[u8]) -> Result<(Option<Method>, &[u8]), Stop> {
 /// How long the target's path is, the target, and what stands behind it, from the space on.
 #[inline]
 fn target<'a>(rest: &'a [u8], limits: &Limits) -> Result<(usize, &'a [u8], &'a [u8]), Stop> {
-    let window = rest.get(..=limits.target_bytes_max).unwrap_or(rest);
-    let behind = skip(window, PATH);
-    let path_len = window.len() - behind.len();
-    let len = match behind {
-        [b' ', ..] if path_len > 0 => path_len,
-        _ => window.len() - behind_query(window, behind, limits)?.len(),
-    };
-    let (target, rest) = rest.split_at(len);
-    Ok((path_len, target, rest))
+    let mut behind = skip(rest, PATH);
+    let path_len = rest.len() - behind.len();
+    let is_path_alone = path_len > 0 && behind.first() == Some(&b' ');
+    if !is_path_alone || path_len > limits.target_bytes_max {
+        behind = behind_query(rest, behind, limits)?;
+    }
+    Ok((path_len, &rest[..rest.len() - behind.len()], behind))
 }
 
-fn behind_query<'a>(window: &'a [u8], query: &'a [u8], limits: &Limits) -> Result<&'a [u8], Stop> {
-    match skip(query, TARGET) {
-        rest @ [b' ', ..] if rest.len() < window.len() => Ok(rest),
-        [_, ..] => Err(HeadError::Target.into()),
-        [] if window.len() > limits.target_bytes_max => {
+/// What stands behind a target that has a query, or something wrong with it.
+fn behind_query<'a>(rest: &'a [u8], query: &'a [u8], limits: &Limits) -> Result<&'a [u8], Stop> {
+    let behind = skip(query, TARGET);
+    let len = rest.len() - behind.len();
+    match behind {
+        _ if len > limits.target_bytes_max => {
             Err(HeadError::TargetTooLong { limit_bytes: limits.target_bytes_max }.into())
         }
+        [b' ', ..] if len > 0 => Ok(behind),
         [] => Err(Stop::NeedMore),
+        _ => Err(HeadError::Target.into()),
     }
 }
 
@@ -180,7 +182,7 @@ fn version_other(line: &[u8; 11]) -> Result<Option<Version>, Stop> {
 }
 
 /// `*( field-line CRLF ) CRLF` (RFC 9112 §5). Gives where the blank line starts.
-#[expect(clippy::inline_always, reason = "called once; as a call it costs 30 instructions")]
+#[expect(clippy::inline_always, reason = "called once; as a call it costs 9 instructions")]
 #[inline(always)]
 fn fields<'a>(
     head: &mut Head,
@@ -189,9 +191,9 @@ fn fields<'a>(
     limits: &Limits,
 ) -> Result<usize, Stop> {
     let mut room = limits.fields_max;
-    if let Some((len, next)) = plain_host(rest).filter(|_| room > 0) {
-        let start = bytes.len() - rest.len() + HOST_NAME.len();
-        head.keep(Known::Host, Span::new(start, start + len));
+    if let Some((host, next)) = plain_host(rest).filter(|_| room > 0) {
+        let start = bytes.len() - rest.len() + HOST_NAMES[0].len();
+        head.keep(Known::Host, Span::new(start, start + host.len()));
         rest = next;
         room -= 1;
     }
@@ -248,16 +250,16 @@ fn is_visible(byte: Option<&u8>) -> bool {
     byte.is_some_and(|byte| *byte > b' ')
 }
 
-/// `Host: `, as nearly every request says it, and first.
-const HOST_NAME: &[u8; 6] = b"Host: ";
+/// The name before the host, in the two spellings that nearly every client uses, and uses first.
+const HOST_NAMES: [&[u8; 6]; 2] = [b"Host: ", b"host: "];
 
-/// The length of the host's value, and what stands behind its line, if that line is plain: a name of letters,
+/// The host's value, and what stands behind its line, if that line is plain: a name of letters,
 /// digits, points and hyphens, perhaps a port. Any other goes the way of all fields.
 ///
-/// A quarter of the instructions for a head of 40 bytes (260 instead of 350).
+/// Half of the instructions for a head of 40 bytes: 346 instead of 668.
 #[inline]
-fn plain_host(line: &[u8]) -> Option<(usize, &[u8])> {
-    let value = line.strip_prefix(HOST_NAME)?;
+fn plain_host(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let value = HOST_NAMES.iter().find_map(|name| line.strip_prefix(*name))?;
     let mut rest = skip_plain_host(value);
     if rest.len() == value.len() {
         return None;
@@ -266,19 +268,22 @@ fn plain_host(line: &[u8]) -> Option<(usize, &[u8])> {
         rest = skip_port(digits)?;
     }
     match rest {
-        [b'\r', b'\n', next @ ..] => Some((value.len() - rest.len(), next)),
+        [b'\r', b'\n', next @ ..] => Some((&value[..value.len() - rest.len()], next)),
         _ => None,
     }
 }
 
-/// What follows a port of one to four digits: those need no comparison with 65,535.
+/// What follows a port of one to five digits, at most 65,535.
 #[inline]
 fn skip_port(digits: &[u8]) -> Option<&[u8]> {
-    let count = digits.iter().take(4).take_while(|byte| byte.is_ascii_digit()).count();
-    (count > 0).then(|| &digits[count..])
+    let count = digits.iter().take(5).take_while(|byte| byte.is_ascii_digit()).count();
+    let (port, rest) = digits.split_at(count);
+    let is_port = count > 0 && (count < 5 || port <= b"65535".as_slice());
+    is_port.then_some(rest)
 }
 
-/// What is wrong where a field name and its colon should be, or the blank line. `line` has two bytes or more.
+/// What is wrong where a field name and its colon should be, or the blank line. `line` has two
+/// bytes or more.
 #[cold]
 fn no_name(line: &[u8], behind: &[u8]) -> Stop {
     match behind {
@@ -288,8 +293,8 @@ fn no_name(line: &[u8], behind: &[u8]) -> Stop {
     }
 }
 
-/// What is wrong where a line should end: with carriage return and line feed, nothing less (RFC 9112 §2.2
-/// lets a lone line feed pass, and we do not).
+/// What is wrong where a line should end: with carriage return and line feed, nothing less (RFC
+/// 9112 §2.2 lets a lone line feed pass, and we do not).
 #[cold]
 fn no_line_end(rest: &[u8]) -> Stop {
     match rest {

@@ -8,7 +8,8 @@ use crate::syntax::{is_token, list, trim};
 use crate::target;
 
 impl Head {
-    /// Takes note of one field line. `name` is a token already; `value` is trimmed, `span` is where it is.
+    /// Takes note of one field line. `name` is a token already; `value` is trimmed, `span` is where
+    /// it is.
     #[inline(never)]
     pub(super) fn note(&mut self, name: &[u8], value: &[u8], span: Span) -> Result<(), HeadError> {
         match name.len() {
@@ -89,9 +90,9 @@ impl Head {
         Ok(())
     }
 
-    /// RFC 9112 §6.1, over all lines of the field. An empty element is refused although §5.6.1.2 of
-    /// RFC 9110 would skip it: nobody sends one but to make two servers disagree. So are parameters on
-    /// chunked (RFC 9112 §7.1, SHOULD).
+    /// RFC 9112 §6.1, over all lines of the field. An empty element is refused although RFC 9110
+    /// §5.6.1.2 would skip it: nobody sends one but to make two servers disagree. So are parameters
+    /// on chunked (RFC 9112 §7.1, SHOULD).
     #[cold]
     fn note_coding(&mut self, value: &[u8]) -> Result<(), HeadError> {
         self.flags |= CODED;
@@ -165,25 +166,23 @@ const fn lengths() -> [u32; 32] {
     lengths
 }
 
-/// Whether a field name may be one that [`Head::note`] knows. Most are not: this spares them the call.
+/// Whether a field name may be one that [`Head::note`] knows. Most are not: this spares them the
+/// call.
 #[inline]
 pub(super) fn is_looked_for(first: u8, len: usize) -> bool {
     LENGTHS[usize::from(first & 31)] >> (len & 31) & 1 == 1
 }
 
-/// Whether bytes are this word in any case. The word is given in lower case and has letters and hyphens
-/// only; the bytes hold no control byte: then none differs from one of the word's in the case bit alone.
+/// Whether bytes are this word in any case. The word is given in lower case and has letters and
+/// hyphens only; the bytes hold no control byte: then none differs from one of the word's in the
+/// case bit alone.
 #[inline]
 fn is_word<const N: usize>(bytes: &[u8], word: &[u8; N]) -> bool {
     let Ok(bytes) = <&[u8; N]>::try_from(bytes) else {
         return false;
     };
-    let lower = |byte: usize| bytes[byte] | 0x20;
-    let mut difference = 0;
-    for at in 0..N {
-        difference |= lower(at) ^ word[at];
-    }
-    difference == 0
+    let differs = |(byte, lower): (&u8, &u8)| byte | 0x20 != *lower;
+    !bytes.iter().zip(word).fold(false, |any, pair| any | differs(pair))
 }
 
 /// `1*DIGIT` of at most 64 bits: no sign, no space, no underscore.

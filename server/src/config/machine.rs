@@ -1,7 +1,6 @@
 //! What this machine allows, and what `auto` comes to on it.
 
-use super::SchedulerKind;
-use super::{Config, cgroup};
+use super::{Config, SchedulerKind, cgroup};
 use rustix::process::{Resource, getrlimit};
 use std::path::Path;
 
@@ -29,9 +28,10 @@ pub struct Resolved {
     pub because: String,
 }
 
-/// More than this is asked for by name, not by accident: an unlimited number of descriptors should
-/// not turn into an unlimited number of connections.
-const CONNECTIONS_AUTO_MAX: u64 = 1_000_000;
+/// Descriptors that the engine leaves for files, listeners and the rest of the process.
+const RESERVED: u64 = 128;
+/// The engine's own ceiling, where the kernel has none.
+const FILES_MAX: u64 = 1 << 22;
 
 impl Machine {
     /// Reads the facts from the kernel. What cannot be read counts as not limited.
@@ -71,25 +71,25 @@ impl Machine {
     /// - `uring`: whether `io_uring` carries the connections. Its descriptor tables are limited one
     ///   by one, so that each worker has the whole limit to itself.
     ///
-    /// One twentieth is kept back for files, listeners and the engine's own descriptors.
+    /// This is the engine's arithmetic, told with its reason; a test holds the two together.
     pub fn connections_max(&self, config: &Config, uring: bool) -> Resolved {
         if config.connections_max > 0 {
             return Resolved { value: config.connections_max, because: "as set".to_owned() };
         }
+        let files = self.files_hard.min(FILES_MAX);
         // The shared schedulers live on epoll whatever carries the others.
-        let tables =
-            if uring && !config.scheduler.is_shared() { self.workers(config).value } else { 1 };
-        let per_table = self.files_hard / 20 * 19;
-        let allowed = per_table.saturating_mul(tables as u64).max(16);
-        let value = usize::try_from(allowed.min(CONNECTIONS_AUTO_MAX)).unwrap_or(usize::MAX);
-        let because = if allowed > CONNECTIONS_AUTO_MAX {
-            "descriptors would allow more; name a number to go higher".to_owned()
-        } else if tables > 1 {
-            format!("{tables} io_uring tables x 95 % of {} descriptors", self.files_hard)
+        let (allowed, because) = if uring && !config.scheduler.is_shared() {
+            let workers = self.workers(config).value as u64;
+            let margin = u64::from(config.backlog).min(files / 20);
+            let tables = if workers == 1 { "table" } else { "tables" };
+            let because =
+                format!("{workers} io_uring {tables} of {files} less {margin} in reserve");
+            ((files - margin).saturating_mul(workers), because)
         } else {
-            format!("95 % of {} descriptors (ulimit -Hn)", self.files_hard)
+            let because = format!("{files} descriptors (ulimit -Hn) less {RESERVED} in reserve");
+            (files.saturating_sub(RESERVED), because)
         };
-        Resolved { value, because }
+        Resolved { value: usize::try_from(allowed.max(1)).unwrap_or(usize::MAX), because }
     }
 
     /// Connection slots per worker: as set, or as many as `connections_max`.
@@ -117,6 +117,7 @@ fn counted(number: usize, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gustnado_tasks::{Backend, Plan};
 
     fn machine() -> Machine {
         Machine {
@@ -147,16 +148,38 @@ mod tests {
     #[test]
     fn connections_follow_descriptors() {
         let config = Config::default();
-        assert_eq!(machine().connections_max(&config, false).value, 19_000);
+        assert_eq!(machine().connections_max(&config, false).value, 19_872);
         assert_eq!(machine().connections_max(&config, true).value, 76_000);
         let shared = Config { scheduler: SchedulerKind::PoolShared, ..config.clone() };
-        assert_eq!(machine().connections_max(&shared, true).value, 19_000);
+        assert_eq!(machine().connections_max(&shared, true).value, 19_872);
         let unlimited = Machine { files_hard: u64::MAX, ..machine() };
-        assert_eq!(unlimited.connections_max(&config, true).value, 1_000_000);
+        assert_eq!(unlimited.connections_max(&config, false).value, (1 << 22) - 128);
         let nothing = Machine { files_hard: 0, ..machine() };
-        assert_eq!(nothing.connections_max(&config, false).value, 16);
+        assert_eq!(nothing.connections_max(&config, false).value, 1);
         let set = Config { connections_max: 5, ..config };
         assert_eq!(machine().slots(&set, true).value, 5);
+    }
+
+    #[test]
+    fn what_is_told_is_what_the_engine_takes() {
+        let config = Config::default();
+        let machine = Machine::read();
+        let plan = Plan {
+            workers: machine.workers(&config).value,
+            io: config.io,
+            scheduler: config.scheduler,
+            slots: config.slots,
+            connections_max: config.connections_max,
+            placement: config.placement,
+            acceptor: config.acceptor,
+            backlog: config.backlog,
+            spin_us: 0,
+            buffers: 64,
+        };
+        for (backend, uring) in [(Backend::Epoll, false), (Backend::Uring, true)] {
+            let told = machine.connections_max(&config, uring).value;
+            assert_eq!(told, plan.capacity(backend).total, "{backend:?}");
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The one place where every setting is declared.
 
-use super::{Acceptor, Io, Placement, SchedulerKind};
 use super::tunable::{Field, Group, Tunable};
 use super::unit::Unit;
+use super::{Acceptor, Io, Placement, SchedulerKind};
 use std::time::Duration;
 
 const HOUR: u64 = 3_600_000;

@@ -5,7 +5,7 @@ use gustnado_http::body::BodyDecoder;
 use gustnado_http::head::{Framing, Head};
 use gustnado_http::request::Request;
 use gustnado_http::status::Status;
-use gustnado_tasks::{Link, LinkError, now};
+use gustnado_tasks::{Link, LinkError};
 
 use super::{Conn, Unread};
 
@@ -62,7 +62,7 @@ impl Conn {
             self.send(out).await?;
         }
         let mut decoder = BodyDecoder::new(framing, &limits);
-        let (mut body, began_ms) = (Vec::new(), now().mono_ms);
+        let (mut body, began_ms) = (Vec::new(), self.link.now_ms());
         loop {
             match self.decode_unread(&mut decoder, wanted.then_some(&mut body)) {
                 Ok(true) => return Ok(Body::Whole(body)),
@@ -71,7 +71,7 @@ impl Conn {
                 Err(status) => return Ok(Body::Refused(status)),
             }
             let patience = self.app.times.body;
-            let (now_ms, received) = (now().mono_ms, decoder.received());
+            let (now_ms, received) = (self.link.now_ms(), decoder.received());
             self.link.set_deadline(patience.deadline_ms(began_ms, now_ms, received));
             match self.link.recv(false).await {
                 Ok(piece) if piece.bytes().is_empty() => return Err(LinkError::Ending),

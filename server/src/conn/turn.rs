@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use gustnado_http::answer::Persist;
 use gustnado_http::head::{Decoded, Framing, Head, Version};
+use gustnado_http::request::Request;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Link, Outgoing, now};
 
@@ -12,7 +13,7 @@ use super::body::{Body, BodyRequest};
 use super::{Conn, Unread};
 use crate::app::Common;
 use crate::reply::{Now, Rest, Segment, Turn, status_page};
-use crate::stats::Added;
+use crate::stats::{Added, Fault};
 
 /// Answers are sent once they have come to this many bytes, though more requests may be there.
 const OUT_BYTES_MAX: usize = 64 << 10;
@@ -22,7 +23,6 @@ const OUT_BYTES_MAX: usize = 64 << 10;
 pub(super) struct Turned {
     pub(super) out: Box<Outgoing>,
     pub(super) next: Next,
-    added: Added,
 }
 
 /// What comes after the answers of a turn.
@@ -49,7 +49,7 @@ struct Moment {
 
 impl Turned {
     fn new() -> Self {
-        Self { out: Link::outgoing(), next: Next::Receive, added: Added::default() }
+        Self { out: Link::outgoing(), next: Next::Receive }
     }
 
     /// Whether more requests can be answered before something is sent.
@@ -107,19 +107,20 @@ impl Conn {
         };
         let (mut turned, moment) = (Turned::new(), self.moment());
         let persist = if body.is_ok() { self.persist(&request.head) } else { Persist::Close };
-        self.write_answer(request, body.as_deref().unwrap_or(&[]), &moment, persist, &mut turned);
+        let body_bytes = body.as_deref().unwrap_or(&[]);
+        let added = self.write_answer(&request.view(), body_bytes, &moment, persist, &mut turned);
         if matches!(turned.next, Next::Close) && body.is_err() {
             turned.next = Next::Linger;
         }
-        self.app.count(&turned.added);
+        self.app.count(&added);
         turned
     }
 
     /// Answers a request that breaks the rules or comes too late, and ends.
     pub(super) fn refuse(&mut self, status: Status) -> Turned {
         let (mut turned, moment) = (Turned::new(), self.moment());
-        write_refusal(status, &moment, &mut turned);
-        self.app.count(&turned.added);
+        let added = write_refusal(status, &moment, &mut turned);
+        self.app.count(&added);
         turned
     }
 
@@ -129,52 +130,48 @@ impl Conn {
         let mut used = 0;
         while used < input.len() && turned.goes_on() {
             let rest = &input[used..];
-            match Head::decode(rest, seen, &self.app.limits) {
+            let added = match Head::decode(rest, seen, &self.app.limits) {
                 Ok(Decoded::NeedMore) => break,
                 Ok(Decoded::Done(head)) => {
                     *seen = 0;
                     used += head.len();
                     self.requests += 1;
-                    turned.added.requests += 1;
-                    self.answer_one(head, &rest[..head.len()], &moment, turned);
+                    let added = self.answer_one(&head, rest, &moment, turned);
                     if matches!(turned.next, Next::Close) && used < input.len() {
                         turned.next = Next::Linger;
                     }
+                    added
                 }
                 Err(error) => write_refusal(error.status(), &moment, turned),
-            }
+            };
+            self.app.count(&added);
         }
-        self.app.count(&turned.added);
         used
     }
 
     /// Answers one request, unless it has a body to be read first.
-    fn answer_one(&self, head: Head, bytes: &[u8], moment: &Moment, turned: &mut Turned) {
+    fn answer_one(&self, head: &Head, input: &[u8], moment: &Moment, turned: &mut Turned) -> Added {
         if matches!(head.framing(), Framing::None | Framing::Length(0)) {
-            let persist = self.persist(&head);
-            let request = head.on(bytes);
-            let turn = Turn { common: &moment.common.lines, persist };
-            let before = turned.out.bytes.len();
-            let rest = self.app.answer(&request, &[], moment.time, &turn, &mut turned.out.bytes);
-            turned.finish_answer(before, rest, persist);
-        } else {
-            let bytes = bytes.to_vec();
-            turned.next = Next::Body(Box::new(BodyRequest { head, bytes }));
+            return self.write_answer(&head.on(input), &[], moment, self.persist(head), turned);
         }
+        let bytes = input[..head.len()].to_vec();
+        turned.next = Next::Body(Box::new(BodyRequest { head: *head, bytes }));
+        Added::default()
     }
 
+    /// Writes the answer to a request that is complete.
     fn write_answer(
         &self,
-        request: &BodyRequest,
+        request: &Request<'_>,
         body: &[u8],
         moment: &Moment,
         persist: Persist,
         turned: &mut Turned,
-    ) {
+    ) -> Added {
         let turn = Turn { common: &moment.common.lines, persist };
-        let out = &mut turned.out.bytes;
-        let rest = self.app.answer(&request.view(), body, moment.time, &turn, out);
-        turned.finish_answer(0, rest, persist);
+        let before = turned.out.bytes.len();
+        let rest = self.app.answer(request, body, moment.time, &turn, &mut turned.out.bytes);
+        turned.finish_answer(before, rest, persist)
     }
 
     fn moment(&self) -> Moment {
@@ -190,7 +187,6 @@ impl Conn {
             Version::Http11 => Persist::Default,
         }
     }
-
 }
 
 impl Turned {
@@ -204,14 +200,11 @@ impl Turned {
     }
 
     /// Takes note of an answer that was written from `before` on.
-    fn finish_answer(&mut self, before: usize, rest: Rest, persist: Persist) {
+    fn finish_answer(&mut self, before: usize, rest: Rest, persist: Persist) -> Added {
         let answer = &self.out.bytes[before..];
-        self.added.bytes_sent += answer.len() as u64;
         // What was written tells its status: `HTTP/1.1 ` and then the digits.
-        let class = answer.get(9).map_or(0, |digit| usize::from(digit.wrapping_sub(b'0')));
-        if let Some(count) = self.added.answers.get_mut(class) {
-            *count += 1;
-        }
+        let class = answer.get(9).map_or(0, |digit| digit.wrapping_sub(b'0'));
+        let added = Added { class, bytes_sent: answer.len() as u64, ..Added::default() };
         self.next = match rest {
             Rest::Segments(segments) => {
                 self.out.more = true;
@@ -220,18 +213,16 @@ impl Turned {
             Rest::Nothing if persist == Persist::Close => Next::Close,
             Rest::Nothing => Next::Receive,
         };
+        added
     }
 }
 
-fn write_refusal(status: Status, moment: &Moment, turned: &mut Turned) {
+fn write_refusal(status: Status, moment: &Moment, turned: &mut Turned) -> Added {
     let turn = Turn { common: &moment.common.lines, persist: Persist::Close };
     let before = turned.out.bytes.len();
     status_page(&mut turned.out.bytes, status, &turn, false, &[]);
-    turned.finish_answer(before, Rest::Nothing, Persist::Close);
-    if status == Status::REQUEST_TIMEOUT {
-        turned.added.timeouts += 1;
-    } else {
-        turned.added.bad_requests += 1;
-    }
+    let added = turned.finish_answer(before, Rest::Nothing, Persist::Close);
     turned.next = Next::Linger;
+    let late = status == Status::REQUEST_TIMEOUT;
+    Added { fault: Some(if late { Fault::TooSlow } else { Fault::BadRequest }), ..added }
 }

@@ -122,6 +122,7 @@ impl Client {
             match self.writer().write(&bytes[sent % bytes.len()..]) {
                 Ok(count) => sent += count,
                 Err(error) if is_timeout(&error) => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => panic!("neither taken nor held back: {error}"),
             }
         }
@@ -372,9 +373,15 @@ impl Client {
     }
 
     fn read(&mut self, piece: &mut [u8]) -> io::Result<usize> {
-        match &mut self.link {
-            Link::Tcp(stream) => stream.read(piece),
-            Link::Unix(stream) => stream.read(piece),
+        loop {
+            let read = match &mut self.link {
+                Link::Tcp(stream) => stream.read(piece),
+                Link::Unix(stream) => stream.read(piece),
+            };
+            // A thread that once held a ring is interrupted when the kernel takes the ring apart.
+            if !matches!(&read, Err(error) if error.kind() == ErrorKind::Interrupted) {
+                return read;
+            }
         }
     }
 

@@ -105,6 +105,10 @@ pub(crate) trait Schedule {
     /// Takes the next ready task out to run it.
     fn claim(&self) -> Option<Claimed>;
 
+    /// Takes a task out to run it at once, past the line, if it neither is in line nor runs. (If it
+    /// does, it becomes ready.)
+    fn claim_idle(&self, slot: u32, generation: u32) -> Option<Claimed>;
+
     /// Takes a task back after its poll: `Some` if it is not done. One that became ready meanwhile
     /// is in line again, which is what is returned.
     fn settle(&self, slot: u32, task: Option<BoxTask>) -> bool;
@@ -131,6 +135,10 @@ impl<S: Schedule + ?Sized> Schedule for Arc<S> {
 
     fn claim(&self) -> Option<Claimed> {
         (**self).claim()
+    }
+
+    fn claim_idle(&self, slot: u32, generation: u32) -> Option<Claimed> {
+        (**self).claim_idle(slot, generation)
     }
 
     fn settle(&self, slot: u32, task: Option<BoxTask>) -> bool {

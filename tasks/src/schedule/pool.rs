@@ -53,6 +53,10 @@ impl Schedule for Pool {
         Some(slots.claim(ready.take_next()?))
     }
 
+    fn claim_idle(&self, slot: u32, generation: u32) -> Option<Claimed> {
+        self.0.borrow_mut().slots.claim_idle(slot, generation)
+    }
+
     fn settle(&self, slot: u32, task: Option<BoxTask>) -> bool {
         let Inside { slots, ready } = &mut *self.0.borrow_mut();
         let again = slots.settle(slot, task);

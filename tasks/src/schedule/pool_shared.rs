@@ -48,6 +48,10 @@ impl Schedule for PoolShared {
         Some(self.slots.claim(self.ready.claim()?))
     }
 
+    fn claim_idle(&self, slot: u32, generation: u32) -> Option<Claimed> {
+        self.slots.ready(slot, Some(generation)).then(|| self.slots.claim(slot))
+    }
+
     fn settle(&self, slot: u32, task: Option<BoxTask>) -> bool {
         let again = self.slots.settle(slot, task);
         if again {

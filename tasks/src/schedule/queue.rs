@@ -47,6 +47,10 @@ impl Schedule for Queue {
         Some(slots.claim(line.pop_front()?))
     }
 
+    fn claim_idle(&self, slot: u32, generation: u32) -> Option<Claimed> {
+        self.0.borrow_mut().slots.claim_idle(slot, generation)
+    }
+
     fn settle(&self, slot: u32, task: Option<BoxTask>) -> bool {
         let Inside { slots, line } = &mut *self.0.borrow_mut();
         let again = slots.settle(slot, task);

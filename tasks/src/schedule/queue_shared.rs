@@ -51,6 +51,10 @@ impl Schedule for QueueShared {
         Some(self.slots.claim(slot))
     }
 
+    fn claim_idle(&self, slot: u32, generation: u32) -> Option<Claimed> {
+        self.slots.ready(slot, Some(generation)).then(|| self.slots.claim(slot))
+    }
+
     fn settle(&self, slot: u32, task: Option<BoxTask>) -> bool {
         let again = self.slots.settle(slot, task);
         if again {

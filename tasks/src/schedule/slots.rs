@@ -72,6 +72,26 @@ impl Slots {
         Claimed { slot: index, generation: slot.generation, task }
     }
 
+    /// Hands out a task that waits for something; one that is in line or runs becomes ready.
+    pub(super) fn claim_idle(&mut self, index: u32, generation: u32) -> Option<Claimed> {
+        let slot = self.slots.get_mut(index as usize)?;
+        if slot.generation != generation {
+            return None;
+        }
+        match slot.state {
+            State::Idle => {
+                slot.state = State::Running;
+                let task = slot.task.take()?;
+                Some(Claimed { slot: index, generation, task })
+            }
+            State::Running => {
+                slot.state = State::RunningReady;
+                None
+            }
+            State::Free | State::Ready | State::RunningReady => None,
+        }
+    }
+
     /// Takes a task back. Returns whether the caller is to put it in line.
     pub(super) fn settle(&mut self, index: u32, task: Option<BoxTask>) -> bool {
         let slot = &mut self.slots[index as usize];
