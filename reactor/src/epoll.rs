@@ -4,7 +4,6 @@
 //! connection whose request has already arrived and that is closed after the answer never meets
 //! epoll. After that nothing is armed again; readiness lasts until a call falls short.
 
-use std::cell::Cell;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -16,9 +15,8 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, recv, send};
 
-use crate::chunks::Chunks;
-use crate::piece::{Outgoing, Piece, SCRATCH_BYTES, Spare};
-use crate::readiness::{END, IN, OUT, REGISTERED, Readiness};
+use crate::piece::{Outgoing, Piece, Scratch, Spare};
+use crate::readiness::{END, IN, OUT, REGISTERED, Readiness, Table};
 use crate::{Alert, Interest, Token};
 
 /// Events taken from the kernel per turn. Shared workers depend on a bound: what one takes, another
@@ -29,19 +27,19 @@ const ALERT: u64 = u64::MAX;
 /// An epoll descriptor with the readiness of everything registered in it.
 pub(crate) struct Epoll {
     queue: Arc<OwnedFd>,
-    table: Arc<Chunks<Readiness>>,
+    table: Arc<Table>,
     alert: Alert,
     /// Several workers poll this queue and run its tasks.
     shared: bool,
     events: Box<[MaybeUninit<epoll::Event>; EVENTS]>,
-    scratch: Rc<Cell<Vec<u8>>>,
+    scratch: Rc<Scratch>,
     spare: Spare,
 }
 
 /// A hold on an epoll queue, on its way to the thread that will poll it.
 pub(crate) struct EpollSeed {
     queue: Arc<OwnedFd>,
-    table: Arc<Chunks<Readiness>>,
+    table: Arc<Table>,
     alert: Alert,
     shared: bool,
 }
@@ -69,7 +67,7 @@ impl Epoll {
         let alert = Alert::new()?;
         let flags = EventFlags::IN | EventFlags::ET;
         epoll::add(&queue, &alert, EventData::new_u64(ALERT), flags)?;
-        let table = Arc::new(Chunks::new(descriptors_max));
+        let table = Arc::new(Table::new(descriptors_max));
         Ok(Self { shared, ..Self::over(queue, table, alert) })
     }
 
@@ -83,7 +81,7 @@ impl Epoll {
         Self { shared: seed.shared, ..Self::over(seed.queue, seed.table, seed.alert) }
     }
 
-    fn over(queue: Arc<OwnedFd>, table: Arc<Chunks<Readiness>>, alert: Alert) -> Self {
+    fn over(queue: Arc<OwnedFd>, table: Arc<Table>, alert: Alert) -> Self {
         let events = Box::new([MaybeUninit::uninit(); EVENTS]);
         Self {
             queue,
@@ -125,14 +123,11 @@ impl Epoll {
             return Poll::Pending;
         }
         let mut bytes = self.scratch.take();
-        if bytes.is_empty() {
-            bytes.resize(SCRATCH_BYTES, 0);
-        }
         // Cleared first: an edge that comes during the call must not be lost to another thread.
         readiness.clear(IN, self.shared);
         match recv(&io.fd, &mut bytes[..], RecvFlags::empty()) {
             Ok((0, _)) => {
-                self.scratch.set(bytes);
+                self.scratch.put_back(bytes);
                 readiness.set(IN, self.shared);
                 Poll::Ready(Ok(Piece::end()))
             }
@@ -145,7 +140,7 @@ impl Epoll {
                 Poll::Ready(Ok(Piece::scratch(self.scratch.clone(), bytes, len)))
             }
             Err(error) => {
-                self.scratch.set(bytes);
+                self.scratch.put_back(bytes);
                 match error {
                     Errno::AGAIN => {}
                     Errno::INTR => readiness.set(IN, self.shared),
@@ -281,7 +276,7 @@ impl Epoll {
     }
 
     /// Registers for all edges. What is ready now is reported as the first one.
-    fn register(&self, io: &EpollIo, readiness: &Readiness) -> io::Result<()> {
+    fn register(&self, io: &EpollIo, readiness: Readiness<'_>) -> io::Result<()> {
         readiness.set(REGISTERED, self.shared);
         let data = u64::from(io.generation) << 32 | io.index() as u64;
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
@@ -294,7 +289,7 @@ impl Epoll {
         }
     }
 
-    fn readiness(&self, io: &EpollIo) -> &Readiness {
+    fn readiness(&self, io: &EpollIo) -> Readiness<'_> {
         self.table.get(io.index()).expect("a descriptor past the table is never taken in")
     }
 }

@@ -7,7 +7,26 @@ use std::rc::Rc;
 use crate::buffers::Provided;
 
 /// How many bytes one epoll receive can take at most.
-pub(crate) const SCRATCH_BYTES: usize = 32 * 1024;
+const SCRATCH_BYTES: usize = 32 * 1024;
+
+type ScratchBytes = Box<[u8; SCRATCH_BYTES]>;
+
+/// The buffer that a worker under epoll receives into: one is enough, for pieces do not last.
+#[derive(Default)]
+pub(crate) struct Scratch(Cell<Option<ScratchBytes>>);
+
+impl Scratch {
+    pub(crate) fn take(&self) -> ScratchBytes {
+        self.0.take().unwrap_or_else(|| {
+            let zeroed = vec![0; SCRATCH_BYTES].into_boxed_slice();
+            zeroed.try_into().expect("made with this length")
+        })
+    }
+
+    pub(crate) fn put_back(&self, bytes: ScratchBytes) {
+        self.0.set(Some(bytes));
+    }
+}
 
 /// Bytes that were received, in the buffer they arrived in. Empty means that the peer has sent its
 /// last byte.
@@ -18,7 +37,7 @@ pub struct Piece(Source);
 
 enum Source {
     End,
-    Scratch { home: Rc<Cell<Vec<u8>>>, bytes: Vec<u8>, len: usize },
+    Scratch { home: Rc<Scratch>, bytes: Option<ScratchBytes>, len: usize },
     Provided(Provided),
 }
 
@@ -31,15 +50,15 @@ impl Piece {
         Self(Source::Provided(provided))
     }
 
-    pub(crate) fn scratch(home: Rc<Cell<Vec<u8>>>, bytes: Vec<u8>, len: usize) -> Self {
-        Self(Source::Scratch { home, bytes, len })
+    pub(crate) fn scratch(home: Rc<Scratch>, bytes: ScratchBytes, len: usize) -> Self {
+        Self(Source::Scratch { home, bytes: Some(bytes), len })
     }
 
     /// The received bytes.
     pub fn bytes(&self) -> &[u8] {
         match &self.0 {
-            Source::End => &[],
-            Source::Scratch { bytes, len, .. } => &bytes[..*len],
+            Source::Scratch { bytes: Some(bytes), len, .. } => &bytes[..*len],
+            Source::End | Source::Scratch { bytes: None, .. } => &[],
             Source::Provided(provided) => provided.bytes(),
         }
     }
@@ -53,8 +72,10 @@ impl fmt::Debug for Piece {
 
 impl Drop for Piece {
     fn drop(&mut self) {
-        if let Source::Scratch { home, bytes, .. } = &mut self.0 {
-            home.set(std::mem::take(bytes));
+        if let Source::Scratch { home, bytes, .. } = &mut self.0
+            && let Some(bytes) = bytes.take()
+        {
+            home.put_back(bytes);
         }
     }
 }

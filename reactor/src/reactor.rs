@@ -249,6 +249,13 @@ impl Reactor {
         }
     }
 
+    /// Stops accepting for all listeners: the end is near.
+    pub fn unlisten_all(&mut self) {
+        if let Door::Uring(uring) = &mut self.door {
+            uring.unlisten_all();
+        }
+    }
+
     /// Whether operations of closed sockets or listeners are still under way.
     pub fn has_unfinished(&self) -> bool {
         match &self.door {

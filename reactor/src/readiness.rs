@@ -3,6 +3,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bytemuck::allocation::zeroed_slice_box;
+
 use crate::Token;
 
 /// Bytes, a connection or the end may be read.
@@ -16,38 +18,59 @@ pub(crate) const REGISTERED: u64 = 8;
 
 const GENERATION_SHIFT: u32 = 32;
 
+/// What is known of each descriptor, and who waits for it; indexed by descriptor.
+///
+/// Both arrays come from zeroed memory that the kernel gives page by page, as it is touched.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// `generation << 32 | bits`.
+    states: Box<[AtomicU64]>,
+    waiters: Box<[AtomicU64]>,
+}
+
+impl Table {
+    /// A table for the descriptors `0..limit`.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { states: zeroed_slice_box(limit), waiters: zeroed_slice_box(limit) }
+    }
+
+    /// The entry of a descriptor; `None` past the limit.
+    pub(crate) fn get(&self, index: usize) -> Option<Readiness<'_>> {
+        Some(Readiness { state: self.states.get(index)?, waiter: self.waiters.get(index)? })
+    }
+}
+
 /// What is known of one descriptor, and who waits for it.
 ///
 /// Where one thread polls and runs the task (`shared == false`), all accesses are plain loads and
 /// stores. Where any thread may do either, they are read-modify-write operations, and the token of
 /// the descriptor's generation keeps a late event of a closed descriptor from its successor.
-#[derive(Debug, Default)]
-pub(crate) struct Readiness {
-    /// `generation << 32 | bits`.
-    state: AtomicU64,
-    waiter: AtomicU64,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Readiness<'a> {
+    state: &'a AtomicU64,
+    waiter: &'a AtomicU64,
 }
 
-impl Readiness {
+impl Readiness<'_> {
     /// Starts a new descriptor's life: optimistically ready, so that the first receive is tried at
     /// once. Returns the generation.
-    pub(crate) fn open(&self) -> u32 {
+    pub(crate) fn open(self) -> u32 {
         let generation = generation_of(self.state.load(Ordering::Relaxed)).wrapping_add(1);
         self.state.store(u64::from(generation) << GENERATION_SHIFT | IN | OUT, Ordering::Release);
         generation
     }
 
     /// Ends a descriptor's life: events that are still on their way no longer count.
-    pub(crate) fn retire(&self) {
+    pub(crate) fn retire(self) {
         let generation = generation_of(self.state.load(Ordering::Relaxed)).wrapping_add(1);
         self.state.store(u64::from(generation) << GENERATION_SHIFT, Ordering::Release);
     }
 
-    pub(crate) fn has(&self, bits: u64) -> bool {
+    pub(crate) fn has(self, bits: u64) -> bool {
         self.state.load(Ordering::Acquire) & bits != 0
     }
 
-    pub(crate) fn set(&self, bits: u64, shared: bool) {
+    pub(crate) fn set(self, bits: u64, shared: bool) {
         if shared {
             self.state.fetch_or(bits, Ordering::AcqRel);
         } else {
@@ -55,7 +78,7 @@ impl Readiness {
         }
     }
 
-    pub(crate) fn clear(&self, bits: u64, shared: bool) {
+    pub(crate) fn clear(self, bits: u64, shared: bool) {
         if shared {
             self.state.fetch_and(!bits, Ordering::AcqRel);
         } else {
@@ -64,12 +87,12 @@ impl Readiness {
     }
 
     /// Says who is to be woken by events from now on.
-    pub(crate) fn wait(&self, token: Token) {
+    pub(crate) fn wait(self, token: Token) {
         self.waiter.store(token, Ordering::Release);
     }
 
     /// Takes an event in. Returns whom to wake, unless the descriptor has changed hands since.
-    pub(crate) fn event(&self, generation: u32, bits: u64, shared: bool) -> Option<Token> {
+    pub(crate) fn event(self, generation: u32, bits: u64, shared: bool) -> Option<Token> {
         let mut state = self.state.load(Ordering::Acquire);
         loop {
             if generation_of(state) != generation {
@@ -104,7 +127,9 @@ mod tests {
     #[test]
     fn an_event_of_an_earlier_descriptor_does_not_count() {
         for shared in [false, true] {
-            let readiness = Readiness::default();
+            let table = Table::new(1);
+            let readiness = table.get(0).expect("one entry");
+            assert!(table.get(1).is_none());
             let old = readiness.open();
             readiness.wait(1);
             readiness.retire();

@@ -219,6 +219,12 @@ impl Uring {
         }
     }
 
+    pub(crate) fn unlisten_all(&mut self) {
+        for index in 0..self.listening.len() {
+            self.unlisten(u32::try_from(index).expect("a server has few listeners"));
+        }
+    }
+
     /// Whether the kernel may still accept for this listener.
     pub(crate) fn is_listening(&self, index: u32) -> bool {
         self.listening[index as usize].armed != Armed::No

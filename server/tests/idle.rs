@@ -24,7 +24,7 @@ const CONNECTION_BYTES_MAX: u64 = 2_048;
 
 fn expect_idle(context: &str) {
     thread::sleep(Duration::from_millis(300)); // what was just done may have to be put away
-    let spent = process::processor_time_over(Duration::from_secs(2));
+    let spent = process::ProcessorClock::new().time_over(Duration::from_secs(2));
     assert!(spent < IDLE_MAX, "{context}: {spent:?} of 2 s");
 }
 

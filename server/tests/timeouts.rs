@@ -69,6 +69,7 @@ fn a_head_that_never_ends_is_answered_408(setup: Setup) {
     let time = start.elapsed();
     assert!(time >= SHORT / 2, "cut after {time:?} already");
     server.wait_until("each is counted", |stats| stats.timeouts == 4);
+    drop(clients);
     server.wait_until_empty();
 }
 
@@ -154,6 +155,7 @@ fn a_body_that_stalls_is_answered_408(setup: Setup) {
     }
     assert!(start.elapsed() >= SHORT / 2, "cut at once");
     server.wait_until("each is counted", |stats| stats.timeouts == 3);
+    drop((by_length, in_chunks, waiting));
     server.wait_until_empty();
 }
 

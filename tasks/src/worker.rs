@@ -94,7 +94,10 @@ pub(crate) fn run_shared(here: &Rc<Here>, group: &Arc<Group>) -> std::io::Result
 fn poll_for_group(here: &Here, group: &Group, woken: &mut Vec<Token>) -> std::io::Result<()> {
     let next_ms = here.expire();
     if !group.has_work() && !spin(here, woken)? && group.lie_down(next_ms) {
-        let result = turn(here, next_ms.map_or(Wait::Forever, Wait::Until), woken);
+        // Another poller may have taken the wake-up that came with the last phase.
+        let stopping = here.phase() == Phase::Stopping;
+        let wait = if stopping { Wait::Poll } else { next_ms.map_or(Wait::Forever, Wait::Until) };
+        let result = turn(here, wait, woken);
         group.get_up();
         result?;
     } else if woken.is_empty() {
@@ -148,6 +151,7 @@ fn run(here: &Here, claimed: Claimed) {
 /// Drops all tasks, and gives the kernel time to end what was under way.
 fn end(here: &Here) {
     here.schedule.clear();
+    here.reactor.borrow_mut().unlisten_all();
     let mut woken = Vec::new();
     for _ in 0..LAST_TURNS {
         let until_ms = here.reactor.borrow().clock().read_ms() + 10;
