@@ -153,10 +153,11 @@ fn end(here: &Here) {
     here.schedule.clear();
     here.reactor.borrow_mut().unlisten_all();
     let mut woken = Vec::new();
+    // (Under epoll nothing ever is, and a turn might take another worker's wake-up.)
     for _ in 0..LAST_TURNS {
+        let unfinished = here.reactor.borrow().has_unfinished();
         let until_ms = here.reactor.borrow().clock().read_ms() + 10;
-        let turned = turn(here, Wait::Until(until_ms), &mut woken);
-        if turned.is_err() || !here.reactor.borrow().has_unfinished() {
+        if !unfinished || turn(here, Wait::Until(until_ms), &mut woken).is_err() {
             break;
         }
     }
