@@ -11,17 +11,18 @@
 mod body;
 mod turn;
 
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::Arc;
 
 use gustnado_http::answer::Persist;
 use gustnado_http::status::Status;
-use gustnado_tasks::{Link, LinkError, Outgoing};
+use gustnado_tasks::{Link, LinkError, Outgoing, Piece};
 
 use crate::app::App;
 use crate::reply::Segment;
 use crate::stats::{Added, Fault};
-use turn::{Next, Turned};
+use body::BodyRequest;
 
 /// How long, and for how many bytes, a peer that was refused is listened to, so that it can read
 /// the reason: closing on unread bytes would reset the connection and destroy it.
@@ -35,6 +36,7 @@ pub(crate) struct Conn {
     /// Bytes that were received and not used yet: the beginning of a request, or what was behind a
     /// request that took its time.
     unread: Option<Box<Unread>>,
+    /// Requests so far.
     requests: u64,
 }
 
@@ -44,8 +46,24 @@ struct Unread {
     bytes: Vec<u8>,
     /// How far the search for the head's end has come.
     seen: usize,
-    /// They are to be looked at before more is received.
-    ready: bool,
+}
+
+/// What comes next on a connection, once what was written has been sent.
+#[derive(Debug)]
+enum Next {
+    /// Receive the next request.
+    Receive,
+    /// Answer what is on hold already.
+    Again,
+    /// Send the last answer's body, which lies elsewhere.
+    #[expect(clippy::box_collection, reason = "rare, and it would make every step larger")]
+    Segments { segments: Box<VecDeque<Segment>>, persist: Persist },
+    /// Read the last request's body, without which it is not answered.
+    Body(Box<BodyRequest>),
+    /// End: the peer knows, and nothing of it is unread.
+    Close,
+    /// End, which the peer may not expect.
+    Linger,
 }
 
 /// Serves one connection until either side closes it.
@@ -54,92 +72,83 @@ struct Unread {
 pub(crate) async fn serve(link: Link, app: Arc<App>) {
     let mut conn = Conn { link, app, unread: None, requests: 0 };
     conn.link.set_deadline(conn.link.now_ms() + conn.app.times.header_ms);
-    while let Ok(Turned { out, next }) = conn.turn().await {
-        if conn.send(out).await.is_err() {
-            return;
-        }
-        let goes_on = match next {
-            Next::Receive => true,
-            Next::Close => false,
-            next => Box::pin(conn.finish(next)).await.is_ok(),
+    let mut next = Next::Receive;
+    loop {
+        next = match next {
+            Next::Receive => {
+                let received = poll_fn(|_| conn.link.poll_recv(conn.unread.is_none())).await;
+                conn.answer_received(received)
+            }
+            Next::Again => conn.answer_unread(),
+            Next::Close => return,
+            rare => Box::pin(conn.finish(rare)).await,
         };
-        if !goes_on {
-            return;
+        if conn.link.is_sending() {
+            if poll_fn(|_| conn.link.poll_sent()).await.is_err() {
+                return;
+            }
+            conn.expect_request();
         }
-        conn.expect_request();
     }
 }
 
 impl Conn {
-    /// Receives bytes until they hold a request, and answers all requests in them. Nothing is sent.
-    ///
-    /// # Errors
-    /// The connection is over, and all that was due has been sent.
-    async fn turn(&mut self) -> Result<Turned, LinkError> {
-        loop {
-            if self.unread.as_ref().is_some_and(|unread| unread.ready) {
-                if let Some(turned) = self.answer_unread() {
-                    return Ok(turned);
+    /// Answers all requests that received bytes complete.
+    fn answer_received(&mut self, received: Result<Piece, LinkError>) -> Next {
+        match received {
+            Ok(piece) if piece.bytes().is_empty() => Next::Close,
+            Ok(piece) => self.answer_piece(piece.bytes()),
+            Err(LinkError::TimedOut) if self.unread.is_some() => {
+                self.refuse(Status::REQUEST_TIMEOUT)
+            }
+            Err(error) => {
+                self.note(&error);
+                Next::Close
+            }
+        }
+    }
+
+    /// Does what is rare: the body of a request, the body of an answer, an end with a reason.
+    async fn finish(&mut self, next: Next) -> Next {
+        match next {
+            Next::Segments { segments, persist } => {
+                for segment in *segments {
+                    if let Err(error) = self.send_segment(segment).await {
+                        self.note(&error);
+                        return Next::Close;
+                    }
                 }
                 self.expect_request();
-            }
-            match self.link.recv(self.unread.is_none()).await {
-                Ok(piece) if piece.bytes().is_empty() => return Err(LinkError::Ending),
-                Ok(piece) => {
-                    if let Some(turned) = self.answer_piece(piece.bytes()) {
-                        return Ok(turned);
-                    }
+                match (persist, self.unread.is_some()) {
+                    // Bytes behind the last request are not thrown back at the peer.
+                    (Persist::Close, true) => Next::Linger,
+                    (Persist::Close, false) => Next::Close,
+                    (_, true) => Next::Again,
+                    (_, false) => Next::Receive,
                 }
-                Err(LinkError::TimedOut) if self.unread.is_some() => {
-                    return Ok(self.refuse(Status::REQUEST_TIMEOUT));
-                }
-                Err(error) => return Err(self.counted(error)),
             }
+            Next::Body(request) => match self.read_body(&request).await {
+                Ok(body) => self.answer_with_body(&request, body),
+                Err(error) => {
+                    self.note(&error);
+                    Next::Close
+                }
+            },
+            Next::Linger => {
+                self.linger().await;
+                Next::Close
+            }
+            usual => usual,
         }
     }
 
-    /// Does what is left to be done after the answers of a turn were sent.
-    ///
-    /// # Errors
-    /// The connection is over.
-    async fn finish(&mut self, mut next: Next) -> Result<(), LinkError> {
-        loop {
-            next = match next {
-                Next::Receive => return Ok(()),
-                Next::Close => return Err(LinkError::Ending),
-                Next::Linger => {
-                    self.linger().await;
-                    return Err(LinkError::Ending);
-                }
-                Next::Segments { segments, persist } => {
-                    for segment in *segments {
-                        self.send_segment(segment).await?;
-                    }
-                    match persist {
-                        // Bytes behind the last request are not thrown back at the peer.
-                        Persist::Close if self.unread.is_some() => Next::Linger,
-                        Persist::Close => Next::Close,
-                        _ => Next::Receive,
-                    }
-                }
-                Next::Body(request) => {
-                    let body = self.read_body(&request).await?;
-                    let turned = self.answer_with_body(&request, body);
-                    self.send(turned.out).await?;
-                    turned.next
-                }
-            }
-        }
-    }
-
-    /// Sends bytes, as long as the peer takes them at a bearable pace.
-    async fn send(&mut self, out: Box<Outgoing>) -> Result<(), LinkError> {
+    /// Takes over bytes to send, and sets the time by which the peer must have taken them.
+    fn start_send(&mut self, out: Box<Outgoing>) {
         let patience = self.app.times.write;
         let bytes = out.rest().len() as u64;
         let earned_ms = (bytes * 1000).checked_div(patience.rate_min).unwrap_or(0);
         self.link.set_deadline(self.link.now_ms() + patience.silence_ms + earned_ms);
         self.link.start_send(out);
-        poll_fn(|_| self.link.poll_sent()).await.map_err(|error| self.counted(error))
     }
 
     async fn send_segment(&mut self, segment: Segment) -> Result<(), LinkError> {
@@ -148,13 +157,12 @@ impl Conn {
                 let len = bytes.len() as u64;
                 let mut out = Link::outgoing();
                 out.bytes = bytes;
-                self.send(out).await?;
+                self.start_send(out);
+                poll_fn(|_| self.link.poll_sent()).await?;
                 len
             }
             Segment::File { file, offset, len } => {
-                let patience = self.app.times.write;
-                let sent = self.link.send_file(&file, offset, len, patience).await;
-                sent.map_err(|error| self.counted(error))?;
+                self.link.send_file(&file, offset, len, self.app.times.write).await?;
                 len
             }
         };
@@ -188,15 +196,13 @@ impl Conn {
         !keep_alive || self.requests >= self.app.requests_max || self.app.is_draining()
     }
 
-    fn counted(&self, error: LinkError) -> LinkError {
+    /// Counts what ended the connection, if that was somebody's fault.
+    fn note(&self, error: &LinkError) {
         let fault = match error {
-            LinkError::TimedOut => Some(Fault::TooSlow),
-            LinkError::FileTruncated => Some(Fault::FileCut),
-            _ => None,
+            LinkError::TimedOut => Fault::TooSlow,
+            LinkError::FileTruncated => Fault::FileCut,
+            _ => return,
         };
-        if fault.is_some() {
-            self.app.count(&Added { fault, ..Added::default() });
-        }
-        error
+        self.app.count(&Added { fault: Some(fault), ..Added::default() });
     }
 }

@@ -24,6 +24,14 @@ pub(crate) struct Added {
     pub(crate) fault: Option<Fault>,
 }
 
+impl Added {
+    /// An answer as it was written, head first: `HTTP/1.1 ` and then the digits of its status.
+    pub(crate) fn answer(written: &[u8]) -> Self {
+        let class = written.get(9).map_or(0, |digit| digit.wrapping_sub(b'0'));
+        Self { class, bytes_sent: written.len() as u64, fault: None }
+    }
+}
+
 /// What ended a connection before its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {

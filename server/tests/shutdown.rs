@@ -25,6 +25,7 @@ on_every_server!(
     a_second_drain_finds_nothing_to_do,
     requests_hammered_during_a_drain_are_answered_whole_or_not_at_all,
     a_stop_does_not_wait,
+    stopping_is_quick_whatever_the_workers_wait_for,
     the_address_is_free_at_once,
     a_server_started_again_on_the_address_loses_nobody,
 );
@@ -119,8 +120,9 @@ fn pipelined_requests_on_their_way_are_not_lost(setup: Setup) {
     let mut client = Client::connect_narrow(server.address());
     client.send(get("/big.bin").repeat(4));
     client.read_ahead(100_000);
-    let report = drain_while(&server, LONG, || {
+    let report = drain_while(&server, LONG, move || {
         thread::sleep(Duration::from_millis(50));
+        // The client leaves when it has read the end; until then the server lingers.
         loop {
             match client.try_answer() {
                 Ok(answer) => {
@@ -247,6 +249,23 @@ fn a_stop_does_not_wait(setup: Setup) {
     let (bytes, _) = stuck.read_until_ended();
     assert!(bytes.len() < 64 << 20, "it waited");
     wait_until_refused(address);
+}
+
+fn stopping_is_quick_whatever_the_workers_wait_for(setup: Setup) {
+    // Each stop must wake each worker: a worker that is only found by a time limit shows in the sum.
+    let start = Instant::now();
+    for turn in 0..12 {
+        let server = setup.default_site();
+        let mut client = server.connect();
+        if turn % 3 > 0 {
+            assert_eq!(client.get("/").status, 200);
+        }
+        if turn % 3 > 1 {
+            server.running().drain(LONG);
+        }
+        server.stop();
+    }
+    assert!(start.elapsed() < Duration::from_secs(6), "twelve stops took {:?}", start.elapsed());
 }
 
 fn the_address_is_free_at_once(setup: Setup) {

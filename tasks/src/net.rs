@@ -28,6 +28,7 @@ const COPY_STEP: usize = 64 << 10;
 pub struct Link {
     io: Option<Io>,
     out: Option<Box<Outgoing>>,
+    sending: bool,
     alarm: Alarm,
     /// The time of the last operation's turn.
     now_ms: u64,
@@ -94,7 +95,8 @@ impl Patience {
 
 impl Link {
     pub(crate) fn new(io: Io, place: Option<u16>) -> Self {
-        Self { io: Some(io), out: None, alarm: Alarm::unset(), now_ms: crate::now().mono_ms, place }
+        let now_ms = crate::now().mono_ms;
+        Self { io: Some(io), out: None, sending: false, alarm: Alarm::unset(), now_ms, place }
     }
 
     /// Connects to `to`, from `source` if one is given, within `timeout_ms`.
@@ -163,6 +165,12 @@ impl Link {
     pub fn start_send(&mut self, out: Box<Outgoing>) {
         debug_assert!(self.out.is_none(), "one send at a time");
         self.out = Some(out);
+        self.sending = true;
+    }
+
+    /// Whether something that [`Link::start_send`] took over was not sent yet.
+    pub fn is_sending(&self) -> bool {
+        self.sending
     }
 
     /// Sends what [`Link::start_send`] took over.
@@ -170,7 +178,10 @@ impl Link {
     /// # Errors
     /// [`LinkError`].
     pub fn poll_sent(&mut self) -> Poll<Result<(), LinkError>> {
-        self.attempt(false, |here, io, out| here.reactor.borrow_mut().send(io, out, here.token()))
+        let sent = self
+            .attempt(false, |here, io, out| here.reactor.borrow_mut().send(io, out, here.token()));
+        self.sending = sent.is_pending();
+        sent
     }
 
     /// Sends all bytes of `out`.

@@ -1,5 +1,7 @@
 //! Reading a request's body: for its handler, or to get to the next request.
 
+use std::future::poll_fn;
+
 use gustnado_http::answer::continue_100;
 use gustnado_http::body::BodyDecoder;
 use gustnado_http::head::{Framing, Head};
@@ -59,7 +61,8 @@ impl Conn {
             // RFC 9110 §10.1.1: not where the body is on its way already.
             let mut out = Link::outgoing();
             out.bytes.extend_from_slice(continue_100());
-            self.send(out).await?;
+            self.start_send(out);
+            poll_fn(|_| self.link.poll_sent()).await?;
         }
         let mut decoder = BodyDecoder::new(framing, &limits);
         let (mut body, began_ms) = (Vec::new(), self.link.now_ms());
@@ -102,7 +105,7 @@ impl Conn {
         }
         if used < unread.bytes.len() {
             unread.bytes.drain(..used);
-            self.unread = Some(Box::new(Unread { bytes: unread.bytes, seen: 0, ready: true }));
+            self.unread = Some(Box::new(Unread { bytes: unread.bytes, seen: 0 }));
         }
         Ok(decoder.is_done())
     }

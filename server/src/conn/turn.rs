@@ -1,6 +1,5 @@
 //! A turn: all requests that one receive brought, answered into one buffer.
 
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 use gustnado_http::answer::Persist;
@@ -10,36 +9,13 @@ use gustnado_http::status::Status;
 use gustnado_tasks::{Link, Outgoing, now};
 
 use super::body::{Body, BodyRequest};
-use super::{Conn, Unread};
+use super::{Conn, Next, Unread};
 use crate::app::Common;
-use crate::reply::{Now, Rest, Segment, Turn, status_page};
+use crate::reply::{Now, Rest, Turn, status_page};
 use crate::stats::{Added, Fault};
 
 /// Answers are sent once they have come to this many bytes, though more requests may be there.
 const OUT_BYTES_MAX: usize = 64 << 10;
-
-/// What a turn has written, and what comes after it is sent.
-#[derive(Debug)]
-pub(super) struct Turned {
-    pub(super) out: Box<Outgoing>,
-    pub(super) next: Next,
-}
-
-/// What comes after the answers of a turn.
-#[derive(Debug)]
-pub(super) enum Next {
-    /// The next request.
-    Receive,
-    /// The last answer's body, which is sent from elsewhere.
-    #[expect(clippy::box_collection, reason = "rare, and it would make every turn larger")]
-    Segments { segments: Box<VecDeque<Segment>>, persist: Persist },
-    /// The last request's body, without which it is not answered.
-    Body(Box<BodyRequest>),
-    /// The end: the peer knows, and nothing of it is unread.
-    Close,
-    /// The end, which the peer may not expect.
-    Linger,
-}
 
 /// The moment of a turn: all its answers carry the same date.
 struct Moment {
@@ -47,116 +23,105 @@ struct Moment {
     common: Rc<Common>,
 }
 
-impl Turned {
-    fn new() -> Self {
-        Self { out: Link::outgoing(), next: Next::Receive }
-    }
-
-    /// Whether more requests can be answered before something is sent.
-    fn goes_on(&self) -> bool {
-        matches!(self.next, Next::Receive) && self.out.bytes.len() < OUT_BYTES_MAX
-    }
-
-    /// Whether there is something to send or to do.
-    fn is_due(&self) -> bool {
-        !self.out.bytes.is_empty() || !matches!(self.next, Next::Receive)
-    }
-}
-
 impl Conn {
-    /// Answers what is in newly received bytes, together with what was on hold. `None`: there is no
-    /// whole request yet.
-    pub(super) fn answer_piece(&mut self, bytes: &[u8]) -> Option<Turned> {
+    /// Answers what is in newly received bytes, together with what was on hold.
+    pub(super) fn answer_piece(&mut self, bytes: &[u8]) -> Next {
         if let Some(unread) = &mut self.unread {
             unread.bytes.extend_from_slice(bytes);
             return self.answer_unread();
         }
-        let (mut turned, mut seen) = (Turned::new(), 0);
-        let used = self.answer_all(bytes, &mut seen, &mut turned);
+        let mut seen = 0;
+        let (used, next) = self.answer_all(bytes, &mut seen);
         if used < bytes.len() {
-            let (bytes, ready) = (bytes[used..].to_vec(), !turned.goes_on());
-            self.unread = Some(Box::new(Unread { bytes, seen, ready }));
+            self.unread = Some(Box::new(Unread { bytes: bytes[used..].to_vec(), seen }));
+            if used == 0 {
+                // The first bytes of a request start its clock.
+                self.expect_request();
+            }
         }
-        if !turned.is_due() {
-            // The first bytes of a request start its clock.
-            self.expect_request();
-        }
-        turned.due()
+        next
     }
 
-    /// Answers what is in the bytes on hold. `None`: there is no whole request yet.
-    pub(super) fn answer_unread(&mut self) -> Option<Turned> {
-        let mut unread = self.unread.take()?;
-        let (mut turned, mut seen) = (Turned::new(), unread.seen);
-        let used = self.answer_all(&unread.bytes, &mut seen, &mut turned);
+    /// Answers what is in the bytes on hold.
+    pub(super) fn answer_unread(&mut self) -> Next {
+        let Some(mut unread) = self.unread.take() else { return Next::Receive };
+        let mut seen = unread.seen;
+        let (used, next) = self.answer_all(&unread.bytes, &mut seen);
         if used < unread.bytes.len() {
             unread.bytes.drain(..used);
             unread.seen = seen;
-            unread.ready = !turned.goes_on();
             self.unread = Some(unread);
         }
-        turned.due()
+        next
     }
 
     /// Answers a request whose body has been dealt with.
-    pub(super) fn answer_with_body(&mut self, request: &BodyRequest, body: Body) -> Turned {
+    pub(super) fn answer_with_body(&mut self, request: &BodyRequest, body: Body) -> Next {
         let body = match body {
-            Body::Whole(body) => Ok(body),
-            Body::Skipped => Err(()),
+            Body::Whole(body) => Some(body),
+            Body::Skipped => None,
             Body::Refused(status) => return self.refuse(status),
         };
-        let (mut turned, moment) = (Turned::new(), self.moment());
-        let persist = if body.is_ok() { self.persist(&request.head) } else { Persist::Close };
-        let body_bytes = body.as_deref().unwrap_or(&[]);
-        let added = self.write_answer(&request.view(), body_bytes, &moment, persist, &mut turned);
-        if matches!(turned.next, Next::Close) && body.is_err() {
-            turned.next = Next::Linger;
+        let persist = if body.is_some() { self.persist(&request.head) } else { Persist::Close };
+        let (mut out, moment) = (Link::outgoing(), self.moment());
+        let text = body.as_deref().unwrap_or(&[]);
+        let next = self.write_answer(&request.view(), text, &moment, persist, &mut out);
+        self.start_send(out);
+        match next {
+            Next::Close if body.is_none() => Next::Linger,
+            Next::Receive if self.unread.is_some() => Next::Again,
+            next => next,
         }
-        self.app.count(&added);
-        turned
     }
 
     /// Answers a request that breaks the rules or comes too late, and ends.
-    pub(super) fn refuse(&mut self, status: Status) -> Turned {
-        let (mut turned, moment) = (Turned::new(), self.moment());
-        let added = write_refusal(status, &moment, &mut turned);
-        self.app.count(&added);
-        turned
+    pub(super) fn refuse(&mut self, status: Status) -> Next {
+        let (mut out, moment) = (Link::outgoing(), self.moment());
+        let next = self.write_refusal(status, &moment, &mut out);
+        self.start_send(out);
+        next
     }
 
-    /// Answers request after request. Returns how many bytes of `input` were used.
-    fn answer_all(&mut self, input: &[u8], seen: &mut usize, turned: &mut Turned) -> usize {
-        let moment = self.moment();
-        let mut used = 0;
-        while used < input.len() && turned.goes_on() {
+    /// Answers request after request, and starts sending the answers. Returns how many bytes of
+    /// `input` were used, and what comes next.
+    fn answer_all(&mut self, input: &[u8], seen: &mut usize) -> (usize, Next) {
+        let (mut out, moment) = (Link::outgoing(), self.moment());
+        let (mut used, mut next) = (0, Next::Receive);
+        while used < input.len() && matches!(next, Next::Receive) {
+            if out.bytes.len() >= OUT_BYTES_MAX {
+                next = Next::Again;
+                break;
+            }
             let rest = &input[used..];
-            let added = match Head::decode(rest, seen, &self.app.limits) {
+            next = match Head::decode(rest, seen, &self.app.limits) {
                 Ok(Decoded::NeedMore) => break,
                 Ok(Decoded::Done(head)) => {
                     *seen = 0;
                     used += head.len();
                     self.requests += 1;
-                    let added = self.answer_one(&head, rest, &moment, turned);
-                    if matches!(turned.next, Next::Close) && used < input.len() {
-                        turned.next = Next::Linger;
+                    match self.answer_one(&head, rest, &moment, &mut out) {
+                        Next::Close if used < input.len() => Next::Linger,
+                        next => next,
                     }
-                    added
                 }
-                Err(error) => write_refusal(error.status(), &moment, turned),
+                Err(error) => self.write_refusal(error.status(), &moment, &mut out),
             };
-            self.app.count(&added);
         }
-        used
+        if out.bytes.is_empty() {
+            Link::put_back(out);
+        } else {
+            self.start_send(out);
+        }
+        (used, next)
     }
 
     /// Answers one request, unless it has a body to be read first.
-    fn answer_one(&self, head: &Head, input: &[u8], moment: &Moment, turned: &mut Turned) -> Added {
+    fn answer_one(&self, head: &Head, input: &[u8], moment: &Moment, out: &mut Outgoing) -> Next {
         if matches!(head.framing(), Framing::None | Framing::Length(0)) {
-            return self.write_answer(&head.on(input), &[], moment, self.persist(head), turned);
+            return self.write_answer(&head.on(input), &[], moment, self.persist(head), out);
         }
         let bytes = input[..head.len()].to_vec();
-        turned.next = Next::Body(Box::new(BodyRequest { head: *head, bytes }));
-        Added::default()
+        Next::Body(Box::new(BodyRequest { head: *head, bytes }))
     }
 
     /// Writes the answer to a request that is complete.
@@ -166,12 +131,30 @@ impl Conn {
         body: &[u8],
         moment: &Moment,
         persist: Persist,
-        turned: &mut Turned,
-    ) -> Added {
+        out: &mut Outgoing,
+    ) -> Next {
         let turn = Turn { common: &moment.common.lines, persist };
-        let before = turned.out.bytes.len();
-        let rest = self.app.answer(request, body, moment.time, &turn, &mut turned.out.bytes);
-        turned.finish_answer(before, rest, persist)
+        let before = out.bytes.len();
+        let rest = self.app.answer(request, body, moment.time, &turn, &mut out.bytes);
+        self.app.count(&Added::answer(&out.bytes[before..]));
+        match rest {
+            Rest::Segments(segments) => {
+                out.more = true;
+                Next::Segments { segments, persist }
+            }
+            Rest::Nothing if persist == Persist::Close => Next::Close,
+            Rest::Nothing => Next::Receive,
+        }
+    }
+
+    fn write_refusal(&self, status: Status, moment: &Moment, out: &mut Outgoing) -> Next {
+        let turn = Turn { common: &moment.common.lines, persist: Persist::Close };
+        let before = out.bytes.len();
+        status_page(&mut out.bytes, status, &turn, false, &[]);
+        let late = status == Status::REQUEST_TIMEOUT;
+        let fault = Some(if late { Fault::TooSlow } else { Fault::BadRequest });
+        self.app.count(&Added { fault, ..Added::answer(&out.bytes[before..]) });
+        Next::Linger
     }
 
     fn moment(&self) -> Moment {
@@ -187,42 +170,4 @@ impl Conn {
             Version::Http11 => Persist::Default,
         }
     }
-}
-
-impl Turned {
-    /// Hands a turn on if there is something in it, else its buffer back.
-    fn due(self) -> Option<Self> {
-        if self.is_due() {
-            return Some(self);
-        }
-        Link::put_back(self.out);
-        None
-    }
-
-    /// Takes note of an answer that was written from `before` on.
-    fn finish_answer(&mut self, before: usize, rest: Rest, persist: Persist) -> Added {
-        let answer = &self.out.bytes[before..];
-        // What was written tells its status: `HTTP/1.1 ` and then the digits.
-        let class = answer.get(9).map_or(0, |digit| digit.wrapping_sub(b'0'));
-        let added = Added { class, bytes_sent: answer.len() as u64, ..Added::default() };
-        self.next = match rest {
-            Rest::Segments(segments) => {
-                self.out.more = true;
-                Next::Segments { segments, persist }
-            }
-            Rest::Nothing if persist == Persist::Close => Next::Close,
-            Rest::Nothing => Next::Receive,
-        };
-        added
-    }
-}
-
-fn write_refusal(status: Status, moment: &Moment, turned: &mut Turned) -> Added {
-    let turn = Turn { common: &moment.common.lines, persist: Persist::Close };
-    let before = turned.out.bytes.len();
-    status_page(&mut turned.out.bytes, status, &turn, false, &[]);
-    let added = turned.finish_answer(before, Rest::Nothing, Persist::Close);
-    turned.next = Next::Linger;
-    let late = status == Status::REQUEST_TIMEOUT;
-    Added { fault: Some(if late { Fault::TooSlow } else { Fault::BadRequest }), ..added }
 }
