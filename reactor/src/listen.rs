@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
+use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType, bind as bind_to,
     connect, getsockname, listen, socket_with, sockopt,
@@ -55,39 +56,55 @@ pub fn bind(
     }
 }
 
+/// How often a free port is looked for, when others take it in between.
+const FREE_PORT_TRIES: u32 = 16;
+
 fn bind_tcp(
     address: SocketAddr,
     count: usize,
     backlog: i32,
 ) -> io::Result<(Vec<OwnedFd>, Endpoint)> {
     // Sockets with SO_REUSEPORT would silently share a port with another server of the same user.
-    // One without it is refused there, and shows what is free.
-    let probe = tcp_socket(address)?;
-    sockopt::set_socket_reuseaddr(&probe, true)?;
-    bind_to(&probe, &address)?;
-    let address = SocketAddr::try_from(getsockname(&probe)?)?;
-    drop(probe);
-    let mut sockets = Vec::new();
-    for _ in 0..count {
+    // So the first one listens without it, which is refused there and keeps others away from then
+    // on; only then is it opened to those that follow.
+    let first = bind_alone(address, backlog)?;
+    let address = SocketAddr::try_from(getsockname(&first)?)?;
+    sockopt::set_socket_reuseport(&first, true)?;
+    let mut sockets = vec![first];
+    for _ in 1..count {
         let socket = tcp_socket(address)?;
         sockopt::set_socket_reuseaddr(&socket, true)?;
         sockopt::set_socket_reuseport(&socket, true)?;
-        // Accepted sockets inherit this.
-        sockopt::set_tcp_nodelay(&socket, true)?;
         bind_to(&socket, &address)?;
+        listen(&socket, backlog)?;
         sockets.push(socket);
     }
-    for socket in &sockets {
-        listen(socket, backlog)?;
-    }
     Ok((sockets, Endpoint::Tcp(address)))
+}
+
+fn bind_alone(address: SocketAddr, backlog: i32) -> io::Result<OwnedFd> {
+    let mut tries = if address.port() == 0 { FREE_PORT_TRIES } else { 1 };
+    loop {
+        let socket = tcp_socket(address)?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        // Two sockets may be bound to a port until one of them listens.
+        match bind_to(&socket, &address).and_then(|()| listen(&socket, backlog)) {
+            Ok(()) => return Ok(socket),
+            Err(error) => {
+                tries -= 1;
+                if tries == 0 || error != Errno::ADDRINUSE {
+                    return Err(error.into());
+                }
+            }
+        }
+    }
 }
 
 fn bind_unix(path: &Path) -> io::Result<OwnedFd> {
     let address = SocketAddrUnix::new(path)?;
     let socket = unix_socket()?;
     match bind_to(&socket, &address) {
-        Err(rustix::io::Errno::ADDRINUSE) if is_stale_socket(path, &address) => {
+        Err(Errno::ADDRINUSE) if is_stale_socket(path, &address) => {
             std::fs::remove_file(path)?;
             bind_to(&socket, &address)?;
         }
@@ -101,13 +118,15 @@ fn is_stale_socket(path: &Path, address: &SocketAddrUnix) -> bool {
     let is_socket = rustix::fs::lstat(path)
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket);
     is_socket
-        && unix_socket()
-            .is_ok_and(|probe| connect(&probe, address) == Err(rustix::io::Errno::CONNREFUSED))
+        && unix_socket().is_ok_and(|probe| connect(&probe, address) == Err(Errno::CONNREFUSED))
 }
 
 fn tcp_socket(address: SocketAddr) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    Ok(socket_with(family, SocketType::STREAM, nonblocking(), None)?)
+    let socket = socket_with(family, SocketType::STREAM, nonblocking(), None)?;
+    // Accepted sockets inherit this.
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    Ok(socket)
 }
 
 fn unix_socket() -> io::Result<OwnedFd> {
@@ -124,18 +143,14 @@ fn nonblocking() -> SocketFlags {
 /// What the kernel says at once; what it says later is read when the socket becomes writable.
 pub fn connect_socket(to: &Endpoint, source: Option<SocketAddr>) -> io::Result<OwnedFd> {
     let (socket, address) = match to {
-        Endpoint::Tcp(address) => {
-            let socket = tcp_socket(*address)?;
-            sockopt::set_tcp_nodelay(&socket, true)?;
-            (socket, SocketAddrAny::from(*address))
-        }
+        Endpoint::Tcp(address) => (tcp_socket(*address)?, SocketAddrAny::from(*address)),
         Endpoint::Unix(path) => (unix_socket()?, SocketAddrAny::from(SocketAddrUnix::new(path)?)),
     };
     if let Some(source) = source {
         bind_to(&socket, &source)?;
     }
     match connect(&socket, &address) {
-        Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(socket),
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
         Err(error) => Err(error.into()),
     }
 }

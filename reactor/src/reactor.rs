@@ -184,6 +184,11 @@ impl Reactor {
         &self.clock
     }
 
+    /// Reads the clock now, for threads that do other things than turn.
+    pub fn tick(&mut self) {
+        self.clock.tick();
+    }
+
     /// What ends this reactor's sleep, from any thread.
     pub fn alert(&self) -> Alert {
         match &self.door {
@@ -273,6 +278,19 @@ impl Reactor {
             Door::Epoll(epoll) => IoKind::Epoll(epoll.adopt(fd)?),
             Door::Uring(uring) => IoKind::Uring(uring.adopt(fd)),
         }))
+    }
+
+    /// Makes a descriptor of an accepted socket that another reactor can take in. Close the socket
+    /// here afterwards; nothing may be under way on it.
+    ///
+    /// # Errors
+    /// `Unsupported`: it has to stay here.
+    pub fn export(&mut self, io: &Io, token: Token) -> Poll<io::Result<OwnedFd>> {
+        match (&mut self.door, &io.0) {
+            (Door::Epoll(_), IoKind::Epoll(io)) => Poll::Ready(io.as_fd().try_clone_to_owned()),
+            (Door::Uring(uring), IoKind::Uring(io)) => uring.export(*io, token),
+            _ => foreign(),
+        }
     }
 
     /// Receives bytes; an empty piece is the peer's end.

@@ -359,6 +359,26 @@ impl Uring {
         }
     }
 
+    /// Makes an ordinary descriptor of a socket, which then is the caller's: close this one.
+    ///
+    /// # Errors
+    /// `Unsupported`, as [`Uring::sendfile`].
+    pub(crate) fn export(&mut self, io: UringIo, token: Token) -> Poll<io::Result<OwnedFd>> {
+        let socket = self.socket(io.key);
+        socket.waiter = token;
+        if let Some(fd) = socket.fd.take() {
+            return Poll::Ready(Ok(fd));
+        }
+        if socket.state.has(State::NO_TWIN) {
+            return Poll::Ready(Err(io::ErrorKind::Unsupported.into()));
+        }
+        if !socket.state.has(State::INSTALLING) {
+            socket.state.set(State::INSTALLING);
+            self.ring.install(io.key.index, io.key);
+        }
+        Poll::Pending
+    }
+
     pub(crate) fn ready(&mut self, io: UringIo, interest: Interest, token: Token) -> Poll<()> {
         let target = self.target(io.key);
         let socket = self.socket(io.key);

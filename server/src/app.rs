@@ -9,7 +9,7 @@ use gustnado_http::answer::Answer;
 use gustnado_http::date::imf_fixdate;
 use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
-use gustnado_http::request::Request;
+use gustnado_http::request::{Request, TargetForm};
 use gustnado_http::status::Status;
 use gustnado_tasks::{Patience, Workers};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -133,6 +133,11 @@ impl App {
             && let Some((status, text)) = handler(request)
         {
             plain(request, status, &text, turn, out);
+            return Rest::Nothing;
+        }
+        if request.form() == TargetForm::Asterisk {
+            // RFC 9110 §9.3.7: what the server in general can do.
+            status_page(out, Status::NO_CONTENT, turn, false, &[("Allow", b"GET, HEAD, OPTIONS")]);
             return Rest::Nothing;
         }
         match &self.site {

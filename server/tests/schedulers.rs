@@ -28,6 +28,7 @@ on_every_server!(
     what_was_chosen_instead_is_said_once,
     a_worker_that_spins_serves_as_well,
     a_handler_answers_before_the_site,
+    a_handler_that_panics_costs_only_its_connection,
 );
 
 /// Holds whoever comes, until it is opened.
@@ -339,4 +340,24 @@ fn a_handler_answers_before_the_site(setup: Setup) {
     assert_eq!(client.get("/missing").status, 404, "the site is asked next");
     let echo = request("POST", "/echo", "Content-Length: 2\r\n") + "hi";
     assert_eq!(client.ask(echo).text(), "hi");
+}
+
+fn a_handler_that_panics_costs_only_its_connection(setup: Setup) {
+    let server = Server::start_with(setup.config(), |request| {
+        assert_ne!(request.path(), b"/panic", "a fault of the handler's own");
+        None
+    });
+    let mut others: Vec<_> = (0..8).map(|_| server.connect()).collect();
+    for round in 1..=5 {
+        let mut client = server.connect();
+        client.send(get("/panic"));
+        let (bytes, _) = client.read_until_ended();
+        assert!(bytes.is_empty() || bytes.starts_with(b"HTTP/1.1 500 "), "{bytes:?}");
+        server.wait_until("it is counted", |stats| stats.panics == round);
+        for other in &mut others {
+            assert_eq!(other.get("/").status, 200, "round {round}");
+        }
+    }
+    drop(others);
+    server.wait_until_empty();
 }

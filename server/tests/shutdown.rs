@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado::DrainReport;
-use gustnado::config::Config;
+use gustnado::config::{Acceptor, Config};
 use harness::client::{End, get, request, wait_until_refused};
 use harness::folder::noise;
 use harness::{Client, Folder, Server, Setup};
@@ -141,16 +141,18 @@ fn pipelined_requests_on_their_way_are_not_lost(setup: Setup) {
 fn a_draining_server_takes_no_new_connections(setup: Setup) {
     let folder = Folder::new();
     folder.hollow("big.bin", 32 << 20);
-    let server = setup.files(&folder);
-    let mut client = Client::connect_narrow(server.address());
-    client.send(get("/big.bin"));
-    client.read_ahead(100_000);
-    let report = drain_while(&server, LONG, || {
+    for acceptor in [Acceptor::PerWorker, Acceptor::Dedicated] {
+        let server = Server::start(Config { acceptor, ..setup.folder_config(&folder) });
+        let mut client = Client::connect_narrow(server.address());
+        client.send(get("/big.bin"));
+        client.read_ahead(100_000);
+        let report = drain_while(&server, LONG, || {
+            wait_until_refused(server.address());
+            assert_eq!(client.read_answer().body.len(), 32 << 20);
+        });
+        assert_eq!(report.cut, 0, "{acceptor:?}");
         wait_until_refused(server.address());
-        assert_eq!(client.read_answer().body.len(), 32 << 20);
-        wait_until_refused(server.address());
-    });
-    assert_eq!(report.cut, 0);
+    }
 }
 
 fn the_deadline_ends_a_drain(setup: Setup) {
@@ -255,7 +257,8 @@ fn stopping_is_quick_whatever_the_workers_wait_for(setup: Setup) {
     // Each stop must wake each worker: a worker that is only found by a time limit shows in the sum.
     let start = Instant::now();
     for turn in 0..12 {
-        let server = setup.default_site();
+        let acceptor = if turn < 6 { Acceptor::PerWorker } else { Acceptor::Dedicated };
+        let server = Server::start(Config { acceptor, ..setup.config() });
         let mut client = server.connect();
         if turn % 3 > 0 {
             assert_eq!(client.get("/").status, 200);
@@ -265,7 +268,7 @@ fn stopping_is_quick_whatever_the_workers_wait_for(setup: Setup) {
         }
         server.stop();
     }
-    assert!(start.elapsed() < Duration::from_secs(6), "twelve stops took {:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(4), "twelve stops took {:?}", start.elapsed());
 }
 
 fn the_address_is_free_at_once(setup: Setup) {

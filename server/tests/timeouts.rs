@@ -7,9 +7,10 @@
 mod harness;
 
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use gustnado::config::Config;
+use gustnado_http::date::imf_fixdate;
 use harness::client::{get, request};
 use harness::folder::noise;
 use harness::{Client, Folder, PATIENCE, Server, Setup};
@@ -27,6 +28,7 @@ on_every_server!(
     a_client_that_never_reads_is_cut,
     a_reader_slower_than_the_minimum_is_cut,
     a_reader_above_the_minimum_gets_all,
+    time_goes_on_for_a_worker_that_sleeps,
 );
 
 const SHORT: Duration = Duration::from_millis(400);
@@ -253,4 +255,31 @@ fn a_reader_above_the_minimum_gets_all(setup: Setup) {
         client.read_ahead(400_000);
     }
     assert!(client.read_answer().body == content, "another body came");
+}
+
+fn time_goes_on_for_a_worker_that_sleeps(setup: Setup) {
+    // A worker that slept and takes a connection at once must not count from when it fell asleep.
+    let server = Server::start(Config {
+        header_timeout: SHORT * 2,
+        timeout_keep_alive: SHORT * 2,
+        body_timeout: SHORT * 2,
+        ..patient(setup)
+    });
+    assert_eq!(server.get("/").status, 200);
+    thread::sleep(SHORT * 3);
+    let mut clients: Vec<_> = (0..12).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        client.send(&get("/")[..10]);
+    }
+    thread::sleep(SHORT / 8);
+    for client in &mut clients {
+        client.send(&get("/")[10..]);
+        let answer = client.read_answer();
+        assert_eq!(answer.status, 200, "refused after a fraction of its time");
+        let now = SystemTime::UNIX_EPOCH.elapsed().expect("it is after 1970").as_secs();
+        let dates = [now - 1, now].map(|secs| imf_fixdate(secs).to_vec());
+        let date = answer.expect_field("date").as_bytes().to_vec();
+        assert!(dates.contains(&date), "an old date: {answer:?}");
+        assert_eq!(client.get("/").status, 200, "closed after a fraction of its time");
+    }
 }

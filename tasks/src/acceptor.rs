@@ -105,12 +105,7 @@ async fn wait_here<T>(mut done: impl FnMut(&Here) -> Option<T>) -> T {
 async fn place(accepted: Accepted, me: Option<usize>) {
     here::with(|here| count(&here.crew.counts.accepted));
     match (accepted, me) {
-        (Accepted::Here(io), Some(me)) => {
-            if wait_for_place(|_| Some(me)).await.is_some() {
-                here::with(|here| serve(here, io, me));
-            }
-        }
-        (Accepted::Here(io), None) => here::with(|here| here.reactor.borrow_mut().close(io)),
+        (Accepted::Here(io), me) => place_own(io, me).await,
         (Accepted::Away(connection), me) => {
             let Some(worker) = wait_for_place(|here| choose(here, me)).await else { return };
             if Some(worker) == me {
@@ -120,6 +115,30 @@ async fn place(accepted: Accepted, me: Option<usize>) {
             }
         }
     }
+}
+
+/// Places a connection that is in this worker's reactor already. Should the last place here have
+/// gone to another one meanwhile, it moves to a worker that has room.
+async fn place_own(io: Io, me: Option<usize>) {
+    let worker = wait_for_place(|here| choose(here, me)).await;
+    match worker {
+        None => {}
+        Some(worker) if Some(worker) == me => return here::with(|here| serve(here, io, worker)),
+        Some(worker) => {
+            let exported =
+                poll_fn(|_| here::with(|here| here.reactor.borrow_mut().export(&io, here.token())));
+            if let Ok(connection) = exported.await {
+                here::with(|here| here.crew.posts[worker].arrive(connection));
+            } else {
+                // It has to stay; so it waits until there is room here.
+                here::with(|here| here.crew.places.release(worker));
+                if let Some(me) = wait_for_place(|_| me).await {
+                    return here::with(|here| serve(here, io, me));
+                }
+            }
+        }
+    }
+    here::with(|here| here.reactor.borrow_mut().close(io));
 }
 
 /// Takes a place on the worker that `wanted` names. `None` when the server cuts connections.

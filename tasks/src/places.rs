@@ -9,7 +9,7 @@ use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, fence};
 /// To which worker a new connection goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Placement {
-    /// To the worker that accepted it, or the one with the most room: even load.
+    /// To the worker that accepted it, or the one with the fewest connections: even load.
     #[default]
     Spread,
     /// To the first worker with room: idle workers stay idle.
@@ -79,8 +79,8 @@ impl Places {
             (Placement::Fill, _) => workers.find(|&worker| self.room_on(worker) > 0),
             (Placement::Spread, Some(me)) if self.room_on(me) > 0 => Some(me),
             (Placement::Spread, _) => workers
-                .max_by_key(|&worker| self.room_on(worker))
-                .filter(|&worker| self.room_on(worker) > 0),
+                .filter(|&worker| self.room_on(worker) > 0)
+                .min_by_key(|&worker| self.open_on(worker)),
         }
     }
 

@@ -70,6 +70,8 @@ pub(crate) fn run_shared(here: &Rc<Here>, group: &Arc<Group>) -> std::io::Result
             && let Some(claimed) = here.schedule.claim()
         {
             runs += 1;
+            // Long may have passed since this thread last polled: others do that too.
+            here.reactor.borrow_mut().tick();
             run(here, claimed);
             continue;
         }
