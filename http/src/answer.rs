@@ -64,12 +64,14 @@ impl<'o> Answer<'o> {
         debug_assert!(
             rest.starts_with(b"\r\n") || memchr::memmem::find(rest, b"\r\n\r\n").is_some()
         );
-        let line = status.line();
         let connection = persist.line();
+        let line = status.line();
         out.reserve(line.len() + common.len() + connection.len() + rest.len());
         out.extend_from_slice(line);
         out.extend_from_slice(common);
-        out.extend_from_slice(connection);
+        if !connection.is_empty() {
+            out.extend_from_slice(connection);
+        }
         out.extend_from_slice(rest);
     }
 

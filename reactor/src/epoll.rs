@@ -119,7 +119,7 @@ impl Epoll {
 
     pub(crate) fn recv(&self, io: &EpollIo, token: Token) -> Poll<io::Result<Piece>> {
         let readiness = self.readiness(io);
-        if !readiness.has(IN) && self.must_wait(io, IN, token)? {
+        if !readiness.has(IN) && self.must_wait(io, readiness, IN, token)? {
             return Poll::Pending;
         }
         let mut bytes = self.scratch.take();
@@ -198,16 +198,16 @@ impl Epoll {
             // Readiness is assumed of a new descriptor, not known.
             readiness.clear(bits, self.shared);
         }
-        match self.must_wait(io, bits, token) {
+        match self.must_wait(io, readiness, bits, token) {
             Ok(true) => Poll::Pending,
             // What epoll cannot watch (a plain file) is always ready.
             Ok(false) | Err(_) => Poll::Ready(()),
         }
     }
 
-    pub(crate) fn close(&self, io: EpollIo) {
-        self.readiness(&io).retire();
-        drop(io);
+    /// Forgets a socket. Its descriptor closes when `io` is dropped, which takes it out of epoll.
+    pub(crate) fn close(&self, io: &EpollIo) {
+        self.readiness(io).retire();
     }
 
     /// Waits for events until `timeout` and hands out the tokens of those they concern.
@@ -245,7 +245,7 @@ impl Epoll {
     ) -> Poll<io::Result<T>> {
         let readiness = self.readiness(io);
         loop {
-            if !readiness.has(direction) && self.must_wait(io, direction, token)? {
+            if !readiness.has(direction) && self.must_wait(io, readiness, direction, token)? {
                 return Poll::Pending;
             }
             readiness.clear(direction, self.shared);
@@ -266,8 +266,14 @@ impl Epoll {
 
     /// Leaves the token to be woken by the next edge, and registers the descriptor if it never was.
     /// Returns whether there is anything to wait for: an edge may have come meanwhile.
-    fn must_wait(&self, io: &EpollIo, direction: u64, token: Token) -> io::Result<bool> {
-        let readiness = self.readiness(io);
+    #[inline]
+    fn must_wait(
+        &self,
+        io: &EpollIo,
+        readiness: Readiness<'_>,
+        direction: u64,
+        token: Token,
+    ) -> io::Result<bool> {
         readiness.wait(token);
         if !readiness.has(REGISTERED) {
             self.register(io, readiness)?;
@@ -276,6 +282,7 @@ impl Epoll {
     }
 
     /// Registers for all edges. What is ready now is reported as the first one.
+    #[cold]
     fn register(&self, io: &EpollIo, readiness: Readiness<'_>) -> io::Result<()> {
         readiness.set(REGISTERED, self.shared);
         let data = u64::from(io.generation) << 32 | io.index() as u64;

@@ -71,7 +71,7 @@ pub struct Options {
 /// Entries of a ring's submission queue; its completion queue has four times as many.
 const RING_ENTRIES: u32 = 1024;
 
-/// An open socket. Hand it back with [`Reactor::close`].
+/// An open socket. Close it with [`Reactor::close`] before it is dropped.
 #[derive(Debug)]
 pub struct Io(IoKind);
 
@@ -398,11 +398,12 @@ impl Reactor {
         }
     }
 
-    /// Closes a socket. What is under way on it ends; nobody is woken for it.
-    pub fn close(&mut self, io: Io) {
-        match (&mut self.door, io.0) {
+    /// Closes a socket. What is under way on it ends; nobody is woken for it. Drop `io` right after:
+    /// nothing else may be done with it.
+    pub fn close(&mut self, io: &Io) {
+        match (&mut self.door, &io.0) {
             (Door::Epoll(epoll), IoKind::Epoll(io)) => epoll.close(io),
-            (Door::Uring(uring), IoKind::Uring(io)) => uring.close(io),
+            (Door::Uring(uring), IoKind::Uring(io)) => uring.close(*io),
             _ => foreign(),
         }
     }

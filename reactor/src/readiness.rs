@@ -20,23 +20,23 @@ const GENERATION_SHIFT: u32 = 32;
 
 /// What is known of each descriptor, and who waits for it; indexed by descriptor.
 ///
-/// Both arrays come from zeroed memory that the kernel gives page by page, as it is touched.
+/// It comes from zeroed memory that the kernel gives page by page, as it is touched.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// `generation << 32 | bits`.
-    states: Box<[AtomicU64]>,
-    waiters: Box<[AtomicU64]>,
+    /// The state, `generation << 32 | bits`, and the waiter.
+    entries: Box<[[AtomicU64; 2]]>,
 }
 
 impl Table {
     /// A table for the descriptors `0..limit`.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { states: zeroed_slice_box(limit), waiters: zeroed_slice_box(limit) }
+        Self { entries: zeroed_slice_box(limit) }
     }
 
     /// The entry of a descriptor; `None` past the limit.
     pub(crate) fn get(&self, index: usize) -> Option<Readiness<'_>> {
-        Some(Readiness { state: self.states.get(index)?, waiter: self.waiters.get(index)? })
+        let [state, waiter] = self.entries.get(index)?;
+        Some(Readiness { state, waiter })
     }
 }
 

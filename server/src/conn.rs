@@ -71,7 +71,7 @@ enum Next {
 /// Faults of the peer and of the network end it; they are counted, and nobody is told.
 pub(crate) async fn serve(link: Link, app: Arc<App>) {
     let mut conn = Conn { link, app, unread: None, requests: 0 };
-    conn.link.set_deadline(conn.link.now_ms() + conn.app.times.header_ms);
+    conn.link.set_deadline(conn.link.now().mono_ms + conn.app.times.header_ms);
     let mut next = Next::Receive;
     loop {
         next = match next {
@@ -147,7 +147,7 @@ impl Conn {
         let patience = self.app.times.write;
         let bytes = out.rest().len() as u64;
         let earned_ms = (bytes * 1000).checked_div(patience.rate_min).unwrap_or(0);
-        self.link.set_deadline(self.link.now_ms() + patience.silence_ms + earned_ms);
+        self.link.set_deadline(self.link.now().mono_ms + patience.silence_ms + earned_ms);
         self.link.start_send(out);
     }
 
@@ -173,7 +173,7 @@ impl Conn {
     /// Says that this was all, and listens until the peer has said the same.
     async fn linger(&mut self) {
         self.link.shutdown_write();
-        self.link.set_deadline(self.link.now_ms() + LINGER_MS);
+        self.link.set_deadline(self.link.now().mono_ms + LINGER_MS);
         let mut thrown_away = 0;
         while let Ok(piece) = self.link.recv(false).await {
             thrown_away += piece.bytes().len();
@@ -188,7 +188,7 @@ impl Conn {
     fn expect_request(&mut self) {
         let times = &self.app.times;
         let wait_ms = if self.unread.is_some() { times.header_ms } else { times.keep_alive_ms };
-        self.link.set_deadline(self.link.now_ms() + wait_ms);
+        self.link.set_deadline(self.link.now().mono_ms + wait_ms);
     }
 
     /// Whether the answer to a request with this head is the connection's last.

@@ -9,15 +9,7 @@ use std::sync::Arc;
 
 use gustnado_http::answer::{Answer, Persist};
 use gustnado_http::status::Status;
-
-/// The moment of a turn. Time is an argument: nothing below the reactor reads a clock.
-#[derive(Clone, Copy, Debug)]
-pub struct Now {
-    /// Seconds since 1970, for dates.
-    pub unix_secs: u64,
-    /// Milliseconds of a clock that never goes back, for ages.
-    pub mono_ms: u64,
-}
+pub use gustnado_tasks::Now;
 
 /// What all answers of one turn have in common.
 #[derive(Clone, Copy, Debug)]

@@ -16,6 +16,7 @@ on_every_server!(
     connections_are_handed_over_where_slots_are_few,
     hundreds_of_half_requests_at_once_are_all_kept,
     descriptors_that_change_hands_carry_nothing_over,
+    the_end_of_one_connection_is_not_the_end_of_the_next,
 );
 
 const FILES: usize = 10;
@@ -154,4 +155,20 @@ fn descriptors_that_change_hands_carry_nothing_over(setup: Setup) {
     });
     server.wait_until_empty();
     assert!(server.get("/9").body == contents[9]);
+}
+
+fn the_end_of_one_connection_is_not_the_end_of_the_next(setup: Setup) {
+    // What the server still does to a connection that is over (saying its end, cancelling a
+    // receive) must not reach the one that has its place by then.
+    let server = setup.default_site();
+    for turn in 0..400 {
+        let last = if turn % 2 == 0 { "BAD\r\n\r\n" } else { "GET /missing HTTP/1.0\r\n\r\n" };
+        let refused = server.ask(last);
+        assert!(refused.closes(), "{refused:?}");
+        let mut next = server.connect();
+        for _ in 0..2 {
+            assert_eq!(next.get("/").status, 200, "after {turn} ends");
+        }
+    }
+    server.wait_until_empty();
 }

@@ -29,6 +29,7 @@ on_every_server!(
     the_address_is_free_at_once,
     a_server_started_again_on_the_address_loses_nobody,
 );
+on_every_server!(alone: a_server_that_has_ended_does_not_end_its_successor);
 
 const LONG: Duration = Duration::from_secs(15);
 
@@ -254,7 +255,7 @@ fn a_stop_does_not_wait(setup: Setup) {
 }
 
 fn stopping_is_quick_whatever_the_workers_wait_for(setup: Setup) {
-    // Each stop must wake each worker: a worker that is only found by a time limit shows in the sum.
+    // Each stop must wake each worker: one that only a time limit finds shows in the sum.
     let start = Instant::now();
     for turn in 0..12 {
         let acceptor = if turn < 6 { Acceptor::PerWorker } else { Acceptor::Dedicated };
@@ -305,4 +306,24 @@ fn a_server_started_again_on_the_address_loses_nobody(setup: Setup) {
         server.running().drain(LONG);
         server.stop();
     }
+}
+
+fn a_server_that_has_ended_does_not_end_its_successor(setup: Setup) {
+    // Whatever a server has given back (numbers, names) may be another's by the time it is dropped.
+    let folder = Folder::new();
+    let content = noise(1, 8 << 20);
+    folder.file("big.bin", &content);
+    let path = folder.outside().join("gust.sock");
+    let config = || Config { uds: Some(path.clone()), ..setup.folder_config(&folder) };
+    let first = Server::start(config());
+    assert_eq!(first.running().drain(LONG).cut, 0);
+    let second = Server::start(config());
+    let mut clients: Vec<_> = (0..4).map(|_| Client::connect_unix(&path)).collect();
+    first.stop();
+    for client in &mut clients {
+        assert!(client.get("/big.bin").body == content, "another body came");
+    }
+    assert!(path.exists(), "the socket's name was the second server's");
+    assert_eq!(Client::connect_unix(&path).get("/missing").status, 404);
+    assert_eq!(second.running().drain(LONG).cut, 0);
 }

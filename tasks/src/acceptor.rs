@@ -138,7 +138,7 @@ async fn place_own(io: Io, me: Option<usize>) {
             }
         }
     }
-    here::with(|here| here.reactor.borrow_mut().close(io));
+    here::with(|here| here.reactor.borrow_mut().close(&io));
 }
 
 /// Takes a place on the worker that `wanted` names. `None` when the server cuts connections.

@@ -37,16 +37,18 @@ impl Claim {
         loop {
             let other_life =
                 generation.is_some_and(|generation| generation != generation_of(state));
-            if other_life || state & LIVE == 0 || state & READY != 0 {
+            if other_life || state & LIVE == 0 {
                 return false;
             }
+            // Written even if it is ready already: only so does the coming run see what the caller
+            // left for it.
             match self.0.compare_exchange_weak(
                 state,
                 state | READY,
                 Ordering::AcqRel,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => return state & RUNNING == 0,
+                Ok(_) => return state & (READY | RUNNING) == 0,
                 Err(now) => state = now,
             }
         }
@@ -67,7 +69,7 @@ impl Claim {
     /// Ends a life.
     pub(crate) fn close(&self) {
         let next = generation_of(self.0.load(Ordering::Relaxed)).wrapping_add(1) & GENERATION;
-        self.0.store(next << GENERATION_SHIFT, Ordering::Release);
+        self.0.swap(next << GENERATION_SHIFT, Ordering::AcqRel);
     }
 }
 

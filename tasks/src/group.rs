@@ -188,7 +188,7 @@ impl Roles {
 
     /// Gives the poller's role up. The caller then wakes a sleeper, who may take it.
     pub(crate) fn give_poller_up(&self) {
-        self.polled.store(false, Ordering::SeqCst);
+        self.polled.swap(false, Ordering::SeqCst);
     }
 
     pub(crate) fn is_polled(&self) -> bool {

@@ -171,22 +171,23 @@ impl Alarm {
 
     /// [`Alarm::poll`] for callers who know the time already.
     pub(crate) fn poll_at(&mut self, now_ms: u64, here: &Here) -> Poll<()> {
-        if self.at_ms == Self::NEVER {
-            return Poll::Pending;
-        }
         if now_ms >= self.at_ms {
             return Poll::Ready(());
         }
-        if self.armed_ms <= now_ms {
-            // It has fired, for an earlier deadline.
-            self.armed_ms = Self::NEVER;
+        // Armed for a time that is over, it has fired; armed for a later one, it would be late.
+        if self.armed_ms <= now_ms || self.at_ms < self.armed_ms {
+            self.rearm(here);
         }
-        if self.at_ms < self.armed_ms {
-            self.disarm(here);
+        Poll::Pending
+    }
+
+    #[cold]
+    fn rearm(&mut self, here: &Here) {
+        self.disarm(here);
+        if self.at_ms < Self::NEVER {
             self.key = here.arm(self.at_ms);
             self.armed_ms = self.at_ms;
         }
-        Poll::Pending
     }
 
     pub(crate) fn disarm(&mut self, here: &Here) {

@@ -9,11 +9,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::task::Poll;
 
-use gustnado_reactor::{Endpoint, How, Interest, Io, Outgoing, Piece, connect_socket};
+use gustnado_reactor::{
+    Endpoint, How, Interest, Io, Outgoing, Piece, Reactor, Token, connect_socket,
+};
 
 use crate::crew::Phase;
-use crate::here::{self, Alarm, Here};
+use crate::here::{self, Alarm};
 use crate::task::yield_now;
+use crate::time::Now;
 
 /// Most bytes handed to one `sendfile`, after which other tasks have their turn.
 const FILE_STEP: u64 = 1 << 20;
@@ -26,12 +29,12 @@ const COPY_STEP: usize = 64 << 10;
 /// Everything on it happens in one task. Dropping it closes the socket.
 #[derive(Debug)]
 pub struct Link {
-    io: Option<Io>,
+    io: Io,
     out: Option<Box<Outgoing>>,
     sending: bool,
     alarm: Alarm,
     /// The time of the last operation's turn.
-    now_ms: u64,
+    now: Now,
     /// Whose place among the counted connections it holds, if it was accepted.
     place: Option<u16>,
 }
@@ -95,8 +98,7 @@ impl Patience {
 
 impl Link {
     pub(crate) fn new(io: Io, place: Option<u16>) -> Self {
-        let now_ms = crate::now().mono_ms;
-        Self { io: Some(io), out: None, sending: false, alarm: Alarm::unset(), now_ms, place }
+        Self { io, out: None, sending: false, alarm: Alarm::unset(), now: crate::now(), place }
     }
 
     /// Connects to `to`, from `source` if one is given, within `timeout_ms`.
@@ -111,21 +113,19 @@ impl Link {
         let socket: OwnedFd = connect_socket(to, source).map_err(LinkError::Broken)?;
         let io = here::with(|here| here.reactor.borrow_mut().adopt(socket));
         let mut link = Self::new(io.map_err(LinkError::Broken)?, None);
-        link.set_deadline(link.now_ms + timeout_ms);
+        link.set_deadline(link.now.mono_ms + timeout_ms);
         poll_fn(|_| {
-            link.attempt(false, |here, io, _| {
-                let mut reactor = here.reactor.borrow_mut();
-                let ready = reactor.ready(io, Interest::Write, here.token());
-                ready.map(|()| reactor.connected(io))
+            link.attempt(false, |reactor, io, _, token| {
+                reactor.ready(io, Interest::Write, token).map(|()| reactor.connected(io))
             })
         })
         .await?;
         Ok(link)
     }
 
-    /// The time as of the last operation on this link, in milliseconds of [`crate::Now::mono_ms`].
-    pub fn now_ms(&self) -> u64 {
-        self.now_ms
+    /// The time as of the last operation on this link.
+    pub fn now(&self) -> Now {
+        self.now
     }
 
     /// Sets the time, in milliseconds of [`crate::Now::mono_ms`], past which operations fail.
@@ -140,7 +140,7 @@ impl Link {
     /// # Errors
     /// [`LinkError`].
     pub fn poll_recv(&mut self, idle: bool) -> Poll<Result<Piece, LinkError>> {
-        self.attempt(idle, |here, io, _| here.reactor.borrow_mut().recv(io, here.token()))
+        self.attempt(idle, |reactor, io, _, token| reactor.recv(io, token))
     }
 
     /// [`Link::poll_recv`] as a future.
@@ -178,8 +178,7 @@ impl Link {
     /// # Errors
     /// [`LinkError`].
     pub fn poll_sent(&mut self) -> Poll<Result<(), LinkError>> {
-        let sent = self
-            .attempt(false, |here, io, out| here.reactor.borrow_mut().send(io, out, here.token()));
+        let sent = self.attempt(false, Reactor::send);
         self.sending = sent.is_pending();
         sent
     }
@@ -205,14 +204,13 @@ impl Link {
         patience: Patience,
     ) -> Result<(), LinkError> {
         let (mut at, end) = (offset, offset.saturating_add(len));
-        let began_ms = self.now_ms;
+        let began_ms = self.now.mono_ms;
         while at < end {
-            self.set_deadline(patience.deadline_ms(began_ms, self.now_ms, at - offset));
+            self.set_deadline(patience.deadline_ms(began_ms, self.now.mono_ms, at - offset));
             let step = usize::try_from((end - at).min(FILE_STEP)).unwrap_or(COPY_STEP);
             let sent = poll_fn(|_| {
-                self.attempt(false, |here, io, _| {
-                    let mut reactor = here.reactor.borrow_mut();
-                    reactor.sendfile(io, file.as_fd(), &mut at, step, here.token())
+                self.attempt(false, |reactor, io, _, token| {
+                    reactor.sendfile(io, file.as_fd(), &mut at, step, token)
                 })
             })
             .await;
@@ -244,9 +242,7 @@ impl Link {
 
     /// Tells the peer that nothing more will come.
     pub fn shutdown_write(&mut self) {
-        if let Some(io) = &self.io {
-            here::with(|here| here.reactor.borrow_mut().shutdown(io, How::Write));
-        }
+        here::with(|here| here.reactor.borrow_mut().shutdown(&self.io, How::Write));
     }
 
     /// Starts an operation or asks for its completion; while there is none, looks at the server's
@@ -254,19 +250,27 @@ impl Link {
     fn attempt<T>(
         &mut self,
         idle: bool,
-        operation: impl FnOnce(&Here, &Io, &mut Option<Box<Outgoing>>) -> Poll<io::Result<T>>,
+        operation: impl FnOnce(
+            &mut Reactor,
+            &Io,
+            &mut Option<Box<Outgoing>>,
+            Token,
+        ) -> Poll<io::Result<T>>,
     ) -> Poll<Result<T, LinkError>> {
         here::with(|here| {
-            let io = self.io.as_ref().expect("a link has its socket until it is dropped");
-            self.now_ms = here.now_ms();
-            if let Poll::Ready(result) = operation(here, io, &mut self.out) {
-                return Poll::Ready(result.map_err(LinkError::Broken));
+            let mut reactor = here.reactor.borrow_mut();
+            self.now = Now::of(&reactor);
+            match operation(&mut reactor, &self.io, &mut self.out, here.token()) {
+                Poll::Ready(Ok(done)) => return Poll::Ready(Ok(done)),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(LinkError::Broken(error))),
+                Poll::Pending => {}
             }
+            drop(reactor);
             let phase = here.phase();
             if phase >= Phase::Cutting || (idle && phase >= Phase::Draining) {
                 return Poll::Ready(Err(LinkError::Ending));
             }
-            self.alarm.poll_at(self.now_ms, here).map(|()| Err(LinkError::TimedOut))
+            self.alarm.poll_at(self.now.mono_ms, here).map(|()| Err(LinkError::TimedOut))
         })
     }
 }
@@ -275,9 +279,7 @@ impl Drop for Link {
     fn drop(&mut self) {
         here::try_with(|here| {
             self.alarm.disarm(here);
-            if let Some(io) = self.io.take() {
-                here.reactor.borrow_mut().close(io);
-            }
+            here.reactor.borrow_mut().close(&self.io);
             if let Some(place) = self.place {
                 here.crew.places.release(usize::from(place));
             }

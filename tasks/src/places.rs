@@ -86,6 +86,11 @@ impl Places {
 
     /// Takes a place on a worker. Returns whether there was one.
     pub(crate) fn take(&self, worker: usize) -> bool {
+        // Only one who passes the limit wakes others below; who just finds it reached must not, for
+        // among those who wait is itself.
+        if self.room_on(worker) == 0 {
+            return false;
+        }
         if self.total.fetch_add(1, Ordering::SeqCst) < self.total_max {
             if self.open[worker].0.fetch_add(1, Ordering::Relaxed) < self.per_worker_max {
                 return true;

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::sync::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering, yield_now};
 
 /// Keeps producers' and consumers' counters off each other's cache lines.
 #[repr(align(128))]
@@ -61,7 +61,14 @@ impl TokenQueue {
                 }
             } else if at.wrapping_sub(turn) <= self.cells.len() {
                 // The cell still holds the token of a lap ago.
-                return Err(token);
+                let tail = self.tail.0.load(Ordering::SeqCst);
+                let held = tail.wrapping_sub(self.head.0.load(Ordering::SeqCst));
+                if tail == at && held == self.cells.len() {
+                    return Err(token);
+                }
+                // Not full: a consumer is about to empty the cell, and may have lost its processor.
+                yield_now();
+                at = tail;
             } else {
                 at = self.tail.0.load(Ordering::Relaxed);
             }

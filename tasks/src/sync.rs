@@ -6,9 +6,13 @@ pub(crate) use loom::sync::Mutex;
 pub(crate) use loom::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
+#[cfg(loom)]
+pub(crate) use loom::thread::yield_now;
 #[cfg(not(loom))]
 pub(crate) use std::sync::Mutex;
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
+#[cfg(not(loom))]
+pub(crate) use std::thread::yield_now;

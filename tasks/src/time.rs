@@ -5,6 +5,8 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use gustnado_reactor::Reactor;
+
 use crate::here::{self, Alarm};
 
 /// Waits for at least `duration` (whole milliseconds, rounded up).
@@ -35,12 +37,15 @@ pub struct Now {
     pub unix_secs: u64,
 }
 
+impl Now {
+    pub(crate) fn of(reactor: &Reactor) -> Self {
+        Self { mono_ms: reactor.clock().now_ms(), unix_secs: reactor.clock().unix_secs() }
+    }
+}
+
 /// The time as of this worker's last turn.
 pub fn now() -> Now {
-    here::with(|here| {
-        let reactor = here.reactor.borrow();
-        Now { mono_ms: reactor.clock().now_ms(), unix_secs: reactor.clock().unix_secs() }
-    })
+    here::with(|here| Now::of(&here.reactor.borrow()))
 }
 
 /// The millisecond at which `duration` will have passed. The clock is read, for a turn may have

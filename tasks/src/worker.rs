@@ -12,7 +12,7 @@ use crate::crew::{Phase, count};
 use crate::group::Group;
 use crate::here::Here;
 use crate::inbox::Inbox;
-use crate::schedule::Claimed;
+use crate::schedule::{BoxTask, Claimed};
 use crate::wake::TaskId;
 
 /// Tasks run in a row before the worker looks at the kernel again.
@@ -35,12 +35,12 @@ pub(crate) fn run_pinned(here: &Rc<Here>, inbox: &Inbox) -> std::io::Result<()> 
         for token in woken.drain(..) {
             let id = TaskId::of_token(token);
             if let Some(claimed) = here.schedule.claim_idle(id.slot(), id.generation()) {
-                run(here, claimed);
+                run(here, id, claimed.task);
             }
         }
         for _ in 0..RUNS_MAX {
             let Some(claimed) = here.schedule.claim() else { break };
-            run(here, claimed);
+            run(here, claimed.id(here), claimed.task);
         }
         let next_ms = here.expire();
         if !here.schedule.has_ready() && !spin(here, &mut woken)? && inbox.lie_down() {
@@ -72,7 +72,7 @@ pub(crate) fn run_shared(here: &Rc<Here>, group: &Arc<Group>) -> std::io::Result
             runs += 1;
             // Long may have passed since this thread last polled: others do that too.
             here.reactor.borrow_mut().tick();
-            run(here, claimed);
+            run(here, claimed.id(here), claimed.task);
             continue;
         }
         runs = 0;
@@ -129,10 +129,14 @@ fn turn(here: &Here, wait: Wait, woken: &mut Vec<Token>) -> std::io::Result<()> 
     here.reactor.borrow_mut().turn(wait, woken)
 }
 
+impl Claimed {
+    fn id(&self, here: &Here) -> TaskId {
+        TaskId::new(here.station, self.slot, self.generation)
+    }
+}
+
 /// Polls a task once. A panic ends the task, not the worker.
-fn run(here: &Here, claimed: Claimed) {
-    let Claimed { slot, generation, mut task } = claimed;
-    let id = TaskId::new(here.station, slot, generation);
+fn run(here: &Here, id: TaskId, mut task: BoxTask) {
     here.set_current(Some(id));
     let waker = id.waker();
     let mut context = Context::from_waker(&waker);
@@ -147,7 +151,7 @@ fn run(here: &Here, claimed: Claimed) {
         }
     };
     here.set_current(None);
-    here.schedule.settle(slot, left);
+    here.schedule.settle(id.slot(), left);
 }
 
 /// Drops all tasks, and gives the kernel time to end what was under way.

@@ -65,7 +65,7 @@ impl Conn {
             poll_fn(|_| self.link.poll_sent()).await?;
         }
         let mut decoder = BodyDecoder::new(framing, &limits);
-        let (mut body, began_ms) = (Vec::new(), self.link.now_ms());
+        let (mut body, began_ms) = (Vec::new(), self.link.now().mono_ms);
         loop {
             match self.decode_unread(&mut decoder, wanted.then_some(&mut body)) {
                 Ok(true) => return Ok(Body::Whole(body)),
@@ -74,7 +74,7 @@ impl Conn {
                 Err(status) => return Ok(Body::Refused(status)),
             }
             let patience = self.app.times.body;
-            let (now_ms, received) = (self.link.now_ms(), decoder.received());
+            let (now_ms, received) = (self.link.now().mono_ms, decoder.received());
             self.link.set_deadline(patience.deadline_ms(began_ms, now_ms, received));
             match self.link.recv(false).await {
                 Ok(piece) if piece.bytes().is_empty() => return Err(LinkError::Ending),

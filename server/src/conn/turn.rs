@@ -6,12 +6,12 @@ use gustnado_http::answer::Persist;
 use gustnado_http::head::{Decoded, Framing, Head, Version};
 use gustnado_http::request::Request;
 use gustnado_http::status::Status;
-use gustnado_tasks::{Link, Outgoing, now};
+use gustnado_tasks::{Link, Now, Outgoing};
 
 use super::body::{Body, BodyRequest};
 use super::{Conn, Next, Unread};
 use crate::app::Common;
-use crate::reply::{Now, Rest, Turn, status_page};
+use crate::reply::{Rest, Turn, status_page};
 use crate::stats::{Added, Fault};
 
 /// Answers are sent once they have come to this many bytes, though more requests may be there.
@@ -86,27 +86,27 @@ impl Conn {
     /// `input` were used, and what comes next.
     fn answer_all(&mut self, input: &[u8], seen: &mut usize) -> (usize, Next) {
         let (mut out, moment) = (Link::outgoing(), self.moment());
-        let (mut used, mut next) = (0, Next::Receive);
-        while used < input.len() && matches!(next, Next::Receive) {
+        let mut used = 0;
+        let next = loop {
             if out.bytes.len() >= OUT_BYTES_MAX {
-                next = Next::Again;
-                break;
+                break Next::Again;
             }
             let rest = &input[used..];
-            next = match Head::decode(rest, seen, &self.app.limits) {
-                Ok(Decoded::NeedMore) => break,
+            match Head::decode(rest, seen, &self.app.limits) {
+                Ok(Decoded::NeedMore) => break Next::Receive,
                 Ok(Decoded::Done(head)) => {
                     *seen = 0;
                     used += head.len();
                     self.requests += 1;
                     match self.answer_one(&head, rest, &moment, &mut out) {
-                        Next::Close if used < input.len() => Next::Linger,
-                        next => next,
+                        Next::Receive if used < input.len() => {}
+                        Next::Close if used < input.len() => break Next::Linger,
+                        next => break next,
                     }
                 }
-                Err(error) => self.write_refusal(error.status(), &moment, &mut out),
-            };
-        }
+                Err(error) => break self.write_refusal(error.status(), &moment, &mut out),
+            }
+        };
         if out.bytes.is_empty() {
             Link::put_back(out);
         } else {
@@ -147,6 +147,7 @@ impl Conn {
         }
     }
 
+    #[cold]
     fn write_refusal(&self, status: Status, moment: &Moment, out: &mut Outgoing) -> Next {
         let turn = Turn { common: &moment.common.lines, persist: Persist::Close };
         let before = out.bytes.len();
@@ -158,9 +159,8 @@ impl Conn {
     }
 
     fn moment(&self) -> Moment {
-        let now = now();
-        let time = Now { unix_secs: now.unix_secs, mono_ms: now.mono_ms };
-        Moment { time, common: self.app.common(now.unix_secs) }
+        let time = self.link.now();
+        Moment { time, common: self.app.common(time.unix_secs) }
     }
 
     fn persist(&self, head: &Head) -> Persist {

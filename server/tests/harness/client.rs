@@ -179,9 +179,7 @@ impl Client {
 
     /// Reads the next answer, which must come whole.
     pub(crate) fn read_answer(&mut self) -> Answer {
-        self.try_answer().unwrap_or_else(|end| {
-            panic!("no whole answer: {end:?} {:?}", String::from_utf8_lossy(&self.unread))
-        })
+        self.try_answer().unwrap_or_else(|end| panic!("no whole answer: {end:?} {}", self.shown()))
     }
 
     /// Reads the next answer to a HEAD request.
@@ -253,11 +251,14 @@ impl Client {
                 Ok(())
             }
             Err(error) if is_close(&error) => Err(End::Reset(self.unread.len())),
-            Err(error) => panic!(
-                "nothing within {PATIENCE:?} ({error}) after {:?}",
-                String::from_utf8_lossy(&self.unread)
-            ),
+            Err(error) => panic!("nothing within {PATIENCE:?} ({error}) {}", self.shown()),
         }
+    }
+
+    /// What was received and not taken, for messages.
+    fn shown(&self) -> String {
+        let start = &self.unread[..self.unread.len().min(80)];
+        format!("after {} bytes: {}", self.unread.len(), start.escape_ascii())
     }
 
     /// Reads everything up to the end, which must come in order: a reset fails the test.

@@ -94,13 +94,15 @@ impl Slots {
 
     /// Takes a task back. Returns whether the caller is to put it in line.
     pub(super) fn settle(&mut self, index: u32, task: Option<BoxTask>) -> bool {
-        let slot = &mut self.slots[index as usize];
         if task.is_none() {
             self.release(index);
             return false;
         }
+        let slot = &mut self.slots[index as usize];
+        let empty = std::mem::replace(&mut slot.task, task);
+        // Known to be so: forgetting it spares the look into it that dropping would take.
+        std::mem::forget(empty);
         let again = slot.state == State::RunningReady;
-        slot.task = task;
         slot.state = if again { State::Ready } else { State::Idle };
         again
     }

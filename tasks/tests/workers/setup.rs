@@ -1,0 +1,189 @@
+//! What every test here stands on: workers on a free port, a task to run a test in, a deadline.
+
+use std::future::Future;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use gustnado_tasks::{
+    Acceptor, BoxTask, Endpoint, IoChoice, Link, Placement, Plan, SchedulerKind, Workers,
+};
+
+/// How long one wait may take. Nothing that works comes near it, even on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The backend and the scheduler that a test runs on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setup {
+    pub(crate) io: IoChoice,
+    pub(crate) scheduler: SchedulerKind,
+}
+
+impl Setup {
+    pub(crate) fn plan(self, workers: usize) -> Plan {
+        Plan {
+            workers,
+            io: self.io,
+            scheduler: self.scheduler,
+            slots: 0,
+            connections_max: 512,
+            placement: Placement::Spread,
+            acceptor: Acceptor::PerWorker,
+            backlog: 128,
+            spin_us: 0,
+            buffers: 64,
+        }
+    }
+}
+
+/// A free port of 127.0.0.1.
+pub(crate) fn anywhere() -> Endpoint {
+    Endpoint::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+}
+
+/// Starts workers whose connections are served by `serve`.
+pub(crate) fn start<F>(plan: &Plan, serve: impl Fn(Link) -> F + Send + Sync + 'static) -> Workers
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let serve = Box::new(move |link| Box::pin(serve(link)) as BoxTask);
+    Workers::start(plan, &[anywhere()], serve).expect("workers start on a free port")
+}
+
+/// Where the workers listen.
+pub(crate) fn address(workers: &Workers) -> SocketAddr {
+    match workers.addresses() {
+        [Endpoint::Tcp(address), ..] => *address,
+        other => panic!("bound to {other:?}"),
+    }
+}
+
+/// A connection whose reads do not wait for ever.
+pub(crate) fn connect(workers: &Workers) -> TcpStream {
+    let client = TcpStream::connect(address(workers)).expect("the workers listen");
+    client.set_read_timeout(Some(PATIENCE)).expect("a timeout above zero is valid");
+    client
+}
+
+/// Writes one byte and waits for it to come back.
+pub(crate) fn echo_once(client: &mut TcpStream) {
+    client.write_all(b"x").expect("the server is there");
+    let mut byte = [0];
+    client.read_exact(&mut byte).expect("an echo comes");
+}
+
+/// Whether the peer ends the connection without another byte.
+pub(crate) fn is_ended(client: &mut TcpStream) -> bool {
+    match client.read(&mut [0; 16]) {
+        Ok(len) => len == 0,
+        Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+    }
+}
+
+/// Sends back what comes, until the peer's end.
+pub(crate) async fn echo(mut link: Link) {
+    loop {
+        let mut out = Link::outgoing();
+        match link.recv(true).await {
+            Ok(piece) if !piece.bytes().is_empty() => out.bytes.extend_from_slice(piece.bytes()),
+            _ => return Link::put_back(out),
+        }
+        if link.send(out).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Runs a test as a task of workers with this plan, and waits for its end.
+pub(crate) fn in_task<T: Send + 'static>(
+    plan: &Plan,
+    test: impl Future<Output = T> + Send + 'static,
+) -> T {
+    let (done, outcome) = mpsc::channel();
+    let job = Mutex::new(Some(async move {
+        let result = test.await;
+        done.send(result).expect("the test is waited for");
+    }));
+    let workers = start(plan, move |link| {
+        let job = job.lock().unwrap_or_else(PoisonError::into_inner).take();
+        async move {
+            if let Some(job) = job {
+                job.await;
+            }
+            drop(link);
+        }
+    });
+    let _client = connect(&workers);
+    let result = outcome.recv_timeout(PATIENCE).expect("the test's task ends well and in time");
+    workers.stop(PATIENCE);
+    result
+}
+
+/// Waits until `holds`, looking every millisecond.
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "waited {PATIENCE:?} in vain: {what}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Processor time that a thread of this process has used.
+pub(crate) fn cpu_time(thread: i32) -> Duration {
+    let path = format!("/proc/self/task/{thread}/schedstat");
+    let text = std::fs::read_to_string(path).expect("the thread is there");
+    let nanos = text.split(' ').next().and_then(|first| first.parse().ok());
+    Duration::from_nanos(nanos.expect("the first number is nanoseconds on a processor"))
+}
+
+/// Makes a module of tests: each function named, with each backend and scheduler. The shared
+/// schedulers run on epoll only.
+macro_rules! on_every_setup {
+    ($($test:ident),+ $(,)?) => {
+        on_every_setup!(@on epoll_pool Epoll Pool [$($test)+]);
+        on_every_setup!(@on epoll_pool_shared Epoll PoolShared [$($test)+]);
+        on_every_setup!(@on epoll_queue Epoll Queue [$($test)+]);
+        on_every_setup!(@on epoll_queue_shared Epoll QueueShared [$($test)+]);
+        on_every_setup!(@on uring_pool Uring Pool [$($test)+]);
+        on_every_setup!(@on uring_queue Uring Queue [$($test)+]);
+    };
+    (pinned: $($test:ident),+ $(,)?) => {
+        on_every_setup!(@on pinned_epoll_pool Epoll Pool [$($test)+]);
+        on_every_setup!(@on pinned_epoll_queue Epoll Queue [$($test)+]);
+        on_every_setup!(@on pinned_uring_pool Uring Pool [$($test)+]);
+        on_every_setup!(@on pinned_uring_queue Uring Queue [$($test)+]);
+    };
+    (shared: $($test:ident),+ $(,)?) => {
+        on_every_setup!(@on pool_shared Epoll PoolShared [$($test)+]);
+        on_every_setup!(@on queue_shared Epoll QueueShared [$($test)+]);
+    };
+    (@on $place:ident $io:ident $scheduler:ident [$($test:ident)+]) => {
+        mod $place {
+            use crate::setup::{Setup, run};
+            use gustnado_tasks::{IoChoice, SchedulerKind};
+
+            const SETUP: Setup =
+                Setup { io: IoChoice::$io, scheduler: SchedulerKind::$scheduler };
+
+            $(
+                #[test]
+                fn $test() {
+                    run(SETUP, super::$test);
+                }
+            )+
+        }
+    };
+}
+
+/// Runs a test, unless its backend cannot be had here.
+pub(crate) fn run(setup: Setup, test: fn(Setup)) {
+    if setup.io == IoChoice::Uring
+        && let Err(error) = gustnado_tasks::probe_uring()
+    {
+        println!("skipped: io_uring cannot be used here ({error})");
+        return;
+    }
+    test(setup);
+}
