@@ -184,7 +184,7 @@ impl Reactor {
         &self.clock
     }
 
-    /// Reads the clock now, for threads that do other things than turn.
+    /// Reads the clock without a turn, for a thread that has slept elsewhere.
     pub fn tick(&mut self) {
         self.clock.tick();
     }

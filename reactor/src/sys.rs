@@ -70,6 +70,8 @@ pub(crate) enum Completion {
     Installed { key: Key, result: io::Result<OwnedFd> },
     /// A descriptor is ready, or the poll failed.
     Polled { key: Key },
+    /// The peer was told that nothing more will come.
+    ShutDown { key: Key },
     /// The eventfd was written to.
     Alerted { more: bool },
     /// Nobody waits for it.
@@ -87,10 +89,11 @@ enum Kind {
     Install,
     Poll,
     Alert,
+    ShutDown,
 }
 
 impl Kind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Nothing,
         Self::AcceptDirect,
         Self::Accept,
@@ -99,6 +102,7 @@ impl Kind {
         Self::Install,
         Self::Poll,
         Self::Alert,
+        Self::ShutDown,
     ];
 
     fn tag(self, key: Key) -> u64 {
@@ -272,13 +276,13 @@ impl Ring {
     }
 
     /// Tells the peer that no more bytes will come.
-    pub(crate) fn shutdown_write(&mut self, target: Target) {
+    pub(crate) fn shutdown_write(&mut self, target: Target, key: Key) {
         let how = rustix::net::Shutdown::Write as i32;
         let entry = match target {
             Target::Direct(slot) => opcode::Shutdown::new(Fixed(slot), how).build(),
             Target::Descriptor(fd) => opcode::Shutdown::new(Fd(fd), how).build(),
         };
-        self.push(&silent(entry));
+        self.push(&entry.user_data(Kind::ShutDown.tag(key)));
     }
 
     /// Frees a slot of the descriptor table.
@@ -334,6 +338,7 @@ impl Ring {
                 Kind::Accept => Completion::Accepted { key, result: descriptor(result) },
                 Kind::Install => Completion::Installed { key, result: descriptor(result) },
                 Kind::Poll => Completion::Polled { key },
+                Kind::ShutDown => Completion::ShutDown { key },
                 Kind::Alert => Completion::Alerted { more },
                 Kind::Nothing => Completion::Nothing,
             });

@@ -45,8 +45,11 @@ impl State {
     const SENDING: u16 = 1 << 2;
     const INSTALLING: u16 = 1 << 3;
     const POLLING: u16 = 1 << 4;
+    /// The kernel shuts a socket down in a thread of its own, so that takes its time.
+    const SHUTTING_DOWN: u16 = 1 << 12;
     /// What must complete before the slot can be freed.
-    const UNDER_WAY: u16 = Self::RECEIVING | Self::SENDING | Self::INSTALLING | Self::POLLING;
+    const UNDER_WAY: u16 =
+        Self::RECEIVING | Self::SENDING | Self::INSTALLING | Self::POLLING | Self::SHUTTING_DOWN;
     const CLOSING: u16 = 1 << 5;
     /// The peer has sent its last byte.
     const END: u16 = 1 << 6;
@@ -408,7 +411,8 @@ impl Uring {
 
     pub(crate) fn shutdown_write(&mut self, io: UringIo) {
         let target = self.target(io.key);
-        self.ring.shutdown_write(target);
+        self.socket(io.key).state.set(State::SHUTTING_DOWN);
+        self.ring.shutdown_write(target, io.key);
     }
 
     /// Closes a socket: at once if nothing is under way, else after the last completion. (A
@@ -478,6 +482,10 @@ impl Uring {
                 socket.state.clear(State::POLLING);
                 socket.state.set(State::POLLED);
                 self.settle(key)
+            }
+            Completion::ShutDown { key } => {
+                self.live(key)?.state.clear(State::SHUTTING_DOWN);
+                self.settle_closing(key)
             }
             Completion::Alerted { more } => {
                 if !more {

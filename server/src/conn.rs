@@ -26,7 +26,7 @@ use body::BodyRequest;
 
 /// How long, and for how many bytes, a peer that was refused is listened to, so that it can read
 /// the reason: closing on unread bytes would reset the connection and destroy it.
-const LINGER_MS: u64 = 5_000;
+const LINGER_MS: u64 = 2_000;
 const LINGER_BYTES_MAX: usize = 16 << 20;
 
 /// A connection and what is known of it between two requests.

@@ -178,11 +178,11 @@ fn a_body_slower_than_the_minimum_is_cut(setup: Setup) {
 
 fn a_slow_body_above_the_minimum_is_taken(setup: Setup) {
     let server =
-        Server::start(Config { body_timeout: SHORT * 3, body_rate_min: 100, ..patient(setup) });
+        Server::start(Config { body_timeout: SHORT * 2, body_rate_min: 100, ..patient(setup) });
     let mut client = server.connect();
     let body = noise(5, 20_000);
     client.send(request("POST", "/echo", "Content-Length: 20000\r\n"));
-    for piece in body.chunks(2_000) {
+    for piece in body.chunks(4_000) {
         client.send(piece);
         thread::sleep(SHORT / 2);
     }

@@ -85,8 +85,8 @@ impl Plan {
 /// Running workers.
 pub struct Workers {
     crew: Arc<Crew>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
-    stations: Vec<u16>,
+    /// Until it has been ended.
+    running: Mutex<Option<Running>>,
     addresses: Vec<Endpoint>,
     notes: Vec<String>,
     backend: Backend,
@@ -118,8 +118,8 @@ impl Workers {
         };
         let Started { crew, threads, stations, note } = started.map_err(StartError::Thread)?;
         notes.extend(note);
-        let threads = Mutex::new(threads);
-        Ok(Self { crew, threads, stations, addresses, notes, backend, capacity, clock })
+        let running = Mutex::new(Some(Running { threads, stations }));
+        Ok(Self { crew, running, addresses, notes, backend, capacity, clock })
     }
 
     /// The endpoints in fact bound.
@@ -176,8 +176,9 @@ impl Workers {
     /// returns keeps its thread until the process ends. Removes the socket files of Unix endpoints.
     pub fn stop(&self, within: Duration) {
         self.crew.advance(Phase::Stopping);
-        let threads =
-            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        // Taken out, so that it is done once: what is given up here may be another server's next.
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Running { threads, stations }) = running else { return };
         let began = Instant::now();
         for thread in threads {
             while !thread.is_finished() && began.elapsed() < within {
@@ -188,9 +189,7 @@ impl Workers {
                 let _ = thread.join();
             }
         }
-        for &station in &self.stations {
-            wake::leave(station);
-        }
+        stations.into_iter().for_each(wake::leave);
         for address in &self.addresses {
             if let Endpoint::Unix(path) = address {
                 let _ = std::fs::remove_file(path);
@@ -201,11 +200,14 @@ impl Workers {
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        let ended = self.threads.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
-        if !ended {
-            self.stop(Duration::from_secs(1));
-        }
+        self.stop(Duration::from_secs(1));
     }
+}
+
+/// What is to be ended.
+struct Running {
+    threads: Vec<JoinHandle<()>>,
+    stations: Vec<u16>,
 }
 
 /// Why workers did not start.
@@ -431,6 +433,8 @@ impl Start {
     ) -> io::Result<()> {
         let inbox = Arc::new(Inbox::default());
         let station = self.station(Arc::clone(&inbox) as Arc<dyn Post>)?;
+        let first = self.crew.acceptor.set(Arc::clone(&inbox) as Arc<dyn Post>);
+        debug_assert!(first.is_ok(), "one thread accepts");
         let nothing = Capacity { per_place: 0, total: 0, direct: 0 };
         let options = options(plan, IoChoice::Epoll, nothing, clock);
         let worker = plan.workers;

@@ -1,5 +1,6 @@
 //! A turn: all requests that one receive brought, answered into one buffer.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use gustnado_http::answer::Persist;
@@ -11,11 +12,15 @@ use gustnado_tasks::{Link, Now, Outgoing};
 use super::body::{Body, BodyRequest};
 use super::{Conn, Next, Unread};
 use crate::app::Common;
-use crate::reply::{Rest, Turn, status_page};
+use crate::reply::{Rest, Segment, Turn, status_page};
 use crate::stats::{Added, Fault};
 
 /// Answers are sent once they have come to this many bytes, though more requests may be there.
 const OUT_BYTES_MAX: usize = 64 << 10;
+
+/// Up to this size a body shares its first packet with the head. It saves 15 % of the CPU time for
+/// 64 KiB, and costs 3.6 times as much for 1 MiB (both on loopback, where packets are 64 KiB).
+const MORE_BYTES_MAX: u64 = 128 << 10;
 
 /// The moment of a turn: all its answers carry the same date.
 struct Moment {
@@ -139,7 +144,7 @@ impl Conn {
         self.app.count(&Added::answer(&out.bytes[before..]));
         match rest {
             Rest::Segments(segments) => {
-                out.more = true;
+                out.more = bytes_of(&segments) <= MORE_BYTES_MAX;
                 Next::Segments { segments, persist }
             }
             Rest::Nothing if persist == Persist::Close => Next::Close,
@@ -170,4 +175,12 @@ impl Conn {
             Version::Http11 => Persist::Default,
         }
     }
+}
+
+fn bytes_of(segments: &VecDeque<Segment>) -> u64 {
+    let len = |segment: &Segment| match segment {
+        Segment::Bytes(bytes) => bytes.len() as u64,
+        Segment::File { len, .. } => *len,
+    };
+    segments.iter().map(len).sum()
 }
