@@ -29,9 +29,10 @@ struct Socket {
     chain: Chain,
     /// An ordinary descriptor: the socket's own one, or the twin of a direct one.
     fd: Option<OwnedFd>,
-    /// Why receiving or sending ended, as an errno; 0 while nothing went wrong.
+    /// Why receiving ended, as an errno; 0 while nothing went wrong.
     recv_error: i32,
-    sent: Option<i32>,
+    /// What the last send came to, if the state says `SENT`.
+    sent: i32,
     waiter: Token,
 }
 
@@ -62,6 +63,8 @@ impl State {
     const NO_TWIN: u16 = 1 << 10;
     /// A poll has completed and was not asked about yet.
     const POLLED: u16 = 1 << 11;
+    /// A send has completed and was not asked about yet.
+    const SENT: u16 = 1 << 13;
 
     fn has(self, bits: u16) -> bool {
         self.0 & bits != 0
@@ -292,8 +295,9 @@ impl Uring {
         let target = self.target(io.key);
         let socket = self.socket(io.key);
         socket.waiter = token;
-        if let Some(result) = socket.sent.take() {
-            return Poll::Ready(number(result).map(drop));
+        if socket.state.has(State::SENT) {
+            socket.state.clear(State::SENT);
+            return Poll::Ready(number(socket.sent).map(drop));
         }
         if socket.state.has(State::SENDING) {
             return Poll::Pending;
@@ -565,7 +569,8 @@ impl Uring {
             return None;
         }
         socket.state.clear(State::SENDING);
-        socket.sent = Some(result);
+        socket.state.set(State::SENT);
+        socket.sent = result;
         self.spare.put(out);
         self.settle(key)
     }

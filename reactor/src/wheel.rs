@@ -5,8 +5,9 @@ use crate::Token;
 const LEVELS: usize = 6;
 const SLOTS: usize = 64;
 const NIL: u32 = u32::MAX;
-/// Expiries further away than this (2 years) are kept in the last level and looked at again.
-const HORIZON_MS: u64 = 1 << (6 * LEVELS);
+/// Expiries further away than this (2 years) are kept in the last level and looked at again. One slot
+/// less than the whole circle: a full turn ahead would be the current slot.
+const HORIZON_MS: u64 = (SLOTS as u64 - 1) << (6 * (LEVELS - 1));
 
 /// Names one armed timer. A key of a timer that fired or was cancelled is harmless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

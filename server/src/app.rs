@@ -41,8 +41,8 @@ pub(crate) struct Times {
 pub(crate) struct App {
     pub(crate) limits: Limits,
     pub(crate) times: Times,
-    /// `u64::MAX` where there is no limit.
-    pub(crate) requests_max: u64,
+    /// Requests per connection; `None` where there is no limit.
+    pub(crate) requests_max: Option<u64>,
     /// Ready field line, empty if the server does not say its name.
     server_line: String,
     site: Site,
@@ -63,7 +63,6 @@ impl App {
         handler: Option<Handler>,
     ) -> Self {
         let name = &config.server_name;
-        let unlimited = |max: u64| if max == 0 { u64::MAX } else { max };
         Self {
             limits: Limits {
                 head_bytes_max: config.limit_head_bytes,
@@ -82,7 +81,7 @@ impl App {
                     rate_min: config.write_rate_min,
                 },
             },
-            requests_max: unlimited(config.max_requests_per_connection),
+            requests_max: Some(config.max_requests_per_connection).filter(|max| *max > 0),
             server_line: if name.is_empty() {
                 String::new()
             } else {

@@ -12,7 +12,7 @@ mod body;
 mod turn;
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
 
 use gustnado_http::answer::Persist;
@@ -36,8 +36,8 @@ pub(crate) struct Conn {
     /// Bytes that were received and not used yet: the beginning of a request, or what was behind a
     /// request that took its time.
     unread: Option<Box<Unread>>,
-    /// Requests so far.
-    requests: u64,
+    /// Requests so far, up to the limit.
+    requests: u32,
 }
 
 /// Bytes on hold.
@@ -69,25 +69,28 @@ enum Next {
 /// Serves one connection until either side closes it.
 ///
 /// Faults of the peer and of the network end it; they are counted, and nobody is told.
-pub(crate) async fn serve(link: Link, app: Arc<App>) {
+pub(crate) fn serve(link: Link, app: Arc<App>) -> impl Future<Output = ()> + Send {
+    // Made out here: an `async fn` would keep room for its arguments beside what they moved into.
     let mut conn = Conn { link, app, unread: None, requests: 0 };
     conn.link.set_deadline(conn.link.now().mono_ms + conn.app.times.header_ms);
-    let mut next = Next::Receive;
-    loop {
-        next = match next {
-            Next::Receive => {
-                let received = poll_fn(|_| conn.link.poll_recv(conn.unread.is_none())).await;
-                conn.answer_received(received)
+    async move {
+        let mut next = Next::Receive;
+        loop {
+            next = match next {
+                Next::Receive => {
+                    let received = poll_fn(|_| conn.link.poll_recv(conn.unread.is_none())).await;
+                    conn.answer_received(received)
+                }
+                Next::Again => conn.answer_unread(),
+                Next::Close => return,
+                rare => Box::pin(conn.finish(rare)).await,
+            };
+            if conn.link.is_sending() {
+                if poll_fn(|_| conn.link.poll_sent()).await.is_err() {
+                    return;
+                }
+                conn.expect_request();
             }
-            Next::Again => conn.answer_unread(),
-            Next::Close => return,
-            rare => Box::pin(conn.finish(rare)).await,
-        };
-        if conn.link.is_sending() {
-            if poll_fn(|_| conn.link.poll_sent()).await.is_err() {
-                return;
-            }
-            conn.expect_request();
         }
     }
 }
@@ -193,7 +196,9 @@ impl Conn {
 
     /// Whether the answer to a request with this head is the connection's last.
     fn is_last(&self, keep_alive: bool) -> bool {
-        !keep_alive || self.requests >= self.app.requests_max || self.app.is_draining()
+        !keep_alive
+            || self.app.requests_max.is_some_and(|max| u64::from(self.requests) >= max)
+            || self.app.is_draining()
     }
 
     /// Counts what ended the connection, if that was somebody's fault.
@@ -204,5 +209,24 @@ impl Conn {
             _ => return,
         };
         self.app.count(&Added { fault: Some(fault), ..Added::default() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The size of what a function returns, without calling it.
+    fn output_bytes<F, O>(_: F) -> usize
+    where
+        F: Fn(Link, Arc<App>) -> O,
+    {
+        size_of::<O>()
+    }
+
+    #[test]
+    fn an_idle_connection_is_a_small_future() {
+        let bytes = output_bytes(serve);
+        assert!(bytes <= 128, "{bytes} bytes; 10,000 of them must stay cheap: box what is rare");
     }
 }

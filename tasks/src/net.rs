@@ -35,9 +35,12 @@ pub struct Link {
     alarm: Alarm,
     /// The time of the last operation's turn.
     now: Now,
-    /// Whose place among the counted connections it holds, if it was accepted.
-    place: Option<u16>,
+    /// Whose place among the counted connections it holds.
+    place: u16,
 }
+
+/// The place of a connection that is not counted: an outgoing one.
+const NO_PLACE: u16 = u16::MAX;
 
 /// Why an operation on a link did not come to its end.
 #[derive(Debug)]
@@ -98,6 +101,7 @@ impl Patience {
 
 impl Link {
     pub(crate) fn new(io: Io, place: Option<u16>) -> Self {
+        let place = place.unwrap_or(NO_PLACE);
         Self { io, out: None, sending: false, alarm: Alarm::unset(), now: crate::now(), place }
     }
 
@@ -280,8 +284,8 @@ impl Drop for Link {
         here::try_with(|here| {
             self.alarm.disarm(here);
             here.reactor.borrow_mut().close(&self.io);
-            if let Some(place) = self.place {
-                here.crew.places.release(usize::from(place));
+            if self.place != NO_PLACE {
+                here.crew.places.release(usize::from(self.place));
             }
         });
     }

@@ -178,7 +178,7 @@ pub static TUNABLES: &[Tunable] = &[
         field: Field::Number {
             unit: Unit::Count,
             min: 1,
-            max: 1_000_000_000_000,
+            max: 4_000_000_000,
             zero: Some("unlimited"),
             get: |config| config.max_requests_per_connection,
             set: |config, number| config.max_requests_per_connection = number,

@@ -102,7 +102,7 @@ impl Conn {
                 Ok(Decoded::Done(head)) => {
                     *seen = 0;
                     used += head.len();
-                    self.requests += 1;
+                    self.requests = self.requests.saturating_add(1);
                     match self.answer_one(&head, rest, &moment, &mut out) {
                         Next::Receive if used < input.len() => {}
                         Next::Close if used < input.len() => break Next::Linger,
