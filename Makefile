@@ -36,10 +36,13 @@ deny:
 	@if command -v cargo-deny >/dev/null; then $(CARGO) deny check bans licenses sources; \
 	else echo "deny: skipped; for it: $(CARGO) install --locked cargo-deny"; fi
 
-# Every interleaving of the queue, the slot claim and the wake-up.
+# Every interleaving of the lock-free parts, within the bounds that tasks/src/models.rs sets.
+# Cargo is content with no test at all, so they are counted.
 loom:
+	@mkdir -p $(LOOM_TARGET)
 	RUSTFLAGS="--cfg loom" $(CARGO) test -p gustnado-tasks --release \
-		--target-dir $(LOOM_TARGET) --lib --tests loom
+		--target-dir $(LOOM_TARGET) --lib models:: | tee $(LOOM_TARGET)/models.log
+	@grep -Eq '^test result: ok\. [1-9]' $(LOOM_TARGET)/models.log || { echo "loom: failed"; exit 1; }
 
 miri:
 	@if $(CARGO) miri --version >/dev/null 2>&1; then \

@@ -250,7 +250,7 @@ impl Ring {
 
     /// Waits once for readiness.
     pub(crate) fn poll(&mut self, target: Target, key: Key, events: PollFlags) {
-        let mask = u32::from(events.bits());
+        let mask = mask_of(events);
         let entry = match target {
             Target::Direct(slot) => opcode::PollAdd::new(Fixed(slot), mask).build(),
             Target::Descriptor(fd) => opcode::PollAdd::new(Fd(fd), mask).build(),
@@ -260,7 +260,7 @@ impl Ring {
 
     /// Reports each write to an eventfd that nobody reads.
     pub(crate) fn watch_alert(&mut self, eventfd: BorrowedFd<'_>) {
-        let mask = u32::from(PollFlags::IN.bits()) | EDGE_TRIGGERED;
+        let mask = mask_of(PollFlags::IN) | EDGE_TRIGGERED;
         let entry = opcode::PollAdd::new(Fd(eventfd.as_raw_fd()), mask).multi(true).build();
         self.push(&entry.user_data(Kind::Alert.tag(NO_KEY)));
     }
@@ -372,6 +372,11 @@ impl Drop for Ring {
 /// An operation that says nothing when it succeeds.
 fn silent(entry: squeue::Entry) -> squeue::Entry {
     entry.flags(squeue::Flags::SKIP_SUCCESS).user_data(Kind::Nothing.tag(NO_KEY))
+}
+
+/// The bits as the ring takes them. (Their type is signed where rustix goes through libc: in Miri.)
+fn mask_of(events: PollFlags) -> u32 {
+    u32::from(u16::from_ne_bytes(events.bits().to_ne_bytes()))
 }
 
 fn number(result: i32) -> io::Result<u32> {

@@ -113,29 +113,8 @@ impl BlockingPool {
         *inside.cell(cell) = Some(job);
         inside.filled.push(cell).expect("the queue has room for every cell");
         fence(Ordering::SeqCst);
-        if inside.sleeping.load(Ordering::SeqCst) > 0 {
-            drop(inside.bed.lock().unwrap_or_else(PoisonError::into_inner));
-            inside.bell.notify_one();
-        } else if inside.threads.load(Ordering::SeqCst) < inside.threads_max {
-            self.add_thread();
-        }
+        inside.rouse();
         Ok(())
-    }
-
-    fn add_thread(&self) {
-        let inside = Arc::clone(&self.inside);
-        if inside.threads.fetch_add(1, Ordering::SeqCst) >= inside.threads_max {
-            inside.threads.fetch_sub(1, Ordering::SeqCst);
-            return;
-        }
-        let started = thread::Builder::new().name("gust-block".to_owned()).spawn({
-            let inside = Arc::clone(&inside);
-            move || inside.work()
-        });
-        if started.is_err() {
-            // The threads there are take the job, or the next submission tries again.
-            inside.threads.fetch_sub(1, Ordering::SeqCst);
-        }
     }
 }
 
@@ -163,12 +142,40 @@ struct Answer<T> {
 }
 
 impl Inside {
-    fn work(&self) {
+    /// Sees to it that a thread takes the job that was just queued, as far as there may be one.
+    fn rouse(self: &Arc<Self>) {
+        if self.sleeping.load(Ordering::SeqCst) > 0 {
+            drop(self.bed.lock().unwrap_or_else(PoisonError::into_inner));
+            self.bell.notify_one();
+        } else if self.threads.load(Ordering::SeqCst) < self.threads_max {
+            self.add_thread();
+        }
+    }
+
+    fn add_thread(self: &Arc<Self>) {
+        if self.threads.fetch_add(1, Ordering::SeqCst) >= self.threads_max {
+            self.threads.fetch_sub(1, Ordering::SeqCst);
+            return;
+        }
+        let inside = Arc::clone(self);
+        let name = "gust-block".to_owned();
+        if thread::Builder::new().name(name).spawn(move || inside.work()).is_err() {
+            // The threads there are take the job, or the next submission tries again.
+            self.threads.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    fn work(self: &Arc<Self>) {
         loop {
             while let Some(cell) = self.filled.pop() {
                 let job = self.cell(cell).take();
                 let returned = self.free.push(cell);
                 debug_assert!(returned.is_ok(), "the queue has room for every cell");
+                fence(Ordering::SeqCst);
+                // Several jobs may have counted on this one sleeper, and the first may hold it.
+                if !self.filled.is_empty() {
+                    self.rouse();
+                }
                 if let Some(job) = job {
                     job();
                 }

@@ -2,8 +2,8 @@
 //! the phase that the server is in.
 
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crate::net::Link;
 use crate::places::{Placement, Places};
@@ -45,6 +45,8 @@ pub(crate) struct Crew {
     phase: AtomicU8,
     /// One per place of [`Places`]: each worker, or the group of all.
     pub(crate) posts: Vec<Arc<dyn Post>>,
+    /// The accepting thread, if there is one: it has no place, but must hear of each phase.
+    pub(crate) acceptor: OnceLock<Arc<dyn Post>>,
     pub(crate) places: Places,
     pub(crate) placement: Placement,
     pub(crate) backlog: usize,
@@ -83,7 +85,8 @@ impl Crew {
         serve: Box<Serve>,
     ) -> Self {
         let (phase, counts) = (AtomicU8::new(Phase::Serving as u8), Counts::default());
-        Self { phase, posts, places, placement, backlog, serve, spin_us, counts }
+        let acceptor = OnceLock::new();
+        Self { phase, posts, acceptor, places, placement, backlog, serve, spin_us, counts }
     }
 
     pub(crate) fn phase(&self) -> Phase {
@@ -95,7 +98,7 @@ impl Crew {
     pub(crate) fn advance(&self, phase: Phase) {
         self.phase.fetch_max(phase as u8, Ordering::SeqCst);
         self.places.wake_waiting();
-        for post in &self.posts {
+        for post in self.posts.iter().chain(self.acceptor.get()) {
             post.wake_all();
         }
     }

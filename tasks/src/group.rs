@@ -105,6 +105,16 @@ impl Group {
         }
     }
 
+    /// For a worker that was woken and now runs something, which may hold it: wakes the next one if
+    /// something is left to do. Of many events at once the poller wakes one worker only.
+    pub(crate) fn pass_on(&self) {
+        if self.has_work() {
+            self.rouse();
+        } else if !self.roles.is_polled() {
+            self.rouse_sleeper();
+        }
+    }
+
     /// Wakes a sleeping worker, if there is one.
     pub(crate) fn rouse_sleeper(&self) -> bool {
         let Some(worker) = self.roles.pick_sleeper() else { return false };

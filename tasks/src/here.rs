@@ -78,6 +78,10 @@ impl Here {
     /// Keeps a task and puts it in line.
     pub(crate) fn insert(&self, task: BoxTask) -> Result<TaskId, BoxTask> {
         let (slot, generation) = self.schedule.insert(task)?;
+        if let Timers::Shared(group) = &self.timers {
+            // The running task may hold this thread for long.
+            group.rouse();
+        }
         Ok(TaskId::new(self.station, slot, generation))
     }
 
@@ -145,7 +149,8 @@ pub(crate) fn wake_here(id: TaskId) -> bool {
 
 /// A deadline of the running task: it is woken when that comes, once, and looks at the clock itself.
 ///
-/// Moving a deadline later costs nothing: the timer that is armed fires early and is armed anew.
+/// Moving a deadline a little later costs nothing: the timer that is armed fires early, and is armed
+/// anew.
 #[derive(Debug)]
 pub(crate) struct Alarm {
     at_ms: u64,
@@ -174,8 +179,10 @@ impl Alarm {
         if now_ms >= self.at_ms {
             return Poll::Ready(());
         }
-        // Armed for a time that is over, it has fired; armed for a later one, it would be late.
-        if self.armed_ms <= now_ms || self.at_ms < self.armed_ms {
+        // Armed for a time that is over, it has fired; armed for a later one, it would be late; armed
+        // for a much earlier one, it would wake a task that has nothing to do yet.
+        let wait_ms = self.armed_ms.saturating_sub(now_ms);
+        if self.at_ms < self.armed_ms || wait_ms <= (self.at_ms - now_ms) / 4 {
             self.rearm(here);
         }
         Poll::Pending

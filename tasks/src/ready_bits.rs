@@ -8,7 +8,7 @@ pub(crate) struct ReadyBits {
     words: Box<[AtomicU64]>,
     /// At least the number of bits set: counted up before one is set, down after it is cleared.
     count: AtomicUsize,
-    /// The word where the next look begins, so that low slots are not preferred.
+    /// The slot where the next look begins: the one after the last taken, so that all have turns.
     cursor: AtomicUsize,
 }
 
@@ -32,27 +32,21 @@ impl ReadyBits {
         if !self.any() {
             return None;
         }
-        let start = self.cursor.load(Ordering::Relaxed);
-        for ahead in 0..self.words.len() {
+        let cursor = self.cursor.load(Ordering::Relaxed);
+        let (start, above) = (cursor / 64, u64::MAX << (cursor % 64));
+        // The first word is looked at twice: from the cursor on, and in the end below it.
+        for ahead in 0..=self.words.len() {
             let at = (start + ahead) % self.words.len();
-            let word = &self.words[at];
-            let mut bits = word.load(Ordering::Acquire);
-            while bits != 0 {
-                let lowest = bits & bits.wrapping_neg();
-                match word.compare_exchange_weak(
-                    bits,
-                    bits & !lowest,
-                    Ordering::AcqRel,
-                    Ordering::Acquire,
-                ) {
-                    Ok(_) => {
-                        self.cursor.store(at + usize::from(bits == lowest), Ordering::Relaxed);
-                        self.count.fetch_sub(1, Ordering::SeqCst);
-                        let base = u32::try_from(at * 64).expect("slot numbers are 32 bits");
-                        return Some(base + lowest.trailing_zeros());
-                    }
-                    Err(now) => bits = now,
-                }
+            let wanted = match ahead {
+                0 => above,
+                _ if ahead == self.words.len() => !above,
+                _ => u64::MAX,
+            };
+            if let Some(bit) = take_lowest(&self.words[at], wanted) {
+                let slot = at * 64 + bit as usize;
+                self.cursor.store((slot + 1) % (self.words.len() * 64), Ordering::Relaxed);
+                self.count.fetch_sub(1, Ordering::SeqCst);
+                return Some(u32::try_from(slot).expect("slot numbers are 32 bits"));
             }
         }
         None
@@ -62,4 +56,22 @@ impl ReadyBits {
     pub(crate) fn any(&self) -> bool {
         self.count.load(Ordering::SeqCst) > 0
     }
+}
+
+/// Clears the lowest of the wanted bits that is set, and returns its number.
+fn take_lowest(word: &AtomicU64, wanted: u64) -> Option<u32> {
+    let mut bits = word.load(Ordering::Acquire);
+    while bits & wanted != 0 {
+        let lowest = (bits & wanted).trailing_zeros();
+        match word.compare_exchange_weak(
+            bits,
+            bits & !(1 << lowest),
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        ) {
+            Ok(_) => return Some(lowest),
+            Err(now) => bits = now,
+        }
+    }
+    None
 }

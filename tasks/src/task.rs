@@ -7,10 +7,12 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use crate::crew::count;
 use crate::here;
 
 /// Starts a task beside the running one, on the same worker (or group of workers). It runs when the
-/// running one next waits, and goes on by itself if the handle is dropped.
+/// running one next waits, or at once on a worker of the group that is free; and it goes on by itself
+/// if the handle is dropped.
 ///
 /// # Errors
 /// [`SpawnError`] where tasks have a fixed number of slots and all are taken.
@@ -30,14 +32,23 @@ where
         let Some(inner) = future.as_mut().filter(|_| !given_up) else { return Poll::Ready(()) };
         let outcome = match catch_unwind(AssertUnwindSafe(|| inner.as_mut().poll(context))) {
             Ok(Poll::Pending) => {
-                join.lock().unwrap_or_else(PoisonError::into_inner).task =
-                    Some(context.waker().clone());
+                let mut join = join.lock().unwrap_or_else(PoisonError::into_inner);
+                // Whoever gave up during the poll found nobody to wake.
+                if join.given_up {
+                    return Poll::Ready(());
+                }
+                join.task = Some(context.waker().clone());
                 return Poll::Pending;
             }
             Ok(Poll::Ready(output)) => Ok(output),
             Err(_) => Err(JoinError),
         };
-        future = None;
+        // Its destructor may panic too, and still somebody waits for the outcome.
+        let dropped = catch_unwind(AssertUnwindSafe(|| future = None));
+        let outcome = dropped.map_err(|_| JoinError).and(outcome);
+        if outcome.is_err() {
+            here::with(|here| count(&here.crew.counts.panics));
+        }
         let waiter = {
             let mut join = join.lock().unwrap_or_else(PoisonError::into_inner);
             join.outcome = Some(outcome);

@@ -1,5 +1,6 @@
 //! A worker: takes what others sent, runs what is ready, sleeps in the kernel.
 
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -61,6 +62,7 @@ pub(crate) fn run_shared(here: &Rc<Here>, group: &Arc<Group>) -> std::io::Result
     here.enter();
     let mut woken = Vec::new();
     let mut runs = 0;
+    let mut has_slept = false;
     while here.phase() != Phase::Stopping {
         while let Some(connection) = group.arrivals().take() {
             // All workers of a group share one place.
@@ -70,6 +72,9 @@ pub(crate) fn run_shared(here: &Rc<Here>, group: &Arc<Group>) -> std::io::Result
             && let Some(claimed) = here.schedule.claim()
         {
             runs += 1;
+            if mem::take(&mut has_slept) {
+                group.pass_on();
+            }
             // Long may have passed since this thread last polled: others do that too.
             here.reactor.borrow_mut().tick();
             run(here, claimed.id(here), claimed.task);
@@ -84,6 +89,7 @@ pub(crate) fn run_shared(here: &Rc<Here>, group: &Arc<Group>) -> std::io::Result
             result?;
         } else if !group.has_work() {
             group.park(here.worker, || here.phase() == Phase::Stopping);
+            has_slept = true;
         }
     }
     // The others may wait for a poller that will not come.

@@ -1,7 +1,7 @@
 //! What every test here stands on: workers on a free port, a task to run a test in, a deadline.
 
 use std::future::Future;
-use std::io::{Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
@@ -76,9 +76,19 @@ pub(crate) fn echo_once(client: &mut TcpStream) {
 
 /// Whether the peer ends the connection without another byte.
 pub(crate) fn is_ended(client: &mut TcpStream) -> bool {
-    match client.read(&mut [0; 16]) {
+    match read_some(client, &mut [0; 16]) {
         Ok(len) => len == 0,
-        Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+        Err(error) => error.kind() == ErrorKind::ConnectionReset,
+    }
+}
+
+/// Reads once. (The end of a ring that was tried on this thread may interrupt a call of it.)
+pub(crate) fn read_some(client: &mut TcpStream, bytes: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match client.read(bytes) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            result => return result,
+        }
     }
 }
 

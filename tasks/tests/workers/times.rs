@@ -22,7 +22,7 @@ on_every_setup!(
 );
 
 /// How late a timer may be on a busy machine.
-const LATE_MAX: Duration = Duration::from_millis(1_000);
+const LATE_MAX: Duration = Duration::from_secs(1);
 
 #[test]
 fn a_hundred_thousand_sleepers_of_one_task_all_wake_under_epoll() {
@@ -88,7 +88,7 @@ fn a_timeout_drops_what_is_late_and_passes_on_what_is_not(setup: Setup) {
             sleep(Duration::from_millis(2)).await;
             7
         };
-        assert_eq!(timeout(Duration::from_secs(60), early).await, Some(7));
+        assert_eq!(timeout(Duration::from_mins(1), early).await, Some(7));
         assert_eq!(timeout(Duration::ZERO, async { 8 }).await, Some(8));
         // What was armed for the first two does no harm later.
         sleep(Duration::from_millis(40)).await;

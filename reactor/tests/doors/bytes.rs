@@ -1,0 +1,233 @@
+//! Receiving and sending.
+
+use std::io::{Read, Write};
+use std::task::Poll;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use gustnado_reactor::{Io, IoChoice};
+
+use crate::door::{Door, connect, pattern, read_some};
+
+through_both_doors!(
+    bytes_come_in_order_however_many,
+    asking_for_what_is_under_way_starts_nothing_twice,
+    a_piece_can_be_kept_while_others_come,
+    a_send_beyond_all_buffers_reaches_a_slow_reader,
+    sends_and_receives_on_one_socket_do_not_disturb_each_other,
+    many_writers_are_all_read_with_eight_buffers,
+    who_waited_for_buffers_goes_on_when_a_slow_one_has_read,
+    small_sends_leave_in_their_order,
+);
+
+fn bytes_come_in_order_however_many(io: IoChoice) {
+    let mut door = Door::open(io);
+    let (io, mut client) = door.pair();
+    let sent = pattern(3 << 20);
+    let writer = thread::spawn({
+        let sent = sent.clone();
+        move || client.write_all(&sent).expect("the reactor reads")
+    });
+    let came = door.recv_all(&io);
+    writer.join().expect("the writer ends");
+    assert!(came == sent, "{} bytes came of {}", came.len(), sent.len());
+}
+
+fn asking_for_what_is_under_way_starts_nothing_twice(io: IoChoice) {
+    let mut door = Door::open(io);
+    let (io, mut client) = door.pair();
+    for round in 0..5_u8 {
+        for _ in 0..3 {
+            assert!(door.reactor.recv(&io, 1).is_pending());
+        }
+        door.turn_for(2);
+        assert!(door.reactor.recv(&io, 2).is_pending());
+        door.woken.clear();
+        client.write_all(&[round]).expect("the connection is open");
+        door.turn_for(10);
+        assert_eq!(door.woken, [2], "the last one who asked is woken, once");
+        assert_eq!(door.recv(&io).expect("a byte comes"), [round]);
+        assert!(door.reactor.recv(&io, 1).is_pending(), "the byte came twice");
+    }
+}
+
+fn a_piece_can_be_kept_while_others_come(io: IoChoice) {
+    let mut door = Door::open(io);
+    let (first, mut first_client) = door.pair();
+    let (second, mut second_client) = door.pair();
+    first_client.write_all(b"first").expect("the connection is open");
+    let kept = door.finish("receive", |reactor, token| reactor.recv(&first, token));
+    let kept = kept.expect("bytes come");
+    second_client.write_all(b"other").expect("the connection is open");
+    first_client.write_all(b"later").expect("the connection is open");
+    assert_eq!(door.recv(&second).expect("bytes come"), b"other");
+    assert_eq!(door.recv(&first).expect("bytes come"), b"later");
+    assert_eq!(kept.bytes(), b"first");
+}
+
+fn a_send_beyond_all_buffers_reaches_a_slow_reader(io: IoChoice) {
+    let mut door = Door::open(io);
+    let (io, mut client) = door.pair();
+    let sent = pattern(24 << 20);
+    let wanted = sent.clone();
+    let reader = thread::spawn(move || {
+        let (mut came, mut piece) = (Vec::new(), vec![0; 1 << 20]);
+        while came.len() < wanted.len() {
+            let len = read_some(&mut client, &mut piece).expect("bytes go on coming");
+            assert!(len > 0, "it ended after {}", came.len());
+            came.extend_from_slice(&piece[..len]);
+            if came.len() < 4 << 20 {
+                thread::sleep(Duration::from_millis(2));
+            }
+        }
+        assert!(came == wanted, "the bytes are others");
+        client
+    });
+    door.send(&io, &sent).expect("the reader stays");
+    let _client = reader.join().expect("the reader ends");
+    // The socket is as good as before.
+    door.send(&io, b"more").expect("the reader stays");
+}
+
+fn sends_and_receives_on_one_socket_do_not_disturb_each_other(io: IoChoice) {
+    let mut door = Door::open(io);
+    let (io, mut client) = door.pair();
+    let (up, down) = (pattern(4 << 20), pattern(5 << 20));
+    let mut writing = client.try_clone().expect("a descriptor is free");
+    let (up_sent, down_len) = (up.clone(), down.len());
+    let writer = thread::spawn(move || writing.write_all(&up_sent).expect("the reactor reads"));
+    let reader = thread::spawn(move || {
+        let mut came = vec![0; down_len];
+        client.read_exact(&mut came).expect("bytes go on coming");
+        came
+    });
+    let (mut out, mut sent, mut came) = (Some(door.outgoing(&down)), false, Vec::new());
+    door.finish("both ways", |reactor, token| {
+        if !sent && let Poll::Ready(result) = reactor.send(&io, &mut out, token) {
+            result.expect("the reader stays");
+            sent = true;
+        }
+        while came.len() < up.len()
+            && let Poll::Ready(piece) = reactor.recv(&io, token)
+        {
+            came.extend_from_slice(piece.expect("bytes come").bytes());
+        }
+        if sent && came.len() == up.len() { Poll::Ready(()) } else { Poll::Pending }
+    });
+    writer.join().expect("the writer ends");
+    assert!(reader.join().expect("the reader ends") == down && came == up);
+}
+
+fn many_writers_are_all_read_with_eight_buffers(io: IoChoice) {
+    const WRITERS: usize = 40;
+    const EACH: usize = 60_000;
+    let mut door = Door::with(io, 64, 8);
+    let (listener, address) = door.listen();
+    let mut writers = Vec::new();
+    let mut open = Vec::new();
+    for _ in 0..WRITERS {
+        let mut client = connect(address);
+        open.push(door.accept(&listener));
+        writers.push(thread::spawn(move || {
+            client.write_all(&pattern(EACH)).expect("the reactor reads");
+            client
+        }));
+    }
+    let mut came: Vec<Vec<u8>> = vec![Vec::new(); WRITERS];
+    let start_ms = door.reactor.clock().read_ms();
+    // Each has a token of its own and is only asked when that was handed out.
+    let mut ready: Vec<u64> = (0..WRITERS as u64).collect();
+    while came.iter().any(|bytes| bytes.len() < EACH) {
+        let waited_ms = door.reactor.clock().read_ms() - start_ms;
+        let short = came.iter().filter(|bytes| bytes.len() < EACH).count();
+        assert!(waited_ms < 15_000, "{short} of {WRITERS} starve");
+        for token in ready.drain(..) {
+            let Ok(at) = usize::try_from(token) else { continue };
+            while at < WRITERS
+                && let Poll::Ready(piece) = door.reactor.recv(&open[at], token)
+            {
+                let piece = piece.expect("bytes come");
+                if piece.bytes().is_empty() {
+                    break;
+                }
+                came[at].extend_from_slice(piece.bytes());
+            }
+        }
+        door.turn();
+        ready.append(&mut door.woken);
+        ready.dedup();
+    }
+    drop(writers);
+    assert!(came.iter().all(|bytes| *bytes == pattern(EACH)), "bytes of one came to another");
+}
+
+/// A connection that floods us while its task does something else.
+fn stalled_flood(door: &mut Door, len: usize) -> (Io, JoinHandle<()>) {
+    let (io, mut client) = door.pair();
+    client.write_all(b"first").expect("the connection is open");
+    assert_eq!(door.recv(&io).expect("bytes come"), b"first");
+    assert!(door.reactor.recv(&io, 99).is_pending());
+    let flood = thread::spawn(move || {
+        // It ends at the latest when the reactor's side closes.
+        let _ = client.write_all(&vec![0; len]);
+    });
+    door.turn_for(30);
+    (io, flood)
+}
+
+fn who_waited_for_buffers_goes_on_when_a_slow_one_has_read(io: IoChoice) {
+    const FLOOD: usize = 500_000;
+    let mut door = Door::with(io, 64, 8);
+    let (stalled, flood) = stalled_flood(&mut door, FLOOD);
+    let (io, mut client) = door.pair();
+    client.write_all(b"patient").expect("the connection is open");
+    door.turn_for(30);
+    assert_eq!(door.recv_all(&stalled).len(), FLOOD);
+    flood.join().expect("the flood ends");
+    assert_eq!(door.recv(&io).expect("bytes come"), b"patient");
+}
+
+fn small_sends_leave_in_their_order(io: IoChoice) {
+    let mut door = Door::open(io);
+    let (io, mut client) = door.pair();
+    let mut wanted = Vec::new();
+    for number in 0..500_u32 {
+        let line = format!("line {number}\n");
+        wanted.extend_from_slice(line.as_bytes());
+        door.send(&io, line.as_bytes()).expect("the reader stays");
+    }
+    door.close(io);
+    let mut came = Vec::new();
+    client.read_to_end(&mut came).expect("it ends");
+    assert!(came == wanted);
+}
+
+fn nobody_else_waits_for_a_flood_that_is_not_read(io: IoChoice) {
+    let mut door = Door::with(io, 64, 8);
+    let (stalled, flood) = stalled_flood(&mut door, 64 << 20);
+    let (io, mut client) = door.pair();
+    for round in 0..50_u8 {
+        client.write_all(&[round; 9_000]).expect("the connection is open");
+        let mut came = 0;
+        while came < 9_000 {
+            came += door.recv(&io).expect("bytes come").len();
+        }
+    }
+    door.close(stalled);
+    door.turn_until("it is closed", |reactor| !reactor.has_unfinished());
+    door.turn_for(1);
+    flood.join().expect("the flood ends with the connection");
+}
+
+#[test]
+fn nobody_else_waits_for_a_flood_under_epoll() {
+    nobody_else_waits_for_a_flood_that_is_not_read(IoChoice::Epoll);
+}
+
+#[test]
+#[ignore = "one armed receive may take all buffers of a ring before it can be stopped"]
+fn nobody_else_waits_for_a_flood_under_io_uring() {
+    if crate::door::has_uring() {
+        nobody_else_waits_for_a_flood_that_is_not_read(IoChoice::Uring);
+    }
+}

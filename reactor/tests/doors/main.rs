@@ -1,0 +1,13 @@
+//! Ring and epoll complete alike: each behaviour over real sockets, once through each door.
+
+#[macro_use]
+mod door;
+
+mod accepting;
+mod bytes;
+mod closing;
+mod connecting;
+mod endpoints;
+mod files;
+mod waking;
+mod wheel;
