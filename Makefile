@@ -45,8 +45,8 @@ loom:
 	@grep -Eq '^test result: ok\. [1-9]' $(LOOM_TARGET)/models.log || { echo "loom: failed"; exit 1; }
 
 miri:
-	@if $(CARGO) miri --version >/dev/null 2>&1; then \
-		for crate in $(MIRI_CRATES); do $(CARGO) miri test -p $$crate --lib || exit 1; done; \
+	@if $(CARGO) +nightly miri --version >/dev/null 2>&1; then \
+		for crate in $(MIRI_CRATES); do $(CARGO) +nightly miri test -p $$crate --lib || exit 1; done; \
 	else echo "miri: skipped; it needs a nightly toolchain with the component miri"; fi
 
 bench:

@@ -128,6 +128,11 @@ impl Pool {
         published.store(self.tail.get(), Ordering::Release);
     }
 
+    /// A filled buffer on loan, past any chain.
+    pub(crate) fn lend(self: &Rc<Self>, id: u16, len: u16) -> Provided {
+        Provided { pool: Rc::clone(self), id, len }
+    }
+
     /// Puts a filled buffer at the end of a connection's chain.
     pub(crate) fn append(&self, chain: &mut Chain, id: u16, len: u16) {
         self.links[usize::from(id)].set(Link { next: NIL, len });
@@ -142,7 +147,7 @@ impl Pool {
     /// Takes the first buffer of a chain.
     pub(crate) fn pop(self: &Rc<Self>, chain: &mut Chain) -> Option<Provided> {
         let link = self.links.get(usize::from(chain.first))?.get();
-        let taken = Provided { pool: Rc::clone(self), id: chain.first, len: link.len };
+        let taken = self.lend(chain.first, link.len);
         chain.first = link.next;
         chain.len -= 1;
         if chain.len == 0 {

@@ -37,6 +37,7 @@ pub struct Piece(Source);
 
 enum Source {
     End,
+    Owned(Vec<u8>),
     Scratch { home: Rc<Scratch>, bytes: Option<ScratchBytes>, len: usize },
     Provided(Provided),
 }
@@ -44,6 +45,10 @@ enum Source {
 impl Piece {
     pub(crate) fn end() -> Self {
         Self(Source::End)
+    }
+
+    pub(crate) fn owned(bytes: Vec<u8>) -> Self {
+        Self(Source::Owned(bytes))
     }
 
     pub(crate) fn provided(provided: Provided) -> Self {
@@ -59,6 +64,7 @@ impl Piece {
         match &self.0 {
             Source::Scratch { bytes: Some(bytes), len, .. } => &bytes[..*len],
             Source::End | Source::Scratch { bytes: None, .. } => &[],
+            Source::Owned(bytes) => bytes,
             Source::Provided(provided) => provided.bytes(),
         }
     }

@@ -356,7 +356,8 @@ impl Reactor {
         }
     }
 
-    /// Waits until something can be read or written, for callers who do that themselves.
+    /// Waits until something can be read or written, for callers who do that themselves: not on a
+    /// socket that [`Reactor::recv`] has been asked for, which takes the bytes first.
     pub fn ready(&mut self, io: &Io, interest: Interest, token: Token) -> Poll<()> {
         match (&mut self.door, &io.0) {
             (Door::Epoll(epoll), IoKind::Epoll(io)) => epoll.ready(io, interest, token),
@@ -462,7 +463,9 @@ impl ReactorSeed {
 /// # Errors
 /// The step that failed and why, in words.
 pub fn probe_uring() -> io::Result<()> {
-    Uring::new(8, 8, 8).map(drop)
+    // In a thread of its own: the end of a ring interrupts the thread that made it.
+    let probe = std::thread::Builder::new().spawn(|| Uring::new(8, 8, 8).map(drop))?;
+    probe.join().unwrap_or_else(|_| Err(io::Error::other("the attempt panicked")))
 }
 
 fn open_uring(options: &Options) -> io::Result<Uring> {

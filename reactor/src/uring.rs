@@ -3,7 +3,7 @@
 //! Sockets live in the ring's own descriptor table, so their number is bounded by that table and not
 //! by `RLIMIT_NOFILE`. Descriptors opened elsewhere are taken in as they are, past the table's end.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -18,7 +18,8 @@ use crate::piece::{Outgoing, Piece, Spare};
 use crate::sys::{Completion, Key, Ring, Sleep, Target};
 use crate::{Alert, Interest, Token};
 
-/// A connection with this many unread pieces receives no more until its task has caught up.
+/// A connection with this many unread pieces receives no more until its task has caught up. What
+/// still comes before the kernel has stopped is copied, so that a flood holds no more buffers.
 const PIECES_MAX: u16 = 2;
 
 /// What is under way on a socket, and what is known of it.
@@ -65,6 +66,8 @@ impl State {
     const POLLED: u16 = 1 << 11;
     /// A send has completed and was not asked about yet.
     const SENT: u16 = 1 << 13;
+    /// Bytes lie in the overflow, behind those in the chain.
+    const OVERFLOWED: u16 = 1 << 14;
 
     fn has(self, bits: u16) -> bool {
         self.0 & bits != 0
@@ -121,8 +124,12 @@ pub(crate) struct Uring {
     listening: Vec<Listening>,
     /// Sockets that want bytes while no buffer is free.
     starved: VecDeque<Key>,
+    /// Bytes past [`PIECES_MAX`], by the socket's index; few sockets ever have any.
+    overflow: HashMap<u32, Vec<u8>>,
     completions: Vec<Completion>,
     spare: Spare,
+    /// A close waits for the next turn to be submitted.
+    close_pushed: bool,
     alert: Alert,
 }
 
@@ -140,8 +147,10 @@ impl Uring {
             ordinary_free: Vec::new(),
             listening: Vec::new(),
             starved: VecDeque::new(),
+            overflow: HashMap::new(),
             completions: Vec::new(),
             spare: Spare::default(),
+            close_pushed: false,
             alert,
         })
     }
@@ -239,7 +248,8 @@ impl Uring {
     /// Whether anything of closed sockets or listeners is still under way.
     pub(crate) fn has_unfinished(&self) -> bool {
         let closing = |socket: &Socket| socket.state.has(State::CLOSING);
-        self.direct.iter().chain(&self.ordinary).any(closing)
+        self.close_pushed
+            || self.direct.iter().chain(&self.ordinary).any(closing)
             || self.listening.iter().any(|listening| listening.armed != Armed::No)
     }
 
@@ -264,6 +274,11 @@ impl Uring {
         if let Some(piece) = pool.pop(&mut socket.chain) {
             socket.state.clear(State::WANTS_BYTES);
             return Poll::Ready(Ok(Piece::provided(piece)));
+        }
+        if socket.state.has(State::OVERFLOWED) {
+            socket.state.clear(State::OVERFLOWED | State::WANTS_BYTES);
+            let bytes = self.overflow.remove(&io.key.index).unwrap_or_default();
+            return Poll::Ready(Ok(Piece::owned(bytes)));
         }
         if socket.recv_error != 0 {
             return Poll::Ready(Err(io::Error::from_raw_os_error(socket.recv_error)));
@@ -427,6 +442,10 @@ impl Uring {
         let socket = self.socket(io.key);
         socket.state.set(State::CLOSING);
         while pool.pop(&mut socket.chain).is_some() {}
+        if socket.state.has(State::OVERFLOWED) {
+            self.overflow.remove(&io.key.index);
+        }
+        let socket = self.socket(io.key);
         if socket.state.has(State::UNDER_WAY) {
             self.ring.cancel_all(target);
         } else {
@@ -438,6 +457,7 @@ impl Uring {
     pub(crate) fn turn(&mut self, wait: Sleep, woken: &mut Vec<Token>) -> io::Result<()> {
         self.feed_starved();
         self.ring.enter(wait)?;
+        self.close_pushed = false;
         let mut completions = mem::take(&mut self.completions);
         self.ring.completions(&mut completions);
         for completion in completions.drain(..) {
@@ -521,7 +541,15 @@ impl Uring {
         match (buffer, u16::try_from(result)) {
             (Some(buffer), Ok(len)) if len > 0 && !socket.state.has(State::CLOSING) => {
                 socket.state.set(State::KEPT);
-                pool.append(&mut socket.chain, buffer, len);
+                let is_ahead = socket.chain.len() >= PIECES_MAX;
+                if is_ahead || socket.state.has(State::OVERFLOWED) {
+                    socket.state.set(State::OVERFLOWED);
+                    let bytes = self.overflow.entry(key.index).or_default();
+                    bytes.extend_from_slice(pool.lend(buffer, len).bytes());
+                } else {
+                    pool.append(&mut socket.chain, buffer, len);
+                }
+                let socket = self.socket(key);
                 let stop = more
                     && socket.chain.len() >= PIECES_MAX
                     && !socket.state.has(State::STOPPING_RECEIVE);
@@ -624,6 +652,7 @@ impl Uring {
         *socket = Socket { generation, ..Socket::default() };
         if key.index < self.table {
             self.ring.close_direct(key.index);
+            self.close_pushed = true;
         } else {
             self.ordinary_free.push(key.index - self.table);
         }

@@ -225,7 +225,6 @@ fn nobody_else_waits_for_a_flood_under_epoll() {
 }
 
 #[test]
-#[ignore = "one armed receive may take all buffers of a ring before it can be stopped"]
 fn nobody_else_waits_for_a_flood_under_io_uring() {
     if crate::door::has_uring() {
         nobody_else_waits_for_a_flood_that_is_not_read(IoChoice::Uring);
