@@ -1,5 +1,5 @@
-//! Provided buffers: memory that the kernel fills when bytes arrive, so that an idle connection holds
-//! none. One of the two files of this room that may say `unsafe`.
+//! Provided buffers: memory that the kernel fills when bytes arrive, so that an idle connection
+//! holds none. One of the two files of this room that may say `unsafe`.
 
 #![expect(
     unsafe_code,
@@ -105,8 +105,8 @@ impl Pool {
     pub(crate) fn offer(&self, id: u16) {
         let tail = self.tail.get();
         let slot = usize::from(tail & (self.count - 1));
-        // The entry is an address, a length and a number; its last two bytes are not ours, for in the
-        // ring's first entry they hold the tail.
+        // The entry is an address, a length and a number; its last two bytes are not ours, for in
+        // the ring's first entry they hold the tail.
         const { assert!(size_of::<BufRingEntry>() == 16, "the kernel's entry is 16 bytes") };
         let mut entry = [0_u8; 14];
         let address = self.buffer(id).as_ptr().expose_provenance() as u64;
@@ -122,8 +122,8 @@ impl Pool {
         self.available.set(self.available.get() + 1);
         // SAFETY: the ring has at least one entry, of 16 bytes.
         let tail = unsafe { self.base.add(14) };
-        // SAFETY: bytes 14 and 15 of the first entry are aligned for u16, and are only ever accessed
-        // atomically: here and by the kernel.
+        // SAFETY: bytes 14 and 15 of the first entry are aligned for u16, and are only ever
+        // accessed atomically: here and by the kernel.
         let published = unsafe { AtomicU16::from_ptr(tail.as_ptr().cast()) };
         published.store(self.tail.get(), Ordering::Release);
     }

@@ -42,7 +42,8 @@ impl Clock {
         u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Microseconds since [`Clock::start`], read now: for spinning, which is shorter than a millisecond.
+    /// Microseconds since [`Clock::start`], read now: for spinning, which is shorter than a
+    /// millisecond.
     pub fn read_us(&self) -> u64 {
         u64::try_from(self.origin.elapsed().as_micros()).unwrap_or(u64::MAX)
     }

@@ -1,15 +1,17 @@
 //! The one door to the kernel.
 //!
-//! A [`Reactor`] belongs to one thread. It offers a closed set of operations (accept, receive, send,
-//! send a file, connect, poll, shut down, close), a clock, and a way to be woken from any thread.
-//! Two backends stand behind it and behave alike:
+//! A [`Reactor`] belongs to one thread. It offers a closed set of operations (accept, receive,
+//! send, send a file, connect, poll, shut down, close), a clock, and a way to be woken from any
+//! thread. Two backends stand behind it and behave alike:
 //!
 //! | operation | `io_uring` | epoll |
 //! | --- | --- | --- |
 //! | accept | multishot, into the ring's own descriptor table | `accept4` until it would block |
-//! | receive | first one-shot, then multishot into provided buffers | one `recv` per readiness edge |
+//! | receive | first one-shot, then multishot into provided buffers | one `recv` per readiness edge
+//! |
 //! | send | one send in flight, `MSG_WAITALL` | `send`, the rest when writable |
-//! | send a file | `sendfile` on an installed descriptor, poll when full | `sendfile`, the rest when writable |
+//! | send a file | `sendfile` on an installed descriptor, poll when full | `sendfile`, the rest
+//! when writable |
 //! | connect | `connect`, then a one-shot poll | `connect`, then the first edge |
 //! | close | cancel what is armed, close on its last completion | `close` |
 //! | wake-up | multishot poll on an eventfd | edge-triggered eventfd |

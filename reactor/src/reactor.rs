@@ -199,7 +199,8 @@ impl Reactor {
 
     /// Takes in a listening socket.
     ///
-    /// - `backlog`: how many connections may wait in it, for `io_uring` to know what a burst can be.
+    /// - `backlog`: how many connections may wait in it, for `io_uring` to know what a burst can
+    ///   be.
     ///
     /// # Errors
     /// The process is out of descriptors.
@@ -399,8 +400,8 @@ impl Reactor {
         }
     }
 
-    /// Closes a socket. What is under way on it ends; nobody is woken for it. Drop `io` right after:
-    /// nothing else may be done with it.
+    /// Closes a socket. What is under way on it ends; nobody is woken for it. Drop `io` right
+    /// after: nothing else may be done with it.
     pub fn close(&mut self, io: &Io) {
         match (&mut self.door, &io.0) {
             (Door::Epoll(epoll), IoKind::Epoll(io)) => epoll.close(io),

@@ -1,8 +1,8 @@
-//! The `io_uring` system calls: submissions go in as typed calls, completions come out as an enum. One
-//! of the two files of this room that may say `unsafe`.
+//! The `io_uring` system calls: submissions go in as typed calls, completions come out as an enum.
+//! One of the two files of this room that may say `unsafe`.
 //!
-//! All memory that the kernel may touch after a submission is owned here until its completion: bytes
-//! to send in `sending`, received bytes in the [`Pool`].
+//! All memory that the kernel may touch after a submission is owned here until its completion:
+//! bytes to send in `sending`, received bytes in the [`Pool`].
 
 #![expect(
     unsafe_code,

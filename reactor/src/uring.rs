@@ -1,7 +1,11 @@
 //! The `io_uring` backend: what is under way on each socket, and what its completions mean.
 //!
-//! Sockets live in the ring's own descriptor table, so their number is bounded by that table and not
-//! by `RLIMIT_NOFILE`. Descriptors opened elsewhere are taken in as they are, past the table's end.
+//! Sockets live in the ring's own descriptor table, so their number is bounded by that table and
+//! not by `RLIMIT_NOFILE`. Descriptors opened elsewhere are taken in as they are, past the table's
+//! end.
+
+mod completed;
+mod socket;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -13,74 +17,14 @@ use std::task::Poll;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 
-use crate::buffers::Chain;
 use crate::piece::{Outgoing, Piece, Spare};
 use crate::sys::{Completion, Key, Ring, Sleep, Target};
 use crate::{Alert, Interest, Token};
+use socket::{Socket, State};
 
 /// A connection with this many unread pieces receives no more until its task has caught up. What
 /// still comes before the kernel has stopped is copied, so that a flood holds no more buffers.
 const PIECES_MAX: u16 = 2;
-
-/// What is under way on a socket, and what is known of it.
-#[derive(Debug, Default)]
-struct Socket {
-    generation: u32,
-    state: State,
-    chain: Chain,
-    /// An ordinary descriptor: the socket's own one, or the twin of a direct one.
-    fd: Option<OwnedFd>,
-    /// Why receiving ended, as an errno; 0 while nothing went wrong.
-    recv_error: i32,
-    /// What the last send came to, if the state says `SENT`.
-    sent: i32,
-    waiter: Token,
-}
-
-/// One bit each; a socket has many and there are many sockets.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct State(u16);
-
-impl State {
-    const OPEN: u16 = 1;
-    const RECEIVING: u16 = 1 << 1;
-    const SENDING: u16 = 1 << 2;
-    const INSTALLING: u16 = 1 << 3;
-    const POLLING: u16 = 1 << 4;
-    /// The kernel shuts a socket down in a thread of its own, so that takes its time.
-    const SHUTTING_DOWN: u16 = 1 << 12;
-    /// What must complete before the slot can be freed.
-    const UNDER_WAY: u16 =
-        Self::RECEIVING | Self::SENDING | Self::INSTALLING | Self::POLLING | Self::SHUTTING_DOWN;
-    const CLOSING: u16 = 1 << 5;
-    /// The peer has sent its last byte.
-    const END: u16 = 1 << 6;
-    /// The first receive is over: the connection is kept, so the next ones are multishot.
-    const KEPT: u16 = 1 << 7;
-    /// The task waits for bytes.
-    const WANTS_BYTES: u16 = 1 << 8;
-    const STOPPING_RECEIVE: u16 = 1 << 9;
-    /// The kernel gives no ordinary twin: files are read and sent.
-    const NO_TWIN: u16 = 1 << 10;
-    /// A poll has completed and was not asked about yet.
-    const POLLED: u16 = 1 << 11;
-    /// A send has completed and was not asked about yet.
-    const SENT: u16 = 1 << 13;
-    /// Bytes lie in the overflow, behind those in the chain.
-    const OVERFLOWED: u16 = 1 << 14;
-
-    fn has(self, bits: u16) -> bool {
-        self.0 & bits != 0
-    }
-
-    fn set(&mut self, bits: u16) {
-        self.0 |= bits;
-    }
-
-    fn clear(&mut self, bits: u16) {
-        self.0 &= !bits;
-    }
-}
 
 /// A socket under `io_uring`.
 #[derive(Debug, Clone, Copy)]
@@ -260,7 +204,7 @@ impl Uring {
             u32::try_from(self.ordinary.len() - 1).expect("descriptors are fewer than 2^31")
         });
         let socket = &mut self.ordinary[at as usize];
-        socket.state = State(State::OPEN);
+        socket.state.set(State::OPEN);
         socket.fd = Some(fd);
         let generation = socket.generation;
         UringIo { key: Key { index: self.table + at, generation } }
@@ -467,203 +411,12 @@ impl Uring {
         Ok(())
     }
 
-    fn complete(&mut self, completion: Completion) -> Option<Token> {
-        match completion {
-            Completion::Received { key, result, buffer, more } => {
-                self.received(key, result, buffer, more)
-            }
-            Completion::Sent { key, result, out } => self.sent(key, result, out),
-            Completion::AcceptedDirect { key, result, more } => {
-                let listening = &mut self.listening[key.index as usize];
-                if !more {
-                    listening.armed = Armed::No;
-                }
-                if !result.as_ref().is_err_and(was_cancelled) {
-                    listening.direct.push_back(result);
-                }
-                Some(listening.waiter)
-            }
-            Completion::Accepted { key, result } => {
-                let listening = &mut self.listening[key.index as usize];
-                listening.armed = Armed::No;
-                if !result.as_ref().is_err_and(was_cancelled) {
-                    listening.ordinary.push_back(result);
-                }
-                Some(listening.waiter)
-            }
-            Completion::Installed { key, result } => {
-                let socket = self.live(key)?;
-                socket.state.clear(State::INSTALLING);
-                match result {
-                    // The twin must not block the ring's thread.
-                    Ok(fd) if rustix::io::ioctl_fionbio(&fd, true).is_ok() => socket.fd = Some(fd),
-                    _ => socket.state.set(State::NO_TWIN),
-                }
-                self.settle(key)
-            }
-            Completion::Polled { key } => {
-                let socket = self.live(key)?;
-                socket.state.clear(State::POLLING);
-                socket.state.set(State::POLLED);
-                self.settle(key)
-            }
-            Completion::ShutDown { key } => {
-                self.live(key)?.state.clear(State::SHUTTING_DOWN);
-                self.settle_closing(key)
-            }
-            Completion::Alerted { more } => {
-                if !more {
-                    self.ring.watch_alert(self.alert.as_fd());
-                }
-                None
-            }
-            Completion::Nothing => None,
-        }
-    }
-
-    fn received(
-        &mut self,
-        key: Key,
-        result: i32,
-        buffer: Option<u16>,
-        more: bool,
-    ) -> Option<Token> {
-        let pool = self.ring.pool().clone();
-        let Some(socket) = self.live(key) else {
-            if let Some(buffer) = buffer {
-                pool.offer(buffer);
-            }
-            return None;
-        };
-        if !more {
-            socket.state.clear(State::RECEIVING | State::STOPPING_RECEIVE);
-        }
-        match (buffer, u16::try_from(result)) {
-            (Some(buffer), Ok(len)) if len > 0 && !socket.state.has(State::CLOSING) => {
-                socket.state.set(State::KEPT);
-                let is_ahead = socket.chain.len() >= PIECES_MAX;
-                if is_ahead || socket.state.has(State::OVERFLOWED) {
-                    socket.state.set(State::OVERFLOWED);
-                    let bytes = self.overflow.entry(key.index).or_default();
-                    bytes.extend_from_slice(pool.lend(buffer, len).bytes());
-                } else {
-                    pool.append(&mut socket.chain, buffer, len);
-                }
-                let socket = self.socket(key);
-                let stop = more
-                    && socket.chain.len() >= PIECES_MAX
-                    && !socket.state.has(State::STOPPING_RECEIVE);
-                if stop {
-                    socket.state.set(State::STOPPING_RECEIVE);
-                    self.ring.cancel_recv(key);
-                }
-                return self.wake_reader(key);
-            }
-            (Some(buffer), _) => pool.offer(buffer),
-            (None, _) => {}
-        }
-        let socket = self.socket(key);
-        match (result < 0).then(|| Errno::from_raw_os_error(-result)) {
-            None => socket.state.set(State::END),
-            Some(Errno::NOBUFS) => {
-                if socket.state.has(State::WANTS_BYTES) && !socket.state.has(State::CLOSING) {
-                    self.starved.push_back(key);
-                }
-                return self.settle_closing(key);
-            }
-            Some(Errno::CANCELED | Errno::INTR) => {
-                // It was stopped for being ahead, and its task has caught up meanwhile.
-                if socket.state.has(State::WANTS_BYTES) && !socket.state.has(State::CLOSING) {
-                    socket.state.set(State::RECEIVING);
-                    let multishot = socket.state.has(State::KEPT);
-                    let target = self.target(key);
-                    self.ring.recv(target, key, multishot);
-                    return None;
-                }
-                return self.settle_closing(key);
-            }
-            Some(_) => socket.recv_error = -result,
-        }
-        self.settle_closing(key).or_else(|| self.wake_reader(key))
-    }
-
-    fn sent(&mut self, key: Key, result: i32, mut out: Box<Outgoing>) -> Option<Token> {
-        let target = self.target(key);
-        let socket = self.live(key)?;
-        out.at += usize::try_from(result).unwrap_or(0);
-        if result > 0 && !out.rest().is_empty() && !socket.state.has(State::CLOSING) {
-            // Interrupted half-way: go on.
-            self.ring.send(target, key, out);
-            return None;
-        }
-        socket.state.clear(State::SENDING);
-        socket.state.set(State::SENT);
-        socket.sent = result;
-        self.spare.put(out);
-        self.settle(key)
-    }
-
-    /// After a completion: closes a socket that only waited for it, or names who waits.
-    fn settle(&mut self, key: Key) -> Option<Token> {
-        if self.socket(key).state.has(State::CLOSING) {
-            return self.settle_closing(key);
-        }
-        Some(self.socket(key).waiter)
-    }
-
-    fn settle_closing(&mut self, key: Key) -> Option<Token> {
-        let state = self.socket(key).state;
-        if state.has(State::CLOSING) && !state.has(State::UNDER_WAY) {
-            self.release(key);
-        }
-        None
-    }
-
-    fn wake_reader(&mut self, key: Key) -> Option<Token> {
-        let socket = self.live(key)?;
-        let wants = socket.state.has(State::WANTS_BYTES);
-        socket.state.clear(State::WANTS_BYTES);
-        wants.then_some(socket.waiter)
-    }
-
-    /// Arms the receives that had to wait for buffers, as many as there are buffers now.
-    fn feed_starved(&mut self) {
-        let mut buffers = self.ring.pool().available();
-        while buffers > 0
-            && let Some(key) = self.starved.pop_front()
-        {
-            let target = self.target(key);
-            let Some(socket) = self.live(key) else {
-                continue;
-            };
-            if socket.state.has(State::RECEIVING | State::CLOSING) {
-                continue;
-            }
-            let multishot = socket.state.has(State::KEPT);
-            socket.state.set(State::RECEIVING);
-            self.ring.recv(target, key, multishot);
-            buffers -= 1;
-        }
-    }
-
-    fn release(&mut self, key: Key) {
-        let socket = self.socket(key);
-        let generation = (socket.generation + 1) & 0xff_ffff;
-        *socket = Socket { generation, ..Socket::default() };
-        if key.index < self.table {
-            self.ring.close_direct(key.index);
-            self.close_pushed = true;
-        } else {
-            self.ordinary_free.push(key.index - self.table);
-        }
-    }
-
     fn open_direct(&mut self, slot: u32) -> UringIo {
         if self.direct.len() <= slot as usize {
             self.direct.resize_with(slot as usize + 1, Socket::default);
         }
         let socket = &mut self.direct[slot as usize];
-        socket.state = State(State::OPEN);
+        socket.state.set(State::OPEN);
         UringIo { key: Key { index: slot, generation: socket.generation } }
     }
 
@@ -689,10 +442,6 @@ impl Uring {
         let socket = self.socket(key);
         (socket.generation == key.generation && socket.state.has(State::OPEN)).then_some(socket)
     }
-}
-
-fn was_cancelled(error: &io::Error) -> bool {
-    Errno::from_io_error(error) == Some(Errno::CANCELED)
 }
 
 fn number(result: i32) -> io::Result<u32> {

@@ -5,8 +5,8 @@ use crate::Token;
 const LEVELS: usize = 6;
 const SLOTS: usize = 64;
 const NIL: u32 = u32::MAX;
-/// Expiries further away than this (2 years) are kept in the last level and looked at again. One slot
-/// less than the whole circle: a full turn ahead would be the current slot.
+/// Expiries further away than this (2 years) are kept in the last level and looked at again. One
+/// slot less than the whole circle: a full turn ahead would be the current slot.
 const HORIZON_MS: u64 = (SLOTS as u64 - 1) << (6 * (LEVELS - 1));
 
 /// Names one armed timer. A key of a timer that fired or was cancelled is harmless.
@@ -141,8 +141,8 @@ impl Wheel {
     /// Puts an entry into the finest slot that can tell its deadline from now.
     fn link(&mut self, index: u32) {
         let deadline = self.entries[index as usize].deadline_ms;
-        // A deadline in the past fires at the current millisecond, one past the horizon is looked at
-        // again there.
+        // A deadline in the past fires at the current millisecond, one past the horizon is looked
+        // at again there.
         let at = deadline.clamp(self.now_ms, self.now_ms + HORIZON_MS - 1);
         let differing = ((at ^ self.now_ms) | 1).ilog2();
         let level = (differing as usize / 6).min(LEVELS - 1);

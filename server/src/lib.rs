@@ -10,8 +10,8 @@
 //! println!("{} connections had to be cut", report.cut);
 //! ```
 //!
-//! A request comes in through [`gustnado_tasks`], is read by [`gustnado_http`], answered by the site
-//! (a [folder](files) or the [built-in page](default_site)), and leaves the way it came. The
+//! A request comes in through [`gustnado_tasks`], is read by [`gustnado_http`], answered by the
+//! site (a [folder](files) or the [built-in page](default_site)), and leaves the way it came. The
 //! crate-private `conn` is the hub that everything returns to.
 #![forbid(unsafe_code)]
 

@@ -258,8 +258,8 @@ impl fmt::Display for StartError {
             ),
             Self::Denied { endpoint: endpoint @ Endpoint::Tcp(address) } => write!(
                 f,
-                "cannot listen on {endpoint}: not permitted; ports below 1024 need privileges: take \
-                 --port {} or give the binary CAP_NET_BIND_SERVICE",
+                "cannot listen on {endpoint}: not permitted; ports below 1024 need privileges: \
+                 take --port {} or give the binary CAP_NET_BIND_SERVICE",
                 u32::from(address.port()) + 8000
             ),
             Self::Denied { endpoint } => write!(

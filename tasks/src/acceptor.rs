@@ -15,7 +15,8 @@ use crate::net::Link;
 use crate::task::yield_now;
 use crate::time::sleep;
 
-/// How long accepting rests when descriptors or memory have run out. Connections wait in the backlog.
+/// How long accepting rests when descriptors or memory have run out. Connections wait in the
+/// backlog.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 /// Connections accepted in one go before other tasks have their turn.
 const BURST_MAX: u32 = 64;

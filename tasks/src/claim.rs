@@ -12,7 +12,8 @@ const GENERATION: u32 = crate::wake::GENERATION_MAX;
 /// A slot's state in one word: generation, and whether it is live, ready, running.
 ///
 /// Whoever makes it ready while it is neither ready nor running puts it in line; the worker that
-/// takes it out of the line runs it; if it became ready meanwhile, that worker puts it in line again.
+/// takes it out of the line runs it; if it became ready meanwhile, that worker puts it in line
+/// again.
 #[derive(Debug)]
 pub(crate) struct Claim(AtomicU32);
 

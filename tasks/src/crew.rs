@@ -1,5 +1,5 @@
-//! What all workers of one server have in common: how to reach each, the places for connections, and
-//! the phase that the server is in.
+//! What all workers of one server have in common: how to reach each, the places for connections,
+//! and the phase that the server is in.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};

@@ -147,10 +147,11 @@ pub(crate) fn wake_here(id: TaskId) -> bool {
     .unwrap_or(false)
 }
 
-/// A deadline of the running task: it is woken when that comes, once, and looks at the clock itself.
+/// A deadline of the running task: it is woken when that comes, once, and looks at the clock
+/// itself.
 ///
-/// Moving a deadline a little later costs nothing: the timer that is armed fires early, and is armed
-/// anew.
+/// Moving a deadline a little later costs nothing: the timer that is armed fires early, and is
+/// armed anew.
 #[derive(Debug)]
 pub(crate) struct Alarm {
     at_ms: u64,
@@ -179,8 +180,8 @@ impl Alarm {
         if now_ms >= self.at_ms {
             return Poll::Ready(());
         }
-        // Armed for a time that is over, it has fired; armed for a later one, it would be late; armed
-        // for a much earlier one, it would wake a task that has nothing to do yet.
+        // Armed for a time that is over, it has fired; armed for a later one, it would be late;
+        // armed for a much earlier one, it would wake a task that has nothing to do yet.
         let wait_ms = self.armed_ms.saturating_sub(now_ms);
         if self.at_ms < self.armed_ms || wait_ms <= (self.at_ms - now_ms) / 4 {
             self.rearm(here);

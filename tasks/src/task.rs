@@ -11,8 +11,8 @@ use crate::crew::count;
 use crate::here;
 
 /// Starts a task beside the running one, on the same worker (or group of workers). It runs when the
-/// running one next waits, or at once on a worker of the group that is free; and it goes on by itself
-/// if the handle is dropped.
+/// running one next waits, or at once on a worker of the group that is free; and it goes on by
+/// itself if the handle is dropped.
 ///
 /// # Errors
 /// [`SpawnError`] where tasks have a fixed number of slots and all are taken.

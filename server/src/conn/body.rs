@@ -88,7 +88,8 @@ impl Conn {
         }
     }
 
-    /// Decodes what is on hold. Returns whether the body has ended; what is behind it stays on hold.
+    /// Decodes what is on hold. Returns whether the body has ended; what is behind it stays on
+    /// hold.
     fn decode_unread(
         &mut self,
         decoder: &mut BodyDecoder,

@@ -2,9 +2,11 @@
 //!
 //! | name | tasks live in | who runs them | when full |
 //! | --- | --- | --- | --- |
-//! | [`Pool`] | a fixed slot array per worker, allocated at start | their worker | the worker takes no more |
+//! | [`Pool`] | a fixed slot array per worker, allocated at start | their worker | the worker takes
+//! no more |
 //! | [`PoolShared`] | one fixed slot array | whichever worker claims them | accepting pauses |
-//! | [`Queue`] | a growing table per worker | their worker, first come first served | accepting pauses at the total |
+//! | [`Queue`] | a growing table per worker | their worker, first come first served | accepting
+//! pauses at the total |
 //! | [`QueueShared`] | one growing table | whichever worker is free | the same |
 //!
 //! A scheduler hands a ready task out ([`Schedule::claim`]), the worker polls it and hands it back
@@ -29,7 +31,8 @@ pub(crate) use queue_shared::QueueShared;
 /// A task as schedulers keep it. Shared ones run it on any worker, so it must be `Send`.
 pub type BoxTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Slots for tasks that are no connections (acceptors, what handlers spawn), beside the counted ones.
+/// Slots for tasks that are no connections (acceptors, what handlers spawn), beside the counted
+/// ones.
 pub(crate) const SPARE_SLOTS: usize = 64;
 
 /// Which scheduler places and runs connections.
@@ -95,8 +98,8 @@ pub(crate) trait Schedule {
     /// Takes a task in, ready to run. Returns its slot and generation, or the task if none is free.
     fn insert(&self, task: BoxTask) -> Result<(u32, u32), BoxTask>;
 
-    /// Makes a task ready. A task that is ready already, or gone, stays as it is. Returns whether it
-    /// has just come into the line.
+    /// Makes a task ready. A task that is ready already, or gone, stays as it is. Returns whether
+    /// it has just come into the line.
     fn ready(&self, slot: u32, generation: u32) -> bool;
 
     /// Makes all tasks ready.

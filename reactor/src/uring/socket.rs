@@ -1,0 +1,66 @@
+//! What the ring's user remembers of each socket.
+
+use std::os::fd::OwnedFd;
+
+use crate::Token;
+use crate::buffers::Chain;
+
+/// What is under way on a socket, and what is known of it.
+#[derive(Debug, Default)]
+pub(super) struct Socket {
+    pub(super) generation: u32,
+    pub(super) state: State,
+    pub(super) chain: Chain,
+    /// An ordinary descriptor: the socket's own one, or the twin of a direct one.
+    pub(super) fd: Option<OwnedFd>,
+    /// Why receiving ended, as an errno; 0 while nothing went wrong.
+    pub(super) recv_error: i32,
+    /// What the last send came to, if the state says `SENT`.
+    pub(super) sent: i32,
+    pub(super) waiter: Token,
+}
+
+/// One bit each; a socket has many and there are many sockets.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct State(u16);
+
+impl State {
+    pub(super) const OPEN: u16 = 1;
+    pub(super) const RECEIVING: u16 = 1 << 1;
+    pub(super) const SENDING: u16 = 1 << 2;
+    pub(super) const INSTALLING: u16 = 1 << 3;
+    pub(super) const POLLING: u16 = 1 << 4;
+    /// The kernel shuts a socket down in a thread of its own, so that takes its time.
+    pub(super) const SHUTTING_DOWN: u16 = 1 << 12;
+    /// What must complete before the slot can be freed.
+    pub(super) const UNDER_WAY: u16 =
+        Self::RECEIVING | Self::SENDING | Self::INSTALLING | Self::POLLING | Self::SHUTTING_DOWN;
+    pub(super) const CLOSING: u16 = 1 << 5;
+    /// The peer has sent its last byte.
+    pub(super) const END: u16 = 1 << 6;
+    /// The first receive is over: the connection is kept, so the next ones are multishot.
+    pub(super) const KEPT: u16 = 1 << 7;
+    /// The task waits for bytes.
+    pub(super) const WANTS_BYTES: u16 = 1 << 8;
+    pub(super) const STOPPING_RECEIVE: u16 = 1 << 9;
+    /// The kernel gives no ordinary twin: files are read and sent.
+    pub(super) const NO_TWIN: u16 = 1 << 10;
+    /// A poll has completed and was not asked about yet.
+    pub(super) const POLLED: u16 = 1 << 11;
+    /// A send has completed and was not asked about yet.
+    pub(super) const SENT: u16 = 1 << 13;
+    /// Bytes lie in the overflow, behind those in the chain.
+    pub(super) const OVERFLOWED: u16 = 1 << 14;
+
+    pub(super) fn has(self, bits: u16) -> bool {
+        self.0 & bits != 0
+    }
+
+    pub(super) fn set(&mut self, bits: u16) {
+        self.0 |= bits;
+    }
+
+    pub(super) fn clear(&mut self, bits: u16) {
+        self.0 &= !bits;
+    }
+}
