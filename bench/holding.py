@@ -17,7 +17,8 @@ from contenders import HOST, Contender, Server, Work, check_answer, send_signal
 from load import Load, Wrk
 from machine import BUILD, BenchError, say
 
-PATIENT = ("--timeout-keep-alive", "3600s")  # nothing is to be closed while we look
+# Nothing is to be closed while we look, and a million closes take their time.
+PATIENT = ("--timeout-keep-alive", "3600s", "--timeout-graceful-shutdown", "60s")
 PROBES = 2000
 BYTES_PER_CONNECTION_MAX = 200
 BYTES_FIXED_MAX = 4 << 20

@@ -1,4 +1,4 @@
-//! The clock: the only place in the house that reads the time.
+//! The clock that everything on a worker goes by. (Only what bounds a shutdown reads another.)
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -28,7 +28,7 @@ impl Clock {
         self.unix_secs
     }
 
-    /// Reads the monotonic clock, and the calendar when half a second has passed since it was read.
+    /// Reads the monotonic clock, and the calendar when a new half-second has begun.
     pub fn tick(&mut self) {
         let now_ms = self.read_ms();
         if now_ms / 500 != self.now_ms / 500 {

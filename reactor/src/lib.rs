@@ -6,12 +6,10 @@
 //!
 //! | operation | `io_uring` | epoll |
 //! | --- | --- | --- |
-//! | accept | multishot, into the ring's own descriptor table | `accept4` until it would block |
-//! | receive | first one-shot, then multishot into provided buffers | one `recv` per readiness edge
-//! |
-//! | send | one send in flight, `MSG_WAITALL` | `send`, the rest when writable |
-//! | send a file | `sendfile` on an installed descriptor, poll when full | `sendfile`, the rest
-//! when writable |
+//! | accept | multishot, into the ring's own table | `accept4` until it would block |
+//! | receive | one-shot, then multishot into provided buffers | one `recv` per readiness edge |
+//! | send | one in flight, `MSG_WAITALL` | `send`, the rest when writable |
+//! | send a file | `sendfile` on an installed twin | `sendfile`, the rest when writable |
 //! | connect | `connect`, then a one-shot poll | `connect`, then the first edge |
 //! | close | cancel what is armed, close on its last completion | `close` |
 //! | wake-up | multishot poll on an eventfd | edge-triggered eventfd |

@@ -24,7 +24,7 @@ const BURST_MAX: u32 = 64;
 /// Who accepts connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Acceptor {
-    /// Every worker, from a listening socket of its own (`SO_REUSEPORT`).
+    /// The workers themselves, for TCP each from a listening socket of its own (`SO_REUSEPORT`).
     #[default]
     PerWorker,
     /// One thread that does nothing else, and hands connections over.

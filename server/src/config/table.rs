@@ -124,7 +124,7 @@ pub static TUNABLES: &[Tunable] = &[
         name: "placement",
         group: Group::Engine,
         default: "spread",
-        doc: "New connections go to all workers in turn, or fill one after the other",
+        doc: "New connections stay with the worker that accepted them, or fill one after the other",
         field: Field::Choice {
             names: &Placement::NAMES,
             get: |config| config.placement.as_str(),

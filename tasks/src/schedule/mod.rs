@@ -1,13 +1,11 @@
 //! The four schedulers: where tasks live, and which ready one runs next.
 //!
-//! | name | tasks live in | who runs them | when full |
+//! | name | tasks live in | run by | when full |
 //! | --- | --- | --- | --- |
-//! | [`Pool`] | a fixed slot array per worker, allocated at start | their worker | the worker takes
-//! no more |
-//! | [`PoolShared`] | one fixed slot array | whichever worker claims them | accepting pauses |
-//! | [`Queue`] | a growing table per worker | their worker, first come first served | accepting
-//! pauses at the total |
-//! | [`QueueShared`] | one growing table | whichever worker is free | the same |
+//! | [`Pool`] | a fixed slot array per worker | their worker | the worker takes no more |
+//! | [`PoolShared`] | one fixed slot array | whoever claims them | accepting pauses |
+//! | [`Queue`] | a growing table per worker | their worker | accepting pauses at the total |
+//! | [`QueueShared`] | one growing table | whoever is free | the same |
 //!
 //! A scheduler hands a ready task out ([`Schedule::claim`]), the worker polls it and hands it back
 //! ([`Schedule::settle`]). Nothing else knows where tasks are kept.
@@ -45,7 +43,7 @@ pub enum SchedulerKind {
     PoolShared,
     /// A growing first-in first-out table per worker: unknown load.
     Queue,
-    /// One growing lock-free queue for all workers: handlers that hold a thread for long.
+    /// One growing table and one lock-free line for all workers: handlers that hold a thread for long.
     QueueShared,
 }
 

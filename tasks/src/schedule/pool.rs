@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use super::slots::Slots;
 use super::{BoxTask, Claimed, SPARE_SLOTS, Schedule};
 
-/// A worker's own slots and one bit for each that is ready. Ready tasks run in the order of their
-/// slots, pass after pass, as the ancestor's pools did; nothing is allocated after the start.
+/// A worker's own slots and one bit for each that is ready. Tasks in line run in the order of their
+/// slots, pass after pass, as the ancestor's pools did; the array does not grow for connections.
 pub(crate) struct Pool(RefCell<Inside>);
 
 struct Inside {
