@@ -49,6 +49,7 @@ HEADS = {
 # CPU sends fewer, so a bad run only shows more calls per request: the least of these runs counts.
 STRACE_RUNS = 3
 SYSTEM_CALLS_MAX = {"epoll": 2.1, "uring": 0.1}
+GATE_SLACK = {"epoll": 1.0, "uring": 3.0}
 
 
 def instructions(contenders: list[Contender]) -> dict:
@@ -207,6 +208,9 @@ def system_calls(contenders: list[Contender], seconds: float) -> dict:
                 "reach": f"<= {limit}",
                 "found": "not measured" if found is None else f"{found:.3f}",
                 "met": found is not None and found <= limit,
+                # The gate allows for a generator that gives a ring little to batch: an operation
+                # too many per request would still be several times this.
+                "passes": found is not None and found <= limit * GATE_SLACK[contender.io],
             })
     return {
         "kind": "system_calls",

@@ -68,8 +68,8 @@ pub struct Options {
     pub clock: Clock,
 }
 
-/// Entries of a ring's submission queue; its completion queue has four times as many.
-const RING_ENTRIES: u32 = 1024;
+/// Entries of a ring's submission queue; its completion queue has eight times as many.
+const RING_ENTRIES: u32 = 512;
 
 /// An open socket. Close it with [`Reactor::close`] before it is dropped.
 #[derive(Debug)]

@@ -140,7 +140,7 @@ impl Ring {
             .setup_single_issuer()
             .setup_defer_taskrun()
             .setup_taskrun_flag()
-            .setup_cqsize(entries * 4)
+            .setup_cqsize(entries * 8)
             .build(entries)
             .map_err(|error| named("io_uring_setup", &error))?;
         let pool = Pool::new(buffers);
