@@ -124,7 +124,7 @@ pub static TUNABLES: &[Tunable] = &[
         name: "placement",
         group: Group::Engine,
         default: "spread",
-        doc: "New connections stay with the worker that accepted them, or fill one after the other",
+        doc: "New connections stay with the worker that accepts them, or fill one by one",
         field: Field::Choice {
             names: &Placement::NAMES,
             get: |config| config.placement.as_str(),
