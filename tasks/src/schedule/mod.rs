@@ -43,7 +43,7 @@ pub enum SchedulerKind {
     PoolShared,
     /// A growing first-in first-out table per worker: unknown load.
     Queue,
-    /// One growing table and one lock-free line for all workers: handlers that hold a thread for long.
+    /// One growing table and one lock-free line for all workers: handlers that hold a thread.
     QueueShared,
 }
 
