@@ -37,7 +37,7 @@ pub struct Piece(Source);
 
 enum Source {
     End,
-    Owned(Vec<u8>),
+    Owned(Box<[u8]>),
     Scratch { home: Rc<Scratch>, bytes: Option<ScratchBytes>, len: usize },
     Provided(Provided),
 }
@@ -48,7 +48,7 @@ impl Piece {
     }
 
     pub(crate) fn owned(bytes: Vec<u8>) -> Self {
-        Self(Source::Owned(bytes))
+        Self(Source::Owned(bytes.into_boxed_slice()))
     }
 
     pub(crate) fn provided(provided: Provided) -> Self {
