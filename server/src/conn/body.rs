@@ -9,7 +9,7 @@ use gustnado_http::request::Request;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Link, LinkError};
 
-use super::{Conn, Unread};
+use super::Conn;
 
 /// A body that nobody wants is read to its end if it is not longer than this; else the answer comes
 /// at once, and the connection ends.
@@ -106,7 +106,8 @@ impl Conn {
         }
         if used < unread.bytes.len() {
             unread.bytes.drain(..used);
-            self.unread = Some(Box::new(Unread { bytes: unread.bytes, seen: 0 }));
+            unread.seen = 0;
+            self.unread = Some(unread);
         }
         Ok(decoder.is_done())
     }
