@@ -185,6 +185,13 @@ impl Head {
         Request::new(self, bytes)
     }
 
+    /// Whether the answer may be other than the whole: there is a condition, or a range. `If-Range`
+    /// alone means nothing (RFC 9110 §13.1.5).
+    #[inline]
+    pub fn is_conditional(&self) -> bool {
+        self.has(CONDITIONAL)
+    }
+
     /// The first value of a known field, if there was one.
     #[inline]
     pub(crate) fn known(&self, known: Known) -> Option<Span> {
@@ -212,3 +219,5 @@ const CODED: u16 = 16;
 const CHUNKED: u16 = 32;
 /// A transfer coding so far is unknown.
 const CODING_UNKNOWN: u16 = 64;
+/// There is a condition or a range.
+const CONDITIONAL: u16 = 128;

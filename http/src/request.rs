@@ -85,6 +85,12 @@ impl<'a> Request<'a> {
         Some(self.head.known(known)?.of(self.bytes))
     }
 
+    /// [`Head::is_conditional`]
+    #[inline]
+    pub fn is_conditional(self) -> bool {
+        self.head.is_conditional()
+    }
+
     /// The first value of any field, by its name in any case. Walks the fields: prefer
     /// [`Request::known`].
     pub fn field(self, name: &str) -> Option<&'a [u8]> {

@@ -99,8 +99,10 @@ impl Conn {
     /// Answers all requests that received bytes complete.
     fn answer_received(&mut self, received: Result<Piece, LinkError>) -> Next {
         match received {
-            Ok(piece) if piece.bytes().is_empty() => Next::Close,
-            Ok(piece) => self.answer_piece(piece.bytes()),
+            Ok(piece) => match piece.bytes() {
+                [] => Next::Close,
+                bytes => self.answer_piece(bytes),
+            },
             Err(LinkError::TimedOut) if self.unread.is_some() => {
                 self.refuse(Status::REQUEST_TIMEOUT)
             }

@@ -1,8 +1,8 @@
 //! What the fields mean that decide about framing, the connection and the host.
 
 use super::{
-    CHUNKED, CLOSE, CODED, CODING_UNKNOWN, CONTINUE, Head, HeadError, KEEP_ALIVE, Known, LENGTH,
-    Span, Version,
+    CHUNKED, CLOSE, CODED, CODING_UNKNOWN, CONDITIONAL, CONTINUE, Head, HeadError, KEEP_ALIVE,
+    Known, LENGTH, Span, Version,
 };
 use crate::syntax::{is_token, list, trim};
 use crate::target;
@@ -37,6 +37,9 @@ impl Head {
         let place = &mut self.known[known as usize];
         if place.start == 0 {
             *place = value;
+        }
+        if !matches!(known, Known::Host | Known::IfRange) {
+            self.flags |= CONDITIONAL;
         }
     }
 

@@ -62,6 +62,8 @@ fn every_known_field_is_found_in_any_case() {
         let bytes = format!("GET / HTTP/1.0\r\n{name}: v\r\nother-name-here: w\r\n\r\n");
         let head = done(bytes.as_bytes());
         assert_eq!(head.on(bytes.as_bytes()).known(known), Some(b"v".as_slice()), "{name}");
+        let changes_the_answer = !matches!(known, Known::Host | Known::IfRange);
+        assert_eq!(head.is_conditional(), changes_the_answer, "{name}");
     }
 }
 

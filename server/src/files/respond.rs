@@ -25,24 +25,11 @@ pub(super) fn respond(
     turn: &Turn<'_>,
     out: &mut Vec<u8>,
 ) -> Rest {
-    if asks_more(request) {
+    if request.is_conditional() {
         respond_if(stored, request, now, turn, out)
     } else {
         whole(stored, request.method() == Method::Head, turn, out)
     }
-}
-
-/// Whether there is a condition or a range. `If-Range` alone means nothing (RFC 9110 §13.1.5).
-#[inline]
-fn asks_more(request: Request<'_>) -> bool {
-    let fields = [
-        Known::Range,
-        Known::IfNoneMatch,
-        Known::IfModifiedSince,
-        Known::IfMatch,
-        Known::IfUnmodifiedSince,
-    ];
-    fields.into_iter().any(|field| request.known(field).is_some())
 }
 
 #[inline]

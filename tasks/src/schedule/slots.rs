@@ -93,6 +93,7 @@ impl Slots {
     }
 
     /// Takes a task back. Returns whether the caller is to put it in line.
+    #[inline]
     pub(super) fn settle(&mut self, index: u32, task: Option<BoxTask>) -> bool {
         if task.is_none() {
             self.release(index);
