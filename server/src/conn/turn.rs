@@ -147,7 +147,12 @@ impl Conn {
                 out.more = bytes_of(&segments) <= MORE_BYTES_MAX;
                 Next::Segments { segments, persist }
             }
-            Rest::Nothing if persist == Persist::Close => Next::Close,
+            Rest::Nothing if persist == Persist::Close => {
+                // The end travels with the answer: one packet less. (A client that did not ask for
+                // the end may have sent more by now. Closing on that discards what has not left.)
+                out.more = !request.keep_alive();
+                Next::Close
+            }
             Rest::Nothing => Next::Receive,
         }
     }
