@@ -37,7 +37,7 @@ mod wheel;
 
 pub use chunks::Chunks;
 pub use clock::Clock;
-pub use listen::{Endpoint, bind, connect_socket, descriptor_limit};
+pub use listen::{Endpoint, bind, connect_socket, defer_accept, descriptor_limit};
 pub use piece::{Outgoing, Piece};
 pub use reactor::{
     Accepted, Backend, How, Interest, Io, IoChoice, Listener, Options, Reactor, ReactorSeed, Wait,

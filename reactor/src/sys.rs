@@ -1,4 +1,5 @@
 //! The `io_uring` system calls: submissions go in as typed calls, completions come out as an enum.
+//! And one socket option that rustix does not name.
 //! One of the two files of this room that may say `unsafe`.
 //!
 //! All memory that the kernel may touch after a submission is owned here until its completion:
@@ -372,6 +373,24 @@ impl Drop for Ring {
 /// An operation that says nothing when it succeeds.
 fn silent(entry: squeue::Entry) -> squeue::Entry {
     entry.flags(squeue::Flags::SKIP_SUCCESS).user_data(Kind::Nothing.tag(NO_KEY))
+}
+
+/// Sets `TCP_DEFER_ACCEPT` on a TCP socket that listens.
+pub(crate) fn set_defer_accept(socket: BorrowedFd<'_>, seconds: u32) -> io::Result<()> {
+    let value = libc::c_int::try_from(seconds).unwrap_or(libc::c_int::MAX);
+    let len = libc::socklen_t::try_from(mem::size_of_val(&value)).expect("an int is small");
+    // SAFETY: the descriptor is open while it is borrowed, and the kernel reads `len` bytes of
+    // `value`, which are all of it, before the call returns.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_DEFER_ACCEPT,
+            (&raw const value).cast(),
+            len,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// The bits as the ring takes them. (Their type is signed where rustix goes through libc: in Miri.)

@@ -41,6 +41,9 @@ pub struct Config {
     pub uds: Option<PathBuf>,
     /// Connections that the kernel may hold ready before they are accepted, 1 to 65,535.
     pub backlog: u32,
+    /// Whether a TCP connection is accepted only once its first bytes are here, or a second has
+    /// passed.
+    pub defer_accept: bool,
     /// Worker threads; 0 is auto, see [`Machine::workers`].
     pub workers: usize,
     /// Which kernel interface carries the operations.
@@ -108,6 +111,7 @@ impl Config {
             port: 0,
             uds: None,
             backlog: 0,
+            defer_accept: false,
             workers: 0,
             io: Io::Auto,
             scheduler: SchedulerKind::Pool,

@@ -70,6 +70,7 @@ fn plan(config: &Config, workers: usize) -> Plan {
         placement: config.placement,
         acceptor: config.acceptor,
         backlog: config.backlog,
+        defer_accept: config.defer_accept,
         spin_us: u64::from(config.spin_us),
         buffers: BUFFERS,
     }

@@ -8,13 +8,13 @@ use std::fs;
 use std::net::{IpAddr, Ipv6Addr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gustnado::StartError;
 use gustnado::config::Config;
 use harness::client::get;
 use harness::folder::noise;
-use harness::{Client, Folder, Server, Setup};
+use harness::{Client, Folder, Server, Setup, wait_until};
 
 on_every_server!(
     a_free_port_is_found_and_told,
@@ -30,6 +30,8 @@ on_every_server!(
     a_port_in_use_is_one_clear_line,
     an_address_that_is_not_ours_is_one_clear_line,
     a_missing_root_is_one_clear_line,
+    a_silent_client_is_accepted_in_the_end,
+    without_deferring_a_silent_client_is_accepted_in_its_turn,
 );
 
 fn a_free_port_is_found_and_told(setup: Setup) {
@@ -186,4 +188,24 @@ fn a_missing_root_is_one_clear_line(setup: Setup) {
         let name = root.file_name().expect("a name").to_string_lossy().into_owned();
         refusal(Config { root: Some(root), ..setup.config() }, &name);
     }
+}
+
+fn a_silent_client_is_accepted_in_the_end(setup: Setup) {
+    let server = Server::start(Config { workers: 1, ..setup.config() });
+    let began = Instant::now();
+    let mut silent = server.connect();
+    assert_eq!(server.get("/").status, 200);
+    let accepted = server.stats().connections_accepted;
+    // The kernel keeps it back for a second, so what comes later is first.
+    assert!(accepted == 1 || began.elapsed() > Duration::from_millis(900), "{accepted}");
+    wait_until("it is accepted", || server.stats().connections_accepted == 2);
+    assert_eq!(silent.get("/").status, 200);
+}
+
+fn without_deferring_a_silent_client_is_accepted_in_its_turn(setup: Setup) {
+    let server = Server::start(Config { workers: 1, defer_accept: false, ..setup.config() });
+    let silent = server.connect();
+    assert_eq!(server.get("/").status, 200);
+    assert_eq!(server.stats().connections_accepted, 2);
+    drop(silent);
 }

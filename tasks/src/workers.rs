@@ -7,7 +7,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use gustnado_reactor::{
-    Backend, Clock, Endpoint, IoChoice, Options, Reactor, ReactorSeed, bind, descriptor_limit,
+    Backend, Clock, Endpoint, IoChoice, Options, Reactor, ReactorSeed, bind, defer_accept,
+    descriptor_limit,
 };
 
 use crate::acceptor::{self, Acceptor};
@@ -42,6 +43,9 @@ pub struct Plan {
     pub acceptor: Acceptor,
     /// Connections that may wait to be accepted, per listening socket.
     pub backlog: u32,
+    /// Whether a TCP connection is accepted only once its first bytes are here, or a second has
+    /// passed.
+    pub defer_accept: bool,
     /// Microseconds a worker goes on looking for work before it sleeps.
     pub spin_us: u64,
     /// Receive buffers of 4 KiB per worker under `io_uring`; a power of two.
@@ -272,6 +276,9 @@ fn bind_all(plan: &Plan, endpoints: &[Endpoint]) -> Result<(Vec<Endpoint>, Socke
     for endpoint in endpoints {
         let failed = |error| StartError::Bind(endpoint.clone(), error);
         let (sockets, address) = bind(endpoint, acceptors, plan.backlog).map_err(failed)?;
+        if plan.defer_accept {
+            sockets.iter().try_for_each(defer_accept).map_err(failed)?;
+        }
         for (acceptor, own) in by_acceptor.iter_mut().enumerate() {
             // A Unix socket file has one socket, which the acceptors share.
             let socket = sockets.get(acceptor).unwrap_or(&sockets[0]);

@@ -173,6 +173,7 @@ mod tests {
             placement: config.placement,
             acceptor: config.acceptor,
             backlog: config.backlog,
+            defer_accept: config.defer_accept,
             spin_us: 0,
             buffers: 64,
         };

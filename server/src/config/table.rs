@@ -71,6 +71,16 @@ pub static TUNABLES: &[Tunable] = &[
         },
     },
     Tunable {
+        name: "defer-accept",
+        group: Group::Address,
+        default: "true",
+        doc: "Accept a TCP connection when its first bytes are here, or after a second",
+        field: Field::Switch {
+            get: |config| config.defer_accept,
+            set: |config, on| config.defer_accept = on,
+        },
+    },
+    Tunable {
         name: "workers",
         group: Group::Engine,
         default: "auto",

@@ -31,6 +31,7 @@ impl Setup {
             connections_max: 512,
             placement: Placement::Spread,
             acceptor: Acceptor::PerWorker,
+            defer_accept: false,
             backlog: 128,
             spin_us: 0,
             buffers: 64,
