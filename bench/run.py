@@ -59,6 +59,10 @@ def arguments() -> argparse.Namespace:
     for name in chosen.scenarios:
         if name not in ALL and name != "c1m":
             parser.error(f"no scenario {name}; there are {names}")
+    known = {word for one in FIVE for word in (one.name, one.kind)}
+    for name in (chosen.only or "").split(","):
+        if name and name.split()[0] not in known:
+            parser.error(f"no contender {name}; there are {', '.join(sorted(known))}")
     if not chosen.scenarios:
         chosen.scenarios = COUNTED if chosen.gate else ALL
     return chosen
