@@ -3,17 +3,20 @@
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use gustnado_reactor::{Accepted, Io, Listener};
 use rustix::io::Errno;
 
-use crate::crew::{Crew, Phase, count};
+use crate::crew::{Phase, count};
 use crate::here::{self, Here};
+use crate::listening::{Arrival, Entrance};
 use crate::net::Link;
 use crate::task::yield_now;
 use crate::time::sleep;
+use crate::waits::WaitsOn;
 
 /// How long accepting rests when descriptors or memory have run out. Connections wait in the
 /// backlog.
@@ -43,14 +46,20 @@ impl Acceptor {
     }
 }
 
-/// Accepts from one listener until the server drains.
+/// Accepts from one listener until it is stopped, or the server drains.
 ///
 /// - `me`: the place that belongs to the running thread, if connections may stay here.
-pub(crate) async fn accept_all(listener: Listener, me: Option<usize>) {
+async fn accept_all(listener: Listener, me: Option<usize>, entrance: Arc<Entrance>) {
+    let entrance = &entrance;
+    poll_fn(|context| {
+        entrance.join(context.waker());
+        Poll::Ready(())
+    })
+    .await;
     let mut burst = 0;
-    while let Some(accepted) = next(&listener, me).await {
+    while let Some(accepted) = next(&listener, me, entrance).await {
         match accepted {
-            Ok(accepted) => place(accepted, me).await,
+            Ok(accepted) => place(accepted, me, entrance).await,
             Err(error) => after_error(&error).await,
         }
         burst += 1;
@@ -59,37 +68,33 @@ pub(crate) async fn accept_all(listener: Listener, me: Option<usize>) {
             yield_now().await;
         }
     }
-    finish(&listener, me).await;
+    finish(&listener, me, entrance).await;
 }
 
-/// The next connection, once there is room for it. `None` when the server drains.
-async fn next(listener: &Listener, me: Option<usize>) -> Option<io::Result<Accepted>> {
-    if here::with(|here| here.phase() == Phase::Serving && choose(here, me).is_none()) {
+/// The next connection, once there is room for it. `None` when that was the last.
+async fn next(
+    listener: &Listener,
+    me: Option<usize>,
+    entrance: &Entrance,
+) -> Option<io::Result<Accepted>> {
+    let serves = |here: &Here| here.phase() == Phase::Serving && entrance.is_open();
+    if here::with(|here| serves(here) && choose(here, me).is_none()) {
         here::with(|here| count(&here.crew.counts.accept_paused));
-        wait_here(|here| {
-            let ended = here.phase() != Phase::Serving;
-            (ended || choose(here, me).is_some()).then_some(())
-        })
-        .await;
+        wait_here(|here| (!serves(here) || choose(here, me).is_some()).then_some(())).await;
     }
     poll_fn(|_| {
         here::with(|here| {
-            if here.phase() != Phase::Serving {
+            if !serves(here) {
                 return Poll::Ready(None);
             }
-            accept(here, listener, me).map(Some)
+            // A connection that will go elsewhere must not come into this reactor's table.
+            let stays = !entrance.descriptors && me.is_some() && choose(here, me) == me;
+            let room = me.filter(|_| stays).map_or(0, |me| here.crew.places.room_on(me));
+            here.waits_on(WaitsOn::Socket);
+            here.reactor.borrow_mut().accept(listener, room, here.token()).map(Some)
         })
     })
     .await
-}
-
-fn accept(here: &Here, listener: &Listener, me: Option<usize>) -> Poll<io::Result<Accepted>> {
-    // A connection that will go elsewhere must not come into this reactor's descriptor table.
-    let room = match me {
-        Some(me) if choose(here, Some(me)) == Some(me) => here.crew.places.room_on(me),
-        _ => 0,
-    };
-    here.reactor.borrow_mut().accept(listener, room, here.token())
 }
 
 fn choose(here: &Here, me: Option<usize>) -> Option<usize> {
@@ -103,16 +108,17 @@ async fn wait_here<T>(mut done: impl FnMut(&Here) -> Option<T>) -> T {
 }
 
 /// Gives a connection its place and its task. It was accepted, so it is kept while all are full.
-async fn place(accepted: Accepted, me: Option<usize>) {
+async fn place(accepted: Accepted, me: Option<usize>, entrance: &Arc<Entrance>) {
     here::with(|here| count(&here.crew.counts.accepted));
     match (accepted, me) {
-        (Accepted::Here(io), me) => place_own(io, me).await,
+        (Accepted::Here(io), me) => place_own(io, me, entrance).await,
         (Accepted::Away(connection), me) => {
             let Some(worker) = wait_for_place(|here| choose(here, me)).await else { return };
             if Some(worker) == me {
-                here::with(|here| welcome(here, connection, worker));
+                here::with(|here| take_in(here, connection, worker, entrance));
             } else {
-                here::with(|here| here.crew.posts[worker].arrive(connection));
+                let arrival = Arrival::Connection(connection, Arc::clone(entrance));
+                here::with(|here| here.crew.posts[worker].arrive(arrival));
             }
         }
     }
@@ -120,21 +126,24 @@ async fn place(accepted: Accepted, me: Option<usize>) {
 
 /// Places a connection that is in this worker's reactor already. Should the last place here have
 /// gone to another one meanwhile, it moves to a worker that has room.
-async fn place_own(io: Io, me: Option<usize>) {
+async fn place_own(io: Io, me: Option<usize>, entrance: &Arc<Entrance>) {
     let worker = wait_for_place(|here| choose(here, me)).await;
     match worker {
         None => {}
-        Some(worker) if Some(worker) == me => return here::with(|here| serve(here, io, worker)),
+        Some(worker) if Some(worker) == me => {
+            return here::with(|here| serve(here, io, worker, entrance));
+        }
         Some(worker) => {
             let exported =
                 poll_fn(|_| here::with(|here| here.reactor.borrow_mut().export(&io, here.token())));
             if let Ok(connection) = exported.await {
-                here::with(|here| here.crew.posts[worker].arrive(connection));
+                let arrival = Arrival::Connection(connection, Arc::clone(entrance));
+                here::with(|here| here.crew.posts[worker].arrive(arrival));
             } else {
                 // It has to stay; so it waits until there is room here.
                 here::with(|here| here.crew.places.release(worker));
                 if let Some(me) = wait_for_place(|_| me).await {
-                    return here::with(|here| serve(here, io, me));
+                    return here::with(|here| serve(here, io, me, entrance));
                 }
             }
         }
@@ -153,20 +162,32 @@ async fn wait_for_place(mut wanted: impl FnMut(&Here) -> Option<usize>) -> Optio
     .await
 }
 
-/// Takes in a connection that was accepted elsewhere and whose place is taken.
-pub(crate) fn welcome(here: &Here, connection: OwnedFd, place: usize) {
+/// Takes in what has come from elsewhere.
+pub(crate) fn welcome(here: &Here, arrival: Arrival, place: usize) {
+    match arrival {
+        Arrival::Connection(connection, entrance) => take_in(here, connection, place, &entrance),
+        Arrival::Listener { socket, entrance, stay } => {
+            if start(here, vec![socket], stay.then_some(place), &entrance).is_err() {
+                count(&here.crew.counts.accept_exhausted);
+            }
+        }
+    }
+}
+
+/// Takes in a connection whose place is taken.
+fn take_in(here: &Here, connection: OwnedFd, place: usize, entrance: &Entrance) {
     let adopted = here.reactor.borrow_mut().adopt(connection);
     if let Ok(io) = adopted {
-        serve(here, io, place);
+        serve(here, io, place, entrance);
     } else {
         count(&here.crew.counts.accept_exhausted);
         here.crew.places.release(place);
     }
 }
 
-fn serve(here: &Here, io: Io, place: usize) {
+fn serve(here: &Here, io: Io, place: usize, entrance: &Entrance) {
     let place = u16::try_from(place).expect("workers are few");
-    let task = (here.crew.serve)(Link::new(io, Some(place)));
+    let task = (entrance.serve)(Link::new(io, Some(place)));
     // Without a slot the task is dropped, which closes the connection and frees its place.
     if here.insert(task).is_err() {
         count(&here.crew.counts.accept_exhausted);
@@ -192,7 +213,7 @@ async fn after_error(error: &io::Error) {
 }
 
 /// Stops listening, and serves what the kernel had accepted by then.
-async fn finish(listener: &Listener, me: Option<usize>) {
+async fn finish(listener: &Listener, me: Option<usize>, entrance: &Arc<Entrance>) {
     here::with(|here| here.reactor.borrow_mut().unlisten(listener));
     loop {
         let last = poll_fn(|_| {
@@ -210,7 +231,7 @@ async fn finish(listener: &Listener, me: Option<usize>) {
         })
         .await;
         match last {
-            Some(Ok(accepted)) => place(accepted, me).await,
+            Some(Ok(accepted)) => place(accepted, me, entrance).await,
             Some(Err(_)) | None => return,
         }
     }
@@ -224,11 +245,11 @@ pub(crate) fn start(
     here: &Here,
     sockets: Vec<OwnedFd>,
     me: Option<usize>,
-    crew: &Crew,
+    entrance: &Arc<Entrance>,
 ) -> io::Result<()> {
     for socket in sockets {
-        let listener = here.reactor.borrow_mut().listen(socket.into(), crew.backlog)?;
-        here.insert(Box::pin(accept_all(listener, me)))
+        let listener = here.reactor.borrow_mut().listen(socket.into(), here.crew.backlog)?;
+        here.insert(Box::pin(accept_all(listener, me, Arc::clone(entrance))))
             .map_err(|_| io::Error::other("no task slot is left to accept in"))?;
     }
     Ok(())

@@ -9,8 +9,10 @@ use std::task::{Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
+use crate::here;
 use crate::queue::TokenQueue;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering, fence};
+use crate::waits::WaitsOn;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -102,6 +104,7 @@ impl BlockingPool {
                 return Poll::Ready(outcome.ok());
             }
             answer.waiter = Some(context.waker().clone());
+            here::waits_on(WaitsOn::Blocking);
             Poll::Pending
         });
         Ok(outcome.await)

@@ -1,5 +1,6 @@
 //! The life of a shared task's slot: in line once, run by one worker at a time, never forgotten.
 
+use crate::schedule::Doing;
 use crate::sync::{AtomicU32, Ordering};
 
 const READY: u32 = 1;
@@ -65,6 +66,17 @@ impl Claim {
     /// Ends a run. Returns whether the slot became ready meanwhile: put it in line.
     pub(crate) fn rest(&self) -> bool {
         self.0.fetch_and(!RUNNING, Ordering::AcqRel) & READY != 0
+    }
+
+    /// How a life stands, by its generation; `None` between two lives.
+    pub(crate) fn look(&self) -> Option<(u32, Doing)> {
+        let state = self.0.load(Ordering::Relaxed);
+        let doing = match state & (RUNNING | READY) {
+            READY => Doing::InLine,
+            0 => Doing::Waits,
+            _ => Doing::Runs,
+        };
+        (state & LIVE != 0).then(|| (generation_of(state), doing))
     }
 
     /// Ends a life.

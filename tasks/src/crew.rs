@@ -1,14 +1,19 @@
 //! What all workers of one server have in common: how to reach each, the places for connections,
 //! and the phase that the server is in.
 
-use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use crate::desk::Desk;
+use crate::dump::Look;
+use crate::listening::Arrival;
 use crate::net::Link;
 use crate::places::{Placement, Places};
 use crate::schedule::BoxTask;
-use crate::wake::Station;
+use crate::task::SpawnError;
+use crate::wake::{Station, TaskId};
 
 /// How far a server is from its end. It only ever goes forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,10 +36,16 @@ impl Phase {
 /// Makes the task that serves a new connection.
 pub type Serve = dyn Fn(Link) -> BoxTask + Send + Sync;
 
-/// A post that connections can be handed to, and wake-ups sent to.
+/// A post that connections and listeners can be handed to, and wake-ups sent to.
 pub(crate) trait Post: Station {
-    /// Hands over an accepted connection whose place is taken.
-    fn arrive(&self, connection: OwnedFd);
+    /// Hands something over.
+    fn arrive(&self, arrival: Arrival);
+
+    /// Hands a task over, to be run here. The error gives it back.
+    fn take_task(&self, task: BoxTask) -> Result<(), (BoxTask, SpawnError)>;
+
+    /// Has all tasks that live here written down, at once or soon.
+    fn answer(&self, look: &Arc<Look>, crew: &Crew);
 
     /// Makes all tasks ready, so that they see the phase has changed.
     fn wake_all(&self);
@@ -50,10 +61,18 @@ pub(crate) struct Crew {
     pub(crate) places: Places,
     pub(crate) placement: Placement,
     pub(crate) backlog: usize,
-    pub(crate) serve: Box<Serve>,
     pub(crate) spin_us: u64,
     pub(crate) counts: Counts,
+    /// One per worker that has started.
+    desks: Mutex<Vec<Arc<Desk>>>,
+    /// Names of tasks that have one.
+    names: Mutex<Names>,
+    /// The post that the next task from elsewhere goes to.
+    next_post: AtomicUsize,
 }
+
+/// What tasks are called, by their numbers.
+pub(crate) type Names = HashMap<TaskId, Cow<'static, str>>;
 
 /// What happened to connections and tasks since the start.
 #[derive(Debug, Default)]
@@ -82,11 +101,53 @@ impl Crew {
         placement: Placement,
         backlog: usize,
         spin_us: u64,
-        serve: Box<Serve>,
     ) -> Self {
         let (phase, counts) = (AtomicU8::new(Phase::Serving as u8), Counts::default());
-        let acceptor = OnceLock::new();
-        Self { phase, posts, acceptor, places, placement, backlog, serve, spin_us, counts }
+        Self {
+            phase,
+            posts,
+            acceptor: OnceLock::new(),
+            places,
+            placement,
+            backlog,
+            spin_us,
+            counts,
+            desks: Mutex::default(),
+            names: Mutex::default(),
+            next_post: AtomicUsize::new(0),
+        }
+    }
+
+    /// The desk of a worker that starts now.
+    pub(crate) fn add_desk(&self, worker: usize, station: u16) -> Arc<Desk> {
+        let desk = Arc::new(Desk::new(worker, station));
+        self.desks().push(Arc::clone(&desk));
+        desk
+    }
+
+    pub(crate) fn desks(&self) -> MutexGuard<'_, Vec<Arc<Desk>>> {
+        self.desks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn names(&self) -> MutexGuard<'_, Names> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands a task to the next worker that has room for it.
+    pub(crate) fn place_task(&self, mut task: BoxTask) -> Result<(), SpawnError> {
+        if self.phase() == Phase::Stopping {
+            return Err(SpawnError::Stopped);
+        }
+        let first = self.next_post.fetch_add(1, Ordering::Relaxed);
+        let mut refused = SpawnError::Stopped;
+        for ahead in 0..self.posts.len() {
+            let post = &self.posts[first.wrapping_add(ahead) % self.posts.len()];
+            match post.take_task(task) {
+                Ok(()) => return Ok(()),
+                Err((back, error)) => (task, refused) = (back, error),
+            }
+        }
+        Err(refused)
     }
 
     pub(crate) fn phase(&self) -> Phase {

@@ -5,16 +5,20 @@
 //! holds its thread holds nothing else: the events it collected are in line for all, and the woken
 //! worker polls on.
 
-use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Waker;
 use std::thread::{self, Thread};
 
 use gustnado_reactor::{Alert, TimerKey, Token, Wheel};
 
-use crate::crew::Post;
-use crate::inbox::{Arrivals, Doorbell};
-use crate::schedule::Schedule;
+use crate::crew::{Crew, Post};
+use crate::dump::Look;
+use crate::foreign::ForeignWakers;
+use crate::inbox::{Arrivals, Doorbell, Letter};
+use crate::listening::Arrival;
+use crate::schedule::{BoxTask, Schedule};
 use crate::sync::{AtomicBool, AtomicU64, Ordering, fence};
+use crate::task::SpawnError;
 use crate::wake::{Station, TaskId};
 
 /// Most workers that one group can have: one bit each says who sleeps.
@@ -23,7 +27,9 @@ pub(crate) const WORKERS_MAX: usize = 64;
 /// What the workers of a group share.
 pub(crate) struct Group {
     pub(crate) schedule: Arc<dyn Schedule + Send + Sync>,
+    station: OnceLock<u16>,
     wheel: Mutex<Wheel>,
+    foreign: Mutex<ForeignWakers>,
     /// Until when the poller means to sleep; timers armed for earlier must wake it.
     poller_until_ms: AtomicU64,
     /// The poller sleeps in the kernel.
@@ -42,7 +48,9 @@ impl Group {
     ) -> Self {
         Self {
             schedule,
+            station: OnceLock::new(),
             wheel: Mutex::default(),
+            foreign: Mutex::default(),
             poller_until_ms: AtomicU64::new(0),
             doorbell: Doorbell::default(),
             roles: Roles::default(),
@@ -50,6 +58,12 @@ impl Group {
             arrivals: Arrivals::default(),
             alert,
         }
+    }
+
+    /// The group's tasks carry this station's number.
+    pub(crate) fn move_in(&self, station: u16) {
+        let own = self.station.get_or_init(|| station);
+        debug_assert_eq!(*own, station, "a group is one station");
     }
 
     /// The running thread is this worker of the group.
@@ -138,19 +152,34 @@ impl Group {
     }
 
     pub(crate) fn expire(&self, now_ms: u64) -> Option<u64> {
-        let mut wheel = self.wheel();
-        wheel.expire(now_ms, |token| {
-            let id = TaskId::of_token(token);
-            self.schedule.ready(id.slot(), id.generation());
-        });
-        wheel.next_ms()
+        let mut foreign = Vec::new();
+        let next_ms = {
+            let mut wheel = self.wheel();
+            wheel.expire(now_ms, |token| {
+                let waiter = TaskId::of_token(token);
+                if waiter.is_foreign() {
+                    foreign.extend(self.foreign().take(waiter));
+                } else {
+                    self.schedule.ready(waiter.slot(), waiter.generation());
+                }
+            });
+            wheel.next_ms()
+        };
+        // What they do is not known, so nothing is locked now.
+        foreign.into_iter().for_each(Waker::wake);
+        next_ms
+    }
+
+    /// The wakers kept for timers. Locked after the wheel, where both are.
+    pub(crate) fn foreign(&self) -> MutexGuard<'_, ForeignWakers> {
+        self.foreign.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn has_work(&self) -> bool {
         self.schedule.has_ready() || !self.arrivals.is_empty()
     }
 
-    fn wheel(&self) -> std::sync::MutexGuard<'_, Wheel> {
+    fn wheel(&self) -> MutexGuard<'_, Wheel> {
         self.wheel.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -164,9 +193,22 @@ impl Station for Group {
 }
 
 impl Post for Group {
-    fn arrive(&self, connection: OwnedFd) {
-        self.arrivals.put(connection);
+    fn arrive(&self, arrival: Arrival) {
+        self.arrivals.put(Letter::Arrival(arrival));
         self.rouse();
+    }
+
+    fn take_task(&self, task: BoxTask) -> Result<(), (BoxTask, SpawnError)> {
+        self.schedule.insert(task).map_err(|task| (task, SpawnError::Full))?;
+        self.rouse();
+        Ok(())
+    }
+
+    /// Any thread may look at what all workers share.
+    fn answer(&self, look: &Arc<Look>, crew: &Crew) {
+        if let Some(station) = self.station.get() {
+            look.answer(crew, *station, None, &*self.schedule);
+        }
     }
 
     fn wake_all(&self) {

@@ -3,22 +3,32 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Poll, Waker};
 
 use gustnado_reactor::{Reactor, TimerKey, Token, Wheel};
 
 use crate::crew::{Crew, Phase};
+use crate::desk::Desk;
+use crate::foreign::ForeignWakers;
 use crate::group::Group;
 use crate::schedule::{BoxTask, Schedule};
+use crate::waits::{Waits, WaitsOn};
 use crate::wake::TaskId;
+
+/// How often a task may receive in one run without having had to wait.
+const BUDGET: u32 = 256;
 
 /// One worker, as its own thread sees it.
 pub(crate) struct Here {
     pub(crate) reactor: RefCell<Reactor>,
     pub(crate) schedule: Box<dyn Schedule>,
     timers: Timers,
-    /// The task that is being polled.
-    current: Cell<u64>,
+    /// What others may know of the task that is being polled.
+    desk: Arc<Desk>,
+    /// What that task has said that it waits for, and what is left of its [`BUDGET`].
+    said: Cell<(Waits, u32)>,
+    /// The future that this thread runs beside its tasks was woken.
+    pub(crate) main_woken: Cell<bool>,
     /// Where wake-ups of this worker's tasks go.
     pub(crate) station: u16,
     /// This worker's number, from 0; also its place in all tables kept per worker.
@@ -28,8 +38,14 @@ pub(crate) struct Here {
 
 /// Timers of this worker, or of the group that shares its tasks.
 pub(crate) enum Timers {
-    Own(Box<RefCell<Wheel>>),
+    Own(Box<OwnTimers>),
     Shared(Arc<Group>),
+}
+
+#[derive(Default)]
+pub(crate) struct OwnTimers {
+    wheel: RefCell<Wheel>,
+    foreign: RefCell<ForeignWakers>,
 }
 
 thread_local! {
@@ -46,24 +62,61 @@ impl Here {
         worker: usize,
         crew: Arc<Crew>,
     ) -> Rc<Self> {
+        if let Some(group) = &group {
+            group.move_in(station);
+        }
         let timers = group.map_or_else(|| Timers::Own(Box::default()), Timers::Shared);
-        let (reactor, current) = (RefCell::new(reactor), Cell::new(0));
-        Rc::new(Self { reactor, schedule, timers, current, station, worker, crew })
+        Rc::new(Self {
+            reactor: RefCell::new(reactor),
+            schedule,
+            timers,
+            desk: crew.add_desk(worker, station),
+            said: Cell::new((Waits::UNSAID, BUDGET)),
+            main_woken: Cell::new(false),
+            station,
+            worker,
+            crew,
+        })
     }
 
     /// Makes this the running thread's worker, for good.
     pub(crate) fn enter(self: &Rc<Self>) {
+        self.note_time();
         let entered = HERE.with(|here| here.set(Rc::clone(self)));
         debug_assert!(entered.is_ok(), "a thread becomes a worker once");
     }
 
-    /// The running task, as the reactor and the timers name it.
+    /// The running task, as the reactor names it.
     pub(crate) fn token(&self) -> Token {
-        self.current.get()
+        self.current().token()
     }
 
-    pub(crate) fn set_current(&self, id: Option<TaskId>) {
-        self.current.set(id.map_or(0, TaskId::token));
+    /// The running task.
+    pub(crate) fn current(&self) -> TaskId {
+        self.desk.task()
+    }
+
+    /// A task begins its run.
+    pub(crate) fn begin(&self, id: TaskId) {
+        self.desk.set_task(id);
+        self.said.set((Waits::UNSAID, BUDGET));
+    }
+
+    /// The running task has ended its run. Returns what it has said that it waits for.
+    pub(crate) fn end(&self) -> Waits {
+        self.desk.set_task(TaskId::NOBODY);
+        self.said.get().0.and(self.desk.since())
+    }
+
+    /// Says what the running task waits for, should it wait now.
+    pub(crate) fn waits_on(&self, on: WaitsOn) {
+        let (waits, budget) = self.said.get();
+        self.said.set((waits.on(on), budget));
+    }
+
+    /// The worker has looked at its clock.
+    pub(crate) fn note_time(&self) {
+        self.desk.set_since(Waits::since(self.now_ms()));
     }
 
     /// Milliseconds of the crew's clock, as of this worker's last turn.
@@ -85,33 +138,84 @@ impl Here {
         Ok(TaskId::new(self.station, slot, generation))
     }
 
-    pub(crate) fn arm(&self, at_ms: u64) -> TimerKey {
+    /// Has `waiter` woken at `at_ms`: a task of this station, or a waker kept here.
+    pub(crate) fn arm(&self, at_ms: u64, waiter: TaskId) -> TimerKey {
         match &self.timers {
-            Timers::Own(wheel) => wheel.borrow_mut().arm(at_ms, self.token()),
-            Timers::Shared(group) => group.arm(at_ms, self.token()),
+            Timers::Own(timers) => timers.wheel.borrow_mut().arm(at_ms, waiter.token()),
+            Timers::Shared(group) => group.arm(at_ms, waiter.token()),
         }
     }
 
     pub(crate) fn disarm(&self, key: TimerKey) {
         match &self.timers {
-            Timers::Own(wheel) => wheel.borrow_mut().cancel(key),
+            Timers::Own(timers) => timers.wheel.borrow_mut().cancel(key),
             Timers::Shared(group) => group.disarm(key),
         };
+    }
+
+    /// Whether a timer that carries `waiter` wakes what `waker` does.
+    pub(crate) fn wakes(&self, waiter: TaskId, waker: &Waker) -> bool {
+        if waiter.home() != self.station {
+            return false;
+        }
+        if !waiter.is_foreign() {
+            return TaskId::of_waker(waker) == Some(waiter);
+        }
+        match &self.timers {
+            Timers::Own(timers) => timers.foreign.borrow().is_kept(waiter, waker),
+            Timers::Shared(group) => group.foreign().is_kept(waiter, waker),
+        }
+    }
+
+    /// What a timer here has to carry to wake what `waker` does.
+    pub(crate) fn waiter(&self, waker: &Waker) -> TaskId {
+        if let Some(task) = TaskId::of_waker(waker).filter(|task| task.station() == self.station) {
+            return task;
+        }
+        let (station, waker) = (self.station, waker.clone());
+        match &self.timers {
+            Timers::Own(timers) => timers.foreign.borrow_mut().keep(station, waker),
+            Timers::Shared(group) => group.foreign().keep(station, waker),
+        }
+    }
+
+    /// Lets go of what [`Here::waiter`] has kept, if it has.
+    pub(crate) fn forget(&self, waiter: TaskId) {
+        if waiter.is_foreign() {
+            let kept = match &self.timers {
+                Timers::Own(timers) => timers.foreign.borrow_mut().take(waiter),
+                Timers::Shared(group) => group.foreign().take(waiter),
+            };
+            drop(kept);
+        }
     }
 
     /// Makes ready what is due, and says when to look again.
     pub(crate) fn expire(&self) -> Option<u64> {
         let now_ms = self.now_ms();
         match &self.timers {
-            Timers::Own(wheel) => {
-                let mut wheel = wheel.borrow_mut();
-                wheel.expire(now_ms, |token| {
-                    self.ready(TaskId::of_token(token));
-                });
-                wheel.next_ms()
-            }
+            Timers::Own(timers) => self.expire_own(timers, now_ms),
             Timers::Shared(group) => group.expire(now_ms),
         }
+    }
+
+    fn expire_own(&self, timers: &OwnTimers, now_ms: u64) -> Option<u64> {
+        let mut foreign = Vec::new();
+        let next_ms = {
+            let mut wheel = timers.wheel.borrow_mut();
+            wheel.expire(now_ms, |token| {
+                let waiter = TaskId::of_token(token);
+                if waiter.is_foreign() {
+                    foreign.extend(timers.foreign.borrow_mut().take(waiter));
+                } else {
+                    self.ready(waiter);
+                }
+            });
+            wheel.next_ms()
+        };
+        // What they do is not known, so nothing is borrowed now.
+        foreign.into_iter().for_each(Waker::wake);
+        next_ms
     }
 
     /// Puts a task in line. Returns whether it has just come into the line.
@@ -133,6 +237,22 @@ pub(crate) fn with<T>(f: impl FnOnce(&Here) -> T) -> T {
     HERE.with(|here| {
         f(here.get().expect("sockets, timers and spawning belong into a worker's tasks"))
     })
+}
+
+/// Says what the running task waits for, should it wait now. (Not every future runs in a task.)
+pub(crate) fn waits_on(on: WaitsOn) {
+    try_with(|here| here.waits_on(on));
+}
+
+/// Takes one off what the running task may receive without having had to wait. Returns whether
+/// there was one left: if not, it is to let others run.
+pub(crate) fn spend() -> bool {
+    let left = try_with(|here| {
+        let (waits, left) = here.said.get();
+        here.said.set((waits, left.saturating_sub(1)));
+        left
+    });
+    left != Some(0)
 }
 
 /// Makes a task ready if it is one of the running thread's own. Returns whether that was done.
@@ -171,11 +291,6 @@ impl Alarm {
     }
 
     /// Whether the deadline has come; if not, sees to it that the task is woken then.
-    pub(crate) fn poll(&mut self, here: &Here) -> Poll<()> {
-        self.poll_at(here.now_ms(), here)
-    }
-
-    /// [`Alarm::poll`] for callers who know the time already.
     pub(crate) fn poll_at(&mut self, now_ms: u64, here: &Here) -> Poll<()> {
         if now_ms >= self.at_ms {
             return Poll::Ready(());
@@ -193,7 +308,7 @@ impl Alarm {
     fn rearm(&mut self, here: &Here) {
         self.disarm(here);
         if self.at_ms < Self::NEVER {
-            self.key = here.arm(self.at_ms);
+            self.key = here.arm(self.at_ms, here.current());
             self.armed_ms = self.at_ms;
         }
     }

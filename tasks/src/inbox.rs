@@ -1,20 +1,26 @@
-//! What other threads send to one worker: wake-ups and connections.
+//! What other threads send to one worker: wake-ups, connections, tasks, questions.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use gustnado_reactor::Alert;
 
-use crate::crew::Post;
+use crate::crew::{Crew, Post};
+use crate::dump::Look;
+use crate::listening::Arrival;
 use crate::queue::TokenQueue;
+use crate::schedule::BoxTask;
 use crate::sync::{AtomicBool, Ordering, fence};
+use crate::task::SpawnError;
 use crate::wake::{Station, TaskId};
 
 /// Wake-ups that are kept one by one; with more, all tasks are woken, which is as good.
 const WAKES_MAX: usize = 1024;
+/// Letters that may lie in a box when a task or a question is added to it.
+const LETTERS_MAX: usize = 1024;
 
-/// A worker's letter box. It is bounded: connections by their places, wake-ups by [`WAKES_MAX`].
+/// A worker's letter box. It is bounded: connections by their places, wake-ups by [`WAKES_MAX`],
+/// the rest by [`LETTERS_MAX`].
 pub(crate) struct Inbox {
     wakes: TokenQueue,
     all: AtomicBool,
@@ -91,8 +97,19 @@ impl Station for Inbox {
 }
 
 impl Post for Inbox {
-    fn arrive(&self, connection: OwnedFd) {
-        self.arrivals.put(connection);
+    fn arrive(&self, arrival: Arrival) {
+        self.arrivals.put(Letter::Arrival(arrival));
+        self.ring();
+    }
+
+    fn take_task(&self, task: BoxTask) -> Result<(), (BoxTask, SpawnError)> {
+        self.arrivals.put_task(task)?;
+        self.ring();
+        Ok(())
+    }
+
+    fn answer(&self, look: &Arc<Look>, _: &Crew) {
+        self.arrivals.put_question(look);
         self.ring();
     }
 
@@ -134,38 +151,136 @@ impl Doorbell {
     }
 }
 
-/// Connections on their way to a worker.
-#[derive(Debug)]
+/// What comes to a worker from another thread, beside wake-ups.
+pub(crate) enum Letter {
+    /// A connection or a listener.
+    Arrival(Arrival),
+    /// A task that is to run here.
+    Task(BoxTask),
+    /// Somebody wants to know which tasks are here.
+    Question(Arc<Look>),
+}
+
+/// Letters on their way to a worker.
 pub(crate) struct Arrivals {
     any: AtomicBool,
-    connections: Mutex<VecDeque<OwnedFd>>,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    letters: VecDeque<Letter>,
+    /// Nobody will open them any more.
+    closed: bool,
 }
 
 impl Default for Arrivals {
     fn default() -> Self {
-        Self { any: AtomicBool::new(false), connections: Mutex::default() }
+        Self { any: AtomicBool::new(false), waiting: Mutex::default() }
     }
 }
 
 impl Arrivals {
-    pub(crate) fn put(&self, connection: OwnedFd) {
-        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        connections.push_back(connection);
+    pub(crate) fn put(&self, letter: Letter) {
+        let refused = self.add(self.waiting(), letter);
+        drop(refused);
+    }
+
+    /// Puts a task in if there is room.
+    fn put_task(&self, task: BoxTask) -> Result<(), (BoxTask, SpawnError)> {
+        let waiting = self.waiting();
+        if waiting.closed {
+            return Err((task, SpawnError::Stopped));
+        }
+        if waiting.letters.len() >= LETTERS_MAX {
+            return Err((task, SpawnError::Full));
+        }
+        self.add(waiting, Letter::Task(task));
+        Ok(())
+    }
+
+    /// Puts a question in. One for which there is no room is not answered.
+    fn put_question(&self, look: &Arc<Look>) {
+        let waiting = self.waiting();
+        if waiting.letters.len() < LETTERS_MAX {
+            self.add(waiting, Letter::Question(Arc::clone(look)));
+        }
+    }
+
+    /// Adds a letter, unless nobody will open it: then it is returned, to be dropped where nothing
+    /// is locked.
+    fn add(&self, mut waiting: MutexGuard<'_, Waiting>, letter: Letter) -> Option<Letter> {
+        if waiting.closed {
+            return Some(letter);
+        }
+        waiting.letters.push_back(letter);
         self.any.store(true, Ordering::SeqCst);
+        None
     }
 
     /// Takes the next one. Costs a load while there is none.
-    pub(crate) fn take(&self) -> Option<OwnedFd> {
+    pub(crate) fn take(&self) -> Option<Letter> {
         if self.is_empty() {
             return None;
         }
-        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = connections.pop_front();
-        self.any.store(!connections.is_empty(), Ordering::SeqCst);
+        let mut waiting = self.waiting();
+        let next = waiting.letters.pop_front();
+        self.any.store(!waiting.letters.is_empty(), Ordering::SeqCst);
         next
+    }
+
+    /// Drops what lies here and takes in nothing more: the worker has ended.
+    pub(crate) fn close(&self) {
+        let letters = {
+            let mut waiting = self.waiting();
+            waiting.closed = true;
+            self.any.store(false, Ordering::SeqCst);
+            std::mem::take(&mut waiting.letters)
+        };
+        drop(letters);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         !self.any.load(Ordering::SeqCst)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A task that holds on to `count` as long as it lives.
+    fn task(count: &Arc<()>) -> BoxTask {
+        let count = Arc::clone(count);
+        Box::pin(async move { drop(count) })
+    }
+
+    #[test]
+    fn tasks_are_taken_in_until_the_box_is_full() {
+        let (arrivals, count) = (Arrivals::default(), Arc::new(()));
+        for _ in 0..LETTERS_MAX {
+            assert!(arrivals.put_task(task(&count)).is_ok());
+        }
+        assert!(matches!(arrivals.put_task(task(&count)), Err((_, SpawnError::Full))));
+        assert!(!arrivals.is_empty() && arrivals.take().is_some());
+        assert!(arrivals.put_task(task(&count)).is_ok());
+        while arrivals.take().is_some() {}
+        assert!(arrivals.is_empty());
+        assert_eq!(Arc::strong_count(&count), 1);
+    }
+
+    #[test]
+    fn a_box_that_nobody_opens_any_more_keeps_nothing() {
+        let (arrivals, count) = (Arrivals::default(), Arc::new(()));
+        assert!(arrivals.put_task(task(&count)).is_ok());
+        arrivals.close();
+        assert!(matches!(arrivals.put_task(task(&count)), Err((_, SpawnError::Stopped))));
+        arrivals.put(Letter::Task(task(&count)));
+        assert!(arrivals.is_empty() && arrivals.take().is_none());
+        assert_eq!(Arc::strong_count(&count), 1);
     }
 }

@@ -1,49 +1,114 @@
 //! Light tasks, and the workers that run them.
 //!
 //! A task is a future on our own executor: a connection is one, and so is what a handler spawns. A
-//! million that sleep cost their own size and a slot each. [`Workers`] are threads with a reactor
-//! each; one of [four schedulers](SchedulerKind) decides where connections live and who runs them.
+//! million that sleep cost their own size, a slot and a timer each. [`Workers`] are threads with a
+//! reactor each; one of [four schedulers](SchedulerKind) decides where connections live and who
+//! runs them.
 //!
 //! ```text
 //! reactor event ─▶ schedule.ready ─▶ schedule.claim ─▶ worker polls ─▶ schedule.settle
+//! ```
+//!
+//! | to | there is |
+//! | --- | --- |
+//! | start a task beside the running one | [`spawn`], [`spawn_named`], [`spawn_detached`] |
+//! | wait for it, cancel it | [`JoinHandle`], [`Attached`] |
+//! | have many, and their results as they finish | [`Group`] |
+//! | start one from any thread | [`Spawner`] |
+//! | wait for time | [`sleep`], [`timeout`], [`now`] |
+//! | let others run | [`yield_now`] |
+//! | wait for the first of several | [`select2`], [`select3`], [`select_all`] |
+//! | pass values between tasks and threads | [`mailbox()`] |
+//! | call what blocks | [`BlockingPool`] |
+//! | talk to a peer | [`Link`] |
+//! | run a future on the current thread | [`block_on()`] |
+//! | see what every task waits for | [`dump()`], [`Workers::dump`] |
+//! | run a server | [`Workers`], [`Plan`], [`Listening`] |
+//!
+//! ```
+//! use std::time::Duration;
+//! use gustnado_tasks::{Group, block_on, mailbox, sleep, timeout};
+//!
+//! let sum = block_on(async {
+//!     let (sender, mut receiver) = mailbox(2);
+//!     let mut group = Group::new(10);
+//!     for n in 1..=3_u64 {
+//!         let sender = sender.clone();
+//!         let task = async move {
+//!             sleep(Duration::from_millis(n)).await;
+//!             sender.send(n).await.is_ok()
+//!         };
+//!         group.spawn(task).expect("ten fit");
+//!     }
+//!     drop(sender);
+//!     let mut sum = 0;
+//!     while let Some(Some(n)) = timeout(Duration::from_secs(5), receiver.recv()).await {
+//!         sum += n;
+//!     }
+//!     sum
+//! });
+//! assert_eq!(sum.expect("a reactor can be had"), 6);
 //! ```
 //!
 //! What lives here: tasks, lines of tasks, workers, placing connections, sockets as tasks see them.
 //! What does not: HTTP, files, configuration. It uses the reactor.
 
 mod acceptor;
+mod block_on;
 mod blocking;
 mod claim;
 mod crew;
+mod desk;
+mod dump;
+mod foreign;
 mod group;
 mod here;
 mod inbox;
+mod listening;
+mod mailbox;
 #[cfg(all(test, loom))]
 mod models;
 mod net;
+mod parking;
 mod places;
 mod queue;
 mod ready_bits;
 mod schedule;
+mod select;
+mod spawner;
 mod sync;
 mod task;
 mod time;
+mod waits;
 mod wake;
 mod worker;
 mod workers;
 
 pub use acceptor::Acceptor;
+pub use block_on::block_on;
 pub use blocking::{BlockingPool, PoolFull};
 pub use crew::{Counts, Phase, Serve};
+pub use dump::{Dump, TaskInfo, TaskState, dump};
 pub use gustnado_reactor::{
     Backend, Endpoint, IoChoice, Outgoing, Piece, descriptor_limit, probe_uring,
+};
+pub use listening::Listening;
+pub use mailbox::{
+    Closed, Receiver, Receiving, RecvTimeoutError, SendTimeoutError, Sender, Sending, TryRecvError,
+    TrySendError, mailbox,
 };
 pub use net::{Link, LinkError, Patience};
 pub use places::Placement;
 pub use queue::TokenQueue;
 pub use schedule::{BoxTask, SchedulerKind};
-pub use task::{JoinError, JoinHandle, SpawnError, spawn, yield_now};
-pub use time::{Now, now, sleep, timeout};
+pub use select::{Either, Either3, select_all, select2, select3};
+pub use spawner::Spawner;
+pub use task::{
+    Attached, Group, JoinError, JoinHandle, SpawnError, spawn, spawn_detached, spawn_named,
+    yield_now,
+};
+pub use time::{Now, Sleep, now, sleep, timeout};
+pub use waits::WaitsOn;
 pub use workers::{Capacity, Plan, StartError, Workers};
 
 /// The running worker's number, from 0; `None` on a thread that is no worker. Numbers are below the

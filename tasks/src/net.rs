@@ -1,22 +1,31 @@
 //! Sockets as tasks see them: a link with deadlines, receiving, sending, files.
 
+use std::convert::Infallible;
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::task::Poll;
+use std::time::Duration;
 
 use gustnado_reactor::{
     Endpoint, How, Interest, Io, Outgoing, Piece, Reactor, Token, connect_socket,
+};
+use rustix::net::{
+    AddressFamily, SocketAddrAny, SocketAddrUnix, getpeername, getsockname, sockopt,
 };
 
 use crate::crew::Phase;
 use crate::here::{self, Alarm};
 use crate::task::yield_now;
 use crate::time::Now;
+use crate::waits::WaitsOn;
 
 /// Most bytes handed to one `sendfile`, after which other tasks have their turn.
 const FILE_STEP: u64 = 1 << 20;
@@ -119,7 +128,7 @@ impl Link {
         let mut link = Self::new(io.map_err(LinkError::Broken)?, None);
         link.set_deadline(link.now.mono_ms + timeout_ms);
         poll_fn(|_| {
-            link.attempt(false, |reactor, io, _, token| {
+            link.attempt(WaitsOn::SocketWrite, false, |reactor, io, _, token| {
                 reactor.ready(io, Interest::Write, token).map(|()| reactor.connected(io))
             })
         })
@@ -144,7 +153,7 @@ impl Link {
     /// # Errors
     /// [`LinkError`].
     pub fn poll_recv(&mut self, idle: bool) -> Poll<Result<Piece, LinkError>> {
-        self.attempt(idle, |reactor, io, _, token| reactor.recv(io, token))
+        self.attempt(WaitsOn::SocketRead, idle, |reactor, io, _, token| reactor.recv(io, token))
     }
 
     /// [`Link::poll_recv`] as a future.
@@ -182,7 +191,7 @@ impl Link {
     /// # Errors
     /// [`LinkError`].
     pub fn poll_sent(&mut self) -> Poll<Result<(), LinkError>> {
-        let sent = self.attempt(false, Reactor::send);
+        let sent = self.attempt(WaitsOn::SocketWrite, false, Reactor::send);
         self.sending = sent.is_pending();
         sent
     }
@@ -213,7 +222,7 @@ impl Link {
             self.set_deadline(patience.deadline_ms(began_ms, self.now.mono_ms, at - offset));
             let step = usize::try_from((end - at).min(FILE_STEP)).unwrap_or(COPY_STEP);
             let sent = poll_fn(|_| {
-                self.attempt(false, |reactor, io, _, token| {
+                self.attempt(WaitsOn::SocketWrite, false, |reactor, io, _, token| {
                     reactor.sendfile(io, file.as_fd(), &mut at, step, token)
                 })
             })
@@ -244,6 +253,57 @@ impl Link {
         Ok(read as u64)
     }
 
+    /// Waits for the deadline, or the server's end, and nothing else.
+    ///
+    /// - `idle`: as for [`Link::poll_recv`].
+    pub fn poll_deadline(&mut self, idle: bool) -> Poll<LinkError> {
+        let never = self
+            .attempt(WaitsOn::Socket, idle, |_, _, _, _| Poll::<io::Result<Infallible>>::Pending);
+        never.map(|ended| match ended {
+            Err(error) => error,
+            Ok(never) => match never {},
+        })
+    }
+
+    /// Where the peer is; a Unix socket's peer has no name, which is an empty path.
+    ///
+    /// # Errors
+    /// `Unsupported`: the connection was accepted into the table of a ring, so there is no
+    /// descriptor to ask. `NotConnected`: the peer has reset the connection.
+    pub fn peer(&self) -> io::Result<Endpoint> {
+        self.with_descriptor(|descriptor| match getpeername(descriptor)? {
+            Some(address) => endpoint_of(address),
+            None => Ok(Endpoint::Unix(PathBuf::new())),
+        })
+    }
+
+    /// The address of this end.
+    ///
+    /// # Errors
+    /// `Unsupported`, as [`Link::peer`].
+    pub fn local(&self) -> io::Result<Endpoint> {
+        self.with_descriptor(|descriptor| endpoint_of(getsockname(descriptor)?))
+    }
+
+    /// Has the peer told by a reset, once this link is dropped, that what it sent was not all read
+    /// and what was sent to it did not all leave. (Without an own descriptor, it is told nothing.)
+    pub fn reset_on_drop(&self) {
+        // A peer that is gone already needs no telling.
+        let _ = self.with_descriptor(|descriptor| {
+            Ok(sockopt::set_socket_linger(descriptor, Some(Duration::ZERO))?)
+        });
+    }
+
+    fn with_descriptor<T>(
+        &self,
+        ask: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        here::with(|here| match here.reactor.borrow().fd(&self.io) {
+            Some(descriptor) => ask(descriptor),
+            None => Err(io::ErrorKind::Unsupported.into()),
+        })
+    }
+
     /// Tells the peer that nothing more will come.
     pub fn shutdown_write(&mut self) {
         here::with(|here| here.reactor.borrow_mut().shutdown(&self.io, How::Write));
@@ -253,6 +313,7 @@ impl Link {
     /// phase and at the deadline.
     fn attempt<T>(
         &mut self,
+        on: WaitsOn,
         idle: bool,
         operation: impl FnOnce(
             &mut Reactor,
@@ -267,7 +328,7 @@ impl Link {
             match operation(&mut reactor, &self.io, &mut self.out, here.token()) {
                 Poll::Ready(Ok(done)) => return Poll::Ready(Ok(done)),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(LinkError::Broken(error))),
-                Poll::Pending => {}
+                Poll::Pending => here.waits_on(on),
             }
             drop(reactor);
             let phase = here.phase();
@@ -277,6 +338,15 @@ impl Link {
             self.alarm.poll_at(self.now.mono_ms, here).map(|()| Err(LinkError::TimedOut))
         })
     }
+}
+
+fn endpoint_of(address: SocketAddrAny) -> io::Result<Endpoint> {
+    if address.address_family() == AddressFamily::UNIX {
+        let address = SocketAddrUnix::try_from(address)?;
+        let path = address.path_bytes().unwrap_or_default();
+        return Ok(Endpoint::Unix(PathBuf::from(OsStr::from_bytes(path))));
+    }
+    Ok(Endpoint::Tcp(SocketAddr::try_from(address)?))
 }
 
 impl Drop for Link {

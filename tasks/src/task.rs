@@ -1,21 +1,34 @@
-//! Light tasks: spawn, join, yield.
+//! Light tasks: starting one, naming one, giving way.
+//!
+//! What a spawned task comes to is told to whoever asked for it: a [`JoinHandle`] or a [`Group`].
+//! Both are a [`Report`]; the task carries it along and never ends without making it.
 
-use std::fmt;
+mod group;
+mod join;
+
+use std::borrow::Cow;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use crate::crew::count;
+pub use group::Group;
+pub use join::{Attached, JoinError, JoinHandle, SpawnError};
+
+use crate::crew::{Crew, count};
 use crate::here;
+use crate::schedule::BoxTask;
+use crate::wake::TaskId;
 
 /// Starts a task beside the running one, on the same worker (or group of workers). It runs when the
 /// running one next waits, or at once on a worker of the group that is free; and it goes on by
 /// itself if the handle is dropped.
 ///
+/// A panic in it is contained: it comes to the handle, and the worker lives.
+///
 /// # Errors
-/// [`SpawnError`] where tasks have a fixed number of slots and all are taken.
+/// [`SpawnError::Full`] where tasks have a fixed number of slots and all are taken.
 ///
 /// # Panics
 /// Outside a task.
@@ -23,46 +36,44 @@ pub fn spawn<F>(future: F) -> Result<JoinHandle<F::Output>, SpawnError>
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    let shared =
-        Arc::new(Mutex::new(Join { outcome: None, waiter: None, task: None, given_up: false }));
-    let join = Arc::clone(&shared);
-    let mut future = Some(Box::pin(future));
-    let task = poll_fn(move |context| {
-        let given_up = join.lock().unwrap_or_else(PoisonError::into_inner).given_up;
-        let Some(inner) = future.as_mut().filter(|_| !given_up) else { return Poll::Ready(()) };
-        let outcome = match catch_unwind(AssertUnwindSafe(|| inner.as_mut().poll(context))) {
-            Ok(Poll::Pending) => {
-                let mut join = join.lock().unwrap_or_else(PoisonError::into_inner);
-                // Whoever gave up during the poll found nobody to wake.
-                if join.given_up {
-                    return Poll::Ready(());
-                }
-                join.task = Some(context.waker().clone());
-                return Poll::Pending;
-            }
-            Ok(Poll::Ready(output)) => Ok(output),
-            Err(_) => Err(JoinError),
-        };
-        // Its destructor may panic too, and still somebody waits for the outcome.
-        let dropped = catch_unwind(AssertUnwindSafe(|| future = None));
-        let outcome = dropped.map_err(|_| JoinError).and(outcome);
-        if outcome.is_err() {
-            here::with(|here| count(&here.crew.counts.panics));
-        }
-        let waiter = {
-            let mut join = join.lock().unwrap_or_else(PoisonError::into_inner);
-            join.outcome = Some(outcome);
-            join.waiter.take()
-        };
-        if let Some(waiter) = waiter {
-            waiter.wake();
-        }
-        Poll::Ready(())
-    });
-    match here::with(|here| here.insert(Box::pin(task))) {
-        Ok(_) => Ok(JoinHandle { shared }),
-        Err(_) => Err(SpawnError),
-    }
+    join::start(future)
+}
+
+/// [`spawn`], for a task whose end nobody waits for. It needs one allocation and not two.
+///
+/// # Errors
+/// As [`spawn`].
+///
+/// # Panics
+/// Outside a task.
+pub fn spawn_detached<F>(future: F) -> Result<(), SpawnError>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    start(Box::pin(future)).map(drop)
+}
+
+/// [`spawn`], with a name for the dump: from its first run on, until its end. Names are kept in a
+/// table that all workers share, so they are for tasks that live long.
+///
+/// # Errors
+/// As [`spawn`].
+///
+/// # Panics
+/// Outside a task.
+pub fn spawn_named<F>(
+    name: impl Into<Cow<'static, str>>,
+    future: F,
+) -> Result<JoinHandle<F::Output>, SpawnError>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let name = name.into();
+    let future = Box::pin(future);
+    spawn(async move {
+        let _name = Name::enter(name);
+        future.await
+    })
 }
 
 /// Lets all other ready tasks run first.
@@ -79,71 +90,111 @@ pub async fn yield_now() {
     .await;
 }
 
-struct Join<T> {
-    outcome: Option<Result<T, JoinError>>,
-    waiter: Option<Waker>,
-    task: Option<Waker>,
-    given_up: bool,
+/// Keeps a task on this worker and puts it in line.
+fn start(task: BoxTask) -> Result<TaskId, SpawnError> {
+    // What is refused is dropped here, where nothing is borrowed.
+    here::with(|here| here.insert(task)).map_err(|_| SpawnError::Full)
 }
 
-/// Waits for a task's result, as a future. Dropping it lets the task go on.
-pub struct JoinHandle<T> {
-    shared: Arc<Mutex<Join<T>>>,
+/// Starts a task that tells what it comes to.
+fn start_reporting<F, R>(future: F, report: R) -> Result<TaskId, SpawnError>
+where
+    F: Future<Output: Send> + Send + 'static,
+    R: Report<F::Output> + Send + Unpin + 'static,
+{
+    let future = Some(Box::pin(future));
+    start(Box::pin(Run { future, report, has_waited: false, has_told: false }))
 }
 
-impl<T> JoinHandle<T> {
-    /// Drops the task where it waits. Its destructors run before its next poll would have.
-    pub fn cancel(self) {
-        let task = {
-            let mut join = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-            join.given_up = true;
-            join.task.take()
+/// To whom a task tells what it came to.
+trait Report<T> {
+    /// Whether the task is to be dropped where it waits.
+    fn is_cancelled(&self) -> bool;
+
+    /// The task waits, for the first time.
+    fn waits(&mut self, _task: &Context<'_>) {}
+
+    /// The task has ended, and its future is dropped.
+    fn tell(&mut self, outcome: Result<T, JoinError>);
+}
+
+/// What a spawned task does: runs its future to the end, drops it, and tells what it came to; also
+/// if it is itself dropped before.
+///
+/// The future has a box of its own. Without `unsafe` it could only lie inside of a coroutine, which
+/// keeps room both for what it was given and for where it moved that; measured, that took half as
+/// much memory again for a task that sleeps, and was no faster.
+struct Run<F: Future, R: Report<F::Output>> {
+    future: Option<Pin<Box<F>>>,
+    report: R,
+    has_waited: bool,
+    has_told: bool,
+}
+
+impl<F: Future, R: Report<F::Output>> Run<F, R> {
+    fn end(&mut self, outcome: Result<F::Output, JoinError>) {
+        // Its destructor may panic too, and still somebody waits for the outcome.
+        let dropped = catch_unwind(AssertUnwindSafe(|| self.future = None));
+        let outcome = if dropped.is_ok() { outcome } else { Err(JoinError::Panicked) };
+        if matches!(outcome, Err(JoinError::Panicked)) {
+            here::try_with(|here| count(&here.crew.counts.panics));
+        }
+        self.has_told = true;
+        self.report.tell(outcome);
+    }
+}
+
+impl<F: Future, R: Report<F::Output> + Unpin> Future for Run<F, R> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        let Some(future) = &mut this.future else { return Poll::Ready(()) };
+        let outcome = if this.report.is_cancelled() {
+            Err(JoinError::Cancelled)
+        } else {
+            match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+                Ok(Poll::Ready(output)) => Ok(output),
+                Err(_) => Err(JoinError::Panicked),
+                Ok(Poll::Pending) => {
+                    if !this.has_waited {
+                        this.has_waited = true;
+                        this.report.waits(context);
+                    }
+                    return Poll::Pending;
+                }
+            }
         };
-        if let Some(task) = task {
-            task.wake();
+        this.end(outcome);
+        Poll::Ready(())
+    }
+}
+
+impl<F: Future, R: Report<F::Output>> Drop for Run<F, R> {
+    fn drop(&mut self) {
+        if !self.has_told {
+            self.end(Err(JoinError::Cancelled));
         }
     }
 }
 
-impl<T> Future for JoinHandle<T> {
-    type Output = Result<T, JoinError>;
+/// The entry of a named task.
+struct Name {
+    crew: Arc<Crew>,
+    task: TaskId,
+}
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut join = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(outcome) = join.outcome.take() {
-            return Poll::Ready(outcome);
-        }
-        join.waiter = Some(context.waker().clone());
-        Poll::Pending
+impl Name {
+    /// Enters the running task.
+    fn enter(name: Cow<'static, str>) -> Self {
+        let (crew, task) = here::with(|here| (Arc::clone(&here.crew), here.current()));
+        crew.names().insert(task, name);
+        Self { crew, task }
     }
 }
 
-impl<T> fmt::Debug for JoinHandle<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JoinHandle")
+impl Drop for Name {
+    fn drop(&mut self) {
+        self.crew.names().remove(&self.task);
     }
 }
-
-/// The task panicked; the panic is contained, and its message is in the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct JoinError;
-
-impl fmt::Display for JoinError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the task panicked")
-    }
-}
-
-impl std::error::Error for JoinError {}
-
-/// All task slots are taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SpawnError;
-
-impl fmt::Display for SpawnError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("all task slots of the scheduler are taken")
-    }
-}
-
-impl std::error::Error for SpawnError {}

@@ -1,29 +1,52 @@
 //! Waiting for time to pass.
 
+use std::fmt;
 use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::task::Poll;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use gustnado_reactor::Reactor;
+use gustnado_reactor::{Reactor, TimerKey};
 
-use crate::here::{self, Alarm};
+use crate::here::{self, Here};
+use crate::waits::WaitsOn;
+use crate::wake::TaskId;
 
-/// Waits for at least `duration` (whole milliseconds, rounded up).
-pub async fn sleep(duration: Duration) {
-    let mut alarm = Alarm::unset();
-    alarm.set(after(duration));
-    poll_fn(|_| here::with(|here| alarm.poll(here))).await;
+/// Waits for at least `duration` (whole milliseconds, rounded up) from its first poll on.
+///
+/// It is woken through the waker that it is polled with, so it may be one of several futures that
+/// something else looks after; and a million of them cost 24 bytes each, and 32 in the timer wheel.
+pub fn sleep(duration: Duration) -> Sleep {
+    Sleep { timer: Timer::after(duration) }
+}
+
+/// A wait for time to pass; what [`sleep`] returns. Dropping it disarms its timer.
+#[must_use = "no time passes until it is awaited"]
+pub struct Sleep {
+    timer: Timer,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        self.timer.poll(context)
+    }
+}
+
+impl fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sleep")
+    }
 }
 
 /// Waits for `future`, but not longer than `duration`: then it is dropped, and `None` returned.
 pub async fn timeout<F: Future>(duration: Duration, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
-    let mut alarm = Alarm::unset();
-    alarm.set(after(duration));
+    let mut timer = Timer::after(duration);
     poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending => here::with(|here| alarm.poll(here)).map(|()| None),
+        Poll::Pending => timer.poll(context).map(|()| None),
     })
     .await
 }
@@ -48,10 +71,56 @@ pub fn now() -> Now {
     here::with(|here| Now::of(&here.reactor.borrow()))
 }
 
-/// The millisecond at which `duration` will have passed. The clock is read, for a turn may have
-/// lasted long.
-fn after(duration: Duration) -> u64 {
-    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX >> 1);
-    let whole = millis + u64::from(!duration.subsec_nanos().is_multiple_of(1_000_000));
-    here::with(|here| here.reactor.borrow().clock().read_ms()).saturating_add(whole)
+/// A moment that some future waits for.
+struct Timer {
+    /// Before the first poll, how many milliseconds are to pass; then when they will have.
+    ms: u64,
+    /// Who is woken; nobody, before the first poll.
+    waiter: TaskId,
+    key: TimerKey,
+}
+
+impl Timer {
+    fn after(duration: Duration) -> Self {
+        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX >> 1);
+        let whole = millis + u64::from(!duration.subsec_nanos().is_multiple_of(1_000_000));
+        Self { ms: whole, waiter: TaskId::NOBODY, key: TimerKey::NONE }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        here::with(|here| {
+            if self.waiter == TaskId::NOBODY {
+                // The clock is read, for a turn may have lasted long.
+                let now_ms = here.reactor.borrow().clock().read_ms();
+                self.ms = now_ms.saturating_add(self.ms);
+            }
+            if here.now_ms() >= self.ms {
+                return Poll::Ready(());
+            }
+            if !here.wakes(self.waiter, context.waker()) {
+                self.disarm(here);
+                self.waiter = here.waiter(context.waker());
+                self.key = here.arm(self.ms, self.waiter);
+            }
+            here.waits_on(WaitsOn::Timer);
+            Poll::Pending
+        })
+    }
+
+    /// Disarms the timer, if it was armed here: in another worker's wheel the key would name
+    /// another timer. That one fires in vain.
+    fn disarm(&mut self, here: &Here) {
+        if self.waiter != TaskId::NOBODY && self.waiter.home() == here.station {
+            here.disarm(self.key);
+            here.forget(self.waiter);
+        }
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        if self.waiter != TaskId::NOBODY {
+            here::try_with(|here| self.disarm(here));
+        }
+    }
 }

@@ -13,6 +13,9 @@ use crate::here;
 
 const SLOT_BITS: u32 = 32;
 const GENERATION_BITS: u32 = 20;
+const STATION_BITS: u32 = u64::BITS - SLOT_BITS - GENERATION_BITS;
+/// The bit of a station's number that makes a number name a waker kept for a timer there.
+const FOREIGN: u16 = 1 << (STATION_BITS - 1);
 /// The largest generation of a slot; the next one is zero again.
 pub(crate) const GENERATION_MAX: u32 = (1 << GENERATION_BITS) - 1;
 
@@ -21,10 +24,33 @@ pub(crate) const GENERATION_MAX: u32 = (1 << GENERATION_BITS) - 1;
 pub(crate) struct TaskId(u64);
 
 impl TaskId {
+    /// No task, and no waker.
+    pub(crate) const NOBODY: Self = Self(u64::MAX);
+
     pub(crate) fn new(station: u16, slot: u32, generation: u32) -> Self {
         let generation = u64::from(generation & GENERATION_MAX);
         let station = u64::from(station) << (SLOT_BITS + GENERATION_BITS);
         Self(station | generation << SLOT_BITS | u64::from(slot))
+    }
+
+    /// The number of a waker that is kept for a timer of `station`.
+    pub(crate) fn foreign(station: u16, place: u32, generation: u32) -> Self {
+        Self::new(station | FOREIGN, place, generation)
+    }
+
+    /// Whether it names a waker that is kept for a timer, and no task.
+    pub(crate) fn is_foreign(self) -> bool {
+        self.station() & FOREIGN != 0
+    }
+
+    /// The station whose timers wake it.
+    pub(crate) fn home(self) -> u16 {
+        self.station() & !FOREIGN
+    }
+
+    /// The task that a waker wakes, if it is a number.
+    pub(crate) fn of_waker(waker: &Waker) -> Option<Self> {
+        ptr::eq(waker.vtable(), &raw const TABLE).then(|| Self(waker.data().addr() as u64))
     }
 
     pub(crate) fn of_token(token: u64) -> Self {
@@ -73,17 +99,17 @@ pub(crate) trait Station: Send + Sync {
 /// All stations of this process. A waker holds only a number, so it needs a place to look it up;
 /// read on wake-ups between threads, written when a server starts or ends.
 static STATIONS: RwLock<Vec<Option<Arc<dyn Station>>>> = RwLock::new(Vec::new());
-const STATIONS_MAX: usize = 1 << 12;
+const STATIONS_MAX: usize = FOREIGN as usize;
 
 /// Enters a station and returns its number.
 ///
 /// # Errors
-/// 4,096 are in use.
+/// 2,048 are in use.
 pub(crate) fn enter(station: Arc<dyn Station>) -> std::io::Result<u16> {
     let mut stations = STATIONS.write().unwrap_or_else(PoisonError::into_inner);
     let at = stations.iter().position(Option::is_none).unwrap_or(stations.len());
     if at >= STATIONS_MAX {
-        return Err(std::io::Error::other("at most 4,096 workers run in one process"));
+        return Err(std::io::Error::other("at most 2,048 workers run in one process"));
     }
     if at == stations.len() {
         stations.push(None);

@@ -12,12 +12,14 @@ use crate::acceptor;
 use crate::crew::{Phase, count};
 use crate::group::Group;
 use crate::here::Here;
-use crate::inbox::Inbox;
+use crate::inbox::{Inbox, Letter};
 use crate::schedule::{BoxTask, Claimed};
 use crate::wake::TaskId;
 
 /// Tasks run in a row before the worker looks at the kernel again.
 const RUNS_MAX: u32 = 256;
+/// Letters opened in a row before tasks have their turn.
+const LETTERS_MAX: u32 = 256;
 /// Turns a worker spends on letting its last operations end, 10 ms each at most.
 const LAST_TURNS: u32 = 100;
 
@@ -26,34 +28,76 @@ pub(crate) fn run_pinned(here: &Rc<Here>, inbox: &Inbox) -> std::io::Result<()> 
     here.enter();
     let mut woken = Vec::new();
     while here.phase() != Phase::Stopping {
-        if inbox.take_wakes(|id| _ = here.ready(id)) {
-            here.schedule.ready_all();
-        }
-        while let Some(connection) = inbox.arrivals().take() {
-            acceptor::welcome(here, connection, here.worker);
-        }
-        // What the kernel has woken runs in the order of its events, without standing in line.
-        for token in woken.drain(..) {
-            let id = TaskId::of_token(token);
-            if let Some(claimed) = here.schedule.claim_idle(id.slot(), id.generation()) {
-                run(here, id, claimed.task);
-            }
-        }
-        for _ in 0..RUNS_MAX {
-            let Some(claimed) = here.schedule.claim() else { break };
-            run(here, claimed.id(here), claimed.task);
-        }
-        let next_ms = here.expire();
-        if !here.schedule.has_ready() && !spin(here, &mut woken)? && inbox.lie_down() {
-            let result = turn(here, next_ms.map_or(Wait::Forever, Wait::Until), &mut woken);
-            inbox.get_up();
-            result?;
-        } else if woken.is_empty() {
-            turn(here, Wait::Poll, &mut woken)?;
-        }
+        // (Never ready: tasks are all that runs here.)
+        _ = pass(here, inbox, &mut woken, || Poll::Pending)?;
     }
     end(here);
+    inbox.arrivals().close();
     Ok(())
+}
+
+/// One round of a worker that shares nothing: takes in what has come, runs what is ready, asks the
+/// kernel, and sleeps there if nothing is left to do.
+///
+/// - `main`: looked at before each task and once after them. When it is ready, that ends the round.
+pub(crate) fn pass(
+    here: &Here,
+    inbox: &Inbox,
+    woken: &mut Vec<Token>,
+    mut main: impl FnMut() -> Poll<()>,
+) -> std::io::Result<Poll<()>> {
+    take_in(here, inbox);
+    // What the kernel has woken runs in the order of its events, without standing in line.
+    for token in woken.drain(..) {
+        let id = TaskId::of_token(token);
+        if let Some(claimed) = here.schedule.claim_idle(id.slot(), id.generation()) {
+            run(here, id, claimed.task);
+        }
+    }
+    for _ in 0..RUNS_MAX {
+        if main().is_ready() {
+            return Ok(Poll::Ready(()));
+        }
+        let Some(claimed) = here.schedule.claim() else { break };
+        run(here, claimed.id(here), claimed.task);
+    }
+    if main().is_ready() {
+        return Ok(Poll::Ready(()));
+    }
+    let next_ms = here.expire();
+    if !here.schedule.has_ready() && !spin(here, woken)? && inbox.lie_down() {
+        let result = turn(here, next_ms.map_or(Wait::Forever, Wait::Until), woken);
+        inbox.get_up();
+        result?;
+    } else if woken.is_empty() {
+        turn(here, Wait::Poll, woken)?;
+    }
+    Ok(Poll::Pending)
+}
+
+/// Takes in what other threads have sent.
+fn take_in(here: &Here, inbox: &Inbox) {
+    if inbox.take_wakes(|id| _ = here.ready(id)) {
+        here.schedule.ready_all();
+    }
+    for _ in 0..LETTERS_MAX {
+        match inbox.arrivals().take() {
+            None => break,
+            Some(letter) => open(here, letter, here.worker),
+        }
+    }
+}
+
+/// Does what a letter says.
+fn open(here: &Here, letter: Letter, place: usize) {
+    match letter {
+        Letter::Arrival(arrival) => acceptor::welcome(here, arrival, place),
+        // A worker that shares nothing has a slot for every task.
+        Letter::Task(task) => drop(here.insert(task)),
+        Letter::Question(look) => {
+            look.answer(&here.crew, here.station, Some(here.worker), &*here.schedule);
+        }
+    }
 }
 
 /// Runs a worker of a group that shares its tasks, until the server stops.
@@ -64,9 +108,9 @@ pub(crate) fn run_shared(here: &Rc<Here>, group: &Arc<Group>) -> std::io::Result
     let mut runs = 0;
     let mut has_slept = false;
     while here.phase() != Phase::Stopping {
-        while let Some(connection) = group.arrivals().take() {
+        while let Some(letter) = group.arrivals().take() {
             // All workers of a group share one place.
-            acceptor::welcome(here, connection, 0);
+            open(here, letter, 0);
         }
         if runs < RUNS_MAX
             && let Some(claimed) = here.schedule.claim()
@@ -77,6 +121,7 @@ pub(crate) fn run_shared(here: &Rc<Here>, group: &Arc<Group>) -> std::io::Result
             }
             // Long may have passed since this thread last polled: others do that too.
             here.reactor.borrow_mut().tick();
+            here.note_time();
             run(here, claimed.id(here), claimed.task);
             continue;
         }
@@ -94,6 +139,7 @@ pub(crate) fn run_shared(here: &Rc<Here>, group: &Arc<Group>) -> std::io::Result
     }
     // The others may wait for a poller that will not come.
     while group.rouse_sleeper() {}
+    while group.arrivals().take().is_some() {}
     end(here);
     Ok(())
 }
@@ -132,7 +178,9 @@ fn spin(here: &Here, woken: &mut Vec<Token>) -> std::io::Result<bool> {
 }
 
 fn turn(here: &Here, wait: Wait, woken: &mut Vec<Token>) -> std::io::Result<()> {
-    here.reactor.borrow_mut().turn(wait, woken)
+    let result = here.reactor.borrow_mut().turn(wait, woken);
+    here.note_time();
+    result
 }
 
 impl Claimed {
@@ -143,7 +191,7 @@ impl Claimed {
 
 /// Polls a task once. A panic ends the task, not the worker.
 fn run(here: &Here, id: TaskId, mut task: BoxTask) {
-    here.set_current(Some(id));
+    here.begin(id);
     let waker = id.waker();
     let mut context = Context::from_waker(&waker);
     let left = match catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(&mut context))) {
@@ -156,8 +204,8 @@ fn run(here: &Here, id: TaskId, mut task: BoxTask) {
             None
         }
     };
-    here.set_current(None);
-    here.schedule.settle(id.slot(), left);
+    let waits = here.end();
+    here.schedule.settle(id.slot(), left, waits);
 }
 
 /// Drops all tasks, and gives the kernel time to end what was under way.

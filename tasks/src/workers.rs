@@ -7,8 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use gustnado_reactor::{
-    Backend, Clock, Endpoint, IoChoice, Options, Reactor, ReactorSeed, bind, defer_accept,
-    descriptor_limit,
+    Backend, Clock, Endpoint, IoChoice, Options, Reactor, ReactorSeed, descriptor_limit,
 };
 
 use crate::acceptor::{self, Acceptor};
@@ -16,6 +15,7 @@ use crate::crew::{Counts, Crew, Phase, Post, Serve};
 use crate::group::{Group, WORKERS_MAX};
 use crate::here::Here;
 use crate::inbox::Inbox;
+use crate::listening::{self, Entrance};
 use crate::places::{Placement, Places};
 use crate::schedule::SchedulerKind;
 use crate::wake;
@@ -88,7 +88,8 @@ impl Plan {
 
 /// Running workers.
 pub struct Workers {
-    crew: Arc<Crew>,
+    pub(crate) crew: Arc<Crew>,
+    pub(crate) plan: Plan,
     /// Until it has been ended.
     running: Mutex<Option<Running>>,
     addresses: Vec<Endpoint>,
@@ -115,15 +116,17 @@ impl Workers {
         let capacity = plan.capacity(backend);
         let clock = Clock::start();
         let (addresses, sockets) = bind_all(plan, endpoints)?;
+        let entrance = Entrance::new(serve, false);
         let started = if plan.scheduler.is_shared() {
-            start_group(plan, capacity, &clock, serve, sockets)
+            start_group(plan, capacity, &clock, &entrance, sockets)
         } else {
-            start_pinned(plan, backend, capacity, &clock, serve, sockets)
+            start_pinned(plan, backend, capacity, &clock, &entrance, sockets)
         };
         let Started { crew, threads, stations, note } = started.map_err(StartError::Thread)?;
         notes.extend(note);
         let running = Mutex::new(Some(Running { threads, stations }));
-        Ok(Self { crew, running, addresses, notes, backend, capacity, clock })
+        let plan = plan.clone();
+        Ok(Self { crew, plan, running, addresses, notes, backend, capacity, clock })
     }
 
     /// The endpoints in fact bound.
@@ -222,6 +225,8 @@ pub enum StartError {
     Bind(Endpoint, io::Error),
     /// A thread or its reactor could not be had.
     Thread(io::Error),
+    /// The current thread runs tasks already: await the future in one of them.
+    Nested,
 }
 
 impl std::fmt::Display for StartError {
@@ -229,6 +234,7 @@ impl std::fmt::Display for StartError {
         match self {
             Self::Bind(endpoint, error) => write!(f, "cannot listen on {endpoint}: {error}"),
             Self::Thread(error) => write!(f, "cannot start a worker: {error}"),
+            Self::Nested => f.write_str("this thread runs tasks already: await the future in one"),
         }
     }
 }
@@ -269,20 +275,14 @@ fn choose_backend(plan: &Plan, notes: &mut Vec<String>) -> Backend {
 }
 
 fn bind_all(plan: &Plan, endpoints: &[Endpoint]) -> Result<(Vec<Endpoint>, Sockets), StartError> {
-    let alone = plan.scheduler.is_shared() || plan.acceptor == Acceptor::Dedicated;
-    let acceptors = if alone { 1 } else { plan.workers };
     let mut addresses = Vec::new();
-    let mut by_acceptor: Sockets = (0..acceptors).map(|_| Vec::new()).collect();
+    let mut by_acceptor: Sockets = Vec::new();
     for endpoint in endpoints {
         let failed = |error| StartError::Bind(endpoint.clone(), error);
-        let (sockets, address) = bind(endpoint, acceptors, plan.backlog).map_err(failed)?;
-        if plan.defer_accept {
-            sockets.iter().try_for_each(defer_accept).map_err(failed)?;
-        }
-        for (acceptor, own) in by_acceptor.iter_mut().enumerate() {
-            // A Unix socket file has one socket, which the acceptors share.
-            let socket = sockets.get(acceptor).unwrap_or(&sockets[0]);
-            own.push(socket.try_clone().map_err(failed)?);
+        let (sockets, address) = listening::open(plan, endpoint).map_err(failed)?;
+        by_acceptor.resize_with(sockets.len(), Vec::new);
+        for (own, socket) in by_acceptor.iter_mut().zip(sockets) {
+            own.push(socket);
         }
         addresses.push(address);
     }
@@ -294,16 +294,16 @@ fn start_pinned(
     backend: Backend,
     capacity: Capacity,
     clock: &Clock,
-    serve: Box<Serve>,
+    entrance: &Arc<Entrance>,
     mut sockets: Sockets,
 ) -> io::Result<Started> {
     let inboxes: Vec<_> = (0..plan.workers).map(|_| Arc::new(Inbox::default())).collect();
     let posts = inboxes.iter().map(|inbox| Arc::clone(inbox) as Arc<dyn Post>).collect();
-    let crew = new_crew(plan, capacity, posts, serve);
+    let crew = new_crew(plan, capacity, posts);
     let mut start = Start::new(&crew);
     if plan.acceptor == Acceptor::Dedicated {
         let sockets = sockets.pop().unwrap_or_default();
-        start.dedicated_acceptor(plan, clock, sockets)?;
+        start.dedicated_acceptor(plan, clock, sockets, entrance)?;
     }
     let mut sockets = sockets.into_iter();
     let io = if backend == Backend::Uring { IoChoice::Uring } else { IoChoice::Epoll };
@@ -311,13 +311,13 @@ fn start_pinned(
         let options = options(plan, io, capacity, clock);
         let station = start.station(Arc::clone(&inbox) as Arc<dyn Post>)?;
         let own = sockets.next().unwrap_or_default();
-        let scheduler = plan.scheduler;
+        let (scheduler, entrance) = (plan.scheduler, Arc::clone(entrance));
         start.thread(format!("gust-{worker}"), move |crew| {
             let (reactor, refused) = Reactor::new(&options)?;
             inbox.open(reactor.alert());
             let schedule = scheduler.pinned(capacity.per_place);
             let here = Here::new(reactor, schedule, None, station, worker, crew);
-            acceptor::start(&here, own, Some(worker), &here.crew)?;
+            acceptor::start(&here, own, Some(worker), &entrance)?;
             let note = refused.map(|error| format!("worker {worker} uses epoll: {error}"));
             Ok((note, move || run_pinned(&here, &inbox)))
         })?;
@@ -329,7 +329,7 @@ fn start_group(
     plan: &Plan,
     capacity: Capacity,
     clock: &Clock,
-    serve: Box<Serve>,
+    entrance: &Arc<Entrance>,
     mut sockets: Sockets,
 ) -> io::Result<Started> {
     let workers = plan.workers.min(WORKERS_MAX);
@@ -337,22 +337,22 @@ fn start_group(
     let options = options(plan, IoChoice::Epoll, capacity, clock);
     let (alert, seeds) = Reactor::shared(&options, workers)?;
     let group = Arc::new(Group::new(schedule, alert, workers));
-    let crew = new_crew(plan, capacity, vec![Arc::clone(&group) as Arc<dyn Post>], serve);
+    let crew = new_crew(plan, capacity, vec![Arc::clone(&group) as Arc<dyn Post>]);
     let mut start = Start::new(&crew);
     let station = start.station(Arc::clone(&group) as Arc<dyn Post>)?;
     let mut sockets = sockets.pop().unwrap_or_default();
     if plan.acceptor == Acceptor::Dedicated {
-        start.dedicated_acceptor(plan, clock, std::mem::take(&mut sockets))?;
+        start.dedicated_acceptor(plan, clock, std::mem::take(&mut sockets), entrance)?;
     }
     for (worker, seed) in seeds.into_iter().enumerate() {
         let group = Arc::clone(&group);
         // Accepting is a task like others: whoever is free does it.
-        let own = std::mem::take(&mut sockets);
+        let (own, entrance) = (std::mem::take(&mut sockets), Arc::clone(entrance));
         start.thread(format!("gust-{worker}"), move |crew| {
             let schedule = Box::new(Arc::clone(&group.schedule));
             let shared = Some(Arc::clone(&group));
             let here = Here::new(ReactorSeed::grow(seed), schedule, shared, station, worker, crew);
-            acceptor::start(&here, own, Some(0), &here.crew)?;
+            acceptor::start(&here, own, Some(0), &entrance)?;
             Ok((None, move || run_shared(&here, &group)))
         })?;
     }
@@ -363,15 +363,10 @@ fn start_group(
     Ok(started)
 }
 
-fn new_crew(
-    plan: &Plan,
-    capacity: Capacity,
-    posts: Vec<Arc<dyn Post>>,
-    serve: Box<Serve>,
-) -> Arc<Crew> {
+fn new_crew(plan: &Plan, capacity: Capacity, posts: Vec<Arc<dyn Post>>) -> Arc<Crew> {
     let places = Places::new(posts.len(), capacity.total, capacity.per_place);
     let backlog = plan.backlog as usize;
-    Arc::new(Crew::new(posts, places, plan.placement, backlog, plan.spin_us, serve))
+    Arc::new(Crew::new(posts, places, plan.placement, backlog, plan.spin_us))
 }
 
 fn options(plan: &Plan, io: IoChoice, capacity: Capacity, clock: &Clock) -> Options {
@@ -437,6 +432,7 @@ impl Start {
         plan: &Plan,
         clock: &Clock,
         sockets: Vec<OwnedFd>,
+        entrance: &Arc<Entrance>,
     ) -> io::Result<()> {
         let inbox = Arc::new(Inbox::default());
         let station = self.station(Arc::clone(&inbox) as Arc<dyn Post>)?;
@@ -444,13 +440,13 @@ impl Start {
         debug_assert!(first.is_ok(), "one thread accepts");
         let nothing = Capacity { per_place: 0, total: 0, direct: 0 };
         let options = options(plan, IoChoice::Epoll, nothing, clock);
-        let worker = plan.workers;
+        let (worker, entrance) = (plan.workers, Arc::clone(entrance));
         self.thread("gust-accept".to_owned(), move |crew| {
             let (reactor, _) = Reactor::new(&options)?;
             inbox.open(reactor.alert());
             let schedule = SchedulerKind::Queue.pinned(0);
             let here = Here::new(reactor, schedule, None, station, worker, crew);
-            acceptor::start(&here, sockets, None, &here.crew)?;
+            acceptor::start(&here, sockets, None, &entrance)?;
             Ok((None, move || run_pinned(&here, &inbox)))
         })
     }

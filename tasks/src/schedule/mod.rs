@@ -18,8 +18,11 @@ mod shared_slots;
 mod slots;
 
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
+
+use crate::waits::Waits;
 
 pub(crate) use pool::Pool;
 pub(crate) use pool_shared::PoolShared;
@@ -110,15 +113,44 @@ pub(crate) trait Schedule {
     /// does, it becomes ready.)
     fn claim_idle(&self, slot: u32, generation: u32) -> Option<Claimed>;
 
-    /// Takes a task back after its poll: `Some` if it is not done. One that became ready meanwhile
-    /// is in line again, which is what is returned.
-    fn settle(&self, slot: u32, task: Option<BoxTask>) -> bool;
+    /// Takes a task back after its poll: `Some` if it is not done, with what it `waits` for. One
+    /// that became ready meanwhile is in line again, which is what is returned.
+    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits) -> bool;
 
     /// Whether a task is in line.
     fn has_ready(&self) -> bool;
 
+    /// Shows every task, in the order of their slots. It looks at each slot once and stops nobody,
+    /// so tasks that other threads run meanwhile may be missing, or not be as they were.
+    fn look(&self, see: &mut dyn FnMut(Seen));
+
     /// Drops all tasks that nobody is running.
     fn clear(&self);
+}
+
+/// A task as a look from outside finds it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen {
+    pub(crate) slot: u32,
+    pub(crate) generation: u32,
+    pub(crate) doing: Doing,
+    /// What it said at the end of its last run; nothing before that.
+    pub(crate) waits: Waits,
+}
+
+/// Whether a task runs, is in line, or waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doing {
+    Runs,
+    InLine,
+    Waits,
+}
+
+/// Drops tasks at the end. Their destructors are not ours: one that panics harms no other.
+fn drop_all(tasks: impl IntoIterator<Item = BoxTask>) {
+    for task in tasks {
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(task)));
+    }
 }
 
 impl<S: Schedule + ?Sized> Schedule for Arc<S> {
@@ -142,12 +174,16 @@ impl<S: Schedule + ?Sized> Schedule for Arc<S> {
         (**self).claim_idle(slot, generation)
     }
 
-    fn settle(&self, slot: u32, task: Option<BoxTask>) -> bool {
-        (**self).settle(slot, task)
+    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits) -> bool {
+        (**self).settle(slot, task, waits)
     }
 
     fn has_ready(&self) -> bool {
         (**self).has_ready()
+    }
+
+    fn look(&self, see: &mut dyn FnMut(Seen)) {
+        (**self).look(see);
     }
 
     fn clear(&self) {

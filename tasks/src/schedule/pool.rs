@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 
 use super::slots::Slots;
-use super::{BoxTask, Claimed, SPARE_SLOTS, Schedule};
+use super::{BoxTask, Claimed, SPARE_SLOTS, Schedule, Seen, drop_all};
+use crate::waits::Waits;
 
 /// A worker's own slots and one bit for each that is ready. Tasks in line run in the order of their
 /// slots, pass after pass, as the ancestor's pools did; the array does not grow for connections.
@@ -57,9 +58,9 @@ impl Schedule for Pool {
         self.0.borrow_mut().slots.claim_idle(slot, generation)
     }
 
-    fn settle(&self, slot: u32, task: Option<BoxTask>) -> bool {
+    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits) -> bool {
         let Inside { slots, ready } = &mut *self.0.borrow_mut();
-        let again = slots.settle(slot, task);
+        let again = slots.settle(slot, task, waits);
         if again {
             ready.set(slot);
         }
@@ -70,13 +71,17 @@ impl Schedule for Pool {
         self.0.borrow().ready.count > 0
     }
 
+    fn look(&self, see: &mut dyn FnMut(Seen)) {
+        self.0.borrow().slots.look(see);
+    }
+
     fn clear(&self) {
         let tasks = {
             let Inside { slots, ready } = &mut *self.0.borrow_mut();
             *ready = Bits::new(0);
             slots.take_all()
         };
-        drop(tasks);
+        drop_all(tasks);
     }
 }
 

@@ -2,8 +2,9 @@
 //! worker is free.
 
 use super::shared_slots::SharedSlots;
-use super::{BoxTask, Claimed, SPARE_SLOTS, Schedule};
+use super::{BoxTask, Claimed, SPARE_SLOTS, Schedule, Seen, drop_all};
 use crate::ready_bits::ReadyBits;
+use crate::waits::Waits;
 
 /// All workers' slots, allocated at start, and one bit for each that is ready.
 pub(crate) struct PoolShared {
@@ -52,8 +53,8 @@ impl Schedule for PoolShared {
         self.slots.ready(slot, Some(generation)).then(|| self.slots.claim(slot))
     }
 
-    fn settle(&self, slot: u32, task: Option<BoxTask>) -> bool {
-        let again = self.slots.settle(slot, task);
+    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits) -> bool {
+        let again = self.slots.settle(slot, task, waits);
         if again {
             self.ready.set(slot);
         }
@@ -64,11 +65,15 @@ impl Schedule for PoolShared {
         self.ready.any()
     }
 
+    fn look(&self, see: &mut dyn FnMut(Seen)) {
+        self.slots.look(see);
+    }
+
     fn clear(&self) {
         self.ready_all();
         while let Some(claimed) = self.claim() {
-            drop(claimed.task);
-            self.settle(claimed.slot, None);
+            drop_all([claimed.task]);
+            self.settle(claimed.slot, None, Waits::UNSAID);
         }
     }
 }

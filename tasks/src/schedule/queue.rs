@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use super::slots::Slots;
-use super::{BoxTask, Claimed, Schedule};
+use super::{BoxTask, Claimed, Schedule, Seen, drop_all};
+use crate::waits::Waits;
 
 /// A worker's own tasks, however many, and the line of those that are ready.
 #[derive(Default)]
@@ -51,9 +52,9 @@ impl Schedule for Queue {
         self.0.borrow_mut().slots.claim_idle(slot, generation)
     }
 
-    fn settle(&self, slot: u32, task: Option<BoxTask>) -> bool {
+    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits) -> bool {
         let Inside { slots, line } = &mut *self.0.borrow_mut();
-        let again = slots.settle(slot, task);
+        let again = slots.settle(slot, task, waits);
         if again {
             line.push_back(slot);
         }
@@ -64,12 +65,16 @@ impl Schedule for Queue {
         !self.0.borrow().line.is_empty()
     }
 
+    fn look(&self, see: &mut dyn FnMut(Seen)) {
+        self.0.borrow().slots.look(see);
+    }
+
     fn clear(&self) {
         let tasks = {
             let Inside { slots, line } = &mut *self.0.borrow_mut();
             line.clear();
             slots.take_all()
         };
-        drop(tasks);
+        drop_all(tasks);
     }
 }

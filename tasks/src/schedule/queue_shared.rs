@@ -1,8 +1,9 @@
 //! `queue-shared`: one growing table and one lock-free first-in first-out line for all workers.
 
 use super::shared_slots::SharedSlots;
-use super::{BoxTask, Claimed, SPARE_SLOTS, Schedule};
+use super::{BoxTask, Claimed, SPARE_SLOTS, Schedule, Seen, drop_all};
 use crate::queue::TokenQueue;
+use crate::waits::Waits;
 
 /// All workers' tasks and their line. A task is in line at most once, so the line never fills up.
 pub(crate) struct QueueShared {
@@ -55,8 +56,8 @@ impl Schedule for QueueShared {
         self.slots.ready(slot, Some(generation)).then(|| self.slots.claim(slot))
     }
 
-    fn settle(&self, slot: u32, task: Option<BoxTask>) -> bool {
-        let again = self.slots.settle(slot, task);
+    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits) -> bool {
+        let again = self.slots.settle(slot, task, waits);
         if again {
             self.line_up(slot);
         }
@@ -67,11 +68,15 @@ impl Schedule for QueueShared {
         !self.line.is_empty()
     }
 
+    fn look(&self, see: &mut dyn FnMut(Seen)) {
+        self.slots.look(see);
+    }
+
     fn clear(&self) {
         self.ready_all();
         while let Some(claimed) = self.claim() {
-            drop(claimed.task);
-            self.settle(claimed.slot, None);
+            drop_all([claimed.task]);
+            self.settle(claimed.slot, None, Waits::UNSAID);
         }
     }
 }

@@ -4,15 +4,18 @@ use std::sync::PoisonError;
 
 use gustnado_reactor::Chunks;
 
-use super::{BoxTask, Claimed};
+use super::{BoxTask, Claimed, Seen};
 use crate::claim::Claim;
 use crate::queue::TokenQueue;
-use crate::sync::{AtomicU32, Mutex, Ordering};
+use crate::sync::{AtomicU32, Mutex, Ordering, yield_now};
+use crate::waits::Waits;
 
 /// A slot. The lock is never waited for: the claim decides who may open it.
 #[derive(Default)]
 struct Slot {
     claim: Claim,
+    /// Written by whoever runs the task.
+    waits: AtomicU32,
     task: Mutex<Option<BoxTask>>,
 }
 
@@ -47,14 +50,28 @@ impl SharedSlots {
     pub(super) fn insert(&self, task: BoxTask) -> Result<(u32, u32), BoxTask> {
         let Some(index) = self.take_free() else { return Err(task) };
         let slot = self.slot(index);
+        slot.waits.store(Waits::UNSAID.word(), Ordering::Relaxed);
         keep(slot, Some(task));
         Ok((index, slot.claim.open()))
     }
 
     fn take_free(&self) -> Option<u32> {
-        if let Some(index) = self.free.pop() {
-            return u32::try_from(index).ok();
+        loop {
+            if let Some(index) = self.free.pop() {
+                return u32::try_from(index).ok();
+            }
+            if let Some(index) = self.take_fresh() {
+                return Some(index);
+            }
+            if self.free.is_empty() {
+                return None;
+            }
+            // Whoever gives one back right now may have lost its processor.
+            yield_now();
         }
+    }
+
+    fn take_fresh(&self) -> Option<u32> {
         let mut fresh = self.fresh.load(Ordering::Relaxed);
         while fresh < self.limit {
             match self.fresh.compare_exchange_weak(
@@ -85,9 +102,10 @@ impl SharedSlots {
     }
 
     /// Takes a task back. Returns whether the caller is to put it in line.
-    pub(super) fn settle(&self, index: u32, task: Option<BoxTask>) -> bool {
+    pub(super) fn settle(&self, index: u32, task: Option<BoxTask>, waits: Waits) -> bool {
         let slot = self.slot(index);
         if task.is_some() {
+            slot.waits.store(waits.word(), Ordering::Relaxed);
             keep(slot, task);
             return slot.claim.rest();
         }
@@ -102,6 +120,16 @@ impl SharedSlots {
         self.fresh.load(Ordering::Relaxed)
     }
 
+    pub(super) fn look(&self, see: &mut dyn FnMut(Seen)) {
+        for index in 0..self.used().min(self.limit) {
+            let slot = self.slot(index);
+            if let Some((generation, doing)) = slot.claim.look() {
+                let waits = Waits::of_word(slot.waits.load(Ordering::Relaxed));
+                see(Seen { slot: index, generation, doing, waits });
+            }
+        }
+    }
+
     fn slot(&self, index: u32) -> &Slot {
         self.slots.get(index as usize).expect("indices are below the limit")
     }
@@ -109,4 +137,15 @@ impl SharedSlots {
 
 fn keep(slot: &Slot, task: Option<BoxTask>) {
     *slot.task.lock().unwrap_or_else(PoisonError::into_inner) = task;
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Of an idle connection's memory this is a part.
+    #[test]
+    fn a_slot_takes_32_bytes() {
+        assert_eq!(size_of::<Slot>(), 32);
+    }
 }

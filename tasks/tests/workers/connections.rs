@@ -134,7 +134,8 @@ fn a_link_connects_outwards_and_says_who_refuses(setup: Setup) {
     });
     let (came, from) = peer.join().expect("the peer ends well");
     assert_eq!((came.as_str(), from.ip().to_string().as_str()), ("goodbye", "127.0.0.2"));
-    let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    // Of an address that no other test listens on: they would take a port that was just given up.
+    let closed = TcpListener::bind("127.0.0.77:0").and_then(|listener| listener.local_addr());
     let closed = Endpoint::Tcp(closed.expect("a port is free"));
     in_task(&setup.plan(1), async move {
         let refused = Link::connect(&closed, None, 5_000).await;

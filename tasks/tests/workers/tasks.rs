@@ -119,7 +119,7 @@ fn a_panic_comes_to_the_joiner_and_is_counted(setup: Setup) {
             panic!("meant to be contained");
         });
         let outcome: Result<(), JoinError> = handle.expect("a slot is free").await;
-        assert_eq!(outcome, Err(JoinError));
+        assert_eq!(outcome, Err(JoinError::Panicked));
         echo(link).await;
     });
     let mut client = connect(&workers);
@@ -149,7 +149,7 @@ fn a_panicking_destructor_does_not_leave_the_joiner_waiting(setup: Setup) {
         }));
         timeout(Duration::from_secs(5), handle.expect("a slot is free")).await
     });
-    assert_eq!(outcome, Some(Err(JoinError)));
+    assert_eq!(outcome, Some(Err(JoinError::Panicked)));
 }
 
 fn a_panicking_connection_ends_alone(setup: Setup) {

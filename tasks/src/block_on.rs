@@ -1,0 +1,141 @@
+//! Running a future on the current thread: for tests, examples, small clients.
+//!
+//! The thread becomes a worker of a server of its own, with one reactor over epoll, and stays one:
+//! the next call finds all of that made. The future itself is no task, for it may borrow from its
+//! caller. A task stands in for it in the line; when that is run, the future is polled.
+
+use std::cell::{Cell, OnceCell};
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use gustnado_reactor::{Clock, IoChoice, Options, Reactor, descriptor_limit};
+
+use crate::crew::{Crew, Post};
+use crate::here::{self, Here};
+use crate::inbox::Inbox;
+use crate::places::{Placement, Places};
+use crate::schedule::SchedulerKind;
+use crate::wake::{self, TaskId};
+use crate::worker::pass;
+use crate::workers::StartError;
+
+/// Runs a future to its end on the current thread, which is a worker meanwhile: tasks, timers and
+/// sockets work as they do on any other. Tasks that have not ended by then are dropped.
+///
+/// The first call on a thread opens a reactor, which stays until the thread ends. A panic of the
+/// future goes on in the caller.
+///
+/// # Errors
+/// [`StartError::Nested`]: the thread runs tasks already. [`StartError::Thread`]: a reactor cannot
+/// be had, or the kernel refuses to wait.
+pub fn block_on<F: Future>(future: F) -> Result<F::Output, StartError> {
+    LONE.with(|lone| {
+        let lone = match lone.get() {
+            Some(lone) => lone,
+            None if here::try_with(|_| ()).is_some() => return Err(StartError::Nested),
+            None => {
+                let started = LoneWorker::start()?;
+                lone.get_or_init(|| started)
+            }
+        };
+        lone.run(future)
+    })
+}
+
+/// Connections that may wait to be accepted, per listening socket.
+const BACKLOG: usize = 1024;
+
+thread_local! {
+    static LONE: OnceCell<LoneWorker> = const { OnceCell::new() };
+}
+
+/// A thread that is the only worker of its server.
+struct LoneWorker {
+    here: Rc<Here>,
+    inbox: Arc<Inbox>,
+    station: u16,
+    busy: Cell<bool>,
+}
+
+impl LoneWorker {
+    /// Makes the current thread a worker.
+    fn start() -> Result<Self, StartError> {
+        let clock = Clock::start();
+        let options = Options { io: IoChoice::Epoll, direct_max: 0, buffers: 8, clock };
+        let (reactor, _) = Reactor::new(&options).map_err(StartError::Thread)?;
+        let inbox = Arc::new(Inbox::default());
+        inbox.open(reactor.alert());
+        let post = Arc::clone(&inbox) as Arc<dyn Post>;
+        let station = wake::enter(Arc::clone(&inbox) as _).map_err(StartError::Thread)?;
+        let places = Places::new(1, descriptor_limit(), descriptor_limit());
+        let crew = Arc::new(Crew::new(vec![post], places, Placement::Spread, BACKLOG, 0));
+        let schedule = SchedulerKind::Queue.pinned(0);
+        let here = Here::new(reactor, schedule, None, station, 0, crew);
+        here.enter();
+        Ok(Self { here, inbox, station, busy: Cell::new(false) })
+    }
+
+    fn run<F: Future>(&self, future: F) -> Result<F::Output, StartError> {
+        if self.busy.replace(true) {
+            return Err(StartError::Nested);
+        }
+        let _end = End(self);
+        let here = &*self.here;
+        // The last call may have been long ago.
+        here.reactor.borrow_mut().tick();
+        here.note_time();
+        let stand_in = here
+            .insert(Box::pin(poll_fn(|_| {
+                here::with(|here| here.main_woken.set(true));
+                Poll::Pending
+            })))
+            .map_err(|_| StartError::Thread(io::Error::other("no task slot is left")))?;
+        let mut future = pin!(future);
+        let mut woken = Vec::new();
+        let mut output = None;
+        loop {
+            let main = || {
+                if !here.main_woken.replace(false) {
+                    return Poll::Pending;
+                }
+                let polled = poll_as(here, stand_in, |context| future.as_mut().poll(context));
+                polled.map(|done| output = Some(done))
+            };
+            if pass(here, &self.inbox, &mut woken, main).map_err(StartError::Thread)?.is_ready() {
+                return Ok(output.expect("a future that is ready has an output"));
+            }
+        }
+    }
+}
+
+/// Polls in the name of a task.
+fn poll_as<T>(here: &Here, id: TaskId, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
+    here.begin(id);
+    let polled = poll(&mut Context::from_waker(&id.waker()));
+    _ = here.end();
+    polled
+}
+
+impl Drop for LoneWorker {
+    fn drop(&mut self) {
+        self.inbox.arrivals().close();
+        wake::leave(self.station);
+    }
+}
+
+/// The end of a call, also where the future has panicked.
+struct End<'a>(&'a LoneWorker);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        let here = &self.0.here;
+        _ = here.end();
+        here.schedule.clear();
+        here.main_woken.set(false);
+        self.0.busy.set(false);
+    }
+}

@@ -1,0 +1,149 @@
+//! Listeners: what the acceptors of one share, and opening and ending one while workers run.
+
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
+
+use gustnado_reactor::{Endpoint, bind, defer_accept};
+
+use crate::acceptor::Acceptor;
+use crate::crew::{Phase, Serve};
+use crate::workers::{Plan, Workers};
+
+/// What comes to a worker, or to the accepting thread, from elsewhere.
+pub(crate) enum Arrival {
+    /// An accepted connection whose place is taken.
+    Connection(OwnedFd, Arc<Entrance>),
+    /// A socket to accept from. Its connections may `stay` where they are accepted.
+    Listener { socket: OwnedFd, entrance: Arc<Entrance>, stay: bool },
+}
+
+/// A listener as its acceptors share it. It lasts for as long as one of them has something left to
+/// serve; then `serve` is dropped with it.
+pub(crate) struct Entrance {
+    pub(crate) serve: Box<Serve>,
+    /// Connections are wanted as ordinary descriptors, also where the reactor has a table.
+    pub(crate) descriptors: bool,
+    gate: Arc<Gate>,
+}
+
+impl Entrance {
+    pub(crate) fn new(serve: Box<Serve>, descriptors: bool) -> Arc<Self> {
+        Arc::new(Self { serve, descriptors, gate: Arc::default() })
+    }
+
+    /// Whether connections are still accepted.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.gate.closed.load(Ordering::SeqCst)
+    }
+
+    /// Has an acceptor's task woken when the listener ends.
+    pub(crate) fn join(&self, acceptor: &Waker) {
+        self.gate.acceptors().push(acceptor.clone());
+    }
+}
+
+/// What ends a listener.
+#[derive(Default)]
+struct Gate {
+    closed: AtomicBool,
+    acceptors: Mutex<Vec<Waker>>,
+}
+
+impl Gate {
+    fn acceptors(&self) -> std::sync::MutexGuard<'_, Vec<Waker>> {
+        self.acceptors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A listener that was opened while the workers ran. Dropping it changes nothing: it listens until
+/// it is stopped, or the workers are.
+pub struct Listening {
+    endpoint: Endpoint,
+    gate: Arc<Gate>,
+}
+
+impl Listening {
+    /// The endpoint in fact bound.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Whether it has not been stopped.
+    pub fn is_open(&self) -> bool {
+        !self.gate.closed.load(Ordering::SeqCst)
+    }
+
+    /// Stops listening. What the kernel had accepted by then is served, and connections that are
+    /// open stay so. A Unix endpoint's file is removed.
+    pub fn stop(&self) {
+        if self.gate.closed.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        if let Endpoint::Unix(path) = &self.endpoint {
+            // Whoever removed it first has done what was wanted.
+            let _ = std::fs::remove_file(path);
+        }
+        let acceptors = std::mem::take(&mut *self.gate.acceptors());
+        acceptors.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl fmt::Debug for Listening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listening").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}
+
+impl Workers {
+    /// Listens on one more endpoint, as the plan says, beside those given at the start.
+    ///
+    /// - `descriptors`: connections are to be ordinary descriptors, so that their addresses can be
+    ///   asked for ([`crate::Link::peer`]); under `io_uring` they then count against `ulimit -n`.
+    /// - `serve`: makes the task that serves a connection; called on the worker that will run it.
+    ///   It is dropped when the listener has ended.
+    ///
+    /// # Errors
+    /// The endpoint cannot be bound, or the workers are ending.
+    pub fn listen(
+        &self,
+        endpoint: &Endpoint,
+        descriptors: bool,
+        serve: Box<Serve>,
+    ) -> io::Result<Listening> {
+        if self.phase() != Phase::Serving {
+            return Err(io::Error::other("the workers are ending"));
+        }
+        let (sockets, endpoint) = open(&self.plan, endpoint)?;
+        let entrance = Entrance::new(serve, descriptors);
+        let listening = Listening { endpoint, gate: Arc::clone(&entrance.gate) };
+        let posts = self.crew.acceptor.get().map_or(&self.crew.posts[..], std::slice::from_ref);
+        let stay = self.crew.acceptor.get().is_none();
+        for (post, socket) in posts.iter().zip(sockets) {
+            post.arrive(Arrival::Listener { socket, entrance: Arc::clone(&entrance), stay });
+        }
+        Ok(listening)
+    }
+}
+
+/// Opens the listening sockets of one endpoint, one for each acceptor that the plan has. Returns
+/// them with the endpoint in fact bound.
+///
+/// # Errors
+/// What the kernel says.
+pub(crate) fn open(plan: &Plan, endpoint: &Endpoint) -> io::Result<(Vec<OwnedFd>, Endpoint)> {
+    let alone = plan.scheduler.is_shared() || plan.acceptor == Acceptor::Dedicated;
+    let acceptors = if alone { 1 } else { plan.workers };
+    let (mut sockets, endpoint) = bind(endpoint, acceptors, plan.backlog)?;
+    if plan.defer_accept {
+        sockets.iter().try_for_each(defer_accept)?;
+    }
+    // A Unix socket file has one socket, which the acceptors share.
+    while sockets.len() < acceptors {
+        sockets.push(sockets[0].try_clone()?);
+    }
+    Ok((sockets, endpoint))
+}

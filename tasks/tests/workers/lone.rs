@@ -1,0 +1,236 @@
+//! A future on the current thread: `block_on`.
+
+use std::cell::Cell;
+use std::future::pending;
+use std::net::TcpListener;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use gustnado_tasks::{
+    Endpoint, Group, IoChoice, Link, SchedulerKind, SpawnError, Spawner, StartError, block_on,
+    dump, mailbox, now, sleep, spawn, spawn_detached, timeout, worker, yield_now,
+};
+
+use crate::setup::{PATIENCE, Setup, address, echo, in_task, start};
+
+/// [`block_on`], where a reactor can be had.
+fn run<T>(future: impl Future<Output = T>) -> T {
+    block_on(future).expect("a reactor can be had")
+}
+
+#[test]
+fn a_future_that_borrows_gives_its_output() {
+    let count = Cell::new(0);
+    let text = String::from("lone");
+    let output = run(async {
+        count.set(count.get() + 1);
+        yield_now().await;
+        count.set(count.get() + 1);
+        text.as_str()
+    });
+    assert_eq!((output, count.get()), ("lone", 2));
+}
+
+#[test]
+fn it_may_be_called_again_on_the_same_thread() {
+    assert_eq!(worker(), None);
+    for n in 0..100 {
+        assert_eq!(run(async move { n }), n);
+    }
+    let start = Instant::now();
+    run(sleep(Duration::from_millis(20)));
+    thread::sleep(Duration::from_millis(30));
+    let meanwhile_ms = run(async { now().mono_ms });
+    run(sleep(Duration::from_millis(20)));
+    assert!(start.elapsed() >= Duration::from_millis(69));
+    thread::sleep(Duration::from_millis(50));
+    let later_ms = run(async { now().mono_ms });
+    assert!(later_ms >= meanwhile_ms + 69, "the clock has stood still");
+    assert_eq!(run(async { worker() }), Some(0));
+}
+
+#[test]
+fn tasks_run_beside_it_and_are_dropped_with_it() {
+    struct Flag(Arc<AtomicBool>);
+    impl Drop for Flag {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    let dropped = Arc::new(AtomicBool::new(false));
+    let sum = run(async {
+        let flag = Flag(Arc::clone(&dropped));
+        drop(spawn(async move {
+            let _flag = flag;
+            pending::<()>().await;
+        }));
+        let mut group = Group::new(1_000);
+        for n in 0..1_000_u64 {
+            group
+                .spawn(async move {
+                    sleep(Duration::from_millis(n % 5)).await;
+                    n
+                })
+                .expect("a thousand fit");
+        }
+        let mut sum = 0;
+        while let Some(n) = group.next().await {
+            sum += n.expect("it ends well");
+        }
+        sum
+    });
+    assert_eq!(sum, (0..1_000).sum());
+    assert!(dropped.load(Ordering::SeqCst));
+}
+
+#[test]
+fn a_future_that_wakes_itself_does_not_keep_tasks_from_running() {
+    run(async {
+        let ran = Arc::new(AtomicU64::new(0));
+        let other = Arc::clone(&ran);
+        let handle = spawn(async move {
+            for _ in 0..100 {
+                other.fetch_add(1, Ordering::SeqCst);
+                yield_now().await;
+            }
+        });
+        let handle = handle.expect("the queue grows");
+        let mut looks = 0;
+        while !handle.is_finished() {
+            yield_now().await;
+            looks += 1;
+            assert!(looks < 1_000, "{} turns of the other one", ran.load(Ordering::SeqCst));
+        }
+    });
+}
+
+/// Whatever is the last that a round of the worker has time for.
+#[test]
+fn it_is_polled_again_after_any_number_of_tasks() {
+    for tasks in 1..600 {
+        run(async {
+            let (last, mut lasts) = mailbox(1);
+            for n in 1..=tasks {
+                let last = last.clone();
+                let started = spawn_detached(async move {
+                    if n == tasks {
+                        last.try_send(()).expect("there is room");
+                    }
+                });
+                started.expect("the queue grows");
+            }
+            let asked = Instant::now();
+            // The time-out, too, would have it polled.
+            timeout(PATIENCE, lasts.recv()).await.flatten().expect("the last task says so");
+            assert!(asked.elapsed() < PATIENCE / 2, "after {tasks} tasks it was not polled");
+        });
+    }
+}
+
+#[test]
+fn a_thread_that_runs_tasks_cannot_be_blocked() {
+    let nested = run(async { block_on(async {}).map_err(|error| error.to_string()) });
+    assert!(nested.expect_err("it is nested").contains("runs tasks already"));
+    let setup = Setup { io: IoChoice::Epoll, scheduler: SchedulerKind::Queue };
+    let nested = in_task(&setup.plan(1), async { block_on(async {}) });
+    assert!(matches!(nested, Err(StartError::Nested)));
+}
+
+#[test]
+fn a_panic_comes_to_the_caller_and_does_no_harm() {
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        run(async {
+            drop(spawn(pending::<()>()));
+            yield_now().await;
+            panic!("meant to come through");
+        });
+    }));
+    assert!(result.is_err());
+    assert_eq!(run(async { dump(PATIENCE).await.tasks.len() }), 1, "only its own task is left");
+}
+
+#[test]
+fn other_threads_wake_it_and_give_it_tasks() {
+    let (to_main, mut from_threads) = mailbox(4);
+    let (to_thread, mut from_main) = mailbox::<Spawner>(1);
+    thread::spawn(move || {
+        let spawner = from_main.blocking_recv(Some(PATIENCE)).expect("it is sent");
+        for n in 0..50 {
+            let to_main = to_main.clone();
+            let started = spawner.spawn(async move {
+                sleep(Duration::from_millis(1)).await;
+                to_main.send(n).await.expect("it is awaited");
+            });
+            started.expect("there is room");
+        }
+    });
+    let sum = run(async {
+        to_thread.try_send(Spawner::current()).expect("there is room");
+        let mut sum = 0;
+        while let Some(n) = timeout(PATIENCE, from_threads.recv()).await.expect("all are run") {
+            sum += n;
+        }
+        sum
+    });
+    assert_eq!(sum, (0..50).sum::<i32>());
+}
+
+#[test]
+fn its_spawner_says_when_the_thread_has_ended() {
+    let thread = thread::spawn(|| run(async { Spawner::current() }));
+    let spawner = thread.join().expect("the thread ends");
+    assert_eq!(spawner.spawn(async {}), Err(SpawnError::Stopped));
+}
+
+#[test]
+fn two_threads_talk_to_each_other() {
+    let (to_other, mut balls) = mailbox(1);
+    let (to_main, mut answers) = mailbox(1);
+    let other = thread::spawn(move || {
+        run(async {
+            while let Some(n) = balls.recv().await {
+                to_main.send(n + 1).await.expect("the other one listens");
+            }
+        });
+    });
+    run(async {
+        for n in 0..2_000 {
+            to_other.send(n).await.expect("the other one listens");
+            assert_eq!(timeout(PATIENCE, answers.recv()).await, Some(Some(n + 1)));
+        }
+    });
+    drop(to_other);
+    other.join().expect("the other one ends");
+}
+
+#[test]
+fn a_client_connects_from_it() {
+    let setup = Setup { io: IoChoice::Auto, scheduler: SchedulerKind::Pool };
+    let workers = start(&setup.plan(1), echo);
+    let to = Endpoint::Tcp(address(&workers));
+    let answer = run(async {
+        let mut link = Link::connect(&to, None, 5_000).await.expect("the server listens");
+        let mut out = Link::outgoing();
+        out.bytes.extend_from_slice(b"from a lone thread");
+        link.send(out).await.expect("it is sent");
+        let mut answer = Vec::new();
+        while answer.len() < 18 {
+            answer.extend_from_slice(link.recv(false).await.expect("it comes back").bytes());
+        }
+        answer
+    });
+    assert_eq!(answer, b"from a lone thread");
+}
+
+#[test]
+fn a_connection_that_is_refused_is_said_to_be() {
+    // Of an address that no other test listens on: they would take a port that was just given up.
+    let free = TcpListener::bind("127.0.0.77:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("a port is free");
+    let refused = run(Link::connect(&Endpoint::Tcp(free), None, 5_000));
+    assert!(refused.is_err());
+}
