@@ -75,6 +75,43 @@ impl<'o> Answer<'o> {
         out.extend_from_slice(rest);
     }
 
+    /// Writes an answer whose content is at hand: the way of handlers that are done at once.
+    ///
+    /// - `lead`: ready field lines, and last `Content-Length: ` without its value.
+    /// - `lines`: more ready field lines.
+    /// - `length`: bytes of the content.
+    /// - `content`: the content, or nothing for HEAD.
+    ///
+    /// The parts are trusted, as in [`Answer::ready`].
+    #[inline]
+    pub fn sized(
+        out: &'o mut Vec<u8>,
+        (status, common, persist): (Status, &[u8], Persist),
+        lead: &[u8],
+        lines: &[u8],
+        length: u64,
+        content: &[u8],
+    ) {
+        debug_assert!(lead.ends_with(b"Content-Length: ") && status.may_have_body());
+        let (line, connection) = (status.line(), persist.line());
+        let mut digits = itoa::Buffer::new();
+        let digits = digits.format(length).as_bytes();
+        let heads = line.len() + common.len() + connection.len() + lines.len();
+        out.reserve(heads + lead.len() + digits.len() + 4 + content.len());
+        out.extend_from_slice(line);
+        out.extend_from_slice(common);
+        if !connection.is_empty() {
+            out.extend_from_slice(connection);
+        }
+        if !lines.is_empty() {
+            out.extend_from_slice(lines);
+        }
+        out.extend_from_slice(lead);
+        out.extend_from_slice(digits);
+        out.extend_from_slice(b"\r\n\r\n");
+        out.extend_from_slice(content);
+    }
+
     /// Starts an answer's head; `common` as in [`Answer::ready`].
     pub fn start(out: &'o mut Vec<u8>, status: Status, common: &[u8], persist: Persist) -> Self {
         debug_assert!(common.is_empty() || common.ends_with(b"\r\n"));
@@ -90,17 +127,24 @@ impl<'o> Answer<'o> {
     /// [`FieldError`], and nothing is written, if the line could split the answer or misframe its
     /// body.
     pub fn field(&mut self, name: &str, value: &[u8]) -> Result<(), FieldError> {
-        if !is_token(name.as_bytes()) {
-            return Err(FieldError::Name);
-        }
-        if !value.iter().all(|byte| is(*byte, VALUE)) {
-            return Err(FieldError::Value);
-        }
-        if FRAMING_FIELDS.iter().any(|framing| framing.eq_ignore_ascii_case(name)) {
-            return Err(FieldError::Framing);
-        }
+        check_field(name, value)?;
         self.line(name.as_bytes(), value);
         Ok(())
+    }
+
+    /// Writes a field line that is known to be well formed.
+    #[inline]
+    pub fn constant(&mut self, name: &'static str, value: &'static str) {
+        debug_assert!(check_field(name, value.as_bytes()).is_ok());
+        self.line(name.as_bytes(), value.as_bytes());
+    }
+
+    /// Writes field lines that are ready, each with its line end. They are trusted: see
+    /// [`check_field`].
+    #[inline]
+    pub fn ready_lines(&mut self, lines: &[u8]) {
+        debug_assert!(lines.is_empty() || lines.ends_with(b"\r\n"));
+        self.out.extend_from_slice(lines);
     }
 
     /// Writes `Content-Length`, in bytes. Call it once. Where the status bars it (1xx, 204; RFC
@@ -131,6 +175,23 @@ impl<'o> Answer<'o> {
         self.out.extend_from_slice(value);
         self.out.extend_from_slice(b"\r\n");
     }
+}
+
+/// Whether a field line can be written: it could neither split the answer nor misframe its body.
+///
+/// # Errors
+/// [`FieldError`], if it could.
+pub fn check_field(name: &str, value: &[u8]) -> Result<(), FieldError> {
+    if !is_token(name.as_bytes()) {
+        return Err(FieldError::Name);
+    }
+    if !value.iter().all(|byte| is(*byte, VALUE)) {
+        return Err(FieldError::Value);
+    }
+    if FRAMING_FIELDS.iter().any(|framing| framing.eq_ignore_ascii_case(name)) {
+        return Err(FieldError::Framing);
+    }
+    Ok(())
 }
 
 /// Two of one of these, or one that disagrees with the body, would let the client see a second

@@ -143,6 +143,15 @@ impl BodyDecoder {
         self.received
     }
 
+    /// How many bytes of data are still to come, where the body's length is known.
+    pub fn left(&self) -> Option<u64> {
+        match self.state {
+            State::Length => Some(self.left),
+            State::Done => Some(0),
+            _ => None,
+        }
+    }
+
     /// Takes the data that starts at `at`.
     fn data<'a>(&mut self, input: &'a [u8], at: usize) -> Piece<'a> {
         let there = &input[at..];

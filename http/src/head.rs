@@ -81,7 +81,7 @@ pub(crate) struct Span {
 impl Span {
     #[expect(clippy::cast_possible_truncation, reason = "a head is at most 65,535 bytes long")]
     #[inline]
-    fn new(start: usize, end: usize) -> Self {
+    pub(crate) fn new(start: usize, end: usize) -> Self {
         debug_assert!(start <= end && u16::try_from(end).is_ok());
         Self { start: start as u16, end: end as u16 }
     }

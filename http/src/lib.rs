@@ -1,12 +1,14 @@
 //! HTTP/1.x bytes to messages and back (RFC 9110, RFC 9112), without I/O.
 //!
-//! What lives here: the request head ([`head`], seen through [`request`]), the request body
-//! ([`body`]), the answer ([`answer`], [`chunk`]) and the words they are made of. What does not:
-//! sockets, clocks, threads, files. Every decoder takes bytes and returns a verdict; "need more" is
-//! a verdict and not an error.
+//! What lives here: for a server, the request head ([`head`], seen through [`request`]), its body
+//! ([`body`]) and the answer ([`answer`], [`chunk`]); for a client, the request that it sends
+//! ([`ask`]) and the response that it reads ([`response`]); and the words they are made of. What
+//! does not: sockets, clocks, threads, files. Every decoder takes bytes and returns a verdict;
+//! "need more" is a verdict and not an error.
 #![forbid(unsafe_code)]
 
 pub mod answer;
+pub mod ask;
 pub mod body;
 pub mod chunk;
 pub mod date;
@@ -17,6 +19,7 @@ pub mod method;
 pub mod precondition;
 pub mod range;
 pub mod request;
+pub mod response;
 pub mod status;
 mod syntax;
 mod target;

@@ -63,6 +63,12 @@ impl Method {
     pub const fn is_safe(self) -> bool {
         matches!(self, Self::Get | Self::Head | Self::Options | Self::Trace)
     }
+
+    /// Whether a request with it may be sent a second time, because twice does what once does (RFC
+    /// 9110 §9.2.2).
+    pub const fn is_idempotent(self) -> bool {
+        self.is_safe() || matches!(self, Self::Put | Self::Delete)
+    }
 }
 
 #[cfg(test)]

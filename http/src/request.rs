@@ -101,7 +101,7 @@ impl<'a> Request<'a> {
 
     /// All field lines in order: name and value, the value without the space around it.
     pub fn fields(self) -> Fields<'a> {
-        Fields { rest: self.head.fields.of(self.bytes) }
+        Fields::of(self.head.fields.of(self.bytes))
     }
 
     /// Whether the client wants to go on: [`Head::keep_alive`].
@@ -129,10 +129,19 @@ impl fmt::Debug for Request<'_> {
     }
 }
 
-/// The field lines of a request, in order. Reads bytes that are already checked.
+/// The field lines of a message or of its trailer section, in order. Reads bytes that are already
+/// checked.
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
     rest: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    /// The lines of a section that is checked: whole lines, without the blank one.
+    #[inline]
+    pub(crate) fn of(section: &'a [u8]) -> Self {
+        Self { rest: section }
+    }
 }
 
 impl<'a> Iterator for Fields<'a> {

@@ -97,6 +97,16 @@ impl Status {
         self.0
     }
 
+    /// Whether it says that something is wrong: 400 and above.
+    pub const fn is_error(self) -> bool {
+        self.0 >= 400
+    }
+
+    /// Whether it leads to another address (RFC 9110 §15.4): 301, 302, 303, 307 and 308.
+    pub const fn is_redirect(self) -> bool {
+        matches!(self.0, 301 | 302 | 303 | 307 | 308)
+    }
+
     /// Whether an answer with it may have a body: not 1xx, 204 and 304 (RFC 9110 §6.4.1). The
     /// method can forbid one too: an answer to HEAD never has a body.
     pub const fn may_have_body(self) -> bool {

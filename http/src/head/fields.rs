@@ -4,7 +4,7 @@ use super::{
     CHUNKED, CLOSE, CODED, CODING_UNKNOWN, CONDITIONAL, CONTINUE, Head, HeadError, KEEP_ALIVE,
     Known, LENGTH, Span, Version,
 };
-use crate::syntax::{is_token, list, trim};
+use crate::syntax::{decimal, is_token, list, trim};
 use crate::target;
 
 impl Head {
@@ -186,15 +186,4 @@ fn is_word<const N: usize>(bytes: &[u8], word: &[u8; N]) -> bool {
     };
     let differs = |(byte, lower): (&u8, &u8)| byte | 0x20 != *lower;
     !bytes.iter().zip(word).fold(false, |any, pair| any | differs(pair))
-}
-
-/// `1*DIGIT` of at most 64 bits: no sign, no space, no underscore.
-fn decimal(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() {
-        return None;
-    }
-    digits.iter().try_fold(0_u64, |number, byte| {
-        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-        number.checked_mul(10)?.checked_add(digit)
-    })
 }

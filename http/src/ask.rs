@@ -1,0 +1,194 @@
+//! The head of a request that a client sends, from request line to blank line (RFC 9112 §3, §5).
+//!
+//! What is written here cannot be split: the target has one of the four forms, names are tokens,
+//! values hold no control byte, and the fields that frame the body, name the host or bind the
+//! connection are written by their own functions only. The body follows as it is, or in chunks made
+//! with [`crate::chunk`]. The server's side of a head is [`crate::head`].
+
+use std::error::Error;
+use std::fmt;
+
+use crate::answer::FieldError;
+use crate::method::Method;
+use crate::syntax::{TARGET, VALUE, is, is_token, skip};
+use crate::target;
+
+/// The writer of one request's head, at the end of a buffer.
+#[must_use = "the head is not whole before `finish`"]
+#[derive(Debug)]
+pub struct Ask<'o> {
+    out: &'o mut Vec<u8>,
+}
+
+impl<'o> Ask<'o> {
+    /// Starts a head with its request line and Host. The version is always HTTP/1.1.
+    ///
+    /// - `target`: percent-encoded already, in a form that the method allows (RFC 9112 §3.2): a
+    ///   path with an optional query, or `*` with OPTIONS, or `host:port` with CONNECT, or an
+    ///   absolute http URL to a proxy.
+    /// - `host`: a host with an optional port, as the target's URL says them (RFC 9110 §7.2).
+    ///
+    /// # Errors
+    /// [`AskError`], and nothing is written.
+    pub fn start(
+        out: &'o mut Vec<u8>,
+        method: Method,
+        target: &[u8],
+        host: &[u8],
+    ) -> Result<Self, AskError> {
+        if !skip(target, TARGET).is_empty() || target::form(target, method).is_err() {
+            return Err(AskError::Target);
+        }
+        target::authority(host).ok_or(AskError::Host)?;
+        let method = method.as_str().as_bytes();
+        out.reserve(method.len() + target.len() + host.len() + 20);
+        for part in [method, b" ", target, b" HTTP/1.1\r\nHost: ", host, b"\r\n"] {
+            out.extend_from_slice(part);
+        }
+        Ok(Self { out })
+    }
+
+    /// Writes one field line.
+    ///
+    /// # Errors
+    /// [`FieldError`], and nothing is written, if the line could split the request, misframe its
+    /// body or send it to another host.
+    pub fn field(&mut self, name: &str, value: &[u8]) -> Result<(), FieldError> {
+        if !is_token(name.as_bytes()) {
+            return Err(FieldError::Name);
+        }
+        if !value.iter().all(|byte| is(*byte, VALUE)) {
+            return Err(FieldError::Value);
+        }
+        if OWN_FIELDS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+            return Err(FieldError::Framing);
+        }
+        self.line(name.as_bytes(), value);
+        Ok(())
+    }
+
+    /// Writes `Content-Length`, in bytes. Call it once, for a body whose length is known; and for
+    /// an empty one where the method gives a body a meaning (RFC 9110 §8.6).
+    pub fn content_length(&mut self, bytes: u64) {
+        self.line(b"Content-Length", itoa::Buffer::new().format(bytes).as_bytes());
+    }
+
+    /// Writes `Transfer-Encoding: chunked`, for a body made with [`crate::chunk`]. Call it instead
+    /// of [`Ask::content_length`]; only a 1.1 server understands it (RFC 9112 §6.1).
+    pub fn chunked(&mut self) {
+        self.line(b"Transfer-Encoding", b"chunked");
+    }
+
+    /// Asks the server for a word before the body is sent (RFC 9110 §10.1.1).
+    pub fn expect_continue(&mut self) {
+        self.line(b"Expect", b"100-continue");
+    }
+
+    /// Says that trailers will be read (RFC 9110 §10.1.4).
+    pub fn accept_trailers(&mut self) {
+        self.line(b"TE", b"trailers");
+        self.line(b"Connection", b"TE");
+    }
+
+    /// Says that this is the connection's last request (RFC 9112 §9.6).
+    pub fn close(&mut self) {
+        self.line(b"Connection", b"close");
+    }
+
+    /// Writes the blank line. The body, if there is one, comes right after it.
+    pub fn finish(self) {
+        self.out.extend_from_slice(b"\r\n");
+    }
+
+    fn line(&mut self, name: &[u8], value: &[u8]) {
+        self.out.reserve(name.len() + value.len() + 4);
+        for part in [name, b": ", value, b"\r\n"] {
+            self.out.extend_from_slice(part);
+        }
+    }
+}
+
+/// Two of one of these, or one that disagrees with the body, would let the server see a second
+/// request, or one for somebody else.
+const OWN_FIELDS: [&str; 6] =
+    ["Content-Length", "Transfer-Encoding", "Connection", "Host", "Expect", "TE"];
+
+/// Why a request's head was not started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AskError {
+    /// The target has a byte that must be percent-encoded, or a form that the method does not
+    /// allow.
+    Target,
+    /// The host is not a host with an optional port.
+    Host,
+}
+
+impl fmt::Display for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Target => {
+                "the target needs percent-encoding, or has a form that the method does not allow"
+            }
+            Self::Host => "the host must be a name or an address, with an optional port",
+        })
+    }
+}
+
+impl Error for AskError {}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ask, AskError, FieldError};
+    use crate::method::Method;
+
+    #[test]
+    fn a_request_is_written_behind_what_was_there() {
+        let mut out = b"before".to_vec();
+        let mut ask = Ask::start(&mut out, Method::Post, b"/a?b=c", b"h.example:81").expect("good");
+        ask.field("X-Y", b"a \xe9\t").expect("a good field");
+        ask.expect_continue();
+        ask.accept_trailers();
+        ask.close();
+        ask.content_length(12);
+        ask.finish();
+        let want = b"beforePOST /a?b=c HTTP/1.1\r\nHost: h.example:81\r\nX-Y: a \xe9\t\r\n\
+            Expect: 100-continue\r\nTE: trailers\r\nConnection: TE\r\nConnection: close\r\n\
+            Content-Length: 12\r\n\r\n";
+        assert_eq!(out.escape_ascii().to_string(), want.escape_ascii().to_string());
+    }
+
+    #[test]
+    fn targets_and_hosts_that_could_split_a_request_are_refused() {
+        let mut out = Vec::new();
+        for target in ["", "a", "/a b", "/a\r\nX: y", "/é", "/\"", "/a#b", "*", "h:80", "\n"] {
+            let refused = Ask::start(&mut out, Method::Get, target.as_bytes(), b"h").err();
+            assert_eq!(refused, Some(AskError::Target), "{target:?}");
+        }
+        for host in ["", "h\r\nX: y", "u@h", "h:x", "h h", "é", "h/", "[::1"] {
+            let refused = Ask::start(&mut out, Method::Get, b"/", host.as_bytes()).err();
+            assert_eq!(refused, Some(AskError::Host), "{host:?}");
+        }
+        assert!(out.is_empty());
+        Ask::start(&mut out, Method::Options, b"*", b"[::1]:80").expect("good").finish();
+        Ask::start(&mut out, Method::Connect, b"h:443", b"h:443").expect("good").finish();
+    }
+
+    #[test]
+    fn nothing_can_split_a_request() {
+        let mut out = Vec::new();
+        let mut ask = Ask::start(&mut out, Method::Get, b"/", b"h").expect("good");
+        for name in ["", "a b", "a:", "a\r\n", "a\r\nb: c", "é", "a\0"] {
+            assert_eq!(ask.field(name, b"v"), Err(FieldError::Name), "{name:?}");
+        }
+        for value in [b"a\r\nb: c".as_slice(), b"\n", b"\r", b"\0", b"a\x7f", b"\r\n\r\nbody"] {
+            assert_eq!(ask.field("X", value), Err(FieldError::Value));
+        }
+        let own = ["content-length", "Transfer-Encoding", "CONNECTION", "host", "expect", "Te"];
+        for name in own {
+            assert_eq!(ask.field(name, b"0"), Err(FieldError::Framing), "{name}");
+        }
+        ask.finish();
+        assert_eq!(out, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+    }
+}

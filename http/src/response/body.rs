@@ -1,0 +1,121 @@
+//! The body of a response: which of the bytes that came belong to it, where it ends, and the
+//! trailers behind it.
+
+use super::ResponseFraming;
+use crate::body::{BodyDecoder, BodyError, Piece};
+use crate::head::Framing;
+use crate::limits::Limits;
+use crate::request::Fields;
+
+/// The reader of one response body.
+///
+/// Data is handed on where it lies. Only trailers are kept: at most `head_bytes_max` of them.
+#[derive(Clone, Debug)]
+pub struct ResponseBody {
+    end: End,
+    /// Framing since the last data: behind the last chunk, that is the trailer section. Once the
+    /// body is done, the trailer section alone.
+    framing: Vec<u8>,
+}
+
+/// How the end is found.
+#[derive(Clone, Debug)]
+enum End {
+    Framed(BodyDecoder),
+    Close { received: u64, bytes_max: u64, closed: bool },
+}
+
+impl ResponseBody {
+    /// A reader for the body that `framing` announces. What follows the head of a tunnel is no
+    /// body: there it finds none.
+    ///
+    /// - `limits`: of which `body_bytes_max` counts here, and for trailers those of a head.
+    pub fn new(framing: ResponseFraming, limits: &Limits) -> Self {
+        let framed = match framing {
+            ResponseFraming::UntilClose => {
+                let bytes_max = limits.body_bytes_max;
+                let end = End::Close { received: 0, bytes_max, closed: false };
+                return Self { end, framing: Vec::new() };
+            }
+            ResponseFraming::None | ResponseFraming::Tunnel => Framing::None,
+            ResponseFraming::Chunked => Framing::Chunked,
+            ResponseFraming::Length(bytes) => Framing::Length(bytes),
+        };
+        Self { end: End::Framed(BodyDecoder::new(framed, limits)), framing: Vec::new() }
+    }
+
+    /// Reads on in the body: up to the end of the input, of the body, or of one run of data. The
+    /// data is always the last of the bytes that are used up.
+    ///
+    /// Call it again with the rest of the input until the piece is `done`, or all of it is
+    /// consumed; however the bytes are cut, the data is the same.
+    ///
+    /// # Errors
+    /// [`BodyError`]. The connection must then be closed.
+    pub fn decode<'a>(&mut self, input: &'a [u8]) -> Result<Piece<'a>, BodyError> {
+        let decoder = match &mut self.end {
+            End::Framed(decoder) => decoder,
+            End::Close { received, bytes_max, closed } => {
+                let data = if *closed { &[] } else { input };
+                *received += data.len() as u64;
+                if *received > *bytes_max {
+                    return Err(BodyError::TooLarge { limit_bytes: *bytes_max });
+                }
+                return Ok(Piece { consumed: data.len(), data, done: *closed });
+            }
+        };
+        if decoder.is_done() {
+            return Ok(Piece { consumed: 0, data: &[], done: true });
+        }
+        let piece = decoder.decode(input)?;
+        self.framing.extend_from_slice(&input[..piece.consumed - piece.data.len()]);
+        if !piece.data.is_empty() {
+            self.framing.clear();
+        }
+        if piece.done {
+            self.keep_trailers();
+        }
+        Ok(piece)
+    }
+
+    /// Takes note that the server has closed. Returns whether the body is whole (RFC 9112 §8).
+    pub fn close(&mut self) -> bool {
+        if let End::Close { closed, .. } = &mut self.end {
+            *closed = true;
+        }
+        self.is_done()
+    }
+
+    /// Whether the whole body was read.
+    pub fn is_done(&self) -> bool {
+        match &self.end {
+            End::Framed(decoder) => decoder.is_done(),
+            End::Close { closed, .. } => *closed,
+        }
+    }
+
+    /// Bytes of data so far, framing not counted.
+    pub fn received(&self) -> u64 {
+        match &self.end {
+            End::Framed(decoder) => decoder.received(),
+            End::Close { received, .. } => *received,
+        }
+    }
+
+    /// The trailer fields in order (RFC 9112 §7.1.2); `None` before the body is done. They are what
+    /// the server says after the fact: nothing in them changes how the message was framed.
+    pub fn trailers(&self) -> Option<Fields<'_>> {
+        self.is_done().then(|| Fields::of(&self.framing))
+    }
+
+    /// Cuts what was kept down to the trailer section: behind the line end of the last data, if
+    /// there was any, and behind the size line of the last chunk.
+    fn keep_trailers(&mut self) {
+        let from = if self.framing.starts_with(b"\r\n") { 2 } else { 0 };
+        let Some(line) = memchr::memmem::find(&self.framing[from..], b"\r\n") else {
+            return self.framing.clear(); // not chunked
+        };
+        self.framing.drain(..from + line + 2);
+        self.framing.truncate(self.framing.len() - 2); // the blank line
+    }
+}
