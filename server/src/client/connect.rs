@@ -1,0 +1,90 @@
+//! From a host to a connection: names, addresses, and how long that may take.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use gustnado_tasks::{Endpoint, Link, LinkError, now, timeout};
+
+use super::error::{ClientError, Waiting};
+use super::exchange::Total;
+use super::{Inside, millis};
+
+/// Addresses of one name that are tried.
+const ADDRESSES_MAX: usize = 8;
+
+/// Whose connections can serve the same requests.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// What Host says.
+    pub(super) name: Arc<str>,
+    /// The host in lower case; an IPv6 address in its brackets.
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// Where to connect instead of the host.
+    pub(super) via: Option<Endpoint>,
+}
+
+/// Connects to an origin. Each of its addresses in turn gets a fair share of the time that is left.
+pub(super) async fn connect(
+    client: &Inside,
+    origin: &Origin,
+    total: &Total,
+) -> Result<Link, ClientError> {
+    let late = || {
+        let (waiting, after) = match total.timeout {
+            Some(timeout) if now().mono_ms >= total.at_ms => (Waiting::Total, timeout),
+            _ => (Waiting::Connect, client.options.connect_timeout),
+        };
+        ClientError::Timeout { waiting, host: Arc::clone(&origin.name), after }
+    };
+    let until_ms = now().mono_ms.saturating_add(millis(client.options.connect_timeout));
+    let until_ms = until_ms.min(total.at_ms);
+    let left_ms = || until_ms.saturating_sub(now().mono_ms);
+    let found = timeout(Duration::from_millis(left_ms()), endpoints(client, origin)).await;
+    let endpoints = found.ok_or_else(late)??;
+    let mut refused = None;
+    for (tried, to) in endpoints.iter().enumerate() {
+        let shares = (endpoints.len() - tried) as u64;
+        let source = client.options.source.filter(|_| matches!(to, Endpoint::Tcp(_)));
+        match Link::connect(to, source, left_ms() / shares).await {
+            Ok(link) => return Ok(link),
+            Err(LinkError::Broken(error)) => {
+                refused = Some(ClientError::Connect { to: to.clone(), error });
+            }
+            Err(LinkError::TimedOut) => {}
+            Err(_) => return Err(ClientError::Ending),
+        }
+    }
+    Err(refused.unwrap_or_else(late))
+}
+
+/// Where an origin can be found, in the order of the resolver.
+async fn endpoints(client: &Inside, origin: &Origin) -> Result<Vec<Endpoint>, ClientError> {
+    if let Some(via) = &origin.via {
+        return Ok(vec![via.clone()]);
+    }
+    let bare = origin.host.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(address) = bare.parse::<IpAddr>() {
+        return Ok(vec![Endpoint::Tcp(SocketAddr::new(address, origin.port))]);
+    }
+    let failed = |error| ClientError::Resolve { host: Arc::clone(&origin.name), error };
+    let name = (origin.host.clone(), origin.port);
+    let looked_up = client.resolver.run(move || {
+        name.to_socket_addrs().map(|addresses| addresses.take(ADDRESSES_MAX).collect())
+    });
+    let addresses: Vec<SocketAddr> = match looked_up.await {
+        Ok(Some(result)) => result.map_err(failed)?,
+        Ok(None) => return Err(failed(io::Error::other("the resolver panicked"))),
+        Err(full) => return Err(failed(io::Error::other(full))),
+    };
+    let source = client.options.source;
+    let fits = |address: &SocketAddr| source.is_none_or(|s| s.is_ipv4() == address.is_ipv4());
+    let endpoints: Vec<Endpoint> = addresses.into_iter().filter(fits).map(Endpoint::Tcp).collect();
+    if endpoints.is_empty() {
+        let error = io::Error::new(io::ErrorKind::NotFound, "no address of the source's family");
+        return Err(failed(error));
+    }
+    Ok(endpoints)
+}

@@ -1,0 +1,229 @@
+//! Why a request got no answer, or not a whole one.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gustnado_http::answer::FieldError;
+use gustnado_http::body::BodyError;
+use gustnado_http::method::Method;
+use gustnado_http::response::ResponseError;
+use gustnado_tasks::Endpoint;
+
+pub use super::url::UrlError;
+
+/// Why a request got no answer, or not a whole one. `Display` is one line: what, where, remedy.
+///
+/// A status like 404 or 500 is an answer, not an error.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The running thread is no worker, so it has no sockets.
+    NoWorker,
+    /// The URL cannot be asked.
+    Url {
+        /// The URL; without its user information, if that is what is wrong.
+        url: String,
+        /// What is wrong with it.
+        error: UrlError,
+    },
+    /// A method that is not sent: CONNECT, or TRACE with a body (RFC 9110 §9.3.8).
+    Method(Method),
+    /// A field that cannot be sent.
+    Field {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        error: FieldError,
+    },
+    /// The host has no address.
+    Resolve {
+        /// The host.
+        host: Arc<str>,
+        /// What the resolver says.
+        error: io::Error,
+    },
+    /// No connection was made.
+    Connect {
+        /// The last address that was tried.
+        to: Endpoint,
+        /// What the kernel says.
+        error: io::Error,
+    },
+    /// A time-out of [`super::ClientOptions`] or of the request has passed.
+    Timeout {
+        /// What was waited for.
+        waiting: Waiting,
+        /// The host.
+        host: Arc<str>,
+        /// The time-out.
+        after: Duration,
+    },
+    /// The connection broke before the answer was whole.
+    Broken {
+        /// The host.
+        host: Arc<str>,
+        /// What the kernel says.
+        error: io::Error,
+    },
+    /// The server closed before the answer's head was whole.
+    Closed {
+        /// The host.
+        host: Arc<str>,
+        /// Bytes of the head that came.
+        received: usize,
+    },
+    /// The answer's head is no HTTP/1.1, or past a limit.
+    Head {
+        /// The host.
+        host: Arc<str>,
+        /// What is wrong with it.
+        error: ResponseError,
+    },
+    /// The server switched to a protocol that nobody asked for (RFC 9110 §15.2.2).
+    Switched {
+        /// The host.
+        host: Arc<str>,
+    },
+    /// More interim answers than anybody needs.
+    TooManyInterim {
+        /// The host.
+        host: Arc<str>,
+        /// How many are taken.
+        limit: usize,
+    },
+    /// The answer's body is misframed.
+    Body {
+        /// The host.
+        host: Arc<str>,
+        /// What is wrong with it.
+        error: BodyError,
+    },
+    /// The server closed before the answer's body was whole (RFC 9112 §8).
+    Truncated {
+        /// The host.
+        host: Arc<str>,
+        /// Bytes of the body that came.
+        received: u64,
+    },
+    /// The answer's body is longer than the caller takes.
+    TooLong {
+        /// The limit that the caller gave.
+        limit_bytes: usize,
+    },
+    /// The answer's body is no UTF-8.
+    NotText,
+    /// The stream of the request's body failed.
+    Source(io::Error),
+    /// The stream of the request's body is shorter or longer than it was said to be.
+    SourceLength {
+        /// Bytes that were announced.
+        announced: u64,
+        /// Bytes that the stream gave, as far as it was read.
+        given: u64,
+    },
+    /// The worker that the request runs on is ending.
+    Ending,
+}
+
+/// What a request was waiting for when its time-out passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// The name and the connection.
+    Connect,
+    /// The whole head of the answer, once the request was sent.
+    Head,
+    /// The next bytes of a body, either way.
+    Bytes,
+    /// The end of it all.
+    Total,
+}
+
+impl ClientError {
+    /// Whether a time-out has passed.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Self::Timeout { .. })
+    }
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connect => "no connection (connect_timeout)",
+            Self::Head => "no whole answer head (head_timeout)",
+            Self::Bytes => "no progress (idle_timeout)",
+            Self::Total => "not finished (total_timeout)",
+        })
+    }
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoWorker => f.write_str(
+                "a request needs a worker's sockets: send it from a handler or a task, or inside \
+                 block_on",
+            ),
+            Self::Url { url, error } => write!(f, "cannot ask {url:?}: {error}"),
+            Self::Method(Method::Connect) => f.write_str("tunnels are not supported: no CONNECT"),
+            Self::Method(method) => write!(f, "a {} request must not have a body", method.as_str()),
+            Self::Field { name, .. } => write!(f, "cannot send the field {name:?}"),
+            Self::Resolve { host, .. } => {
+                write!(f, "{host} has no address: check the name and the resolver")
+            }
+            Self::Connect { to, .. } => {
+                write!(f, "cannot connect to {to}: check that a server listens there")
+            }
+            Self::Timeout { waiting, host, after } => {
+                write!(f, "{host}: {waiting} within {after:?}: raise it, or look at the server")
+            }
+            Self::Broken { host, .. } => write!(f, "{host}: the connection broke"),
+            Self::Closed { host, received: 0 } => {
+                write!(f, "{host}: closed without an answer; ask again if twice does no harm")
+            }
+            Self::Closed { host, received } => {
+                write!(f, "{host}: closed after {received} bytes of the answer's head")
+            }
+            Self::Head { host, .. } => write!(f, "{host}: the answer cannot be read"),
+            Self::Switched { host } => {
+                write!(f, "{host}: switched protocols, though nobody had asked for it")
+            }
+            Self::TooManyInterim { host, limit } => {
+                write!(f, "{host}: more than {limit} interim answers")
+            }
+            Self::Body { host, .. } => write!(f, "{host}: the answer's body cannot be read"),
+            Self::Truncated { host, received } => {
+                write!(f, "{host}: closed after {received} bytes of the body, before its end")
+            }
+            Self::TooLong { limit_bytes } => write!(
+                f,
+                "the answer's body is longer than {limit_bytes} bytes: read it piece by piece, or \
+                 raise the limit"
+            ),
+            Self::NotText => f.write_str("the answer's body is no UTF-8: read it as bytes"),
+            Self::Source(_) => f.write_str("the stream of the request's body failed"),
+            Self::SourceLength { announced, given } => write!(
+                f,
+                "the stream of the request's body gave {given} bytes, not {announced} as announced"
+            ),
+            Self::Ending => f.write_str("the worker is ending"),
+        }
+    }
+}
+
+impl Error for ClientError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Resolve { error, .. }
+            | Self::Connect { error, .. }
+            | Self::Broken { error, .. }
+            | Self::Source(error) => Some(error),
+            Self::Field { error, .. } => Some(error),
+            Self::Head { error, .. } => Some(error),
+            Self::Body { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}

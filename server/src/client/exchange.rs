@@ -1,0 +1,378 @@
+//! One request and its answer on one connection: bytes go out and come in at the same time.
+//!
+//! A server may answer before it has read the whole request (an error, or an echo), so sending goes
+//! on beside receiving until the answer has ended. What cannot be sent any more is no error as long
+//! as an answer comes.
+
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use gustnado_http::head::Decoded;
+use gustnado_http::limits::Limits;
+use gustnado_http::method::Method;
+use gustnado_http::response::{Response, ResponseHead};
+use gustnado_tasks::{Link, LinkError, Piece};
+
+use super::connect::Origin;
+use super::error::{ClientError, Waiting};
+use super::request::Call;
+use super::upload::Upload;
+use super::{Inside, millis};
+
+/// Interim answers to one request. One or two are usual.
+const INTERIM_MAX: usize = 16;
+
+/// Pieces sent in a row before other tasks have their turn.
+const PIECES_MAX: usize = 16;
+
+/// No deadline.
+const NEVER: u64 = u64::MAX;
+
+/// An answer's head together with its bytes.
+#[derive(Clone)]
+pub(super) struct Head {
+    bytes: Bytes,
+    pub(super) head: ResponseHead,
+}
+
+impl Head {
+    pub(super) fn view(&self) -> Response<'_> {
+        self.head.on(&self.bytes)
+    }
+}
+
+/// The answer's head, and what came with it.
+pub(super) struct Heard {
+    pub(super) head: Head,
+    /// The interim answers before it, `100 Continue` left out.
+    pub(super) interim: Vec<Head>,
+    /// Bytes behind the head.
+    pub(super) buffer: BytesMut,
+}
+
+/// Why no answer came.
+pub(super) struct Failed {
+    pub(super) error: ClientError,
+    /// The connection ended before anything was heard: perhaps the server had closed it before the
+    /// request.
+    pub(super) unheard: bool,
+}
+
+impl From<ClientError> for Failed {
+    fn from(error: ClientError) -> Self {
+        Self { error, unheard: false }
+    }
+}
+
+/// When a request ends, at the latest.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Total {
+    /// How long it may take; `None` for as long as it likes.
+    pub(super) timeout: Option<Duration>,
+    /// The workers' time at which that has passed.
+    pub(super) at_ms: u64,
+}
+
+impl Total {
+    /// Counts from now on.
+    pub(super) fn start(timeout: Option<Duration>) -> Self {
+        let now_ms = gustnado_tasks::now().mono_ms;
+        let at_ms = timeout.map_or(NEVER, |timeout| now_ms.saturating_add(millis(timeout)));
+        Self { timeout, at_ms }
+    }
+}
+
+/// One request and its answer on one connection.
+pub(super) struct Exchange {
+    link: Link,
+    pub(super) upload: Upload,
+    total: Total,
+    client: Arc<Inside>,
+    origin: Arc<Origin>,
+    /// When something last moved: bytes sent; once the head is read, bytes received too.
+    moved_ms: u64,
+    head_read: bool,
+    /// Why nothing can be sent any more.
+    broken: Option<io::Error>,
+    /// The task that the link's alarm wakes.
+    task: Option<Waker>,
+    /// The connection's last, as the server was told.
+    is_last: bool,
+}
+
+impl Exchange {
+    pub(super) fn new(link: Link, upload: Upload, call: &Call) -> Self {
+        Self {
+            link,
+            upload,
+            total: call.total,
+            client: Arc::clone(&call.client),
+            origin: Arc::clone(&call.origin),
+            moved_ms: gustnado_tasks::now().mono_ms,
+            head_read: false,
+            broken: None,
+            task: None,
+            is_last: call.is_alone,
+        }
+    }
+
+    /// Starts to send: the request's head, and what there is of its body.
+    pub(super) fn start(&mut self, cx: &mut Context<'_>, head: &[u8]) -> Result<(), ClientError> {
+        let mut out = Link::outgoing();
+        out.bytes.extend_from_slice(head);
+        // A stream that has nothing yet does not keep the head back.
+        if let Poll::Ready(Err(error)) = self.upload.poll_fill(cx, &mut out.bytes) {
+            Link::put_back(out);
+            return Err(error);
+        }
+        self.link.start_send(out);
+        Ok(())
+    }
+
+    /// The whole head of the final answer.
+    pub(super) fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        hearing: &mut Hearing,
+    ) -> Poll<Result<Head, Failed>> {
+        loop {
+            if let Some(head) = hearing.decode(&mut self.upload, &self.origin)? {
+                if self.upload.is_held() {
+                    self.upload.give_up(); // it was not wanted (RFC 9110 §10.1.1)
+                }
+                self.head_read = true;
+                self.moved_ms = self.link.now().mono_ms;
+                return Poll::Ready(Ok(head));
+            }
+            self.poll_upload(cx)?;
+            let unheard = hearing.buffer.is_empty() && hearing.interim_count == 0;
+            let received = match self.poll_receive(cx, &mut hearing.buffer) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(received)) => received,
+                Poll::Ready(Err(error)) => {
+                    let unheard = unheard && matches!(error, ClientError::Broken { .. });
+                    return Poll::Ready(Err(Failed { error, unheard }));
+                }
+            };
+            if received == 0 {
+                let received = hearing.buffer.len();
+                let error = match self.broken.take() {
+                    Some(error) if unheard => self.broke(error),
+                    _ => ClientError::Closed { host: self.host(), received },
+                };
+                return Poll::Ready(Err(Failed { error, unheard }));
+            }
+        }
+    }
+
+    /// Sends on, as far as the socket and the body's source let it.
+    pub(super) fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), ClientError> {
+        for _ in 0..PIECES_MAX {
+            if self.link.is_sending() {
+                let waiting = self.set_deadline();
+                match self.link.poll_sent() {
+                    Poll::Pending => return Ok(()),
+                    Poll::Ready(Ok(())) => self.moved_ms = self.link.now().mono_ms,
+                    Poll::Ready(Err(LinkError::Broken(error))) => {
+                        self.upload.give_up();
+                        self.broken = Some(error);
+                        return Ok(());
+                    }
+                    Poll::Ready(Err(error)) => return Err(self.failed(error, waiting)),
+                }
+            }
+            if !self.upload.is_going() {
+                return Ok(());
+            }
+            let mut out = Link::outgoing();
+            let filled = self.upload.poll_fill(cx, &mut out.bytes);
+            if out.bytes.is_empty() {
+                Link::put_back(out);
+            } else {
+                self.expect_bytes(); // the source may have taken its time
+                self.link.start_send(out);
+            }
+            match filled {
+                Poll::Ready(result) => result?,
+                Poll::Pending => return Ok(()),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Ok(())
+    }
+
+    /// Receives one piece to the end of `buffer`. Zero bytes are the server's end.
+    pub(super) fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut BytesMut,
+    ) -> Poll<Result<usize, ClientError>> {
+        let is_other = self.task.as_ref().is_some_and(|task| !task.will_wake(cx.waker()));
+        if is_other {
+            // The alarm that is armed would wake the task before; without a deadline it is put
+            // away, and the next deadline arms one for this task.
+            self.link.set_deadline(NEVER);
+            if let Poll::Ready(received) = self.link.poll_recv(false) {
+                return Poll::Ready(self.received(received, Waiting::Bytes, buffer));
+            }
+        }
+        if is_other || self.task.is_none() {
+            self.task = Some(cx.waker().clone());
+        }
+        let waiting = self.set_deadline();
+        match self.link.poll_recv(false) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(LinkError::TimedOut)) if self.is_held_too_long() => {
+                self.upload.release();
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Poll::Ready(received) => Poll::Ready(self.received(received, waiting, buffer)),
+        }
+    }
+
+    fn received(
+        &mut self,
+        received: Result<Piece, LinkError>,
+        waiting: Waiting,
+        buffer: &mut BytesMut,
+    ) -> Result<usize, ClientError> {
+        let piece = received.map_err(|error| self.failed(error, waiting))?;
+        buffer.extend_from_slice(piece.bytes());
+        if self.head_read {
+            self.moved_ms = self.link.now().mono_ms;
+        }
+        Ok(piece.bytes().len())
+    }
+
+    /// Waiting for bytes begins, either way: what the caller did until now does not count.
+    pub(super) fn expect_bytes(&mut self) {
+        self.moved_ms = self.moved_ms.max(gustnado_tasks::now().mono_ms);
+    }
+
+    /// The answer has ended, and both sides may go on: the connection is kept for the next request,
+    /// unless some of this one was not sent.
+    pub(super) fn keep(self) {
+        if self.is_sent() && !self.is_last {
+            self.client.pool.put(self.origin, self.link);
+        }
+    }
+
+    /// Whether the whole request was sent.
+    pub(super) fn is_sent(&self) -> bool {
+        self.upload.is_done() && !self.link.is_sending() && self.broken.is_none()
+    }
+
+    pub(super) fn host(&self) -> Arc<str> {
+        Arc::clone(&self.origin.name)
+    }
+
+    /// Whether the server has kept its word back for long enough (RFC 9110 §10.1.1).
+    fn is_held_too_long(&self) -> bool {
+        self.upload.is_held()
+            && !self.link.is_sending()
+            && self.link.now().mono_ms < self.total.at_ms
+    }
+
+    /// When the present wait has lasted too long, and what it is for.
+    fn wait(&self) -> (u64, Waiting) {
+        let options = &self.client.options;
+        let after = |timeout| self.moved_ms.saturating_add(millis(timeout));
+        let (at_ms, waiting) = if self.link.is_sending() {
+            (after(options.idle_timeout), Waiting::Bytes)
+        } else if self.upload.is_starving() {
+            (NEVER, Waiting::Bytes)
+        } else if self.upload.is_held() {
+            (after(options.continue_timeout), Waiting::Head)
+        } else if self.head_read {
+            (after(options.idle_timeout), Waiting::Bytes)
+        } else {
+            (after(options.head_timeout), Waiting::Head)
+        };
+        if self.total.at_ms < at_ms {
+            return (self.total.at_ms, Waiting::Total);
+        }
+        (at_ms, waiting)
+    }
+
+    fn set_deadline(&mut self) -> Waiting {
+        let (at_ms, waiting) = self.wait();
+        self.link.set_deadline(at_ms);
+        waiting
+    }
+
+    fn failed(&self, error: LinkError, waiting: Waiting) -> ClientError {
+        match error {
+            LinkError::TimedOut => self.timed_out(waiting),
+            LinkError::Broken(error) => self.broke(error),
+            _ => ClientError::Ending,
+        }
+    }
+
+    fn broke(&self, error: io::Error) -> ClientError {
+        ClientError::Broken { host: self.host(), error }
+    }
+
+    fn timed_out(&self, waiting: Waiting) -> ClientError {
+        let options = &self.client.options;
+        let after = match waiting {
+            Waiting::Connect => options.connect_timeout,
+            Waiting::Head => options.head_timeout,
+            Waiting::Bytes => options.idle_timeout,
+            Waiting::Total => self.total.timeout.unwrap_or_default(),
+        };
+        ClientError::Timeout { waiting, host: self.host(), after }
+    }
+}
+
+/// What came of an answer's head so far.
+pub(super) struct Hearing {
+    buffer: BytesMut,
+    /// How far the search for the head's end has come.
+    seen: usize,
+    interim: Vec<Head>,
+    interim_count: usize,
+    method: Method,
+    limits: Limits,
+}
+
+impl Hearing {
+    pub(super) fn new(method: Method, limits: Limits) -> Self {
+        let (buffer, interim) = (BytesMut::new(), Vec::new());
+        Self { buffer, seen: 0, interim, interim_count: 0, method, limits }
+    }
+
+    pub(super) fn heard(self, head: Head) -> Heard {
+        Heard { head, interim: self.interim, buffer: self.buffer }
+    }
+
+    /// Reads what is there. Interim answers are kept; the final one is returned.
+    fn decode(
+        &mut self,
+        upload: &mut Upload,
+        origin: &Origin,
+    ) -> Result<Option<Head>, ClientError> {
+        let host = || Arc::clone(&origin.name);
+        loop {
+            let (method, limits) = (self.method, &self.limits);
+            let decoded = ResponseHead::decode(&self.buffer, &mut self.seen, method, limits)
+                .map_err(|error| ClientError::Head { host: host(), error })?;
+            let Decoded::Done(head) = decoded else { return Ok(None) };
+            let head = Head { bytes: self.buffer.split_to(head.len()).freeze(), head };
+            self.seen = 0;
+            match head.head.status() {
+                100 => upload.release(),
+                101 => return Err(ClientError::Switched { host: host() }),
+                102..200 => self.interim.push(head),
+                _ => return Ok(Some(head)),
+            }
+            self.interim_count += 1;
+            if self.interim_count > INTERIM_MAX {
+                return Err(ClientError::TooManyInterim { host: host(), limit: INTERIM_MAX });
+            }
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! A request: put together, checked, sent.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_core::Stream;
+use gustnado_http::ask::{Ask, AskError};
+use gustnado_http::limits::Limits;
+use gustnado_http::method::Method;
+use gustnado_tasks::{Endpoint, Link};
+
+use super::answer::Answer;
+use super::connect::{Origin, connect};
+use super::error::{ClientError, UrlError};
+use super::exchange::{Exchange, Failed, Hearing, Total};
+use super::upload::{Content, Upload};
+use super::url::Url;
+use super::{ClientOptions, Inside};
+
+/// A request, put together step by step and then [sent](Request::send). Whatever is wrong with it
+/// is said then.
+#[must_use = "a request does nothing before `send`"]
+pub struct Request {
+    client: Arc<Inside>,
+    method: Method,
+    url: String,
+    fields: Vec<(String, Vec<u8>)>,
+    content: Content,
+    expects_continue: bool,
+    accepts_trailers: bool,
+    is_alone: bool,
+    total: Option<Duration>,
+    via: Option<Endpoint>,
+}
+
+impl Request {
+    pub(super) fn new(client: Arc<Inside>, method: Method, url: &str) -> Self {
+        let total = client.options.total_timeout;
+        Self {
+            client,
+            method,
+            url: url.to_owned(),
+            fields: Vec::new(),
+            content: Content::Nothing,
+            expects_continue: false,
+            accepts_trailers: false,
+            is_alone: false,
+            total,
+            via: None,
+        }
+    }
+
+    /// Adds a field line. A name may come several times.
+    ///
+    /// Those that frame the message or name its host are written by the client itself:
+    /// Content-Length, Transfer-Encoding, Connection, Host, Expect, TE.
+    pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
+        self.fields.push((name.to_owned(), value.as_ref().to_vec()));
+        self
+    }
+
+    /// Gives it a body whose bytes are here.
+    pub fn body(mut self, bytes: impl Into<Bytes>) -> Self {
+        self.content = Content::Whole(bytes.into());
+        self
+    }
+
+    /// Gives it a body that comes piece by piece. The stream is asked only when the server has
+    /// taken what came before; the answer may begin before it has ended.
+    ///
+    /// - `length`: its bytes, if that is known: then it is sent with a Content-Length, else in
+    ///   chunks. Once so many bytes were given the stream is dropped; fewer are an error, and so
+    ///   are more in one item.
+    pub fn stream<S, E>(mut self, length: Option<u64>, stream: S) -> Self
+    where
+        S: Stream<Item = Result<Bytes, E>> + Send + 'static,
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        self.content = Content::Stream { source: Box::pin(stream), length };
+        self
+    }
+
+    /// Sends the body only once the server has asked for it, or has been silent for the continue
+    /// time-out (RFC 9110 §10.1.1). A server that refuses is spared the body, and the connection
+    /// closes.
+    pub fn expect_continue(mut self) -> Self {
+        self.expects_continue = true;
+        self
+    }
+
+    /// Says that trailers will be read (RFC 9110 §10.1.4).
+    pub fn accept_trailers(mut self) -> Self {
+        self.accepts_trailers = true;
+        self
+    }
+
+    /// Sends it on a connection of its own, made for it and closed after it. For a request that
+    /// must not find its connection closed by chance, and cannot be repeated.
+    pub fn alone(mut self) -> Self {
+        self.is_alone = true;
+        self
+    }
+
+    /// Longest time for all of it, body of the answer included; instead of the client's.
+    pub fn total_timeout(mut self, timeout: Duration) -> Self {
+        self.total = Some(timeout);
+        self
+    }
+
+    /// Connects there, and not to the host of the URL: to a Unix socket, or past the resolver.
+    pub fn via(mut self, endpoint: Endpoint) -> Self {
+        self.via = Some(endpoint);
+        self
+    }
+
+    /// Sends it, and waits for the head of the answer. Any status is an answer; redirects are not
+    /// followed.
+    ///
+    /// # Errors
+    /// [`ClientError`]. Nothing was sent if the URL, the method or a field is wrong.
+    pub async fn send(self) -> Result<Answer, ClientError> {
+        if gustnado_tasks::worker().is_none() {
+            return Err(ClientError::NoWorker);
+        }
+        let (origin, head) = self.prepare()?;
+        let total = Total::start(self.total);
+        let Self { client, method, content, expects_continue, is_alone, .. } = self;
+        let origin = Arc::new(origin);
+        let call = Call { client, method, origin, head, total, expects_continue, is_alone };
+        let kept = if is_alone { None } else { call.client.pool.take(&call.origin) };
+        if let Some(link) = kept {
+            // RFC 9110 §9.2.2: what may have been done already must do no harm a second time.
+            let spare = if method.is_idempotent() { content.again() } else { None };
+            return match (call.ask(link, content).await, spare) {
+                (Err(Failed { unheard: true, .. }), Some(spare)) => call.ask_anew(spare).await,
+                (outcome, _) => outcome.map_err(|failed| failed.error),
+            };
+        }
+        call.ask_anew(content).await
+    }
+
+    /// Checks all parts, and writes the head.
+    fn prepare(&self) -> Result<(Origin, Vec<u8>), ClientError> {
+        let has_body = !matches!(self.content, Content::Nothing);
+        if self.method == Method::Connect || (self.method == Method::Trace && has_body) {
+            return Err(ClientError::Method(self.method));
+        }
+        let url = Url::parse(&self.url).map_err(|error| self.url_error(error))?;
+        let name = url.authority();
+        let mut head = Vec::with_capacity(256);
+        let (target, host) = (url.target(), name.as_bytes());
+        let mut ask = Ask::start(&mut head, self.method, target.as_bytes(), host).map_err(|e| {
+            self.url_error(if e == AskError::Host { UrlError::Host } else { UrlError::Target })
+        })?;
+        let agent = self.client.options.user_agent.as_str();
+        let names_agent = |field: &(String, Vec<u8>)| field.0.eq_ignore_ascii_case("user-agent");
+        let agent = (!agent.is_empty() && !self.fields.iter().any(names_agent))
+            .then_some(("User-Agent", agent.as_bytes()));
+        let own = self.fields.iter().map(|(name, value)| (name.as_str(), value.as_slice()));
+        for (name, value) in own.chain(agent) {
+            ask.field(name, value)
+                .map_err(|error| ClientError::Field { name: name.to_owned(), error })?;
+        }
+        self.write_framing(&mut ask);
+        if self.expects_continue && self.has_bytes() {
+            ask.expect_continue();
+        }
+        if self.accepts_trailers {
+            ask.accept_trailers();
+        }
+        if self.is_alone {
+            ask.close();
+        }
+        ask.finish();
+        let Url { host, port, .. } = url;
+        Ok((Origin { name: name.into(), host, port, via: self.via.clone() }, head))
+    }
+
+    /// RFC 9110 §8.6: a length is said where there is a body, and where the method makes one
+    /// expect it.
+    fn write_framing(&self, ask: &mut Ask<'_>) {
+        match &self.content {
+            Content::Nothing => {
+                if matches!(self.method, Method::Post | Method::Put | Method::Patch) {
+                    ask.content_length(0);
+                }
+            }
+            Content::Whole(bytes) => ask.content_length(bytes.len() as u64),
+            Content::Stream { length: Some(bytes), .. } => ask.content_length(*bytes),
+            Content::Stream { length: None, .. } => ask.chunked(),
+        }
+    }
+
+    /// Whether there may be anything in the body.
+    fn has_bytes(&self) -> bool {
+        match &self.content {
+            Content::Nothing => false,
+            Content::Whole(bytes) => !bytes.is_empty(),
+            Content::Stream { length, .. } => *length != Some(0),
+        }
+    }
+
+    fn url_error(&self, error: UrlError) -> ClientError {
+        let shown = match error {
+            // Nothing of a password goes into a log.
+            UrlError::UserInformation => self.url.rsplit('@').next().unwrap_or_default(),
+            _ => &self.url,
+        };
+        ClientError::Url { url: shown.to_owned(), error }
+    }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method.as_str(), self.url)
+    }
+}
+
+/// A request that is ready to be sent.
+pub(super) struct Call {
+    pub(super) client: Arc<Inside>,
+    method: Method,
+    pub(super) origin: Arc<Origin>,
+    head: Vec<u8>,
+    pub(super) total: Total,
+    expects_continue: bool,
+    pub(super) is_alone: bool,
+}
+
+impl Call {
+    /// Asks on a fresh connection.
+    async fn ask_anew(&self, content: Content) -> Result<Answer, ClientError> {
+        let link = connect(&self.client, &self.origin, &self.total).await?;
+        self.ask(link, content).await.map_err(|failed| failed.error)
+    }
+
+    /// Asks on this connection.
+    async fn ask(&self, link: Link, content: Content) -> Result<Answer, Failed> {
+        let limits = limits(&self.client.options);
+        let upload = Upload::new(content, self.expects_continue);
+        let mut exchange = Exchange::new(link, upload, self);
+        poll_fn(|cx| Poll::Ready(exchange.start(cx, &self.head))).await?;
+        let mut hearing = Hearing::new(self.method, limits);
+        let head = poll_fn(|cx| exchange.poll_head(cx, &mut hearing)).await?;
+        Ok(Answer::new(hearing.heard(head), exchange, &limits))
+    }
+}
+
+/// Bodies are streams: whoever reads one whole says how long it may be.
+fn limits(options: &ClientOptions) -> Limits {
+    Limits {
+        head_bytes_max: options.head_bytes_max,
+        fields_max: options.fields_max,
+        body_bytes_max: u64::MAX,
+        ..Limits::default()
+    }
+}
