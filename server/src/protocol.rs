@@ -1,0 +1,152 @@
+//! Other protocols over TCP and Unix sockets, on the engine that carries HTTP.
+//!
+//! You write a [`Protocol`]: what to do when a connection is made, when data has come, when it is
+//! lost. A [`Factory`] makes one for each connection. An [`Engine`] listens and connects.
+//!
+//! ```no_run
+//! use gustnado::config::Config;
+//! use gustnado::protocol::{Engine, Protocol, Transport};
+//!
+//! struct Echo;
+//!
+//! impl Protocol for Echo {
+//!     fn data_received(&mut self, transport: &mut Transport, data: &[u8]) {
+//!         transport.write(data);
+//!     }
+//! }
+//!
+//! let engine = Engine::start(&Config::default()).expect("workers can be started");
+//! let port = engine.listen_tcp("127.0.0.1:7000", |_| Echo).expect("the port is free");
+//! println!("echoing at {}", port.address());
+//! engine.run();
+//! ```
+//!
+//! Each connection is one light task, so its callbacks never run concurrently, also where any
+//! worker may run it. They must not block: a worker has many connections. Whoever else wants to
+//! write to a connection takes its [`TransportHandle`], from any thread.
+//!
+//! What lives here: protocols, transports, listeners, connectors, delayed calls. What does not:
+//! HTTP. It uses tasks and the configuration.
+
+mod calls;
+mod connection;
+mod connector;
+mod engine;
+mod handle;
+mod line;
+mod outbox;
+mod port;
+mod reason;
+mod reconnect;
+mod tally;
+mod transport;
+
+use std::sync::Arc;
+
+use gustnado_tasks::Endpoint;
+
+pub use calls::{CallError, DelayedCall};
+pub use connector::{ConnectError, ConnectOptions, Connector, ConnectorState};
+pub use engine::{Engine, EngineError};
+pub use handle::{TransportHandle, WriteError};
+pub use line::{LINE_BYTES_MAX, LineProtocol, LineReceiver, Lines};
+pub use outbox::{Flow, WriteLimits};
+pub use port::{ListenError, Port};
+pub use reason::Reason;
+pub use reconnect::{Backoff, ReconnectingClientFactory, Retry};
+pub use tally::EngineStats;
+pub use transport::Transport;
+
+/// What is done with one connection. Every callback has it to itself; what it writes leaves when it
+/// returns. A panic in one ends this connection, and no other.
+pub trait Protocol: Send {
+    /// The connection is there. Servers that speak first do so here.
+    fn connection_made(&mut self, _transport: &mut Transport) {}
+
+    /// Data has come: some bytes of a stream, cut anywhere. Never empty.
+    fn data_received(&mut self, transport: &mut Transport, data: &[u8]);
+
+    /// The connection is over. Called once for each connection that was made, whatever the reason.
+    fn connection_lost(&mut self, _reason: Reason) {}
+
+    /// The peer sends no more, and may still receive. If this does nothing, the connection stays
+    /// half open until [`Transport::lose_connection`]; by default it ends once all is written.
+    fn peer_finished(&mut self, transport: &mut Transport) {
+        transport.lose_connection();
+    }
+
+    /// More is pending than the high-water mark: produce no more until [`Self::resume_producing`].
+    fn pause_producing(&mut self, _transport: &mut Transport) {}
+
+    /// No more is pending than the low-water mark: go on.
+    fn resume_producing(&mut self, _transport: &mut Transport) {}
+
+    /// Reading goes on, after a pause of your own or one for want of room in the output. Of use to
+    /// those who keep received data.
+    fn reading_resumed(&mut self, _transport: &mut Transport) {}
+
+    /// Nothing has moved for as long as [`Transport::set_timeout`] says. If this does not end the
+    /// connection, the time begins again.
+    fn timed_out(&mut self, transport: &mut Transport) {
+        transport.abort_connection();
+    }
+
+    /// The engine stops. If this does not end the connection, it may go on until the engine's
+    /// deadline, when it is cut.
+    fn stopping(&mut self, transport: &mut Transport) {
+        transport.lose_connection();
+    }
+}
+
+/// Makes a [`Protocol`] for each connection. A closure from the peer's address to a protocol is a
+/// simple one. Its methods may be called from several threads at once.
+pub trait Factory: Send + Sync {
+    /// A protocol for a new connection, or `None` to close it at once.
+    fn build_protocol(&self, peer: &Endpoint) -> Option<Box<dyn Protocol>>;
+
+    /// A listener or a connector begins to use this factory.
+    fn started(&self) {}
+
+    /// That listener or connector is done: it builds no more protocols.
+    fn stopped(&self) {}
+
+    /// Clients: the connection could not be made. [`Connector::connect`] tries again.
+    fn connection_failed(&self, _connector: &Connector, _error: &ConnectError) {}
+
+    /// Clients: the connection is over, and its protocol knows. [`Connector::connect`] makes a new
+    /// one.
+    fn connection_lost(&self, _connector: &Connector, _reason: Reason) {}
+}
+
+impl<F, P> Factory for F
+where
+    F: Fn(Endpoint) -> P + Send + Sync,
+    P: Protocol + 'static,
+{
+    fn build_protocol(&self, peer: &Endpoint) -> Option<Box<dyn Protocol>> {
+        Some(Box::new(self(peer.clone())))
+    }
+}
+
+/// A factory that several listeners and connectors share.
+impl<F: Factory + ?Sized> Factory for Arc<F> {
+    fn build_protocol(&self, peer: &Endpoint) -> Option<Box<dyn Protocol>> {
+        (**self).build_protocol(peer)
+    }
+
+    fn started(&self) {
+        (**self).started();
+    }
+
+    fn stopped(&self) {
+        (**self).stopped();
+    }
+
+    fn connection_failed(&self, connector: &Connector, error: &ConnectError) {
+        (**self).connection_failed(connector, error);
+    }
+
+    fn connection_lost(&self, connector: &Connector, reason: Reason) {
+        (**self).connection_lost(connector, reason);
+    }
+}

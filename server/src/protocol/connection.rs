@@ -1,0 +1,274 @@
+//! The hub of a protocol's connection: what comes next on it, and which callback is told.
+//!
+//! ```text
+//! what handles ordered ─▶ send what is pending ─▶ tell who waits ─▶ receive ─▶ data_received …
+//! ```
+
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use gustnado_tasks::{Endpoint, Link, LinkError, Phase};
+
+use super::handle::TransportHandle;
+use super::outbox::Flow;
+use super::reason::Reason;
+use super::tally::{Tally, count};
+use super::transport::Transport;
+use super::{Factory, Protocol};
+
+/// Steps of one connection before other tasks have their turn.
+const STEPS_MAX: u32 = 16;
+/// How long, and for how many bytes, a peer is listened to after the last byte has been sent:
+/// closing on unread bytes would reset the connection, and destroy what the peer has not read yet.
+const LINGER_MS: u64 = 1_000;
+const LINGER_BYTES_MAX: usize = 1 << 20;
+
+/// A connection and its protocol.
+pub(super) struct Connection {
+    protocol: Box<dyn Protocol>,
+    transport: Transport,
+    tally: Arc<Tally>,
+    told: Told,
+}
+
+/// What the protocol was told last.
+#[derive(Debug)]
+struct Told {
+    stage: Stage,
+    congested: bool,
+    reading: bool,
+    stopping: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Built,
+    Made,
+    Lost,
+}
+
+/// How connections of one kind are treated.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Manners {
+    /// See [`Transport::hold_reading`].
+    pub(super) hold_reading: bool,
+    /// Longest time without progress while a connection that ends is written out.
+    pub(super) closing_ms: u64,
+}
+
+impl Connection {
+    /// Has the factory build a protocol for a connection. `None`: it does not want to, or the peer
+    /// has gone; the connection is closed.
+    pub(super) fn build(
+        link: Link,
+        factory: &dyn Factory,
+        tally: &Arc<Tally>,
+        manners: Manners,
+    ) -> Option<Box<Self>> {
+        let (peer, local) = (link.peer().ok()?, link.local().ok()?);
+        let Some(protocol) = build_protocol(factory, &peer, tally) else {
+            count(&tally.refused);
+            return None;
+        };
+        count(&tally.made);
+        let Manners { hold_reading, closing_ms } = manners;
+        let transport = Transport::new(Some(link), peer, local, hold_reading, closing_ms);
+        let told = Told { stage: Stage::Built, congested: false, reading: true, stopping: false };
+        Some(Box::new(Self { protocol, transport, tally: Arc::clone(tally), told }))
+    }
+
+    /// Says which task this is; without that, handles wake nobody.
+    pub(super) async fn attend(&mut self) {
+        poll_fn(|context| {
+            self.transport.attend(context.waker());
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    pub(super) fn handle(&mut self) -> TransportHandle {
+        self.transport.handle()
+    }
+
+    /// Runs the connection to its end. The protocol has been told of it when this returns; what
+    /// else has to be done for the peer is [`Connection::linger`]'s.
+    pub(super) async fn run(&mut self) -> Reason {
+        self.told.stage = Stage::Made;
+        self.call(|protocol, transport| protocol.connection_made(transport));
+        let reason = poll_fn(|context| self.poll(context)).await;
+        self.tell_lost(reason);
+        reason
+    }
+
+    /// Gives the peer the chance to read everything, or tells it that it will not.
+    pub(super) async fn linger(&mut self, reason: Reason) {
+        let talks_on = self.transport.is_written_out() && !self.transport.has_finished_reading();
+        if talks_on {
+            self.transport.shut();
+        }
+        let Some(link) = self.transport.link() else { return };
+        if matches!(reason, Reason::Aborted | Reason::Overrun) {
+            link.reset_on_drop();
+        }
+        if !talks_on {
+            return;
+        }
+        link.set_deadline(link.now().mono_ms + LINGER_MS);
+        let mut thrown_away = 0;
+        while let Ok(piece) = link.recv(true).await {
+            thrown_away += piece.bytes().len();
+            if piece.bytes().is_empty() || thrown_away > LINGER_BYTES_MAX {
+                return;
+            }
+        }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Reason> {
+        self.heed_phase();
+        for _ in 0..STEPS_MAX {
+            match self.step() {
+                Poll::Ready(None) => {}
+                Poll::Ready(Some(reason)) => return Poll::Ready(reason),
+                Poll::Pending => {
+                    self.transport.inform_handles();
+                    return Poll::Pending;
+                }
+            }
+        }
+        self.transport.inform_handles();
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// One thing that can be done now: `None` when something was, `Some` when that was the last.
+    fn step(&mut self) -> Poll<Option<Reason>> {
+        self.transport.obey_handles();
+        if let Poll::Ready(Err(error)) = self.transport.poll_flush() {
+            return Poll::Ready(self.after_error(&error));
+        }
+        self.transport.shut_if_wanted();
+        if let Some(reason) = self.transport.is_over() {
+            return Poll::Ready(Some(reason));
+        }
+        if self.tell_flow() {
+            return Poll::Ready(None);
+        }
+        let reads = self.transport.is_reading();
+        let Some(link) = self.transport.link() else { return Poll::Ready(Some(Reason::Closed)) };
+        let received =
+            if reads { link.poll_recv(false) } else { link.poll_deadline(false).map(Err) };
+        received.map(|received| match received {
+            Ok(piece) => {
+                self.take(piece.bytes());
+                None
+            }
+            Err(error) => self.after_error(&error),
+        })
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            self.transport.finish_reading();
+            self.call(|protocol, transport| protocol.peer_finished(transport));
+        } else {
+            self.transport.restart_timeout();
+            self.call(|protocol, transport| protocol.data_received(transport, bytes));
+        }
+    }
+
+    /// Tells the protocol whether to write and whether data comes. Returns whether it was told.
+    fn tell_flow(&mut self) -> bool {
+        if self.transport.is_ending() {
+            return false;
+        }
+        // Whoever was told to wait is told to go on, however short that was.
+        if self.transport.take_was_congested() && !self.told.congested {
+            self.told.congested = true;
+            self.call(|protocol, transport| protocol.pause_producing(transport));
+            return true;
+        }
+        if self.told.congested && self.transport.flow() == Flow::Go {
+            self.told.congested = false;
+            self.call(|protocol, transport| protocol.resume_producing(transport));
+            return true;
+        }
+        let resumed = self.transport.is_reading() && !self.told.reading;
+        if resumed {
+            self.told.reading = true;
+            self.call(|protocol, transport| protocol.reading_resumed(transport));
+        }
+        resumed
+    }
+
+    /// Decides what a failed operation means. Returns why the connection is over, if it is.
+    fn after_error(&mut self, error: &LinkError) -> Option<Reason> {
+        match error {
+            LinkError::TimedOut if self.transport.is_ending() => Some(Reason::TimedOut),
+            LinkError::TimedOut => {
+                let cause = self.transport.set_cause(Some(Reason::TimedOut));
+                self.call(|protocol, transport| protocol.timed_out(transport));
+                if !self.transport.is_ending() {
+                    self.transport.set_cause(cause);
+                }
+                self.transport.restart_timeout();
+                None
+            }
+            LinkError::Ending => Some(Reason::Ended),
+            LinkError::Broken(error) => Some(Reason::Lost(error.kind())),
+            _ => Some(Reason::Lost(std::io::ErrorKind::Other)),
+        }
+    }
+
+    /// Tells the protocol, once, that the engine stops. Every task is woken when it begins to.
+    fn heed_phase(&mut self) {
+        if self.told.stopping || gustnado_tasks::phase() == Phase::Serving {
+            return;
+        }
+        self.told.stopping = true;
+        if !self.transport.is_ending() {
+            self.transport.set_cause(Some(Reason::Ended));
+            self.call(|protocol, transport| protocol.stopping(transport));
+        }
+    }
+
+    /// Calls the protocol. If it panics, the connection ends, and nothing else does.
+    fn call(&mut self, callback: impl FnOnce(&mut dyn Protocol, &mut Transport)) {
+        let Self { protocol, transport, .. } = self;
+        let called = catch_unwind(AssertUnwindSafe(|| callback(&mut **protocol, transport)));
+        // However soon it goes on, the protocol is told.
+        self.told.reading &= self.transport.is_reading();
+        if called.is_err() {
+            count(&self.tally.panics);
+            self.transport.end_at_once(Reason::Panicked);
+        }
+    }
+
+    fn tell_lost(&mut self, reason: Reason) {
+        self.transport.close_handles();
+        if self.told.stage == Stage::Made {
+            self.told.stage = Stage::Lost;
+            self.call(|protocol, _| protocol.connection_lost(reason));
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // The task was dropped where it waited: the workers end.
+        self.tell_lost(Reason::Ended);
+    }
+}
+
+fn build_protocol(
+    factory: &dyn Factory,
+    peer: &Endpoint,
+    tally: &Tally,
+) -> Option<Box<dyn Protocol>> {
+    let built = catch_unwind(AssertUnwindSafe(|| factory.build_protocol(peer)));
+    built.unwrap_or_else(|_| {
+        count(&tally.panics);
+        None
+    })
+}

@@ -1,0 +1,312 @@
+//! Connections that an engine makes.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use gustnado_tasks::{Endpoint, Link, LinkError, Phase};
+
+use super::connection::Connection;
+use super::engine::Engine;
+use super::handle::TransportHandle;
+use super::port::Open;
+use super::tally::{Tally, count};
+use super::{Factory, Reason};
+
+/// How a connection is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectOptions {
+    /// How long that may take. 30 s by default. Whole milliseconds count.
+    pub timeout: Duration,
+    /// From which address of this machine; the kernel's choice by default. Port 0 is a free one.
+    pub source: Option<SocketAddr>,
+}
+
+impl Default for ConnectOptions {
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(30), source: None }
+    }
+}
+
+/// A connection of an engine to one address: being made, made, or over and perhaps made again.
+/// Clones are the same connector; dropping it changes nothing. It holds its engine.
+#[derive(Clone)]
+pub struct Connector {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    engine: Engine,
+    to: Endpoint,
+    options: ConnectOptions,
+    factory: Box<dyn Factory>,
+    stage: Mutex<Stage>,
+}
+
+/// How far a connector is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectorState {
+    /// There is no connection, and none is being made.
+    Disconnected,
+    /// A connection is being made.
+    Connecting,
+    /// There is a connection.
+    Connected,
+}
+
+enum Stage {
+    Disconnected,
+    /// Woken when the attempt is to end.
+    Connecting {
+        cancelled: bool,
+        task: Option<Waker>,
+    },
+    Connected(TransportHandle),
+}
+
+impl Connector {
+    pub(super) fn new(
+        engine: Engine,
+        to: Endpoint,
+        options: ConnectOptions,
+        factory: Box<dyn Factory>,
+    ) -> Self {
+        let stage = Mutex::new(Stage::Disconnected);
+        Self { inner: Arc::new(Inner { engine, to, options, factory, stage }) }
+    }
+
+    /// Makes a connection, unless there is one or one is being made. Its factory hears how that
+    /// goes.
+    pub fn connect(&self) {
+        {
+            let mut stage = self.stage();
+            if !matches!(*stage, Stage::Disconnected) {
+                return;
+            }
+            *stage = Stage::Connecting { cancelled: false, task: None };
+        }
+        self.tell(|factory| factory.started());
+        let attempt = Attempt { connector: self.clone(), open: None, made: false, told: false };
+        // Where it is not taken, it is dropped, and tells the factory by that.
+        if !self.inner.engine.is_stopping() {
+            self.inner.engine.spawn(attempt.run());
+        }
+    }
+
+    /// Ends the attempt to make a connection.
+    pub fn stop_connecting(&self) {
+        if let Stage::Connecting { cancelled, task } = &mut *self.stage() {
+            *cancelled = true;
+            if let Some(task) = task.take() {
+                task.wake();
+            }
+        }
+    }
+
+    /// Ends the attempt, or closes the connection in order.
+    pub fn disconnect(&self) {
+        self.stop_connecting();
+        if let Some(handle) = self.handle() {
+            handle.lose_connection();
+        }
+    }
+
+    /// The connection, if there is one.
+    pub fn handle(&self) -> Option<TransportHandle> {
+        match &*self.stage() {
+            Stage::Connected(handle) => Some(handle.clone()),
+            _ => None,
+        }
+    }
+
+    /// Where it connects to.
+    pub fn destination(&self) -> &Endpoint {
+        &self.inner.to
+    }
+
+    /// How far it is.
+    pub fn state(&self) -> ConnectorState {
+        match &*self.stage() {
+            Stage::Disconnected => ConnectorState::Disconnected,
+            Stage::Connecting { .. } => ConnectorState::Connecting,
+            Stage::Connected(_) => ConnectorState::Connected,
+        }
+    }
+
+    /// The engine that it belongs to.
+    pub fn engine(&self) -> &Engine {
+        &self.inner.engine
+    }
+
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.inner.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the connection itself.
+    async fn open(&self) -> Result<Link, ConnectError> {
+        let Inner { to, options, .. } = &*self.inner;
+        let timeout_ms = u64::try_from(options.timeout.as_millis()).unwrap_or(u64::MAX >> 1);
+        let mut connecting = pin!(Link::connect(to, options.source, timeout_ms));
+        poll_fn(|context| {
+            if let Stage::Connecting { cancelled, task } = &mut *self.stage() {
+                if *cancelled {
+                    return Poll::Ready(Err(ConnectError::Cancelled));
+                }
+                *task = Some(context.waker().clone());
+            }
+            if gustnado_tasks::phase() != Phase::Serving {
+                return Poll::Ready(Err(ConnectError::Stopped));
+            }
+            connecting.as_mut().poll(context).map_err(ConnectError::of)
+        })
+        .await
+    }
+
+    /// Calls the factory. A panic in it is counted, and changes nothing else.
+    fn tell(&self, callback: impl FnOnce(&dyn Factory)) {
+        let inner = &self.inner;
+        if catch_unwind(AssertUnwindSafe(|| callback(&*inner.factory))).is_err() {
+            count(&inner.engine.tally().panics);
+        }
+    }
+
+    /// There is no connection any more: tells the factory, which may begin another.
+    fn tell_over(&self, callback: impl FnOnce(&dyn Factory)) {
+        *self.stage() = Stage::Disconnected;
+        self.tell(callback);
+        if self.state() == ConnectorState::Disconnected {
+            self.tell(|factory| factory.stopped());
+        }
+    }
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector")
+            .field("to", &self.inner.to)
+            .field("state", &self.state())
+            .finish_non_exhaustive()
+    }
+}
+
+/// One connection of a connector, from the first step to the last. Its factory hears of the end
+/// once, also if the task is dropped where it waits.
+struct Attempt {
+    connector: Connector,
+    open: Option<Open>,
+    made: bool,
+    told: bool,
+}
+
+impl Attempt {
+    async fn run(mut self) {
+        let tally = Arc::clone(self.connector.engine().tally());
+        self.open = Some(Open::new(Arc::clone(&tally)));
+        match self.connect(&tally).await {
+            Err(error) => self.tell_failed(&error),
+            Ok(mut connection) => {
+                self.made = true;
+                let handle = connection.handle();
+                *self.connector.stage() = Stage::Connected(handle);
+                let reason = connection.run().await;
+                self.tell_lost(reason);
+                connection.linger(reason).await;
+            }
+        }
+    }
+
+    async fn connect(&self, tally: &Arc<Tally>) -> Result<Box<Connection>, ConnectError> {
+        let mut link = self.connector.open().await?;
+        link.set_deadline(u64::MAX);
+        let manners = self.connector.engine().client_manners();
+        let factory = &*self.connector.inner.factory;
+        let built = Connection::build(link, factory, tally, manners);
+        let mut connection = built.ok_or(ConnectError::NoProtocol)?;
+        connection.attend().await;
+        Ok(connection)
+    }
+
+    fn tell_failed(&mut self, error: &ConnectError) {
+        self.told = true;
+        let connector = &self.connector;
+        connector.tell_over(|factory| factory.connection_failed(connector, error));
+    }
+
+    fn tell_lost(&mut self, reason: Reason) {
+        self.told = true;
+        let connector = &self.connector;
+        connector.tell_over(|factory| factory.connection_lost(connector, reason));
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        match (self.told, self.made) {
+            (true, _) => {}
+            (false, true) => self.tell_lost(Reason::Ended),
+            (false, false) if self.open.is_some() => self.tell_failed(&ConnectError::Stopped),
+            (false, false) => {
+                // Not even begun. It counts as connecting while the factory hears of that: if this
+                // made it try again, there would be no end.
+                let connector = &self.connector;
+                connector.tell(|factory| {
+                    factory.connection_failed(connector, &ConnectError::Stopped);
+                });
+                connector.tell_over(|_| {});
+            }
+        }
+    }
+}
+
+/// Why a connection could not be made.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// It took too long.
+    TimedOut,
+    /// Nobody listens there, there is no way, or the source address is not this machine's.
+    Refused(io::Error),
+    /// The factory built no protocol, or the peer was gone at once.
+    NoProtocol,
+    /// [`Connector::stop_connecting`] was called.
+    Cancelled,
+    /// The engine stops, or has no room for one more task.
+    Stopped,
+}
+
+impl ConnectError {
+    fn of(error: LinkError) -> Self {
+        match error {
+            LinkError::TimedOut => Self::TimedOut,
+            LinkError::Broken(error) => Self::Refused(error),
+            _ => Self::Stopped,
+        }
+    }
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TimedOut => "connecting took too long",
+            Self::Refused(_) => "no connection could be made",
+            Self::NoProtocol => "no protocol wants the connection",
+            Self::Cancelled => "connecting was given up",
+            Self::Stopped => "the engine takes no more connections",
+        })
+    }
+}
+
+impl std::error::Error for ConnectError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Refused(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! The engine: workers that carry protocols, from start to end.
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use gustnado_tasks::{BoxTask, Endpoint, Phase, Plan, Workers};
+
+use crate::config::{Config, Machine};
+use crate::server::DrainReport;
+
+use super::Factory;
+use super::calls::{CallError, Calls, DelayedCall};
+use super::connection::Manners;
+use super::connector::{ConnectOptions, Connector};
+use super::port::{ListenError, Port, Ports, Used};
+use super::tally::{EngineStats, Tally};
+
+/// Receive buffers per worker under `io_uring`, 4 KiB each.
+const BUFFERS: u16 = 64;
+/// Descriptors left for files, listeners and the rest of the process.
+const RESERVED_DESCRIPTORS: usize = 128;
+/// How long workers may take to end once nothing is left to do.
+const STOP_WITHIN: Duration = Duration::from_secs(1);
+
+/// Workers that carry the connections of protocols. Clones are the same engine.
+///
+/// It runs from [`Engine::start`] until [`Engine::run`] or [`Engine::drain`] has ended it, or until
+/// the last clone is dropped, those in connectors, factories and delayed calls included.
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    workers: Workers,
+    calls: Arc<Calls>,
+    tally: Arc<Tally>,
+    ports: Mutex<Ports>,
+    stop_wanted: Mutex<bool>,
+    stop_bell: Condvar,
+    drained: Mutex<Option<DrainReport>>,
+    drain_within: Duration,
+    closing_ms: u64,
+}
+
+impl Engine {
+    /// Starts the workers. Nothing is listened to yet.
+    ///
+    /// - `config`: `workers`, `io`, `scheduler`, `slots`, `placement`, `acceptor`, `spin_us`,
+    ///   `connections_max` and `backlog` say how they work; `timeout_graceful_shutdown` is how long
+    ///   the end may take, and `write_timeout` the longest time without progress while a connection
+    ///   that ends is written out. Nothing else of it counts. Connections are accepted before their
+    ///   first bytes are here, since a server may speak first. Those that the engine makes itself
+    ///   are not counted against `connections_max`.
+    ///
+    /// # Errors
+    /// A thread cannot be had, or the process is out of descriptors.
+    pub fn start(config: &Config) -> Result<Self, EngineError> {
+        let failed = |error: gustnado_tasks::StartError| match error {
+            gustnado_tasks::StartError::Thread(error) => EngineError::Worker(error),
+            other => EngineError::Worker(io::Error::other(other.to_string())),
+        };
+        // Each listener brings its own way to serve.
+        let nothing = Box::new(|_| -> BoxTask { Box::pin(async {}) });
+        let workers = Workers::start(&plan(config), &[], nothing).map_err(failed)?;
+        let tally = Arc::<Tally>::default();
+        let calls = Calls::new(Arc::clone(&tally));
+        let desk = workers.spawner().spawn(Arc::clone(&calls).run());
+        desk.map_err(|error| EngineError::Worker(io::Error::other(error.to_string())))?;
+        let closing_ms = u64::try_from(config.write_timeout.as_millis()).unwrap_or(u64::MAX);
+        Ok(Self {
+            inner: Arc::new(Inner {
+                workers,
+                calls,
+                tally,
+                ports: Mutex::default(),
+                stop_wanted: Mutex::new(false),
+                stop_bell: Condvar::new(),
+                drained: Mutex::new(None),
+                drain_within: config.timeout_graceful_shutdown,
+                closing_ms,
+            }),
+        })
+    }
+
+    /// Listens on a TCP address, and has `factory` build a protocol for each connection. Port 0
+    /// takes a free one. An engine may have any number of listeners, also while it runs.
+    ///
+    /// # Errors
+    /// [`ListenError`].
+    pub fn listen_tcp(
+        &self,
+        address: impl ToSocketAddrs,
+        factory: impl Factory + 'static,
+    ) -> Result<Port, ListenError> {
+        let address = first_address(address).map_err(ListenError::Address)?;
+        self.listen(&Endpoint::Tcp(address), Box::new(factory))
+    }
+
+    /// Listens on a Unix socket, whose file is removed when listening ends.
+    ///
+    /// # Errors
+    /// [`ListenError`].
+    pub fn listen_unix(
+        &self,
+        path: impl AsRef<Path>,
+        factory: impl Factory + 'static,
+    ) -> Result<Port, ListenError> {
+        self.listen(&Endpoint::Unix(path.as_ref().to_owned()), Box::new(factory))
+    }
+
+    fn listen(&self, endpoint: &Endpoint, factory: Box<dyn Factory>) -> Result<Port, ListenError> {
+        let manners = Manners { hold_reading: true, closing_ms: self.inner.closing_ms };
+        // Told of its begin, and perhaps of its end, while no lock is held.
+        let used = Used::start(factory, Arc::clone(&self.inner.tally));
+        self.ports().open(&self.inner.workers, endpoint, &used, manners)
+    }
+
+    /// Makes a connection to a TCP address, and has `factory` build its protocol, or tells it why
+    /// that failed. A name is looked up here and now, which may hold the thread: in callbacks, give
+    /// an address.
+    ///
+    /// # Errors
+    /// The name has no address.
+    pub fn connect_tcp(
+        &self,
+        address: impl ToSocketAddrs,
+        options: ConnectOptions,
+        factory: impl Factory + 'static,
+    ) -> io::Result<Connector> {
+        let to = Endpoint::Tcp(first_address(address)?);
+        Ok(self.connect(to, options, Box::new(factory)))
+    }
+
+    /// Makes a connection to a Unix socket. Of the options only the time-out counts.
+    pub fn connect_unix(
+        &self,
+        path: impl AsRef<Path>,
+        options: ConnectOptions,
+        factory: impl Factory + 'static,
+    ) -> Connector {
+        let options = ConnectOptions { source: None, ..options };
+        self.connect(Endpoint::Unix(path.as_ref().to_owned()), options, Box::new(factory))
+    }
+
+    fn connect(
+        &self,
+        to: Endpoint,
+        options: ConnectOptions,
+        factory: Box<dyn Factory>,
+    ) -> Connector {
+        let connector = Connector::new(self.clone(), to, options, factory);
+        connector.connect();
+        connector
+    }
+
+    /// Makes a call after `delay`, on a worker. Calls of an engine never run concurrently with each
+    /// other; they must not block, for those behind them wait.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn call_later(
+        &self,
+        delay: Duration,
+        call: impl FnOnce() + Send + 'static,
+    ) -> Result<DelayedCall, CallError> {
+        self.inner.calls.call_later(delay, Box::new(call))
+    }
+
+    /// Makes a call soon, on a worker, from any thread. Calls are made in the order they came.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn call_from_thread(&self, call: impl FnOnce() + Send + 'static) -> Result<(), CallError> {
+        self.inner.calls.call(Box::new(call))
+    }
+
+    /// Waits until someone calls [`Engine::stop`], then ends the engine in order, within the
+    /// configuration's `timeout_graceful_shutdown`. Not from a callback.
+    pub fn run(&self) -> DrainReport {
+        let mut wanted = self.stop_wanted();
+        while !*wanted {
+            wanted = self.inner.stop_bell.wait(wanted).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(wanted);
+        self.drain(self.inner.drain_within)
+    }
+
+    /// Has [`Engine::run`] end the engine. From any thread, and from callbacks.
+    pub fn stop(&self) {
+        *self.stop_wanted() = true;
+        self.inner.stop_bell.notify_all();
+    }
+
+    /// Whether the engine was told to end.
+    pub fn is_stopping(&self) -> bool {
+        *self.stop_wanted()
+    }
+
+    /// Ends the engine in order, and returns when it has ended: stops listening, tells every
+    /// protocol, lets connections write what is pending, cuts what is left at the `deadline`. Not
+    /// from a callback: it would wait for itself.
+    pub fn drain(&self, deadline: Duration) -> DrainReport {
+        self.stop();
+        let mut drained = self.inner.drained.lock().unwrap_or_else(PoisonError::into_inner);
+        *drained.get_or_insert_with(|| {
+            let began = Instant::now();
+            let Inner { workers, calls, tally, .. } = &*self.inner;
+            self.ports().close();
+            workers.advance(Phase::Draining);
+            wait_until_closed(tally, deadline);
+            let cut = tally.open();
+            workers.advance(Phase::Cutting);
+            wait_until_closed(tally, STOP_WITHIN);
+            workers.stop(STOP_WITHIN);
+            calls.close();
+            DrainReport { cut, took: began.elapsed() }
+        })
+    }
+
+    /// What it has done so far.
+    pub fn stats(&self) -> EngineStats {
+        self.inner.tally.stats()
+    }
+
+    /// The backend at work: `io_uring` or `epoll`.
+    pub fn backend(&self) -> &'static str {
+        self.inner.workers.backend().name()
+    }
+
+    /// What a user should know about the start: why a wish was not granted.
+    pub fn notes(&self) -> &[String] {
+        self.inner.workers.notes()
+    }
+
+    fn ports(&self) -> MutexGuard<'_, Ports> {
+        self.inner.ports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stop_wanted(&self) -> MutexGuard<'_, bool> {
+        self.inner.stop_wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn tally(&self) -> &Arc<Tally> {
+        &self.inner.tally
+    }
+
+    /// How connections that the engine makes are treated.
+    pub(super) fn client_manners(&self) -> Manners {
+        Manners { hold_reading: false, closing_ms: self.inner.closing_ms }
+    }
+
+    /// Runs a task on some worker, or drops it.
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        // A task that is not taken is dropped, which says enough to whom it belongs.
+        let _ = self.inner.workers.spawner().spawn(task);
+    }
+}
+
+fn plan(config: &Config) -> Plan {
+    // Addresses are told to factories, so every connection is an ordinary descriptor.
+    let ordinary = gustnado_tasks::descriptor_limit().saturating_sub(RESERVED_DESCRIPTORS).max(1);
+    let wanted = if config.connections_max == 0 { ordinary } else { config.connections_max };
+    Plan {
+        workers: Machine::read().workers(config).value,
+        io: config.io,
+        scheduler: config.scheduler,
+        slots: config.slots,
+        connections_max: wanted.min(ordinary),
+        placement: config.placement,
+        acceptor: config.acceptor,
+        backlog: config.backlog,
+        defer_accept: false,
+        spin_us: u64::from(config.spin_us),
+        buffers: BUFFERS,
+    }
+}
+
+/// The first address of a name; IPv4 first, as clients of `localhost` expect.
+fn first_address(name: impl ToSocketAddrs) -> io::Result<SocketAddr> {
+    let mut addresses: Vec<SocketAddr> = name.to_socket_addrs()?.collect();
+    addresses.sort_by_key(SocketAddr::is_ipv6);
+    let none = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    addresses.into_iter().next().ok_or_else(none)
+}
+
+fn wait_until_closed(tally: &Tally, within: Duration) {
+    let began = Instant::now();
+    while tally.open() > 0 && began.elapsed() < within {
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}
+
+/// Why an engine did not start.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// A worker thread, or its door to the kernel, could not be had.
+    Worker(io::Error),
+}
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Worker(_) = self;
+        f.write_str("cannot start a worker thread; lower `workers`, or raise the limits")
+    }
+}
+
+impl std::error::Error for EngineError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        let Self::Worker(error) = self;
+        Some(error)
+    }
+}

@@ -1,0 +1,193 @@
+//! Listeners of an engine, and the connections that come to them.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use gustnado_tasks::{Endpoint, Link, Listening, Workers};
+
+use super::Factory;
+use super::connection::{Connection, Manners};
+use super::tally::{Tally, count};
+
+/// A listener of an engine. Dropping it changes nothing; clones are the same listener.
+#[derive(Debug, Clone)]
+pub struct Port {
+    listening: Arc<Listening>,
+}
+
+impl Port {
+    /// The address in fact listened on.
+    pub fn address(&self) -> &Endpoint {
+        self.listening.endpoint()
+    }
+
+    /// Whether it was not stopped.
+    pub fn is_listening(&self) -> bool {
+        self.listening.is_open()
+    }
+
+    /// Stops listening. Connections that are open stay so, and what the kernel had accepted by then
+    /// is served. Its factory is told when it builds no more.
+    pub fn stop_listening(&self) {
+        self.listening.stop();
+    }
+}
+
+/// The listeners of one engine.
+#[derive(Default)]
+pub(super) struct Ports {
+    open: Vec<Arc<Listening>>,
+    closed: bool,
+}
+
+impl Ports {
+    pub(super) fn open(
+        &mut self,
+        workers: &Workers,
+        endpoint: &Endpoint,
+        used: &Arc<Used>,
+        manners: Manners,
+    ) -> Result<Port, ListenError> {
+        if self.closed {
+            return Err(ListenError::Stopped);
+        }
+        self.open.retain(|listening| listening.is_open());
+        let used = Arc::clone(used);
+        let serve = Box::new(move |link| -> gustnado_tasks::BoxTask {
+            Box::pin(serve(link, Arc::clone(&used), manners))
+        });
+        let failed = |error| ListenError::of(endpoint, error);
+        let listening = Arc::new(workers.listen(endpoint, true, serve).map_err(failed)?);
+        self.open.push(Arc::clone(&listening));
+        Ok(Port { listening })
+    }
+
+    /// Stops all listeners; there will be no more.
+    pub(super) fn close(&mut self) {
+        self.closed = true;
+        self.open.drain(..).for_each(|listening| listening.stop());
+    }
+}
+
+/// A factory in use: it is told of the begin and of the end.
+pub(super) struct Used {
+    factory: Box<dyn Factory>,
+    tally: Arc<Tally>,
+}
+
+impl Used {
+    pub(super) fn start(factory: Box<dyn Factory>, tally: Arc<Tally>) -> Arc<Self> {
+        if catch_unwind(AssertUnwindSafe(|| factory.started())).is_err() {
+            count(&tally.panics);
+        }
+        Arc::new(Self { factory, tally })
+    }
+}
+
+impl Drop for Used {
+    fn drop(&mut self) {
+        if catch_unwind(AssertUnwindSafe(|| self.factory.stopped())).is_err() {
+            count(&self.tally.panics);
+        }
+    }
+}
+
+/// Serves one accepted connection.
+fn serve(link: Link, used: Arc<Used>, manners: Manners) -> impl Future<Output = ()> + Send {
+    let open = Open::new(Arc::clone(&used.tally));
+    count(&open.0.accepted);
+    async move {
+        let _open = open;
+        let built = Connection::build(link, &*used.factory, &used.tally, manners);
+        drop(used);
+        let Some(mut connection) = built else { return };
+        connection.attend().await;
+        let reason = connection.run().await;
+        connection.linger(reason).await;
+    }
+}
+
+/// A connection that counts as open.
+pub(super) struct Open(Arc<Tally>);
+
+impl Open {
+    pub(super) fn new(tally: Arc<Tally>) -> Self {
+        tally.opened();
+        Self(tally)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.closed();
+    }
+}
+
+/// Why an engine does not listen somewhere.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ListenError {
+    /// What was given is no address, and no name that has one.
+    Address(io::Error),
+    /// Another process, or this one, listens there.
+    InUse(Endpoint),
+    /// The user may not listen there.
+    Denied(Endpoint),
+    /// The kernel refuses otherwise.
+    Refused(Endpoint, io::Error),
+    /// The engine stops.
+    Stopped,
+}
+
+impl ListenError {
+    fn of(endpoint: &Endpoint, error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::AddrInUse => Self::InUse(endpoint.clone()),
+            io::ErrorKind::PermissionDenied => Self::Denied(endpoint.clone()),
+            _ => Self::Refused(endpoint.clone(), error),
+        }
+    }
+}
+
+impl fmt::Display for ListenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(_) => f.write_str("no such address"),
+            Self::InUse(endpoint) => write!(f, "cannot listen on {endpoint}: it is in use"),
+            Self::Denied(endpoint) => write!(f, "cannot listen on {endpoint}: not permitted"),
+            Self::Refused(endpoint, _) => write!(f, "cannot listen on {endpoint}"),
+            Self::Stopped => f.write_str("the engine stops"),
+        }
+    }
+}
+
+impl std::error::Error for ListenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Address(error) | Self::Refused(_, error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The size of what a function returns, without calling it.
+    fn output_bytes<F, O>(_: F) -> usize
+    where
+        F: Fn(Link, Arc<Used>, Manners) -> O,
+    {
+        size_of::<O>()
+    }
+
+    #[test]
+    fn an_idle_connection_is_small() {
+        let bytes = output_bytes(serve) + size_of::<Connection>();
+        assert!(bytes <= 512, "{bytes} bytes beside the protocol itself");
+    }
+}

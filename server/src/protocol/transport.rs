@@ -1,0 +1,408 @@
+//! A connection as its protocol sees it.
+
+use std::mem;
+use std::task::{Poll, Waker, ready};
+use std::time::Duration;
+
+use gustnado_tasks::{Endpoint, Link, LinkError};
+
+use super::handle::{Orders, TransportHandle};
+use super::outbox::{Flow, Outbox, WriteLimits};
+use super::reason::Reason;
+
+/// A connection as its protocol sees it. Every callback is lent it; to write at other times, or
+/// from elsewhere, take its [`Transport::handle`].
+///
+/// **Writing** is never blocking: bytes are taken into a buffer, and leave when the callback
+/// returns. The buffer is bounded ([`WriteLimits`]). A writer learns that it should wait from the
+/// [`Flow`] that each write returns, and from `pause_producing` and `resume_producing` of its
+/// protocol. What is written past the limit is not taken, and the connection is given up with
+/// [`Reason::Overrun`]: a stream with a hole in it would be worse. [`Transport::room`] says how
+/// much can be written.
+///
+/// **Reading** goes on until it is paused. On connections that were accepted it also rests while a
+/// writer is to wait, so a peer that asks and does not read is asked nothing more
+/// ([`Transport::hold_reading`]).
+#[derive(Debug)]
+pub struct Transport {
+    /// `None` only where a test drives a protocol without a socket.
+    link: Option<Link>,
+    outbox: Outbox,
+    peer: Endpoint,
+    local: Endpoint,
+    handle: Option<TransportHandle>,
+    /// The connection's task.
+    task: Waker,
+    idle_ms: Option<u64>,
+    /// How long a connection that is to end may take for a piece of what is pending.
+    closing_ms: u64,
+    ending: Option<Ending>,
+    /// What ends the connection, if the protocol now ends it.
+    cause: Option<Reason>,
+    reading: Reading,
+    writing: Writing,
+}
+
+/// How soon a connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    AfterWrites,
+    AtOnce,
+}
+
+#[derive(Debug)]
+struct Reading {
+    paused: bool,
+    /// Rests while the output is congested.
+    held: bool,
+    finished: bool,
+}
+
+#[derive(Debug)]
+struct Writing {
+    auto_flush: bool,
+    flush_wanted: bool,
+    shut: Shut,
+}
+
+/// How far the end of this side's stream is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shut {
+    No,
+    Wanted,
+    Done,
+}
+
+impl Transport {
+    /// - `hold_reading`: see [`Transport::hold_reading`].
+    /// - `closing_ms`: longest time without progress while a connection that ends is written out.
+    pub(super) fn new(
+        link: Option<Link>,
+        peer: Endpoint,
+        local: Endpoint,
+        hold_reading: bool,
+        closing_ms: u64,
+    ) -> Self {
+        Self {
+            link,
+            outbox: Outbox::default(),
+            peer,
+            local,
+            handle: None,
+            task: Waker::noop().clone(),
+            idle_ms: None,
+            closing_ms,
+            ending: None,
+            cause: None,
+            reading: Reading { paused: false, held: hold_reading, finished: false },
+            writing: Writing { auto_flush: true, flush_wanted: false, shut: Shut::No },
+        }
+    }
+
+    /// Where the peer is. A Unix socket's peer has an empty path.
+    pub fn peer(&self) -> &Endpoint {
+        &self.peer
+    }
+
+    /// The address of this end.
+    pub fn local(&self) -> &Endpoint {
+        &self.local
+    }
+
+    /// Writes bytes.
+    pub fn write(&mut self, bytes: &[u8]) -> Flow {
+        // What handles have written before comes first.
+        self.obey_handles();
+        if self.flow() == Flow::Closed {
+            return Flow::Closed;
+        }
+        if bytes.len() > self.outbox.room() {
+            self.end_at_once(Reason::Overrun);
+            return Flow::Closed;
+        }
+        self.outbox.push(bytes);
+        self.flow()
+    }
+
+    /// Writes pieces one after the other, as if they were one: all of them, or none.
+    pub fn write_sequence<B: AsRef<[u8]>>(&mut self, pieces: &[B]) -> Flow {
+        let bytes: usize = pieces.iter().map(|piece| piece.as_ref().len()).sum();
+        if bytes > self.outbox.room() && self.ending.is_none() {
+            self.end_at_once(Reason::Overrun);
+        }
+        for piece in pieces {
+            self.write(piece.as_ref());
+        }
+        self.flow()
+    }
+
+    /// What a write would return now.
+    pub fn flow(&self) -> Flow {
+        let closed = self.ending.is_some() || self.writing.shut != Shut::No;
+        match (closed, self.outbox.is_congested()) {
+            (true, _) => Flow::Closed,
+            (false, true) => Flow::Wait,
+            (false, false) => Flow::Go,
+        }
+    }
+
+    /// Bytes written that the kernel has not taken yet.
+    pub fn pending_bytes(&self) -> usize {
+        self.outbox.pending()
+    }
+
+    /// How many bytes can be written now.
+    pub fn room(&self) -> usize {
+        if self.flow() == Flow::Closed { 0 } else { self.outbox.room() }
+    }
+
+    /// Sets how much may be pending. Marks out of order are lowered.
+    pub fn set_write_limits(&mut self, limits: WriteLimits) {
+        self.outbox.set_limits(limits);
+        if let Some(handle) = &self.handle {
+            handle.set_limits(self.outbox.limits());
+        }
+    }
+
+    /// Hands pending bytes to the kernel now, as far as it takes them, before the callback returns.
+    pub fn flush(&mut self) {
+        self.writing.flush_wanted = true;
+        if let Poll::Ready(Err(LinkError::Broken(error))) = self.poll_flush() {
+            self.end_at_once(Reason::Lost(error.kind()));
+        }
+    }
+
+    /// Whether what was written leaves when the callback returns, which is the default. If not, it
+    /// waits for [`Transport::flush`], the high-water mark, or the end.
+    pub fn set_auto_flush(&mut self, auto_flush: bool) {
+        self.writing.auto_flush = auto_flush;
+    }
+
+    /// Closes the connection in order, once everything pending has left. No more data is received,
+    /// and nothing more can be written.
+    pub fn lose_connection(&mut self) {
+        self.cause.get_or_insert(Reason::Closed);
+        if self.ending.is_none() {
+            self.ending = Some(Ending::AfterWrites);
+            self.restart_timeout();
+        }
+    }
+
+    /// Gives the connection up now. What is pending is thrown away, and the peer gets a reset.
+    pub fn abort_connection(&mut self) {
+        if self.cause.is_none_or(|cause| cause == Reason::Closed) {
+            self.cause = Some(Reason::Aborted);
+        }
+        self.ending = Some(Ending::AtOnce);
+    }
+
+    /// Tells the peer, once everything pending has left, that nothing more will come. Data can
+    /// still be received.
+    pub fn lose_write_connection(&mut self) {
+        if self.writing.shut == Shut::No {
+            self.writing.shut = Shut::Wanted;
+        }
+    }
+
+    /// Whether the connection is about to end: nothing can be written, and nothing is received.
+    pub fn is_ending(&self) -> bool {
+        self.ending.is_some()
+    }
+
+    /// Receives no more data until [`Transport::resume_reading`]. The peer has to wait in turn,
+    /// once what the kernel holds for it is full. Also the peer's end is noticed only after that.
+    pub fn pause_reading(&mut self) {
+        self.reading.paused = true;
+    }
+
+    /// Receives data again.
+    pub fn resume_reading(&mut self) {
+        self.reading.paused = false;
+    }
+
+    /// Whether data is received at present.
+    pub fn is_reading(&self) -> bool {
+        let held = self.reading.held && self.outbox.is_congested();
+        !(self.reading.paused || held || self.reading.finished || self.ending.is_some())
+    }
+
+    /// Whether reading rests while more is pending than the high-water mark. That is the default
+    /// for accepted connections. It is not for those that were made by `connect_tcp`: if both ends
+    /// did that, each could wait for the other to read.
+    pub fn hold_reading(&mut self, hold: bool) {
+        self.reading.held = hold;
+    }
+
+    /// After how much time in which no byte has moved [`super::Protocol::timed_out`] is called;
+    /// `None`, the default, for never. The time begins now. Whole milliseconds count.
+    pub fn set_timeout(&mut self, time: Option<Duration>) {
+        self.idle_ms = time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        self.restart_timeout();
+    }
+
+    /// A handle of this connection for use elsewhere: other threads, other connections, delayed
+    /// calls.
+    pub fn handle(&mut self) -> TransportHandle {
+        let (peer, limits) = (&self.peer, self.outbox.limits());
+        let pending = self.outbox.pending();
+        let task = &self.task;
+        let new = || TransportHandle::new(peer.clone(), limits, pending, task.clone());
+        self.handle.get_or_insert_with(new).clone()
+    }
+}
+
+/// What the connection's task does with it.
+impl Transport {
+    /// Says which task this connection is.
+    pub(super) fn attend(&mut self, task: &Waker) {
+        self.task.clone_from(task);
+    }
+
+    /// Does what handles have asked for.
+    pub(super) fn obey_handles(&mut self) {
+        let Some(handle) = &self.handle else { return };
+        let Some((bytes, orders)) = handle.take_orders() else { return };
+        if self.flow() != Flow::Closed {
+            self.outbox.push(&bytes);
+        }
+        if orders.has(Orders::PAUSE) {
+            self.pause_reading();
+        }
+        if orders.has(Orders::RESUME) {
+            self.resume_reading();
+        }
+        if orders.has(Orders::SHUT) {
+            self.lose_write_connection();
+        }
+        if orders.has(Orders::LOSE) {
+            self.lose_connection();
+        }
+        if orders.has(Orders::ABORT) {
+            self.abort_connection();
+        }
+    }
+
+    /// Tells handles how much is pending, and whether that was all.
+    pub(super) fn inform_handles(&self) {
+        if let Some(handle) = &self.handle {
+            handle.set_pending(self.outbox.pending(), self.flow() == Flow::Closed);
+        }
+    }
+
+    /// Sends what is to be sent now. Ready once that is nothing.
+    pub(super) fn poll_flush(&mut self) -> Poll<Result<(), LinkError>> {
+        loop {
+            let Some(link) = &mut self.link else { return Poll::Ready(Ok(())) };
+            if self.outbox.is_leaving() {
+                ready!(link.poll_sent())?;
+                self.outbox.sent();
+                self.restart_timeout();
+            } else if self.may_send()
+                && let Some(chunk) = self.outbox.take_chunk()
+            {
+                let Some(link) = &mut self.link else { return Poll::Ready(Ok(())) };
+                link.start_send(chunk);
+            } else {
+                self.writing.flush_wanted &= self.outbox.has_waiting();
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+
+    fn may_send(&self) -> bool {
+        let writing = &self.writing;
+        writing.auto_flush
+            || writing.flush_wanted
+            || writing.shut == Shut::Wanted
+            || self.ending.is_some()
+            || self.outbox.is_congested()
+    }
+
+    /// Shuts the sending side down if that is wanted and nothing is pending.
+    pub(super) fn shut_if_wanted(&mut self) {
+        if self.writing.shut == Shut::Wanted && self.outbox.pending() == 0 {
+            self.shut();
+        }
+    }
+
+    /// Tells the peer that nothing more will come.
+    pub(super) fn shut(&mut self) {
+        let before = mem::replace(&mut self.writing.shut, Shut::Done);
+        if let Some(link) = self.link.as_mut().filter(|_| before != Shut::Done) {
+            link.shutdown_write();
+        }
+    }
+
+    /// Why the connection is over, if it is now: nothing has to be sent before.
+    pub(super) fn is_over(&self) -> Option<Reason> {
+        let reason = self.cause.unwrap_or(Reason::Closed);
+        let written = self.outbox.pending() == 0;
+        let both_finished = self.reading.finished && self.writing.shut == Shut::Done;
+        match self.ending {
+            Some(Ending::AtOnce) => Some(reason),
+            Some(Ending::AfterWrites) if written => Some(reason),
+            None if both_finished => Some(reason),
+            _ => None,
+        }
+    }
+
+    pub(super) fn end_at_once(&mut self, reason: Reason) {
+        self.cause = Some(reason);
+        self.ending = Some(Ending::AtOnce);
+    }
+
+    /// The peer has sent its last byte.
+    pub(super) fn finish_reading(&mut self) {
+        self.reading.finished = true;
+        self.cause = Some(Reason::Done);
+    }
+
+    /// Whether the connection ends in order, with everything sent.
+    pub(super) fn is_written_out(&self) -> bool {
+        self.ending == Some(Ending::AfterWrites) && self.outbox.pending() == 0
+    }
+
+    /// Whether the peer has sent its last byte.
+    pub(super) fn has_finished_reading(&self) -> bool {
+        self.reading.finished
+    }
+
+    /// Has `reason` told if the protocol now ends the connection. Returns what it would have been.
+    pub(super) fn set_cause(&mut self, reason: Option<Reason>) -> Option<Reason> {
+        mem::replace(&mut self.cause, reason)
+    }
+
+    /// Whether writers were told to wait since this was asked last.
+    pub(super) fn take_was_congested(&mut self) -> bool {
+        self.outbox.take_was_congested()
+    }
+
+    /// Begins the time anew in which something has to move.
+    pub(super) fn restart_timeout(&mut self) {
+        let closing_ms = self.ending.map(|_| self.closing_ms);
+        let wait_ms = [self.idle_ms, closing_ms].into_iter().flatten().min();
+        if let Some(link) = &mut self.link {
+            let now_ms = gustnado_tasks::now().mono_ms;
+            link.set_deadline(wait_ms.map_or(u64::MAX, |wait_ms| now_ms.saturating_add(wait_ms)));
+        }
+    }
+
+    /// The connection itself; `None` where a test drives a protocol without one.
+    pub(super) fn link(&mut self) -> Option<&mut Link> {
+        self.link.as_mut()
+    }
+
+    /// Handles take nothing more.
+    pub(super) fn close_handles(&mut self) {
+        if let Some(handle) = &self.handle {
+            handle.close();
+        }
+    }
+
+    /// A transport without a socket.
+    #[cfg(test)]
+    pub(super) fn detached() -> Self {
+        let nowhere = Endpoint::Unix(std::path::PathBuf::new());
+        Self::new(None, nowhere.clone(), nowhere, true, 1_000)
+    }
+}
