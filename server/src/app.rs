@@ -1,8 +1,8 @@
 //! What all connections of a server have in common: limits, the site, the counts.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use gustnado_http::answer::Answer;
@@ -12,22 +12,74 @@ use gustnado_http::method::Method;
 use gustnado_http::request::{Request, TargetForm};
 use gustnado_http::status::Status;
 use gustnado_tasks::{Patience, Workers};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::config::Config;
 use crate::default_site::{self, Live, Process};
 use crate::files::Files;
+use crate::handler::panicked;
 use crate::reply::{Now, Rest, Turn, status_page};
-use crate::stats::{Added, Stats, Tally};
+use crate::response::Response;
+use crate::routes::{Means, Tables};
+use crate::stats::{Added, Fault, Stats, Tally};
 
-/// A function that may answer a request before the site does: a status code and a body of plain
-/// text, or `None` to leave it to the site. It runs on the worker, so it should not wait.
-pub type Handler = Arc<dyn Fn(&Request<'_>) -> Option<(u16, Vec<u8>)> + Send + Sync>;
-
-/// Where answers come from when no handler gave one.
+/// Where answers come from.
 pub(crate) enum Site {
     Folder(Files),
     BuiltIn,
+    /// Handlers by route. They can be swapped while the server runs.
+    Routes(Box<Routed>),
+}
+
+/// The routes that count now, and what others would be made ready with.
+pub(crate) struct Routed {
+    tables: Mutex<Arc<Tables>>,
+    /// Goes up when the tables are swapped.
+    version: AtomicU64,
+    pub(crate) means: Means,
+}
+
+thread_local! {
+    /// What this worker answers by: a thread works for one server.
+    static KNOWN: RefCell<Option<Known>> = const { RefCell::new(None) };
+}
+
+/// The tables as a worker knows them.
+struct Known {
+    version: u64,
+    tables: Arc<Tables>,
+    /// The path that was found last.
+    recent: Cell<usize>,
+}
+
+impl Routed {
+    pub(crate) fn new(tables: Tables, means: Means) -> Self {
+        let tables = Mutex::new(Arc::new(tables));
+        Self { tables, version: AtomicU64::new(1), means }
+    }
+
+    /// Runs `act` with the tables that count now. Nothing is locked unless they were swapped since
+    /// this worker last looked.
+    #[inline]
+    pub(crate) fn with<T>(&self, act: impl FnOnce(&Tables, &Cell<usize>) -> T) -> T {
+        let version = self.version.load(Ordering::Acquire);
+        KNOWN.with(|cell| {
+            if let Some(known) = &*cell.borrow()
+                && known.version == version
+            {
+                return act(&known.tables, &known.recent);
+            }
+            let tables = Arc::clone(&self.tables.lock().unwrap_or_else(PoisonError::into_inner));
+            let known = Known { version, tables: Arc::clone(&tables), recent: Cell::new(0) };
+            *cell.borrow_mut() = Some(known);
+            act(&tables, &Cell::new(0))
+        })
+    }
+
+    pub(crate) fn swap(&self, tables: Tables) {
+        *self.tables.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(tables);
+        self.version.fetch_add(1, Ordering::Release);
+    }
 }
 
 /// Times that a connection keeps, in milliseconds.
@@ -36,6 +88,8 @@ pub(crate) struct Times {
     pub(crate) keep_alive_ms: u64,
     pub(crate) body: Patience,
     pub(crate) write: Patience,
+    /// How long a client that sends no more may wait for a handler.
+    pub(crate) half_close_ms: u64,
 }
 
 pub(crate) struct App {
@@ -46,7 +100,6 @@ pub(crate) struct App {
     /// Ready field line, empty if the server does not say its name.
     server_line: String,
     site: Site,
-    handler: Option<Handler>,
     tallies: Box<[Tally]>,
     draining: AtomicBool,
     /// Set once they run; weak, for they hold this.
@@ -56,12 +109,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(
-        config: &Config,
-        workers: usize,
-        site: Site,
-        handler: Option<Handler>,
-    ) -> Self {
+    pub(crate) fn new(config: &Config, workers: usize, site: Site) -> Self {
         let name = &config.server_name;
         Self {
             limits: Limits {
@@ -80,6 +128,7 @@ impl App {
                     silence_ms: millis(config.write_timeout),
                     rate_min: config.write_rate_min,
                 },
+                half_close_ms: millis(config.half_close_timeout),
             },
             requests_max: Some(config.max_requests_per_connection).filter(|max| *max > 0),
             server_line: if name.is_empty() {
@@ -88,7 +137,6 @@ impl App {
                 format!("Server: {name}\r\n")
             },
             site,
-            handler,
             // One more for a thread that only accepts.
             tallies: (0..=workers).map(|_| Tally::default()).collect(),
             draining: AtomicBool::new(false),
@@ -101,6 +149,21 @@ impl App {
     pub(crate) fn attach(&self, workers: &Arc<Workers>) {
         let first = self.workers.set(Arc::downgrade(workers));
         debug_assert!(first.is_ok(), "workers are attached once");
+    }
+
+    /// Where answers come from.
+    #[inline]
+    pub(crate) fn site(&self) -> &Site {
+        &self.site
+    }
+
+    /// A handler's answer; 500 if it panicked, which is counted.
+    #[inline]
+    pub(crate) fn answer_or_500(&self, answer: Option<Response>) -> Response {
+        answer.unwrap_or_else(|| {
+            self.count(&Added { fault: Some(Fault::HandlerPanicked), ..Added::default() });
+            panicked()
+        })
     }
 
     /// From now on each connection's next answer is its last.
@@ -128,12 +191,6 @@ impl App {
         turn: &Turn<'_>,
         out: &mut Vec<u8>,
     ) -> Rest {
-        if let Some(handler) = &self.handler
-            && let Some((status, text)) = handler(request)
-        {
-            plain(request, status, &text, turn, out);
-            return Rest::Nothing;
-        }
         if request.form() == TargetForm::Asterisk {
             // RFC 9110 §9.3.7: what the server in general can do.
             status_page(out, Status::NO_CONTENT, turn, false, &[("Allow", b"GET, HEAD, OPTIONS")]);
@@ -142,10 +199,11 @@ impl App {
         match &self.site {
             Site::Folder(files) => files.answer(request, now, turn, out),
             Site::BuiltIn if self.wants_body(request) => {
-                plain(request, Status::OK.code(), body, turn, out);
+                plain(request, body, turn, out);
                 Rest::Nothing
             }
             Site::BuiltIn => default_site::answer(request, || self.live().json(), turn, out),
+            Site::Routes(_) => unreachable!("the connection answers by routes itself"),
         }
     }
 
@@ -172,7 +230,7 @@ impl App {
             stats.accept_exhausted = counts.accept_exhausted.load(Ordering::Relaxed);
             stats.accept_failed = counts.accept_failed.load(Ordering::Relaxed);
             stats.accept_paused = counts.accept_paused.load(Ordering::Relaxed);
-            stats.panics = counts.panics.load(Ordering::Relaxed);
+            stats.panics += counts.panics.load(Ordering::Relaxed);
         }
         stats
     }
@@ -199,7 +257,7 @@ impl App {
             static COMMON: RefCell<Rc<Common>> = RefCell::default();
         }
         COMMON.with_borrow_mut(|common| {
-            if common.unix_secs != unix_secs || common.lines.is_empty() {
+            if common.unix_secs != unix_secs {
                 let mut lines = self.server_line.clone().into_bytes();
                 lines.extend_from_slice(b"Date: ");
                 lines.extend_from_slice(&imf_fixdate(unix_secs));
@@ -212,29 +270,31 @@ impl App {
 }
 
 /// Ready field lines, and the second they are good for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Common {
     unix_secs: u64,
     pub(crate) lines: Vec<u8>,
 }
 
-fn plain(request: &Request<'_>, status: u16, text: &[u8], turn: &Turn<'_>, out: &mut Vec<u8>) {
-    let head_only = request.method() == Method::Head;
-    let Some(status) = Status::from_code(status) else {
-        status_page(out, Status::INTERNAL_SERVER_ERROR, turn, head_only, &[]);
-        return;
-    };
-    let mut answer = Answer::start(out, status, turn.common, turn.persist);
+impl Default for Common {
+    /// Good for no second.
+    fn default() -> Self {
+        Self { unix_secs: u64::MAX, lines: Vec::new() }
+    }
+}
+
+fn plain(request: &Request<'_>, text: &[u8], turn: &Turn<'_>, out: &mut Vec<u8>) {
+    let mut answer = Answer::start(out, Status::OK, turn.common, turn.persist);
     answer
         .field("Content-Type", b"text/plain; charset=utf-8")
         .expect("a constant field is well formed");
     answer.content_length(text.len() as u64);
     answer.finish();
-    if !head_only && status.may_have_body() {
+    if request.method() != Method::Head {
         out.extend_from_slice(text);
     }
 }
 
-fn millis(duration: Duration) -> u64 {
+pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX >> 1)
 }

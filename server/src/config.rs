@@ -78,6 +78,12 @@ pub struct Config {
     pub write_rate_min: u64,
     /// How long a connection may stay open between two requests.
     pub timeout_keep_alive: Duration,
+    /// How long a client that sends no more may wait for a handler's answer.
+    pub half_close_timeout: Duration,
+    /// Threads for blocking handlers, at most.
+    pub blocking_threads: usize,
+    /// Calls of blocking handlers that may wait for a thread; more are answered with 503.
+    pub blocking_queue: usize,
     /// How long a drain waits before it cuts what is left.
     pub timeout_graceful_shutdown: Duration,
     /// Memory for ready answers of small files, in bytes, over all workers; 0 is none.
@@ -129,6 +135,9 @@ impl Config {
             write_timeout: Duration::ZERO,
             write_rate_min: 0,
             timeout_keep_alive: Duration::ZERO,
+            half_close_timeout: Duration::ZERO,
+            blocking_threads: 0,
+            blocking_queue: 0,
             timeout_graceful_shutdown: Duration::ZERO,
             cache_bytes: 0,
             hidden: false,

@@ -9,11 +9,17 @@
 //! connection holds no buffer. What is rare is boxed, so that the future stays small.
 
 mod body;
+mod flight;
+mod remainder;
+mod respond;
+mod route;
 mod turn;
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
+use std::mem;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use gustnado_http::answer::Persist;
 use gustnado_http::status::Status;
@@ -23,6 +29,8 @@ use crate::app::App;
 use crate::reply::Segment;
 use crate::stats::{Added, Fault};
 use body::BodyRequest;
+use flight::Flight;
+use remainder::Remainder;
 
 /// How long, and for how many bytes, a peer that was refused is listened to, so that it can read
 /// the reason: closing on unread bytes would reset the connection and destroy it.
@@ -49,7 +57,6 @@ struct Unread {
 }
 
 /// What comes next on a connection, once what was written has been sent.
-#[derive(Debug)]
 enum Next {
     /// Receive the next request.
     Receive,
@@ -60,6 +67,10 @@ enum Next {
     Segments { segments: Box<VecDeque<Segment>>, persist: Persist },
     /// Read the last request's body, without which it is not answered.
     Body(Box<BodyRequest>),
+    /// Wait for the last request's handler.
+    Flight(Box<Flight>),
+    /// Send what a handler's answer has besides its head.
+    Remainder(Box<Remainder>),
     /// End: the peer knows, and nothing of it is unread.
     Close,
     /// End, which the peer may not expect.
@@ -77,11 +88,16 @@ pub(crate) fn serve(link: Link, app: Arc<App>) -> impl Future<Output = ()> + Sen
         let mut next = Next::Receive;
         loop {
             next = match next {
-                Next::Receive => {
-                    let received = poll_fn(|_| conn.link.poll_recv(conn.unread.is_none())).await;
-                    conn.answer_received(received)
+                receive @ Next::Receive => {
+                    // There is nothing in it: forgetting it spares the look that dropping takes.
+                    mem::forget(receive);
+                    poll_fn(|context| {
+                        let received = conn.link.poll_recv(conn.unread.is_none());
+                        received.map(|received| conn.answer_received(received, context))
+                    })
+                    .await
                 }
-                Next::Again => conn.answer_unread(),
+                Next::Again => poll_fn(|context| Poll::Ready(conn.answer_unread(context))).await,
                 Next::Close => return,
                 rare => Box::pin(conn.finish(rare)).await,
             };
@@ -97,11 +113,15 @@ pub(crate) fn serve(link: Link, app: Arc<App>) -> impl Future<Output = ()> + Sen
 
 impl Conn {
     /// Answers all requests that received bytes complete.
-    fn answer_received(&mut self, received: Result<Piece, LinkError>) -> Next {
+    fn answer_received(
+        &mut self,
+        received: Result<Piece, LinkError>,
+        context: &mut Context<'_>,
+    ) -> Next {
         match received {
             Ok(piece) => match piece.bytes() {
                 [] => Next::Close,
-                bytes => self.answer_piece(bytes),
+                bytes => self.answer_piece(bytes, context),
             },
             Err(LinkError::TimedOut) if self.unread.is_some() => {
                 self.refuse(Status::REQUEST_TIMEOUT)
@@ -124,27 +144,48 @@ impl Conn {
                     }
                 }
                 self.expect_request();
-                match (persist, self.unread.is_some()) {
-                    // Bytes behind the last request are not thrown back at the peer.
-                    (Persist::Close, true) => Next::Linger,
-                    (Persist::Close, false) => Next::Close,
-                    (_, true) => Next::Again,
-                    (_, false) => Next::Receive,
-                }
+                self.next_after(persist)
             }
             Next::Body(request) => match self.read_body(&request).await {
-                Ok(body) => self.answer_with_body(&request, body),
-                Err(error) => {
-                    self.note(&error);
-                    Next::Close
+                Ok(body) => {
+                    let mut body = Some(body);
+                    poll_fn(|context| {
+                        let body = body.take().expect("polled once");
+                        Poll::Ready(self.answer_with_body(&request, body, context))
+                    })
+                    .await
                 }
+                Err(error) => self.give_up(&error),
             },
+            Next::Flight(flight) => {
+                self.fly(flight).await.unwrap_or_else(|error| self.give_up(&error))
+            }
+            Next::Remainder(remainder) => {
+                self.send_remainder(remainder).await.unwrap_or_else(|error| self.give_up(&error))
+            }
             Next::Linger => {
                 self.linger().await;
                 Next::Close
             }
             usual => usual,
         }
+    }
+
+    /// What comes after an answer that has been sent in several parts.
+    fn next_after(&self, persist: Persist) -> Next {
+        match (persist, self.unread.is_some()) {
+            // Bytes behind the last request are not thrown back at the peer.
+            (Persist::Close, true) => Next::Linger,
+            (Persist::Close, false) => Next::Close,
+            (_, true) => Next::Again,
+            (_, false) => Next::Receive,
+        }
+    }
+
+    /// Ends a connection that cannot go on.
+    fn give_up(&self, error: &LinkError) -> Next {
+        self.note(error);
+        Next::Close
     }
 
     /// Takes over bytes to send, and sets the time by which the peer must have taken them.

@@ -17,6 +17,7 @@ mod stored;
 mod tests;
 mod worker;
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +26,8 @@ use gustnado_http::answer::Answer;
 use gustnado_http::method::Method;
 use gustnado_http::request::Request;
 use gustnado_http::status::Status;
+use rustix::fs::FileType;
+use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
 pub use error::FilesError;
@@ -32,6 +35,7 @@ pub use error::FilesError;
 use crate::reply::{Now, Rest, Turn, status_page};
 use error::Failure;
 use resolve::Root;
+use stored::Stored;
 use worker::{Found, Worker};
 
 /// The methods that a file takes.
@@ -139,12 +143,32 @@ impl Files {
         turn: &Turn<'_>,
         out: &mut Vec<u8>,
     ) -> Rest {
+        self.answer_below(0, request, now, turn, out)
+    }
+
+    /// Answers one request for a folder that is served beneath a path.
+    ///
+    /// - `mounted_at`: bytes of that path, without its last slash; 0 for the root.
+    #[inline(never)] // Called from two places, it is best in one.
+    pub(crate) fn answer_below(
+        &self,
+        mounted_at: usize,
+        request: &Request<'_>,
+        now: Now,
+        turn: &Turn<'_>,
+        out: &mut Vec<u8>,
+    ) -> Rest {
+        let path = request.path().get(mounted_at..).unwrap_or(b"");
         match request.method() {
+            Method::Get | Method::Head if path.is_empty() => {
+                redirect_to_folder(*request, turn, out);
+                Rest::Nothing
+            }
             Method::Get | Method::Head => worker::with(&self.folder, |worker| {
-                if let Some(stored) = worker.cache.fresh(request.path(), now.mono_ms) {
+                if let Some(stored) = worker.cache.fresh(path, now.mono_ms) {
                     return respond::respond(stored, *request, now, turn, out);
                 }
-                answer_from_disk(worker, &self.folder, *request, now, turn, out)
+                answer_from_disk(worker, &self.folder, path, *request, now, turn, out)
             }),
             Method::Options => {
                 let mut answer = Answer::start(out, Status::NO_CONTENT, turn.common, turn.persist);
@@ -186,12 +210,12 @@ impl Folder {
 fn answer_from_disk(
     worker: &mut Worker,
     folder: &Folder,
+    path: &[u8],
     request: Request<'_>,
     now: Now,
     turn: &Turn<'_>,
     out: &mut Vec<u8>,
 ) -> Rest {
-    let path = request.path();
     let head_only = request.method() == Method::Head;
     match worker.find(folder, path, now) {
         Ok(Found::Held) => {
@@ -206,9 +230,7 @@ fn answer_from_disk(
             rest
         }
         Ok(Found::Directory) => {
-            let location = location::with_slash(path, request.query());
-            let fields = [("Location", location.as_slice())];
-            status_page(out, Status::MOVED_PERMANENTLY, turn, head_only, &fields);
+            redirect_to_folder(request, turn, out);
             Rest::Nothing
         }
         Err(failure) => {
@@ -220,4 +242,50 @@ fn answer_from_disk(
             Rest::Nothing
         }
     }
+}
+
+/// A folder's name without its slash leads to the one with it, so that relative links work.
+fn redirect_to_folder(request: Request<'_>, turn: &Turn<'_>, out: &mut Vec<u8>) {
+    let location = location::with_slash(request.path(), request.query());
+    let fields = [("Location", location.as_slice())];
+    let head_only = request.method() == Method::Head;
+    status_page(out, Status::MOVED_PERMANENTLY, turn, head_only, &fields);
+}
+
+/// Answers with one file, wherever it is: `path` is trusted.
+///
+/// - `lines`: ready field lines that go with it.
+pub(crate) fn answer_file(
+    path: &Path,
+    lines: &[u8],
+    request: Request<'_>,
+    now: Now,
+    turn: &Turn<'_>,
+    out: &mut Vec<u8>,
+) -> Rest {
+    let common = [turn.common, lines].concat();
+    let turn = Turn { common: &common, ..*turn };
+    match load_file(path, now) {
+        Ok(stored) => respond::respond(&stored, request, now, &turn, out),
+        Err(failure) => {
+            let head_only = request.method() == Method::Head;
+            status_page(out, failure.status(), &turn, head_only, &[]);
+            Rest::Nothing
+        }
+    }
+}
+
+fn load_file(path: &Path, now: Now) -> Result<Stored, Failure> {
+    let not_found = Failure::Disk(Errno::NOENT);
+    let name = path.file_name().ok_or(not_found)?.as_bytes();
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let root = Root::open(parent).map_err(Failure::Disk)?;
+    let located = root.locate(name)?;
+    if located.kind() != FileType::RegularFile {
+        return Err(Failure::Disk(Errno::NOENT));
+    }
+    Ok(Stored::load(&root, &located, name, now)?)
 }

@@ -16,15 +16,49 @@
 #![forbid(unsafe_code)]
 
 mod app;
+mod body;
+mod builder;
+mod chain;
+pub mod client;
 pub mod config;
 mod conn;
 pub mod default_site;
 pub mod files;
+mod handler;
+pub mod protocol;
 pub mod reply;
+mod request;
+mod response;
+mod routes;
 mod server;
 mod stats;
 
-pub use app::Handler;
+pub use body::{Body, BodyError};
+pub use builder::Server;
+pub use bytes::Bytes;
+pub use chain::{Flow, Link, Next};
+pub use gustnado_http::answer::FieldError;
+pub use gustnado_http::head::Version;
+pub use gustnado_http::method::Method;
+pub use gustnado_http::status::Status;
 pub use gustnado_tasks::Endpoint;
-pub use server::{DrainReport, Running, StartError, probe_io_uring, start, start_with};
+pub use handler::{Blocking, Handler, IntoHandler, blocking, form};
+pub use request::{Cookies, Pairs, Request, percent_decoded};
+pub use response::{AppendError, Appender, Event, IntoResponse, Response, Sent};
+pub use routes::{Route, RouteError, Routes, route};
+pub use server::{DrainReport, Running, StartError, probe_io_uring, start};
 pub use stats::Stats;
+
+/// Light tasks: futures on the server's own workers. Handlers of the task kind are some, and may
+/// start others.
+pub mod task {
+    pub use gustnado_tasks::{
+        Closed, Dump, Either, Either3, Group, JoinError, JoinHandle, Receiver, RecvTimeoutError,
+        SendTimeoutError, Sender, Sleep, SpawnError, Spawner, TaskInfo, TaskState, TryRecvError,
+        TrySendError, WaitsOn, block_on, dump, mailbox, select_all, select2, select3, sleep, spawn,
+        spawn_detached, spawn_named, timeout, yield_now,
+    };
+}
+
+/// What starting a server comes to.
+pub type Result<T> = std::result::Result<T, StartError>;

@@ -83,7 +83,7 @@ pub fn status_page(
 }
 
 /// Nothing of the request is repeated in the page, so nothing can be smuggled into it.
-fn page(status: Status) -> String {
+pub(crate) fn page(status: Status) -> String {
     let (code, reason, hint) = (status.code(), status.reason(), hint(status));
     format!(
         "<!doctype html><html lang=en><meta charset=utf-8>\

@@ -4,15 +4,21 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gustnado_tasks::{Endpoint, Phase, Plan, Workers};
+use gustnado_tasks::{BlockingPool, Endpoint, Phase, Plan, Workers};
 
-use crate::app::{App, Handler, Site};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag::register_conditional_shutdown;
+use signal_hook::iterator::Signals;
+
+use crate::app::{App, Routed, Site};
 use crate::config::{Config, Machine};
 use crate::conn;
 use crate::files::{FileOptions, Files, FilesError};
+use crate::routes::{Means, RouteError, Routes, Tables};
 use crate::stats::Stats;
 
 /// Receive buffers per worker under `io_uring`, 4 KiB each.
@@ -25,15 +31,17 @@ const STOP_WITHIN: Duration = Duration::from_secs(1);
 /// # Errors
 /// [`StartError`]: one line that says what is wrong, where, and what helps.
 pub fn start(config: Config) -> Result<Running, StartError> {
-    start_any(config, None)
+    start_site(config, open_site)
 }
 
-/// Starts a server whose requests go to `handler` first.
-///
-/// # Errors
-/// As [`start`].
-pub fn start_with(config: Config, handler: Handler) -> Result<Running, StartError> {
-    start_any(config, Some(handler))
+/// Starts a server with routes.
+pub(crate) fn start_routes(config: Config, routes: &Routes) -> Result<Running, StartError> {
+    start_site(config, |config, workers| {
+        let pool = BlockingPool::new(config.blocking_threads, config.blocking_queue);
+        let means = Means { pool, files: file_options(config, workers) };
+        let tables = Tables::new(routes, &means).map_err(StartError::Routes)?;
+        Ok(Site::Routes(Box::new(Routed::new(tables, means))))
+    })
 }
 
 /// Whether `io_uring` can be used here, found by trying.
@@ -44,11 +52,14 @@ pub fn probe_io_uring() -> Result<(), String> {
     gustnado_tasks::probe_uring().map_err(|error| error.to_string())
 }
 
-fn start_any(config: Config, handler: Option<Handler>) -> Result<Running, StartError> {
+fn start_site(
+    config: Config,
+    open: impl FnOnce(&Config, usize) -> Result<Site, StartError>,
+) -> Result<Running, StartError> {
     let workers = Machine::read().workers(&config).value;
     let endpoints = endpoints(&config)?;
-    let site = open_site(&config, workers)?;
-    let app = Arc::new(App::new(&config, workers, site, handler));
+    let site = open(&config, workers)?;
+    let app = Arc::new(App::new(&config, workers, site));
     let plan = plan(&config, workers);
     let serve = {
         let app = Arc::clone(&app);
@@ -93,8 +104,12 @@ fn endpoints(config: &Config) -> Result<Vec<Endpoint>, StartError> {
 
 fn open_site(config: &Config, workers: usize) -> Result<Site, StartError> {
     let Some(root) = &config.root else { return Ok(Site::BuiltIn) };
-    let options = FileOptions { hidden: config.hidden, cache_bytes: config.cache_bytes, workers };
+    let options = file_options(config, workers);
     Ok(Site::Folder(Files::open(root, options).map_err(StartError::Folder)?))
+}
+
+fn file_options(config: &Config, workers: usize) -> FileOptions {
+    FileOptions { hidden: config.hidden, cache_bytes: config.cache_bytes, workers }
 }
 
 /// A server that runs. Dropping it stops it at once.
@@ -144,6 +159,18 @@ impl Running {
         self.workers.connections_by_place()
     }
 
+    /// Serves by other routes from now on; requests that are being answered go on by the old ones.
+    /// Nothing is locked and nobody waits.
+    ///
+    /// # Errors
+    /// [`RouteError`], and the old routes stay. A server without routes takes none: that is
+    /// [`RouteError::NoRoutes`].
+    pub fn swap_routes(&self, routes: &Routes) -> Result<(), RouteError> {
+        let Site::Routes(site) = self.app.site() else { return Err(RouteError::NoRoutes) };
+        site.swap(Tables::new(routes, &site.means)?);
+        Ok(())
+    }
+
     /// Ends the server in order, and returns when it has ended: accepts no more, closes idle
     /// connections at once and the others after their answer, cuts what is left at the `deadline`.
     pub fn drain(&self, deadline: Duration) -> DrainReport {
@@ -163,6 +190,25 @@ impl Running {
         while self.workers.connections_open() > 0 && began.elapsed() < within {
             thread::sleep(Duration::from_millis(2));
         }
+    }
+
+    /// Serves until INT or TERM comes, then ends in order within `timeout-graceful-shutdown`. A
+    /// second signal ends the process at once, with 128 and the signal's number.
+    ///
+    /// # Errors
+    /// [`StartError::Signals`].
+    pub fn run(self) -> Result<(), StartError> {
+        let failed = |error| StartError::Signals { error };
+        let is_ending = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            let ending = Arc::clone(&is_ending);
+            register_conditional_shutdown(signal, 128 + signal, ending).map_err(failed)?;
+        }
+        let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
+        signals.wait().next();
+        is_ending.store(true, Ordering::SeqCst);
+        self.drain(self.config.timeout_graceful_shutdown);
+        Ok(())
     }
 
     /// Ends the server at once.
@@ -197,6 +243,8 @@ pub enum StartError {
     },
     /// The folder cannot be served.
     Folder(FilesError),
+    /// The routes cannot be served.
+    Routes(RouteError),
     /// Another process listens there.
     InUse {
         /// Where.
@@ -211,6 +259,11 @@ pub enum StartError {
     Listen {
         /// Where.
         endpoint: Endpoint,
+        /// What the kernel says.
+        error: io::Error,
+    },
+    /// Signals could not be listened to.
+    Signals {
         /// What the kernel says.
         error: io::Error,
     },
@@ -237,7 +290,7 @@ impl StartError {
     /// The process's exit code: 78 (`EX_CONFIG`) where only another configuration can help, else 1.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Host { .. } | Self::Folder(_) => 78,
+            Self::Host { .. } | Self::Folder(_) | Self::Routes(_) => 78,
             _ => 1,
         }
     }
@@ -252,6 +305,7 @@ impl fmt::Display for StartError {
                  0.0.0.0 for all"
             ),
             Self::Folder(error) => error.fmt(f),
+            Self::Routes(error) => error.fmt(f),
             Self::InUse { endpoint } => write!(
                 f,
                 "cannot listen on {endpoint}: another process listens there; end it, or take \
@@ -271,6 +325,10 @@ impl fmt::Display for StartError {
                 f,
                 "cannot listen on {endpoint}: {error}; give an address of this machine with --host"
             ),
+            Self::Signals { error } => write!(
+                f,
+                "cannot listen to signals: {error}; use `drain` and `stop` in place of `run`"
+            ),
             Self::Worker { error } => write!(
                 f,
                 "cannot start a worker thread: {error}; lower --workers, or raise the limits that \
@@ -283,9 +341,10 @@ impl fmt::Display for StartError {
 impl std::error::Error for StartError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Host { error, .. } | Self::Listen { error, .. } | Self::Worker { error } => {
-                Some(error)
-            }
+            Self::Host { error, .. }
+            | Self::Listen { error, .. }
+            | Self::Signals { error }
+            | Self::Worker { error } => Some(error),
             Self::Folder(error) => Some(error),
             _ => None,
         }

@@ -13,6 +13,7 @@ pub(crate) struct Tally {
     bad_requests: AtomicU64,
     timeouts: AtomicU64,
     files_cut: AtomicU64,
+    panics: AtomicU64,
 }
 
 /// What one answer, or one end of a connection, adds to a tally.
@@ -41,6 +42,8 @@ pub(crate) enum Fault {
     TooSlow,
     /// A file became shorter while it was sent.
     FileCut,
+    /// A handler panicked. (Its connection goes on.)
+    HandlerPanicked,
 }
 
 impl Tally {
@@ -55,6 +58,7 @@ impl Tally {
             Some(Fault::BadRequest) => add(&self.bad_requests, 1),
             Some(Fault::TooSlow) => add(&self.timeouts, 1),
             Some(Fault::FileCut) => add(&self.files_cut, 1),
+            Some(Fault::HandlerPanicked) => add(&self.panics, 1),
         }
     }
 }
@@ -118,6 +122,7 @@ impl Stats {
         self.bad_requests += read(&tally.bad_requests);
         self.timeouts += read(&tally.timeouts);
         self.files_cut += read(&tally.files_cut);
+        self.panics += read(&tally.panics);
     }
 }
 

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use gustnado::config::Config;
+use gustnado::{Request, Routes};
 use harness::client::{get, request};
 use harness::folder::noise;
 use harness::{Client, Folder, Server, Setup, process};
@@ -174,9 +175,8 @@ fn a_client_that_reads_late_gets_every_answer(setup: Setup) {
 
 fn clients_that_never_read_hold_little_and_hinder_nobody(setup: Setup) {
     let page = noise(1, 4_000);
-    let server = Server::start_with(Config { workers: 1, ..setup.config() }, move |request| {
-        (request.path() == b"/page").then(|| (200, page.clone()))
-    });
+    let routes = Routes::new().get("/page", move |_: &Request| page.clone());
+    let server = Server::routes(Config { workers: 1, ..setup.config() }, routes);
     let mut others: Vec<Client> = (0..8).map(|_| server.connect()).collect();
     for client in &mut others {
         assert_eq!(client.get("/page").status, 200);

@@ -12,7 +12,8 @@ use std::thread;
 use std::time::Duration;
 
 use gustnado::config::{Acceptor, Config, Io, Placement, SchedulerKind};
-use harness::client::{get, request};
+use gustnado::{Request, Routes};
+use harness::client::get;
 use harness::{Client, PATIENCE, Server, Setup, wait_until};
 
 on_every_server!(
@@ -27,8 +28,6 @@ on_every_server!(
     every_acceptor_serves_every_placement,
     what_was_chosen_instead_is_said_once,
     a_worker_that_spins_serves_as_well,
-    a_handler_answers_before_the_site,
-    a_handler_that_panics_costs_only_its_connection,
 );
 
 /// Holds whoever comes, until it is opened.
@@ -89,15 +88,12 @@ fn thread_name() -> String {
 fn gated(config: Config) -> (Server, OpenAtEnd) {
     let gate = Arc::new(Gate::default());
     let held_by = Arc::clone(&gate);
-    let server = Server::start_with(config, move |request| match request.path() {
-        b"/slow" => {
-            held_by.pass();
-            Some((200, b"slow".to_vec()))
-        }
-        b"/who" => Some((200, thread_name().into_bytes())),
-        _ => None,
-    });
-    (server, OpenAtEnd(gate))
+    let slow = move |_: &Request| {
+        held_by.pass();
+        "slow"
+    };
+    let routes = Routes::new().get("/slow", slow).get("/who", |_: &Request| thread_name());
+    (Server::routes(config, routes), OpenAtEnd(gate))
 }
 
 /// Connections that have each been answered, with the worker that did it.
@@ -318,46 +314,5 @@ fn a_worker_that_spins_serves_as_well(setup: Setup) {
         thread::sleep(Duration::from_millis(1));
     }
     drop(clients);
-    server.wait_until_empty();
-}
-
-fn a_handler_answers_before_the_site(setup: Setup) {
-    let server = Server::start_with(setup.config(), |request| match request.path() {
-        b"/" => Some((200, b"not the page".to_vec())),
-        b"/gone" => Some((410, b"it was here".to_vec())),
-        b"/empty" => Some((204, Vec::new())),
-        b"/big" => Some((200, vec![b'x'; 300_000])),
-        _ => None,
-    });
-    let mut client = server.connect();
-    assert_eq!(client.get("/").text(), "not the page");
-    let gone = client.get("/gone");
-    assert_eq!((gone.status, &*gone.text()), (410, "it was here"));
-    assert_eq!(client.get("/empty").status, 204);
-    assert_eq!(client.get("/big").body.len(), 300_000);
-    client.send(request("HEAD", "/gone", ""));
-    assert_eq!(client.read_head().field("content-length"), Some("11"));
-    assert_eq!(client.get("/missing").status, 404, "the site is asked next");
-    let echo = request("POST", "/echo", "Content-Length: 2\r\n") + "hi";
-    assert_eq!(client.ask(echo).text(), "hi");
-}
-
-fn a_handler_that_panics_costs_only_its_connection(setup: Setup) {
-    let server = Server::start_with(setup.config(), |request| {
-        assert_ne!(request.path(), b"/panic", "a fault of the handler's own");
-        None
-    });
-    let mut others: Vec<_> = (0..8).map(|_| server.connect()).collect();
-    for round in 1..=5 {
-        let mut client = server.connect();
-        client.send(get("/panic"));
-        let (bytes, _) = client.read_until_ended();
-        assert!(bytes.is_empty() || bytes.starts_with(b"HTTP/1.1 500 "), "{bytes:?}");
-        server.wait_until("it is counted", |stats| stats.panics == round);
-        for other in &mut others {
-            assert_eq!(other.get("/").status, 200, "round {round}");
-        }
-    }
-    drop(others);
     server.wait_until_empty();
 }

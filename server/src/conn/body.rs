@@ -5,27 +5,36 @@ use std::future::poll_fn;
 use gustnado_http::answer::continue_100;
 use gustnado_http::body::BodyDecoder;
 use gustnado_http::head::{Framing, Head};
-use gustnado_http::request::Request;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Link, LinkError};
 
-use super::Conn;
+use super::{Conn, Next};
 
 /// A body that nobody wants is read to its end if it is not longer than this; else the answer comes
 /// at once, and the connection ends.
-const UNWANTED_BYTES_MAX: u64 = 256 << 10;
+pub(super) const UNWANTED_BYTES_MAX: u64 = 256 << 10;
 
 /// A request that waits for its body.
 #[derive(Debug)]
 pub(super) struct BodyRequest {
     pub(super) head: Head,
     pub(super) bytes: Vec<u8>,
+    pub(super) wish: Wish,
 }
 
-impl BodyRequest {
-    pub(super) fn view(&self) -> Request<'_> {
-        self.head.on(&self.bytes)
-    }
+/// What is to become of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// A handler wants it whole, up to so many bytes.
+    Whole { bytes_max: u64 },
+    /// Nobody wants it.
+    Nothing,
+}
+
+/// Has a request's body read before the request is answered.
+pub(super) fn body_first(head: &Head, bytes: &[u8], wish: Wish) -> Next {
+    let bytes = bytes[..head.len()].to_vec();
+    Next::Body(Box::new(BodyRequest { head: *head, bytes, wish }))
 }
 
 /// What became of a body.
@@ -45,8 +54,15 @@ impl Conn {
     /// # Errors
     /// The connection is over.
     pub(super) async fn read_body(&mut self, request: &BodyRequest) -> Result<Body, LinkError> {
-        let (wanted, framing) = (self.app.wants_body(&request.view()), request.head.framing());
+        let framing = request.head.framing();
         let mut limits = self.app.limits;
+        let wanted = match request.wish {
+            Wish::Whole { bytes_max } => {
+                limits.body_bytes_max = bytes_max;
+                true
+            }
+            Wish::Nothing => false,
+        };
         if exceeds(framing, limits.body_bytes_max) {
             return Ok(Body::Refused(Status::CONTENT_TOO_LARGE));
         }
@@ -85,6 +101,32 @@ impl Conn {
                 Err(LinkError::TimedOut) => return Ok(Body::Refused(Status::REQUEST_TIMEOUT)),
                 Err(error) => return Err(error),
             }
+        }
+    }
+
+    /// Reads what is left of a body that nobody wants. Returns whether it came to its end.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub(super) async fn discard_body(
+        &mut self,
+        decoder: &mut BodyDecoder,
+    ) -> Result<bool, LinkError> {
+        let (began_ms, before) = (self.link.now().mono_ms, decoder.received());
+        loop {
+            match self.decode_unread(decoder, None) {
+                Ok(true) => return Ok(true),
+                Ok(false) if decoder.received() - before <= UNWANTED_BYTES_MAX => {}
+                _ => return Ok(false),
+            }
+            let (patience, now_ms) = (self.app.times.body, self.link.now().mono_ms);
+            let received = decoder.received() - before;
+            self.link.set_deadline(patience.deadline_ms(began_ms, now_ms, received));
+            let piece = self.link.recv(false).await?;
+            if piece.bytes().is_empty() {
+                return Ok(false);
+            }
+            self.unread.get_or_insert_default().bytes.extend_from_slice(piece.bytes());
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::task::Context;
 
 use gustnado_http::answer::Persist;
 use gustnado_http::head::{Decoded, Framing, Head, Version};
@@ -9,9 +10,10 @@ use gustnado_http::request::Request;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Link, Now, Outgoing};
 
-use super::body::{Body, BodyRequest};
+use super::body::{Body, BodyRequest, Wish, body_first};
+use super::route::Arrived;
 use super::{Conn, Next, Unread};
-use crate::app::Common;
+use crate::app::{Common, Routed, Site};
 use crate::reply::{Rest, Segment, Turn, status_page};
 use crate::stats::{Added, Fault};
 
@@ -23,20 +25,20 @@ const OUT_BYTES_MAX: usize = 64 << 10;
 const MORE_BYTES_MAX: u64 = 128 << 10;
 
 /// The moment of a turn: all its answers carry the same date.
-struct Moment {
-    time: Now,
-    common: Rc<Common>,
+pub(super) struct Moment {
+    pub(super) time: Now,
+    pub(super) common: Rc<Common>,
 }
 
 impl Conn {
     /// Answers what is in newly received bytes, together with what was on hold.
-    pub(super) fn answer_piece(&mut self, bytes: &[u8]) -> Next {
+    pub(super) fn answer_piece(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Next {
         if let Some(unread) = &mut self.unread {
             unread.bytes.extend_from_slice(bytes);
-            return self.answer_unread();
+            return self.answer_unread(context);
         }
         let mut seen = 0;
-        let (used, next) = self.answer_all(bytes, &mut seen);
+        let (used, next) = self.answer_all(bytes, &mut seen, context);
         if used < bytes.len() {
             self.unread = Some(Box::new(Unread { bytes: bytes[used..].to_vec(), seen }));
             if used == 0 {
@@ -48,10 +50,10 @@ impl Conn {
     }
 
     /// Answers what is in the bytes on hold.
-    pub(super) fn answer_unread(&mut self) -> Next {
+    pub(super) fn answer_unread(&mut self, context: &mut Context<'_>) -> Next {
         let Some(mut unread) = self.unread.take() else { return Next::Receive };
         let mut seen = unread.seen;
-        let (used, next) = self.answer_all(&unread.bytes, &mut seen);
+        let (used, next) = self.answer_all(&unread.bytes, &mut seen, context);
         if used < unread.bytes.len() {
             unread.bytes.drain(..used);
             unread.seen = seen;
@@ -61,7 +63,12 @@ impl Conn {
     }
 
     /// Answers a request whose body has been dealt with.
-    pub(super) fn answer_with_body(&mut self, request: &BodyRequest, body: Body) -> Next {
+    pub(super) fn answer_with_body(
+        &mut self,
+        request: &BodyRequest,
+        body: Body,
+        context: &mut Context<'_>,
+    ) -> Next {
         let body = match body {
             Body::Whole(body) => Some(body),
             Body::Skipped => None,
@@ -69,11 +76,23 @@ impl Conn {
         };
         let persist = if body.is_some() { self.persist(&request.head) } else { Persist::Close };
         let (mut out, moment) = (Link::outgoing(), self.moment());
-        let text = body.as_deref().unwrap_or(&[]);
-        let next = self.write_answer(&request.view(), text, &moment, persist, &mut out);
-        self.start_send(out);
+        let is_skipped = body.is_none();
+        let mut body = body.unwrap_or_default();
+        let (head, bytes) = (&request.head, &*request.bytes);
+        let next = match self.app.site() {
+            Site::Routes(routed) => {
+                let arrived = Arrived { head, bytes, body: Some(&mut body), persist };
+                self.answer_by_route(routed, arrived, &moment, &mut out, context)
+            }
+            _ => self.answer_by_site(&head.on(bytes), &body, &moment, persist, &mut out),
+        };
+        if out.bytes.is_empty() {
+            Link::put_back(out);
+        } else {
+            self.start_send(out);
+        }
         match next {
-            Next::Close if body.is_none() => Next::Linger,
+            Next::Close if is_skipped => Next::Linger,
             Next::Receive if self.unread.is_some() => Next::Again,
             next => next,
         }
@@ -89,7 +108,12 @@ impl Conn {
 
     /// Answers request after request, and starts sending the answers. Returns how many bytes of
     /// `input` were used, and what comes next.
-    fn answer_all(&mut self, input: &[u8], seen: &mut usize) -> (usize, Next) {
+    fn answer_all(
+        &mut self,
+        input: &[u8],
+        seen: &mut usize,
+        context: &mut Context<'_>,
+    ) -> (usize, Next) {
         let (mut out, moment) = (Link::outgoing(), self.moment());
         let mut used = 0;
         let next = loop {
@@ -103,7 +127,7 @@ impl Conn {
                     *seen = 0;
                     used += head.len();
                     self.requests = self.requests.saturating_add(1);
-                    match self.answer_one(&head, rest, &moment, &mut out) {
+                    match self.answer_one(&head, rest, &moment, &mut out, context) {
                         Next::Receive if used < input.len() => {}
                         Next::Close if used < input.len() => break Next::Linger,
                         next => break next,
@@ -121,16 +145,48 @@ impl Conn {
     }
 
     /// Answers one request, unless it has a body to be read first.
-    fn answer_one(&self, head: &Head, input: &[u8], moment: &Moment, out: &mut Outgoing) -> Next {
-        if matches!(head.framing(), Framing::None | Framing::Length(0)) {
-            return self.write_answer(&head.on(input), &[], moment, self.persist(head), out);
+    fn answer_one(
+        &self,
+        head: &Head,
+        input: &[u8],
+        moment: &Moment,
+        out: &mut Outgoing,
+        context: &mut Context<'_>,
+    ) -> Next {
+        let has_body = !matches!(head.framing(), Framing::None | Framing::Length(0));
+        let persist = self.persist(head);
+        if let Site::Routes(routed) = self.app.site() {
+            let mut nothing = Vec::new();
+            let body = (!has_body).then_some(&mut nothing);
+            let arrived = Arrived { head, bytes: input, body, persist };
+            return self.answer_by_route(routed, arrived, moment, out, context);
         }
-        let bytes = input[..head.len()].to_vec();
-        Next::Body(Box::new(BodyRequest { head: *head, bytes }))
+        let request = head.on(input);
+        if has_body {
+            let bytes_max = self.app.limits.body_bytes_max;
+            let is_wanted = self.app.wants_body(&request);
+            let wish = if is_wanted { Wish::Whole { bytes_max } } else { Wish::Nothing };
+            return body_first(head, input, wish);
+        }
+        self.answer_by_site(&request, &[], moment, persist, out)
     }
 
-    /// Writes the answer to a request that is complete.
-    fn write_answer(
+    #[inline(never)] // It would take registers from the way of files.
+    fn answer_by_route(
+        &self,
+        routed: &Routed,
+        arrived: Arrived<'_>,
+        moment: &Moment,
+        out: &mut Outgoing,
+        context: &mut Context<'_>,
+    ) -> Next {
+        routed.with(|tables, recent| {
+            self.answer_routed(tables, recent, arrived, moment, out, context)
+        })
+    }
+
+    /// Writes the site's answer to a request that is complete.
+    fn answer_by_site(
         &self,
         request: &Request<'_>,
         body: &[u8],
@@ -142,23 +198,16 @@ impl Conn {
         let before = out.bytes.len();
         let rest = self.app.answer(request, body, moment.time, &turn, &mut out.bytes);
         self.app.count(&Added::answer(&out.bytes[before..]));
-        match rest {
-            Rest::Segments(segments) => {
-                out.more = bytes_of(&segments) <= MORE_BYTES_MAX;
-                Next::Segments { segments, persist }
-            }
-            Rest::Nothing if persist == Persist::Close => {
-                // The end travels with the answer: one packet less. (A client that did not ask for
-                // the end may have sent more by now. Closing on that discards what has not left.)
-                out.more = !request.keep_alive();
-                Next::Close
-            }
-            Rest::Nothing => Next::Receive,
-        }
+        after_rest(rest, persist, request, out)
     }
 
     #[cold]
-    fn write_refusal(&self, status: Status, moment: &Moment, out: &mut Outgoing) -> Next {
+    pub(super) fn write_refusal(
+        &self,
+        status: Status,
+        moment: &Moment,
+        out: &mut Outgoing,
+    ) -> Next {
         let turn = Turn { common: &moment.common.lines, persist: Persist::Close };
         let before = out.bytes.len();
         status_page(&mut out.bytes, status, &turn, false, &[]);
@@ -168,17 +217,40 @@ impl Conn {
         Next::Linger
     }
 
-    fn moment(&self) -> Moment {
+    pub(super) fn moment(&self) -> Moment {
         let time = self.link.now();
         Moment { time, common: self.app.common(time.unix_secs) }
     }
 
-    fn persist(&self, head: &Head) -> Persist {
+    pub(super) fn persist(&self, head: &Head) -> Persist {
         match head.version() {
             _ if self.is_last(head.keep_alive()) => Persist::Close,
             Version::Http10 => Persist::KeepAlive,
             Version::Http11 => Persist::Default,
         }
+    }
+}
+
+/// What comes next after an answer's head and small content have been written.
+#[inline]
+pub(super) fn after_rest(
+    rest: Rest,
+    persist: Persist,
+    request: &Request<'_>,
+    out: &mut Outgoing,
+) -> Next {
+    match rest {
+        Rest::Segments(segments) => {
+            out.more = bytes_of(&segments) <= MORE_BYTES_MAX;
+            Next::Segments { segments, persist }
+        }
+        Rest::Nothing if persist == Persist::Close => {
+            // The end travels with the answer: one packet less. (A client that did not ask for
+            // the end may have sent more by now. Closing on that discards what has not left.)
+            out.more = !request.keep_alive();
+            Next::Close
+        }
+        Rest::Nothing => Next::Receive,
     }
 }
 

@@ -1,11 +1,9 @@
 //! A server under test, ended with the test.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use gustnado::config::Config;
-use gustnado::{Running, Stats};
-use gustnado_http::request::Request;
+use gustnado::{Routes, Running, Stats};
 
 use super::{Answer, Client, client};
 
@@ -21,12 +19,10 @@ impl Server {
         Self::of(gustnado::start(config).expect("the server starts"))
     }
 
-    /// Starts with a handler that runs on the workers; it is asked before anything else.
-    pub(crate) fn start_with(
-        config: Config,
-        handler: impl Fn(&Request<'_>) -> Option<(u16, Vec<u8>)> + Send + Sync + 'static,
-    ) -> Self {
-        Self::of(gustnado::start_with(config, Arc::new(handler)).expect("the server starts"))
+    /// Starts with routes.
+    pub(crate) fn routes(config: Config, routes: Routes) -> Self {
+        let server = gustnado::Server::new().config(config).routes(routes);
+        Self::of(server.start().expect("the server starts"))
     }
 
     fn of(running: Running) -> Self {

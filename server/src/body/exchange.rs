@@ -1,0 +1,234 @@
+//! What a connection and the handler of its request tell each other while both are at work.
+//!
+//! The handler may run in the connection's own task, in another one, or on a thread that is no
+//! worker. So what they share is locked, for a few instructions at a time, and nobody waits inside.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+
+use super::BodyError;
+
+/// The meeting point.
+#[derive(Debug, Default)]
+pub(crate) struct Exchange(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// Something in it is not as it was at first.
+    is_used: bool,
+    /// Received and not taken yet.
+    next: Option<Bytes>,
+    /// How the body ended, once it has.
+    end: Option<Result<(), BodyError>>,
+    received: u64,
+    /// The reader waits for bytes.
+    is_wanted: bool,
+    /// The reader has gone.
+    is_given_up: bool,
+    reader: Option<Waker>,
+    /// The connection, while it does not run: who asks for bytes then wakes it.
+    connection: Option<Waker>,
+    /// Interim answers to be sent, as they stand.
+    interim: Vec<u8>,
+}
+
+/// What the connection is to do for the reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Feed {
+    /// Nothing now.
+    Nothing,
+    /// Get bytes of the body.
+    Bytes,
+    /// The reader has gone; what is left of the body is nobody's.
+    GivenUp,
+}
+
+impl Exchange {
+    /// Makes it as good as new.
+    #[inline]
+    pub(crate) fn reset(&mut self) {
+        let state = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if state.is_used {
+            *state = State::default();
+        }
+    }
+
+    /// Says before the start that there is no body, or that it is one to be read.
+    pub(crate) fn open(&mut self, has_body: bool) {
+        let state = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        state.is_used = true;
+        state.end = (!has_body).then_some(Ok(()));
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn received(&self) -> u64 {
+        self.state().received
+    }
+
+    /// The reader's side: takes what has come, or asks for more.
+    pub(super) fn poll_take(
+        &self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, BodyError>>> {
+        let mut state = self.state();
+        if let Some(bytes) = state.next.take() {
+            return Poll::Ready(Some(Ok(bytes)));
+        }
+        match state.end {
+            Some(Ok(())) => return Poll::Ready(None),
+            Some(Err(error)) => {
+                state.end = Some(Ok(()));
+                return Poll::Ready(Some(Err(error)));
+            }
+            None => {}
+        }
+        state.is_wanted = true;
+        if !state.reader.as_ref().is_some_and(|reader| reader.will_wake(context.waker())) {
+            state.reader = Some(context.waker().clone());
+        }
+        let connection = state.connection.take();
+        drop(state);
+        wake(connection);
+        Poll::Pending
+    }
+
+    pub(super) fn give_up(&self) {
+        let connection = {
+            let mut state = self.state();
+            (state.is_given_up, state.next) = (true, None);
+            state.connection.take()
+        };
+        wake(connection);
+    }
+
+    /// Sends an interim answer (RFC 9110 §15.2) as soon as the connection comes to it.
+    pub(super) fn say(&self, interim: &[u8]) {
+        let connection = {
+            let mut state = self.state();
+            state.interim.extend_from_slice(interim);
+            state.connection.take()
+        };
+        wake(connection);
+    }
+
+    /// The connection's side: what is wanted of it. From now until it looks again, it is woken when
+    /// that changes.
+    pub(crate) fn poll_wish(&self, context: &Context<'_>) -> Feed {
+        let mut state = self.state();
+        if state.end.is_none() {
+            if state.is_given_up {
+                return Feed::GivenUp;
+            }
+            if state.is_wanted && state.next.is_none() {
+                return Feed::Bytes;
+            }
+        }
+        state.connection = Some(context.waker().clone());
+        Feed::Nothing
+    }
+
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.state().is_given_up
+    }
+
+    pub(crate) fn take_interim(&self) -> Vec<u8> {
+        std::mem::take(&mut self.state().interim)
+    }
+
+    /// Hands bytes of the body over. To be called when they are wanted.
+    pub(crate) fn put(&self, bytes: Bytes) {
+        let reader = {
+            let mut state = self.state();
+            state.received += bytes.len() as u64;
+            debug_assert!(state.next.is_none(), "one piece at a time");
+            if !state.is_given_up {
+                state.next = Some(bytes);
+            }
+            state.is_wanted = false;
+            state.reader.take()
+        };
+        wake(reader);
+    }
+
+    /// Says that the body has ended, and how.
+    pub(crate) fn end(&self, how: Result<(), BodyError>) {
+        let reader = {
+            let mut state = self.state();
+            if state.end.is_none() {
+                state.end = Some(how);
+            }
+            state.reader.take()
+        };
+        wake(reader);
+    }
+}
+
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    #[derive(Default)]
+    struct Bell(AtomicUsize);
+
+    impl Wake for Bell {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn rung(bell: &Bell) -> usize {
+        bell.0.swap(0, Ordering::Relaxed)
+    }
+
+    #[test]
+    fn each_side_wakes_the_other_and_nothing_is_taken_twice() {
+        let (reader, connection) = (Arc::new(Bell::default()), Arc::new(Bell::default()));
+        let (reading, serving) = (reader.clone().into(), connection.clone().into());
+        let (mut reading, serving) = (Context::from_waker(&reading), Context::from_waker(&serving));
+        let exchange = Exchange::default();
+        assert_eq!(exchange.poll_wish(&serving), Feed::Nothing);
+        assert!(exchange.poll_take(&mut reading).is_pending());
+        assert_eq!((rung(&connection), rung(&reader)), (1, 0));
+        assert_eq!(exchange.poll_wish(&serving), Feed::Bytes);
+        exchange.put(Bytes::from_static(b"one"));
+        assert_eq!(rung(&reader), 1);
+        assert_eq!(exchange.poll_wish(&serving), Feed::Nothing);
+        let Poll::Ready(Some(Ok(bytes))) = exchange.poll_take(&mut reading) else {
+            panic!("the bytes are there");
+        };
+        assert_eq!((&*bytes, exchange.received()), (b"one".as_slice(), 3));
+        assert!(exchange.poll_take(&mut reading).is_pending());
+        exchange.end(Err(BodyError::TooSlow));
+        assert_eq!(rung(&reader), 1);
+        assert_eq!(exchange.poll_take(&mut reading), Poll::Ready(Some(Err(BodyError::TooSlow))));
+        assert_eq!(exchange.poll_take(&mut reading), Poll::Ready(None));
+    }
+
+    #[test]
+    fn a_reader_that_goes_is_noticed() {
+        let connection = Arc::new(Bell::default());
+        let serving = connection.clone().into();
+        let serving = Context::from_waker(&serving);
+        let exchange = Exchange::default();
+        assert_eq!(exchange.poll_wish(&serving), Feed::Nothing);
+        exchange.give_up();
+        assert_eq!(rung(&connection), 1);
+        assert_eq!(exchange.poll_wish(&serving), Feed::GivenUp);
+        exchange.end(Err(BodyError::Gone));
+        assert_eq!(exchange.poll_wish(&serving), Feed::Nothing);
+    }
+}

@@ -1,0 +1,225 @@
+//! What runs before, after and around handlers.
+
+use std::fmt;
+use std::future::{Future, ready};
+use std::sync::Arc;
+
+use gustnado_http::status::Status;
+use gustnado_tasks::BlockingPool;
+
+use crate::handler::{Answering, BlockingFn, InlineFn, Kind, TaskFn};
+use crate::request::Request;
+use crate::response::{IntoResponse, Response};
+
+/// What a link of a chain decides.
+#[derive(Debug)]
+pub enum Flow {
+    /// Go on to the next link, and in the end to the handler.
+    Next,
+    /// This is the answer; neither later links nor the handler run.
+    Answer(Response),
+}
+
+impl From<Response> for Flow {
+    fn from(response: Response) -> Self {
+        Self::Answer(response)
+    }
+}
+
+type Before = dyn Fn(&mut Request) -> Flow + Send + Sync;
+type After = dyn Fn(&Request, &mut Response) + Send + Sync;
+type Around = dyn Fn(Request, Next) -> Answering + Send + Sync;
+type Matcher = dyn Fn(&Request) -> bool + Send + Sync;
+
+/// One link of a chain, and for which requests it is meant.
+#[derive(Clone)]
+pub struct Link {
+    matcher: Option<Arc<Matcher>>,
+    does: Does,
+}
+
+#[derive(Clone)]
+enum Does {
+    Before(Arc<Before>),
+    After(Arc<After>),
+    Around(Arc<Around>),
+}
+
+impl Link {
+    /// Runs before what comes later in the chain: go on, or answer. It should not wait.
+    pub fn before(f: impl Fn(&mut Request) -> Flow + Send + Sync + 'static) -> Self {
+        Self { matcher: None, does: Does::Before(Arc::new(f)) }
+    }
+
+    /// Runs when there is an answer of what comes later in the chain, and may change it. It sees
+    /// the request without its body, and should not wait.
+    pub fn after(f: impl Fn(&Request, &mut Response) + Send + Sync + 'static) -> Self {
+        Self { matcher: None, does: Does::After(Arc::new(f)) }
+    }
+
+    /// Runs around everything that comes later in the chain, as a light task.
+    pub fn around<F, A>(f: F) -> Self
+    where
+        F: Fn(Request, Next) -> A + Send + Sync + 'static,
+        A: Future<Output: IntoResponse> + Send + 'static,
+    {
+        let around = move |request, next| -> Answering {
+            let answer = f(request, next);
+            Box::pin(async move { answer.await.into_response() })
+        };
+        Self { matcher: None, does: Does::Around(Arc::new(around)) }
+    }
+
+    /// Has it run only for requests that `matcher` is true of.
+    #[must_use]
+    pub fn only_if(mut self, matcher: impl Fn(&Request) -> bool + Send + Sync + 'static) -> Self {
+        self.matcher = Some(Arc::new(matcher));
+        self
+    }
+
+    fn is_meant_for(&self, request: &Request) -> bool {
+        self.matcher.as_ref().is_none_or(|matcher| matcher(request))
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.does {
+            Does::Before(_) => "Link (before)",
+            Does::After(_) => "Link (after)",
+            Does::Around(_) => "Link (around)",
+        })
+    }
+}
+
+/// A handler with the links around it.
+#[derive(Clone)]
+pub(crate) struct Chain {
+    links: Arc<[Link]>,
+    handler: Runnable,
+}
+
+/// A handler as connections run it: what blocks has been made a task that waits for the pool.
+#[derive(Clone)]
+pub(crate) enum Runnable {
+    Inline(Arc<InlineFn>),
+    Task(Arc<TaskFn>),
+}
+
+impl Chain {
+    /// Puts links around a handler.
+    pub(crate) fn around(links: &[Link], handler: Kind, pool: &BlockingPool) -> Runnable {
+        let handler = match handler {
+            Kind::Inline(handler) => Runnable::Inline(handler),
+            Kind::Task(handler) => Runnable::Task(handler),
+            Kind::Blocking(handler) => Runnable::Task(on_pool(handler, pool.clone())),
+        };
+        if links.is_empty() {
+            return handler;
+        }
+        let has_tasks = links.iter().any(|link| matches!(link.does, Does::Around(_)));
+        let chain = Self { links: links.into(), handler };
+        match &chain.handler {
+            Runnable::Inline(_) if !has_tasks => {
+                Runnable::Inline(Arc::new(move |request| chain.run_inline(0, request)))
+            }
+            _ => Runnable::Task(Arc::new(move |request| {
+                Next { chain: chain.clone(), at: 0 }.start(request)
+            })),
+        }
+    }
+
+    /// The links from `at` on and the handler, as nested calls: what comes later is inside.
+    fn run_inline(&self, at: usize, request: &mut Request) -> Response {
+        let Some(link) = self.links.get(at) else {
+            return match &self.handler {
+                Runnable::Inline(handler) => handler(request),
+                Runnable::Task(_) => unreachable!("a chain around a task is a task"),
+            };
+        };
+        match &link.does {
+            Does::Before(before) if link.is_meant_for(request) => match before(request) {
+                Flow::Next => self.run_inline(at + 1, request),
+                Flow::Answer(response) => response,
+            },
+            Does::After(after) if link.is_meant_for(request) => {
+                let mut response = self.run_inline(at + 1, request);
+                after(request, &mut response);
+                response
+            }
+            _ => self.run_inline(at + 1, request),
+        }
+    }
+}
+
+fn on_pool(handler: Arc<BlockingFn>, pool: BlockingPool) -> Arc<TaskFn> {
+    Arc::new(move |mut request| {
+        let (handler, pool) = (Arc::clone(&handler), pool.clone());
+        Box::pin(async move {
+            if let Err(error) = request.read_whole().await {
+                return error.into_response();
+            }
+            match pool.run(move || handler(request)).await {
+                Ok(Some(response)) => response,
+                // It goes on from here as if it had happened here.
+                Ok(None) => std::panic::resume_unwind(Box::new("on the pool")),
+                Err(_) => Response::new(Status::SERVICE_UNAVAILABLE).header("Retry-After", "1"),
+            }
+        })
+    })
+}
+
+/// What comes after a link that runs around it.
+#[derive(Clone)]
+pub struct Next {
+    chain: Chain,
+    at: usize,
+}
+
+impl Next {
+    /// Runs the rest of the chain and the handler.
+    pub async fn run(self, request: Request) -> Response {
+        self.start(request).await
+    }
+
+    fn start(mut self, mut request: Request) -> Answering {
+        while let Some(link) = self.chain.links.get(self.at).cloned() {
+            self.at += 1;
+            if !link.is_meant_for(&request) {
+                continue;
+            }
+            match link.does {
+                Does::Before(before) => {
+                    if let Flow::Answer(response) = before(&mut request) {
+                        return Box::pin(ready(response));
+                    }
+                }
+                Does::Around(around) => return around(request, self),
+                Does::After(after) => {
+                    let head = request.head_only();
+                    let inner = self.start(request);
+                    return Box::pin(async move {
+                        let mut response = inner.await;
+                        after(&head, &mut response);
+                        response
+                    });
+                }
+            }
+        }
+        match self.chain.handler {
+            Runnable::Task(handler) => handler(request),
+            Runnable::Inline(handler) => Box::pin(async move {
+                match request.read_whole().await {
+                    Ok(()) => handler(&mut request),
+                    Err(error) => error.into_response(),
+                }
+            }),
+        }
+    }
+}
+
+impl fmt::Debug for Next {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Next")
+    }
+}

@@ -1,0 +1,249 @@
+//! A handler at work on a request: the connection waits for it, and does meanwhile what it asks
+//! for.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use gustnado_http::answer::{Persist, continue_100};
+use gustnado_http::body::BodyDecoder;
+use gustnado_tasks::{Link, LinkError, Patience};
+
+use super::Conn;
+use super::body::UNWANTED_BYTES_MAX;
+use crate::body::{BodyError, Exchange, Feed};
+use crate::handler::Contained;
+use crate::request::Recycled;
+use crate::response::{Content, Response};
+use crate::routes::Table;
+
+/// Bytes of later requests that are taken while a handler is at work. Then the client has to wait.
+const READ_AHEAD_MAX: usize = 64 << 10;
+
+/// A request that is being answered.
+pub(super) struct Flight {
+    pub(super) parts: Recycled,
+    pub(super) table: Arc<Table>,
+    answering: Contained,
+    pub(super) incoming: Incoming,
+    /// Set when the client has sent its last byte: when it is taken for gone.
+    gone_ms: Option<u64>,
+}
+
+/// The request's body, still coming.
+pub(super) struct Incoming {
+    pub(super) decoder: BodyDecoder,
+    /// The client waits for `100 Continue`.
+    pub(super) expects_continue: bool,
+    pub(super) began_ms: u64,
+    pub(super) patience: Patience,
+    /// It cannot be read to its end: this connection's next request will not be found.
+    pub(super) is_spoilt: bool,
+}
+
+/// What the connection has to do for somebody else than its peer.
+pub(super) enum Errand {
+    /// The handler has more to read.
+    Fed,
+    /// This is to be sent before the answer.
+    Say(Vec<u8>),
+}
+
+/// What a handler's turn comes to.
+enum Step {
+    Answer(Option<Response>),
+    Say(Vec<u8>),
+}
+
+impl Flight {
+    pub(super) fn new(
+        parts: Recycled,
+        table: Arc<Table>,
+        answering: Contained,
+        incoming: Incoming,
+    ) -> Self {
+        Self { parts, table, answering, incoming, gone_ms: None }
+    }
+}
+
+impl Flight {
+    pub(super) fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Option<Response>> {
+        self.answering.poll(context)
+    }
+}
+
+impl Incoming {
+    /// Has the client go on, if it waits for that and a stream is about to be made of its body:
+    /// once the answer has begun, there is no place for it (RFC 9110 §10.1.1).
+    pub(super) fn invite(&mut self, exchange: &Exchange, response: &Response, out: &mut Vec<u8>) {
+        let is_stream = matches!(response.content, Content::Stream(_));
+        if self.expects_continue && is_stream && !exchange.is_given_up() {
+            self.expects_continue = false;
+            out.extend_from_slice(continue_100());
+        }
+    }
+
+    /// Whether the connection can go on after the answer: not if what is left of the body would
+    /// have to be read first, and is too much. (What a stream is made of is read by it.)
+    pub(super) fn persist(
+        &self,
+        exchange: &Exchange,
+        response: &Response,
+        wanted: Persist,
+    ) -> Persist {
+        let is_read_on =
+            || matches!(response.content, Content::Stream(_)) && !exchange.is_given_up();
+        let can = self.decoder.is_done() || self.is_worth_draining() || is_read_on();
+        if can { wanted } else { Persist::Close }
+    }
+
+    /// What is left of the body is no longer wanted. Returns whether it is worth reading to its
+    /// end, to get to the next request.
+    pub(super) fn is_worth_draining(&self) -> bool {
+        let is_short = |bytes| bytes <= UNWANTED_BYTES_MAX;
+        !self.is_spoilt && !self.expects_continue && self.decoder.left().is_none_or(is_short)
+    }
+}
+
+impl Conn {
+    /// Waits for a handler's answer.
+    ///
+    /// # Errors
+    /// The connection is lost, and the handler's task is to be dropped.
+    pub(super) async fn answer_of(&mut self, flight: &mut Flight) -> Result<Response, LinkError> {
+        loop {
+            let step = poll_fn(|context| {
+                loop {
+                    if let Poll::Ready(answer) = flight.answering.poll(context) {
+                        return Poll::Ready(Ok(Step::Answer(answer)));
+                    }
+                    match ready!(self.poll_errand(flight, context)) {
+                        Ok(Errand::Fed) => {}
+                        Ok(Errand::Say(bytes)) => return Poll::Ready(Ok(Step::Say(bytes))),
+                        Err(error) => return Poll::Ready(Err(error)),
+                    }
+                }
+            });
+            match step.await? {
+                Step::Say(bytes) => self.send_bytes(&bytes).await?,
+                Step::Answer(answer) => return Ok(self.app.answer_or_500(answer)),
+            }
+        }
+    }
+
+    /// Does what the handler asks for, or else watches the peer.
+    pub(super) fn poll_errand(
+        &mut self,
+        flight: &mut Flight,
+        context: &Context<'_>,
+    ) -> Poll<Result<Errand, LinkError>> {
+        let exchange = flight.parts.exchange();
+        let said = exchange.take_interim();
+        if !said.is_empty() {
+            return Poll::Ready(Ok(Errand::Say(said)));
+        }
+        match exchange.poll_wish(context) {
+            Feed::Bytes => self.poll_feed(flight),
+            Feed::Nothing | Feed::GivenUp => self.poll_watch(flight),
+        }
+    }
+
+    /// Gets bytes of the body for a reader that waits for them.
+    fn poll_feed(&mut self, flight: &mut Flight) -> Poll<Result<Errand, LinkError>> {
+        let Flight { incoming, parts, .. } = flight;
+        let exchange = parts.exchange();
+        loop {
+            if self.feed_unread(incoming, exchange) {
+                return Poll::Ready(Ok(Errand::Fed));
+            }
+            if std::mem::take(&mut incoming.expects_continue) {
+                return Poll::Ready(Ok(Errand::Say(continue_100().to_vec())));
+            }
+            let received = incoming.decoder.received();
+            let now_ms = self.link.now().mono_ms;
+            let deadline = incoming.patience.deadline_ms(incoming.began_ms, now_ms, received);
+            self.link.set_deadline(deadline);
+            let failed = match ready!(self.link.poll_recv(false)) {
+                Ok(piece) if piece.bytes().is_empty() => BodyError::Gone,
+                Ok(piece) => {
+                    self.unread.get_or_insert_default().bytes.extend_from_slice(piece.bytes());
+                    continue;
+                }
+                Err(LinkError::TimedOut) => BodyError::TooSlow,
+                Err(error) => return Poll::Ready(Err(error)),
+            };
+            incoming.is_spoilt = true;
+            exchange.end(Err(failed));
+            return Poll::Ready(Ok(Errand::Fed));
+        }
+    }
+
+    /// Hands over what is on hold. Returns whether the reader has something to read by that.
+    fn feed_unread(&mut self, incoming: &mut Incoming, exchange: &Exchange) -> bool {
+        let decoder = &mut incoming.decoder;
+        let Some(mut unread) = self.unread.take() else {
+            if decoder.is_done() {
+                exchange.end(Ok(()));
+            }
+            return decoder.is_done();
+        };
+        let mut used = 0;
+        let mut fed = false;
+        while !fed && (used < unread.bytes.len() || decoder.is_done()) {
+            match decoder.decode(&unread.bytes[used..]) {
+                Ok(piece) => {
+                    used += piece.consumed;
+                    if !piece.data.is_empty() {
+                        exchange.put(Bytes::copy_from_slice(piece.data));
+                        fed = true;
+                    }
+                    if piece.done {
+                        exchange.end(Ok(()));
+                        fed = true;
+                    }
+                }
+                Err(error) => {
+                    incoming.is_spoilt = true;
+                    exchange.end(Err(BodyError::of(error)));
+                    fed = true;
+                }
+            }
+        }
+        if used < unread.bytes.len() {
+            unread.bytes.drain(..used);
+            unread.seen = 0;
+            self.unread = Some(unread);
+        }
+        fed
+    }
+
+    /// Waits for the peer to go, and takes what it sends meanwhile, within bounds.
+    fn poll_watch(&mut self, flight: &mut Flight) -> Poll<Result<Errand, LinkError>> {
+        loop {
+            let unread = self.unread.as_ref().map_or(0, |unread| unread.bytes.len());
+            self.link.set_deadline(flight.gone_ms.unwrap_or(u64::MAX));
+            if flight.gone_ms.is_some() || unread >= READ_AHEAD_MAX {
+                return self.link.poll_deadline(false).map(Err);
+            }
+            match ready!(self.link.poll_recv(false)) {
+                Ok(piece) if piece.bytes().is_empty() => {
+                    let patience_ms = self.app.times.half_close_ms;
+                    flight.gone_ms = Some(self.link.now().mono_ms.saturating_add(patience_ms));
+                }
+                Ok(piece) => {
+                    self.unread.get_or_insert_default().bytes.extend_from_slice(piece.bytes());
+                }
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    /// Sends bytes now.
+    async fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), LinkError> {
+        let mut out = Link::outgoing();
+        out.bytes.extend_from_slice(bytes);
+        self.start_send(out);
+        poll_fn(|_| self.link.poll_sent()).await
+    }
+}

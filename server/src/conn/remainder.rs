@@ -1,0 +1,231 @@
+//! What of an answer is left once its head has been written: content that is long, or still to
+//! come.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::mem;
+use std::task::{Poll, ready};
+
+use bytes::Bytes;
+use gustnado_http::answer::{Persist, check_field};
+use gustnado_http::chunk::{LAST_CHUNK, write_chunk};
+use gustnado_tasks::{Link, LinkError, Outgoing};
+
+use super::flight::{Errand, Flight};
+use super::{Conn, Next};
+use crate::handler::contained;
+use crate::reply::Segment;
+use crate::response::{Failed, OnSent, Sent, Streamed, Trailers};
+use crate::stats::Added;
+
+/// Bytes that are gathered from a stream before they are sent, if there are more at once.
+const GATHER_BYTES: usize = 16 << 10;
+/// Bytes of ready content that are sent in one go.
+const STEP_BYTES: usize = 64 << 10;
+
+/// The rest of an answer.
+pub(super) struct Remainder {
+    pub(super) bytes: Bytes,
+    pub(super) segments: VecDeque<Segment>,
+    pub(super) stream: Option<StreamOut>,
+    pub(super) notices: Notices,
+    pub(super) persist: Persist,
+    /// The request whose body may still be coming.
+    pub(super) flight: Option<Box<Flight>>,
+}
+
+/// Content that comes over time, and how it is framed.
+pub(super) struct StreamOut {
+    pub(super) streamed: Streamed,
+    pub(super) chunked: bool,
+    pub(super) trailers: Option<Trailers>,
+}
+
+/// Who wants to know that an answer has been sent. Those who were not told are told that it was
+/// lost.
+pub(super) struct Notices(pub(super) Vec<OnSent>);
+
+impl Notices {
+    fn tell(&mut self, sent: Sent) {
+        for notice in mem::take(&mut self.0) {
+            // A panic in it is its own.
+            _ = contained(|| notice(sent));
+        }
+    }
+}
+
+impl Drop for Notices {
+    fn drop(&mut self) {
+        self.tell(Sent::Lost);
+    }
+}
+
+impl Remainder {
+    pub(super) fn new(notices: Notices, persist: Persist) -> Self {
+        let (bytes, segments) = (Bytes::new(), VecDeque::new());
+        Self { bytes, segments, stream: None, notices, persist, flight: None }
+    }
+
+    /// Whether more bytes are at hand, so that the head need not leave alone.
+    pub(super) fn follows_at_once(&self) -> bool {
+        !self.bytes.is_empty() || !self.segments.is_empty()
+    }
+
+    /// `None` if nothing is left to be done.
+    pub(super) fn boxed(self) -> Option<Box<Self>> {
+        let is_empty = self.bytes.is_empty()
+            && self.segments.is_empty()
+            && self.stream.is_none()
+            && self.notices.0.is_empty();
+        (!is_empty).then(|| Box::new(self))
+    }
+}
+
+/// What a look at a stream comes to.
+enum Step {
+    /// Send what has been gathered.
+    Flush,
+    End,
+    Failed,
+}
+
+impl Conn {
+    /// Sends the rest of an answer, and gets rid of what is left of the request.
+    ///
+    /// # Errors
+    /// The connection is lost, or has to be cut.
+    pub(super) async fn send_remainder(
+        &mut self,
+        mut remainder: Box<Remainder>,
+    ) -> Result<Next, LinkError> {
+        while !remainder.bytes.is_empty() {
+            let step = remainder.bytes.split_to(remainder.bytes.len().min(STEP_BYTES));
+            let mut out = Link::outgoing();
+            out.bytes.extend_from_slice(&step);
+            self.send_counted(out).await?;
+        }
+        for segment in mem::take(&mut remainder.segments) {
+            self.send_segment(segment).await?;
+        }
+        if let Some(stream) = remainder.stream.take() {
+            self.send_stream(stream, remainder.flight.as_deref_mut()).await?;
+        }
+        remainder.notices.tell(Sent::Whole);
+        if let Some(flight) = remainder.flight.take()
+            && !self.drain(*flight).await?
+        {
+            return Ok(Next::Linger);
+        }
+        self.expect_request();
+        Ok(self.next_after(remainder.persist))
+    }
+
+    async fn send_stream(
+        &mut self,
+        mut stream: StreamOut,
+        mut flight: Option<&mut Flight>,
+    ) -> Result<(), LinkError> {
+        let mut left = stream.streamed.length;
+        let mut out = Link::outgoing();
+        loop {
+            let step = poll_fn(|context| {
+                loop {
+                    let polled = contained(|| stream.streamed.poll_next(context));
+                    match polled.unwrap_or(Poll::Ready(Some(Err(Failed)))) {
+                        Poll::Ready(Some(Ok(piece))) => {
+                            if !take(&piece, &mut left, stream.chunked, &mut out) {
+                                return Poll::Ready(Ok(Step::Failed));
+                            }
+                            if out.bytes.len() >= GATHER_BYTES {
+                                return Poll::Ready(Ok(Step::Flush));
+                            }
+                            continue;
+                        }
+                        Poll::Ready(Some(Err(_))) => return Poll::Ready(Ok(Step::Failed)),
+                        Poll::Ready(None) => return Poll::Ready(Ok(Step::End)),
+                        Poll::Pending => {}
+                    }
+                    if !out.bytes.is_empty() {
+                        return Poll::Ready(Ok(Step::Flush));
+                    }
+                    let Some(flight) = flight.as_deref_mut() else {
+                        return self.link.poll_deadline(false).map(Err);
+                    };
+                    match ready!(self.poll_errand(flight, context)) {
+                        // Behind the answer's head there is no place for it (RFC 9110 §15.2).
+                        Ok(Errand::Fed | Errand::Say(_)) => {}
+                        Err(error) => return Poll::Ready(Err(error)),
+                    }
+                }
+            });
+            match step.await? {
+                Step::Flush => {
+                    self.send_counted(mem::replace(&mut out, Link::outgoing())).await?;
+                    self.link.set_deadline(u64::MAX);
+                }
+                Step::End if left.is_none_or(|left| left == 0) => break,
+                Step::End | Step::Failed => return Err(LinkError::FileTruncated),
+            }
+        }
+        if stream.chunked {
+            end_chunks(stream.trailers, &mut out);
+        }
+        if out.bytes.is_empty() {
+            Link::put_back(out);
+            return Ok(());
+        }
+        self.send_counted(out).await
+    }
+
+    async fn send_counted(&mut self, out: Box<Outgoing>) -> Result<(), LinkError> {
+        let bytes_sent = out.bytes.len() as u64;
+        self.start_send(out);
+        poll_fn(|_| self.link.poll_sent()).await?;
+        self.app.count(&Added { bytes_sent, ..Added::default() });
+        Ok(())
+    }
+
+    /// Reads what is left of a request's body, if that is worth it. Returns whether the next
+    /// request can be read.
+    async fn drain(&mut self, mut flight: Flight) -> Result<bool, LinkError> {
+        flight.parts.exchange().end(Err(crate::body::BodyError::Gone));
+        let incoming = &mut flight.incoming;
+        if incoming.is_spoilt {
+            return Ok(false);
+        }
+        if !incoming.decoder.is_done() && !incoming.is_worth_draining() {
+            return Ok(false);
+        }
+        self.discard_body(&mut incoming.decoder).await
+    }
+}
+
+/// Frames a piece. Returns whether it is within the length that was promised.
+fn take(piece: &Bytes, left: &mut Option<u64>, chunked: bool, out: &mut Outgoing) -> bool {
+    if let Some(left) = left {
+        let Some(rest) = left.checked_sub(piece.len() as u64) else { return false };
+        *left = rest;
+    }
+    if chunked {
+        write_chunk(&mut out.bytes, piece);
+    } else {
+        out.bytes.extend_from_slice(piece);
+    }
+    true
+}
+
+/// RFC 9112 §7.1.2
+fn end_chunks(trailers: Option<Trailers>, out: &mut Outgoing) {
+    let fields = trailers.and_then(contained).unwrap_or_default();
+    let fields: Vec<_> =
+        fields.iter().filter(|(name, value)| check_field(name, value.as_bytes()).is_ok()).collect();
+    if fields.is_empty() {
+        out.bytes.extend_from_slice(LAST_CHUNK);
+        return;
+    }
+    out.bytes.extend_from_slice(b"0\r\n");
+    for (name, value) in fields {
+        out.bytes.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+    }
+    out.bytes.extend_from_slice(b"\r\n");
+}

@@ -1,0 +1,130 @@
+//! From a handler's answer to bytes.
+
+use gustnado_http::answer::{Answer, Persist};
+use gustnado_http::head::Version;
+use gustnado_http::method::Method;
+use gustnado_http::status::Status;
+
+use super::Conn;
+use super::remainder::{Notices, Remainder, StreamOut};
+use crate::body::Body;
+use crate::files;
+use crate::handler::contained;
+use crate::reply::{Now, Rest, Turn};
+use crate::request::{Recycled, Request};
+use crate::response::{Content, INLINE_BYTES_MAX, Response};
+use crate::routes::Pages;
+use crate::stats::Added;
+
+/// What an answer is written for.
+pub(super) struct Asked<'a> {
+    pub(super) parts: &'a Recycled,
+    pub(super) pages: &'a Pages,
+    pub(super) common: &'a [u8],
+    pub(super) now: Now,
+    pub(super) persist: Persist,
+}
+
+impl Conn {
+    /// Writes an answer's head and, if it is short and ready, its content. Returns what is left to
+    /// be sent, if there is anything, and whether the connection goes on.
+    #[inline]
+    pub(super) fn write_response(
+        &self,
+        response: Response,
+        asked: &Asked<'_>,
+        out: &mut Vec<u8>,
+    ) -> (Option<Box<Remainder>>, Persist) {
+        let before = out.len();
+        let written = if response.is_ready() {
+            let head_only = asked.parts.view().method() == Method::Head;
+            response.write_ready(asked.common, asked.persist, head_only, out);
+            (None, asked.persist)
+        } else {
+            write(response, asked, out)
+        };
+        self.app.count(&Added::answer(&out[before..]));
+        written
+    }
+}
+
+/// Writes an answer of any kind.
+fn write(
+    response: Response,
+    asked: &Asked<'_>,
+    out: &mut Vec<u8>,
+) -> (Option<Box<Remainder>>, Persist) {
+    let response = if response.wants_page() { page(response, asked) } else { response };
+    let Response { status, kind, lines, content, rare } = response;
+    let rare = rare.map_or_else(Default::default, |rare| *rare);
+    let view = asked.parts.view();
+    let head_only = view.method() == Method::Head;
+    let is_endless = matches!(&content, Content::Stream(streamed) if streamed.length.is_none());
+    let must_close = rare.close || (is_endless && view.version() == Version::Http10);
+    let persist = if must_close { Persist::Close } else { asked.persist };
+    let mut remainder = Remainder::new(Notices(rare.on_sent), persist);
+    let turn = Turn { common: asked.common, persist };
+    if let Content::File(path) = &content {
+        if let Rest::Segments(segments) =
+            files::answer_file(path, &lines, view, asked.now, &turn, out)
+        {
+            remainder.segments = *segments;
+        }
+        return (remainder.boxed(), persist);
+    }
+    let mut answer = Answer::start(out, status, turn.common, persist);
+    if let Some(kind) = kind.filter(|_| status.may_have_body()) {
+        answer.constant("Content-Type", kind.name);
+    }
+    answer.ready_lines(&lines);
+    match content {
+        Content::Nothing => {
+            answer.content_length(0);
+            answer.finish();
+        }
+        Content::Bytes(bytes) => {
+            answer.content_length(bytes.len() as u64);
+            answer.finish();
+            if head_only || !status.may_have_body() {
+            } else if bytes.len() <= INLINE_BYTES_MAX {
+                out.extend_from_slice(&bytes);
+            } else {
+                remainder.bytes = bytes;
+            }
+        }
+        Content::Stream(streamed) => {
+            let chunked = streamed.length.is_none() && view.version() == Version::Http11;
+            match streamed.length {
+                Some(length) => answer.content_length(length),
+                None if chunked => answer.chunked(),
+                None => {}
+            }
+            answer.finish();
+            if !head_only && status.may_have_body() {
+                let trailers = rare.trailers.filter(|_| chunked);
+                remainder.stream = Some(StreamOut { streamed, chunked, trailers });
+            }
+        }
+        Content::File(_) => unreachable!("answered above"),
+    }
+    (remainder.boxed(), persist)
+}
+
+/// The page for an answer without content: somebody's, or the plain one.
+#[cold]
+fn page(response: Response, asked: &Asked<'_>) -> Response {
+    let status = response.status;
+    let made = asked.pages.of(status).and_then(|page| {
+        let request = Request::new(asked.parts.clone(), Body::empty());
+        contained(|| page(&request, status))
+    });
+    let mut page = made.unwrap_or_else(|| Response::html(status_text(status)));
+    page.status = status;
+    page.lines.splice(0..0, response.lines);
+    page.rare = response.rare.or(page.rare);
+    page
+}
+
+fn status_text(status: Status) -> String {
+    crate::reply::page(status)
+}

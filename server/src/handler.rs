@@ -1,0 +1,180 @@
+//! The three kinds of handler, and what makes one of a function.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use gustnado_http::status::Status;
+
+use crate::request::Request;
+use crate::response::{IntoResponse, Response};
+
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
+pub(crate) type InlineFn = dyn Fn(&mut Request) -> Response + Send + Sync;
+pub(crate) type TaskFn = dyn Fn(Request) -> Answering + Send + Sync;
+pub(crate) type BlockingFn = dyn Fn(Request) -> Response + Send + Sync;
+
+/// A handler, whatever it was made of.
+pub struct Handler(pub(crate) Kind);
+
+#[derive(Clone)]
+pub(crate) enum Kind {
+    /// Runs on the worker, and must not wait.
+    Inline(Arc<InlineFn>),
+    /// A light task: may wait for anything that is a future.
+    Task(Arc<TaskFn>),
+    /// Runs on a thread of the pool, and may wait for anything.
+    Blocking(Arc<BlockingFn>),
+}
+
+/// What can be made a handler.
+///
+/// - `|request: &Request| …`: inline. It runs on the worker, finds the body whole, and should not
+///   wait: it holds up the worker's other connections.
+/// - `async |request: Request| …`: a light task. It may wait, read the body as it comes, and
+///   stream.
+/// - [`blocking`]`(|request: Request| …)`: on the thread pool. It may hold its thread, and finds
+///   the body whole.
+///
+/// Each returns what [`IntoResponse`] takes. A panic in one is contained: the client gets 500, and
+/// it is counted.
+#[diagnostic::on_unimplemented(
+    message = "this is no handler",
+    label = "expected `|request: &Request| …`, `async |request: Request| …` or `blocking(…)`",
+    note = "a handler returns what `IntoResponse` takes, is `Send + Sync + 'static`, and a task's \
+            future is `Send`"
+)]
+pub trait IntoHandler<Form> {
+    /// Makes the handler.
+    fn into_handler(self) -> Handler;
+}
+
+/// The forms of handlers; nobody needs to name them.
+pub mod form {
+    /// A function of a borrowed request.
+    #[derive(Debug)]
+    pub enum Inline {}
+    /// An async function of an owned request.
+    #[derive(Debug)]
+    pub enum Task {}
+    /// What [`super::blocking`] makes.
+    #[derive(Debug)]
+    pub enum Blocking {}
+    /// What is a handler already.
+    #[derive(Debug)]
+    pub enum Ready {}
+}
+
+impl<F, R> IntoHandler<form::Inline> for F
+where
+    F: Fn(&Request) -> R + Send + Sync + 'static,
+    R: IntoResponse,
+{
+    fn into_handler(self) -> Handler {
+        Handler(Kind::Inline(Arc::new(move |request: &mut Request| self(request).into_response())))
+    }
+}
+
+impl<F, A> IntoHandler<form::Task> for F
+where
+    F: Fn(Request) -> A + Send + Sync + 'static,
+    A: Future<Output: IntoResponse> + Send + 'static,
+{
+    fn into_handler(self) -> Handler {
+        Handler(Kind::Task(Arc::new(move |request| {
+            let answer = self(request);
+            Box::pin(async move { answer.await.into_response() })
+        })))
+    }
+}
+
+/// A handler for the thread pool: see [`blocking`].
+pub struct Blocking<F>(F);
+
+/// Makes a handler that runs on the thread pool, where it may hold its thread. When the pool's
+/// queue is full, the client gets 503.
+pub fn blocking<F, R>(call: F) -> Blocking<F>
+where
+    F: Fn(Request) -> R + Send + Sync + 'static,
+    R: IntoResponse,
+{
+    Blocking(call)
+}
+
+impl<F, R> IntoHandler<form::Blocking> for Blocking<F>
+where
+    F: Fn(Request) -> R + Send + Sync + 'static,
+    R: IntoResponse,
+{
+    fn into_handler(self) -> Handler {
+        Handler(Kind::Blocking(Arc::new(move |request| self.0(request).into_response())))
+    }
+}
+
+impl IntoHandler<form::Ready> for Handler {
+    fn into_handler(self) -> Handler {
+        self
+    }
+}
+
+impl std::fmt::Debug for Handler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self.0 {
+            Kind::Inline(_) => "Handler (inline)",
+            Kind::Task(_) => "Handler (task)",
+            Kind::Blocking(_) => "Handler (blocking)",
+        })
+    }
+}
+
+impl<F> std::fmt::Debug for Blocking<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Blocking")
+    }
+}
+
+/// Runs somebody's code. A panic in it is its own: `None`, with its message in the log.
+pub(crate) fn contained<T>(call: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(call)).ok()
+}
+
+/// What a client gets where a handler panicked.
+pub(crate) fn panicked() -> Response {
+    Response::new(Status::INTERNAL_SERVER_ERROR)
+}
+
+/// A task handler's future, whose panics are contained.
+pub(crate) struct Contained(Option<Answering>);
+
+impl Contained {
+    /// A task handler as it was called, which may have panicked already.
+    pub(crate) fn of(answering: Option<Answering>) -> Self {
+        Self(answering)
+    }
+
+    /// `None` if it has panicked, now or in its destructor.
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Response>> {
+        let Some(answering) = &mut self.0 else { return Poll::Ready(None) };
+        match contained(|| answering.as_mut().poll(context)) {
+            Some(Poll::Pending) => Poll::Pending,
+            outcome => {
+                let ended = self.0.take();
+                let dropped = contained(|| drop(ended));
+                Poll::Ready(match (outcome, dropped) {
+                    (Some(Poll::Ready(response)), Some(())) => Some(response),
+                    _ => None,
+                })
+            }
+        }
+    }
+}
+
+impl Drop for Contained {
+    fn drop(&mut self) {
+        let unfinished = self.0.take();
+        // Somebody's destructor must not take the connection's task with it.
+        _ = contained(|| drop(unfinished));
+    }
+}

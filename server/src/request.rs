@@ -1,0 +1,288 @@
+//! A request as handlers see it.
+
+mod cookies;
+mod parts;
+mod query;
+
+use std::any::{Any, TypeId};
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::fmt;
+use std::net::SocketAddr;
+
+use gustnado_http::answer::{FieldError, check_field};
+use gustnado_http::head::{Head, Version};
+use gustnado_http::method::Method;
+use gustnado_http::request::Request as View;
+
+use crate::body::{Body, BodyError};
+
+pub use cookies::Cookies;
+pub(crate) use parts::{Parts, Recycled};
+pub use query::{Pairs, percent_decoded};
+
+/// One request: its head, what the route found in its path, and its body.
+///
+/// An inline handler borrows it, a task or a blocking handler owns it. The head was checked when it
+/// was read; the body is read when a handler asks for it ([`Request::into_body`]), but for inline
+/// and blocking handlers, which find it whole ([`Request::bytes`]).
+pub struct Request {
+    parts: Recycled,
+    body: Body,
+    extensions: Option<Box<Extensions>>,
+}
+
+thread_local! {
+    /// The request of the last inline handler, to be used again: the quickest way to have one.
+    static LAST: Cell<Option<Request>> = const { Cell::new(None) };
+}
+
+type Extensions = HashMap<TypeId, Box<dyn Any + Send + Sync>>;
+
+impl Request {
+    pub(crate) fn new(parts: Recycled, body: Body) -> Self {
+        Self { parts, body, extensions: None }
+    }
+
+    /// A request without a body for an inline handler.
+    #[inline]
+    pub(crate) fn for_inline(head: &Head, bytes: &[u8], peer: Option<SocketAddr>) -> Self {
+        if let Some(mut last) = LAST.take()
+            && let Some(parts) = last.parts.get_mut()
+        {
+            parts.refill(head, bytes, peer);
+            return last;
+        }
+        Self::new(Parts::take(head, bytes, peer), Body::empty())
+    }
+
+    /// Gives a request back after its inline handler.
+    #[inline]
+    pub(crate) fn put_back(mut self) {
+        if self.extensions.is_some() {
+            self.extensions = None;
+        }
+        if self.body.whole().is_empty() {
+            LAST.set(Some(self));
+        }
+    }
+
+    /// The head, which can be held on to.
+    pub(crate) fn parts(&self) -> &Recycled {
+        &self.parts
+    }
+
+    /// What the head's bytes say.
+    pub(crate) fn view(&self) -> View<'_> {
+        self.parts.view()
+    }
+
+    /// The method.
+    pub fn method(&self) -> Method {
+        self.view().method()
+    }
+
+    /// The version.
+    pub fn version(&self) -> Version {
+        self.view().version()
+    }
+
+    /// The request target as it was sent, still percent-encoded (RFC 9112 §3.2).
+    pub fn target(&self) -> &str {
+        as_text(self.view().target())
+    }
+
+    /// The path as it was sent, still percent-encoded, without the query. It starts with `/`, but
+    /// for `OPTIONS *`, where it is `*`.
+    pub fn raw_path(&self) -> &str {
+        as_text(self.view().path())
+    }
+
+    /// The path, percent-decoded. Bytes that are no UTF-8 become U+FFFD.
+    ///
+    /// It is for reading: `%2F` has become `/` in it. To find files, use a route to a folder.
+    pub fn path(&self) -> Cow<'_, str> {
+        percent_decoded(self.raw_path())
+    }
+
+    /// What stands behind the first `?`, still percent-encoded.
+    pub fn raw_query(&self) -> Option<&str> {
+        self.view().query().map(as_text)
+    }
+
+    /// The pairs of the query in order, decoded (`+` is a space).
+    pub fn query(&self) -> Pairs<'_> {
+        Pairs::new(self.view().query().unwrap_or(b""))
+    }
+
+    /// The first value of a name in the query, decoded.
+    pub fn query_value(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.query().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// The part of the path that a `{name}` of the route stands for, decoded; empty if the route
+    /// has no such part.
+    pub fn param(&self, name: &str) -> Cow<'_, str> {
+        percent_decoded(self.parts.param(name).unwrap_or(""))
+    }
+
+    /// All parts of the path that the route names, in order: name and decoded value.
+    pub fn params(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
+        self.parts.params().map(|(name, value)| (name, percent_decoded(value)))
+    }
+
+    /// The host with its port, in lower or upper case as it was sent: of the target if that is
+    /// absolute, else of Host. Always there in HTTP/1.1.
+    pub fn host(&self) -> Option<&str> {
+        self.view().host().map(as_text)
+    }
+
+    /// The first value of a header field, by its name in any case. `None` also for a value that is
+    /// no UTF-8: see [`Request::header_bytes`].
+    pub fn header(&self, name: &str) -> Option<&str> {
+        std::str::from_utf8(self.header_bytes(name)?).ok()
+    }
+
+    /// The first value of a header field as its bytes.
+    pub fn header_bytes(&self, name: &str) -> Option<&[u8]> {
+        self.view().field(name)
+    }
+
+    /// All values of a header field in order, by its name in any case.
+    pub fn header_values<'r>(&'r self, name: &'r str) -> impl Iterator<Item = &'r [u8]> {
+        let same = move |field: &(&[u8], &[u8])| field.0.eq_ignore_ascii_case(name.as_bytes());
+        self.view().fields().filter(same).map(|field| field.1)
+    }
+
+    /// All header fields in order: name as it was sent, and value.
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.view().fields().map(|(name, value)| (as_text(name), value))
+    }
+
+    /// The cookies in order, as they were sent (RFC 6265 §4.2).
+    pub fn cookies(&self) -> Cookies<'_> {
+        Cookies::new(self.view())
+    }
+
+    /// The first value of a cookie.
+    pub fn cookie(&self, name: &str) -> Option<&str> {
+        self.cookies().find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+
+    /// The address of the client's end of the connection; `None` on a Unix socket.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.parts.peer()
+    }
+
+    /// The whole body, where it has been read already: in inline and blocking handlers. Else empty.
+    pub fn bytes(&self) -> &[u8] {
+        self.body.whole()
+    }
+
+    /// Tells the client ahead of the answer what it will need (103, RFC 8297): for `Link` fields,
+    /// from task handlers that take their time. To a client of HTTP/1.0 nothing is said.
+    ///
+    /// # Errors
+    /// [`FieldError`], and nothing is sent, if a field could split the answer.
+    pub fn early_hints(&self, fields: &[(&str, &str)]) -> Result<(), FieldError> {
+        let mut interim = b"HTTP/1.1 103 Early Hints\r\n".to_vec();
+        for (name, value) in fields {
+            check_field(name, value.as_bytes())?;
+            interim.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+        }
+        interim.extend_from_slice(b"\r\n");
+        if self.version() == Version::Http11 {
+            self.body.say(&interim);
+        }
+        Ok(())
+    }
+
+    /// The body, still to be read.
+    pub fn into_body(self) -> Body {
+        self.body
+    }
+
+    /// The body, still to be read, while the head stays at hand.
+    pub fn body_mut(&mut self) -> &mut Body {
+        &mut self.body
+    }
+
+    /// Waits until the whole body is here; [`Request::bytes`] has it then.
+    pub(crate) async fn read_whole(&mut self) -> Result<(), BodyError> {
+        let whole = self.body.bytes(usize::MAX).await?;
+        self.body = Body::from_whole(whole);
+        Ok(())
+    }
+
+    /// The same request without its body and what was kept with it.
+    pub(crate) fn head_only(&self) -> Self {
+        Self::new(self.parts.clone(), Body::empty())
+    }
+
+    /// Keeps a value with the request: from a chain for a handler. One of each type.
+    pub fn insert<T: Any + Send + Sync>(&mut self, value: T) -> Option<T> {
+        let old =
+            self.extensions.get_or_insert_default().insert(TypeId::of::<T>(), Box::new(value));
+        Some(*old?.downcast().expect("kept under its type"))
+    }
+
+    /// The value of a type that [`Request::insert`] has kept.
+    pub fn get<T: Any + Send + Sync>(&self) -> Option<&T> {
+        self.extensions.as_ref()?.get(&TypeId::of::<T>())?.downcast_ref()
+    }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.view().fmt(f)
+    }
+}
+
+/// What the codec has checked to be ASCII.
+fn as_text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("targets and names are ASCII")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use gustnado_http::head::{Decoded, Head};
+    use gustnado_http::limits::Limits;
+
+    pub(crate) fn of(text: &str) -> Request {
+        let head = match Head::decode(text.as_bytes(), &mut 0, &Limits::default()) {
+            Ok(Decoded::Done(head)) => head,
+            other => panic!("expected a head, got {other:?}"),
+        };
+        Request::new(Parts::take(&head, text.as_bytes(), None), Body::empty())
+    }
+
+    #[test]
+    fn the_head_is_read_in_all_its_parts() {
+        let request = of("POST /a%20b/c?x=1&y=a+b%21&x=2 HTTP/1.1\r\nHost: h:1\r\nX-One: a\r\n\
+                          x-one: b\r\nCookie: k=v; other=w\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(request.method(), Method::Post);
+        assert_eq!(request.version(), Version::Http11);
+        assert_eq!(request.target(), "/a%20b/c?x=1&y=a+b%21&x=2");
+        assert_eq!((request.raw_path(), &*request.path()), ("/a%20b/c", "/a b/c"));
+        assert_eq!(request.query_value("y").as_deref(), Some("a b!"));
+        let all: Vec<_> = request.query().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(all, ["x=1", "y=a b!", "x=2"]);
+        assert_eq!(request.host(), Some("h:1"));
+        assert_eq!(request.header("X-ONE"), Some("a"));
+        assert_eq!(request.header_values("x-one").collect::<Vec<_>>(), [b"a", b"b"]);
+        assert_eq!((request.cookie("other"), request.cookie("none")), (Some("w"), None));
+        assert_eq!((request.peer(), request.bytes()), (None, b"".as_slice()));
+    }
+
+    #[test]
+    fn a_value_of_each_type_can_be_kept() {
+        let mut request = of("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+        assert_eq!(request.insert(7_u32), None);
+        assert_eq!(request.insert(8_u32), Some(7));
+        request.insert("text");
+        assert_eq!((request.get::<u32>(), request.get::<&str>()), (Some(&8), Some(&"text")));
+        assert_eq!(request.get::<u64>(), None);
+    }
+}

@@ -1,0 +1,64 @@
+//! Percent-encoding and the pairs of a query (RFC 3986 §2.1, WHATWG URL §5.1).
+
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
+
+/// Decodes `%41` and its like. A `%` that begins no escape stays as it is; bytes that are no UTF-8
+/// become U+FFFD.
+pub fn percent_decoded(text: &str) -> Cow<'_, str> {
+    percent_decode_str(text).decode_utf8_lossy()
+}
+
+/// The pairs of a query or of a form, in order: name and value, decoded. A pair without `=` has an
+/// empty value; an empty pair is passed over.
+#[derive(Clone)]
+pub struct Pairs<'a>(form_urlencoded::Parse<'a>);
+
+impl<'a> Pairs<'a> {
+    /// - `text`: what stands behind the `?`, or the body of a form.
+    pub fn new(text: &'a [u8]) -> Self {
+        Self(form_urlencoded::parse(text))
+    }
+}
+
+impl<'a> Iterator for Pairs<'a> {
+    type Item = (Cow<'a, str>, Cow<'a, str>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
+    }
+}
+
+impl std::fmt::Debug for Pairs<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.clone()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_are_decoded_and_what_is_none_stays() {
+        for (text, decoded) in [
+            ("plain", "plain"),
+            ("a%20b%2Fc", "a b/c"),
+            ("a+b", "a+b"),
+            ("100%", "100%"),
+            ("%zz%4", "%zz%4"),
+            ("%c3%a9", "\u{e9}"),
+            ("%ff", "\u{fffd}"),
+        ] {
+            assert_eq!(percent_decoded(text), decoded, "{text}");
+        }
+    }
+
+    #[test]
+    fn pairs_come_in_order_with_and_without_values() {
+        let all: Vec<_> = Pairs::new(b"a=1&&b&=x+y&c=2=3&a=").collect();
+        let all: Vec<_> = all.iter().map(|(name, value)| (&**name, &**value)).collect();
+        assert_eq!(all, [("a", "1"), ("b", ""), ("", "x y"), ("c", "2=3"), ("a", "")]);
+    }
+}

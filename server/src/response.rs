@@ -1,0 +1,362 @@
+//! An answer as handlers make it.
+
+mod appender;
+mod content;
+mod events;
+mod into_response;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use futures_core::Stream;
+use gustnado_http::answer::{Answer, FieldError, Persist, check_field};
+use gustnado_http::status::Status;
+
+pub use appender::{AppendError, Appender};
+pub(crate) use content::{Content, Failed, Streamed, Trailers};
+pub use events::Event;
+pub use into_response::IntoResponse;
+
+/// One of the usual content types: its name, and the lines that an answer of known length begins
+/// its fields with.
+pub(crate) struct UsualType {
+    pub(crate) name: &'static str,
+    pub(crate) lead: &'static [u8],
+}
+
+macro_rules! usual_types {
+    ($($name:ident $text:literal)+) => {
+        $(static $name: UsualType = UsualType {
+            name: $text,
+            lead: concat!("Content-Type: ", $text, "\r\nContent-Length: ").as_bytes(),
+        };)+
+    };
+}
+
+usual_types! {
+    TEXT "text/plain; charset=utf-8"
+    HTML "text/html; charset=utf-8"
+    JSON "application/json"
+    OCTETS "application/octet-stream"
+    EVENTS "text/event-stream"
+}
+
+/// One answer: status, header fields, content.
+///
+/// `Server`, `Date`, `Connection`, `Content-Length` and `Transfer-Encoding` are the server's own.
+/// A status of 400 and above without content is answered with the page for that status.
+pub struct Response {
+    pub(crate) status: Status,
+    /// The content type, if it is one of the usual ones; others are among the lines.
+    pub(crate) kind: Option<&'static UsualType>,
+    /// Ready field lines.
+    pub(crate) lines: Vec<u8>,
+    pub(crate) content: Content,
+    /// What is rare.
+    pub(crate) rare: Option<Box<Rare>>,
+}
+
+/// Content up to this size leaves in the same buffer as its head. More is sent behind it.
+pub(crate) const INLINE_BYTES_MAX: usize = 64 << 10;
+
+/// Wishes that few answers have.
+#[derive(Default)]
+pub(crate) struct Rare {
+    pub(crate) on_sent: Vec<OnSent>,
+    pub(crate) trailers: Option<Trailers>,
+    pub(crate) close: bool,
+}
+
+pub(crate) type OnSent = Box<dyn FnOnce(Sent) + Send>;
+
+/// What became of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// The kernel has taken its last byte.
+    Whole,
+    /// The connection was lost, or cut, before that.
+    Lost,
+}
+
+impl Response {
+    /// An answer without content.
+    #[inline]
+    pub fn new(status: Status) -> Self {
+        Self { status, kind: None, lines: Vec::new(), content: Content::Nothing, rare: None }
+    }
+
+    #[inline]
+    fn of_kind(kind: &'static UsualType, content: Content) -> Self {
+        Self { kind: Some(kind), content, ..Self::new(Status::OK) }
+    }
+
+    /// Plain text in UTF-8.
+    #[inline]
+    pub fn text(text: impl Into<Bytes>) -> Self {
+        Self::of_kind(&TEXT, Content::Bytes(text.into()))
+    }
+
+    /// HTML in UTF-8.
+    pub fn html(text: impl Into<Bytes>) -> Self {
+        Self::of_kind(&HTML, Content::Bytes(text.into()))
+    }
+
+    /// JSON that is ready: text of `application/json` (RFC 8259).
+    pub fn json_text(text: impl Into<Bytes>) -> Self {
+        Self::of_kind(&JSON, Content::Bytes(text.into()))
+    }
+
+    /// Bytes of `application/octet-stream`. What is shared ([`Bytes`]) is not copied.
+    pub fn bytes(bytes: impl Into<Bytes>) -> Self {
+        Self::of_kind(&OCTETS, Content::Bytes(bytes.into()))
+    }
+
+    /// A file, with its content type, entity tag, conditions and ranges, sent by the kernel.
+    ///
+    /// `path` is taken as it is: do not make it of what a client sent. (A route to a folder
+    /// does that safely.) A file that is not there gives 404.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Self { content: Content::File(path.into()), ..Self::new(Status::OK) }
+    }
+
+    /// A stream of unknown length: chunked in HTTP/1.1; in HTTP/1.0 the connection's end is its
+    /// end. An error in it cuts the connection, which is how the client learns of it.
+    pub fn stream<S, B, E>(stream: S) -> Self
+    where
+        S: Stream<Item = Result<B, E>> + Send + 'static,
+        B: Into<Bytes>,
+    {
+        Self::of_kind(&OCTETS, Content::Stream(Streamed::new(stream, None)))
+    }
+
+    /// A stream of known length. If it brings fewer bytes, or more, the connection is cut.
+    pub fn stream_of_length<S, B, E>(stream: S, length: u64) -> Self
+    where
+        S: Stream<Item = Result<B, E>> + Send + 'static,
+        B: Into<Bytes>,
+    {
+        Self::of_kind(&OCTETS, Content::Stream(Streamed::new(stream, Some(length))))
+    }
+
+    /// An answer that is written over time from another task or thread, and the writer.
+    ///
+    /// The answer ends when the writer and all its clones are gone.
+    ///
+    /// - `pieces_max`: how many pieces may wait until the client has taken them, at least 1.
+    pub fn append(pieces_max: usize) -> (Appender, Self) {
+        let (appender, stream) = Appender::new(pieces_max);
+        (appender, Self::of_kind(&TEXT, Content::Stream(Streamed::new(stream, None))))
+    }
+
+    /// Server-sent events (WHATWG HTML §9.2), each sent as soon as it comes.
+    pub fn events<S>(events: S) -> Self
+    where
+        S: Stream<Item = Event> + Send + 'static,
+    {
+        let stream = events::Lines::new(events);
+        let response = Self::of_kind(&EVENTS, Content::Stream(Streamed::new(stream, None)));
+        response.header("Cache-Control", "no-cache")
+    }
+
+    /// A redirect, with 301, 302, 303, 307 or 308.
+    ///
+    /// # Panics
+    /// If `location` could split the answer. (The server contains that: the client gets 500.)
+    pub fn redirect(status: Status, location: &str) -> Self {
+        debug_assert!(status.is_redirect(), "{status:?} is no redirect");
+        Self::new(status).header("Location", location)
+    }
+
+    /// Takes another status.
+    #[must_use]
+    pub fn status(mut self, status: Status) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// Adds a header field.
+    ///
+    /// # Panics
+    /// If the field could split the answer, or belongs to the server: see
+    /// [`Response::try_header`]. (The server contains that: the client gets 500.)
+    #[must_use]
+    pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
+        if let Err(error) = self.try_header(name, value) {
+            panic!("the header field {name:?} cannot be sent: {error}");
+        }
+        self
+    }
+
+    /// Adds a header field. A content type takes the place of the one that was said before.
+    ///
+    /// # Errors
+    /// [`FieldError`], and nothing is added: the name is no token, the value holds a control byte,
+    /// or the field is the server's own.
+    pub fn try_header(&mut self, name: &str, value: impl AsRef<[u8]>) -> Result<(), FieldError> {
+        let value = value.as_ref();
+        check_field(name, value)?;
+        if name.eq_ignore_ascii_case("content-type") {
+            self.kind = None;
+            self.remove_header(name);
+        }
+        self.lines.extend_from_slice(name.as_bytes());
+        self.lines.extend_from_slice(b": ");
+        self.lines.extend_from_slice(value);
+        self.lines.extend_from_slice(b"\r\n");
+        Ok(())
+    }
+
+    /// Takes all header fields of a name away.
+    pub fn remove_header(&mut self, name: &str) {
+        if name.eq_ignore_ascii_case("content-type") {
+            self.kind = None;
+        }
+        let is_other = |line: &&[u8]| {
+            let end = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+            !line[..end].eq_ignore_ascii_case(name.as_bytes())
+        };
+        let kept: Vec<&[u8]> =
+            self.lines.split_inclusive(|byte| *byte == b'\n').filter(is_other).collect();
+        self.lines = kept.concat();
+    }
+
+    /// The first value of a header field that was added, by its name in any case.
+    pub fn header_value(&self, name: &str) -> Option<&[u8]> {
+        if let Some(kind) = self.kind
+            && name.eq_ignore_ascii_case("content-type")
+        {
+            return Some(kind.name.as_bytes());
+        }
+        self.lines.split_inclusive(|byte| *byte == b'\n').find_map(|line| {
+            let colon = line.iter().position(|byte| *byte == b':')?;
+            let value = &line[colon + 2..line.len() - 2];
+            line[..colon].eq_ignore_ascii_case(name.as_bytes()).then_some(value)
+        })
+    }
+
+    /// Says what the content is, in place of what its maker said.
+    ///
+    /// # Panics
+    /// As [`Response::header`].
+    #[must_use]
+    pub fn content_type(self, kind: &str) -> Self {
+        self.header("Content-Type", kind)
+    }
+
+    /// Takes another content, and keeps status and fields.
+    #[must_use]
+    pub fn body(mut self, bytes: impl Into<Bytes>) -> Self {
+        self.content = Content::Bytes(bytes.into());
+        self
+    }
+
+    /// The status.
+    pub fn status_code(&self) -> Status {
+        self.status
+    }
+
+    /// The content, where it is made of bytes that are ready.
+    pub fn content(&self) -> Option<&Bytes> {
+        match &self.content {
+            Content::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// Sends trailer fields behind the content of a stream (RFC 9110 §6.5), to a client of HTTP/1.1
+    /// only.
+    ///
+    /// - `make`: called at the end of the content. Fields that could split the answer are left out.
+    #[must_use]
+    pub fn trailers<F>(mut self, make: F) -> Self
+    where
+        F: FnOnce() -> Vec<(String, String)> + Send + 'static,
+    {
+        self.rare().trailers = Some(Box::new(make));
+        self
+    }
+
+    /// Calls `notice` when the last byte has left, or the connection is lost.
+    #[must_use]
+    pub fn on_sent(mut self, notice: impl FnOnce(Sent) + Send + 'static) -> Self {
+        self.rare().on_sent.push(Box::new(notice));
+        self
+    }
+
+    /// Ends the connection after this answer.
+    #[must_use]
+    pub fn close(mut self) -> Self {
+        self.rare().close = true;
+        self
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Whether the content is short, at hand, and of a usual type, and nothing rare is wished for:
+    /// then the whole answer is written in one go.
+    #[inline]
+    pub(crate) fn is_ready(&self) -> bool {
+        let is_short =
+            matches!(&self.content, Content::Bytes(all) if all.len() <= INLINE_BYTES_MAX);
+        is_short && self.kind.is_some() && self.rare.is_none() && self.status.may_have_body()
+    }
+
+    /// Writes the whole answer. To be called only if it [is ready](Response::is_ready).
+    #[inline]
+    pub(crate) fn write_ready(
+        self,
+        common: &[u8],
+        persist: Persist,
+        head_only: bool,
+        out: &mut Vec<u8>,
+    ) {
+        let (Content::Bytes(content), Some(kind)) = (&self.content, self.kind) else {
+            unreachable!("asked before");
+        };
+        let sent: &[u8] = if head_only { &[] } else { content };
+        let start = (self.status, common, persist);
+        Answer::sized(out, start, kind.lead, &self.lines, content.len() as u64, sent);
+        // Known to be nothing: forgetting it spares the look into it that dropping would take.
+        std::mem::forget(self.rare);
+    }
+
+    /// Whether the page for its status is its content.
+    pub(crate) fn wants_page(&self) -> bool {
+        matches!(self.content, Content::Nothing) && self.status.is_error()
+    }
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {}{}", self.status, self.lines.escape_ascii(), self.content)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_added_found_and_taken_away() {
+        let mut response = Response::text("x").header("X-One", "a").header("x-ONE", "b");
+        assert_eq!(response.header_value("x-one"), Some(b"a".as_slice()));
+        assert_eq!(response.header_value("content-TYPE"), Some(TEXT.name.as_bytes()));
+        response.remove_header("X-one");
+        assert_eq!(response.header_value("x-one"), None);
+        let response = response.content_type("image/png").content_type("image/gif");
+        assert_eq!(response.header_value("content-type"), Some(b"image/gif".as_slice()));
+        assert_eq!(response.lines, b"Content-Type: image/gif\r\n");
+    }
+
+    #[test]
+    fn a_field_that_could_split_the_answer_is_refused() {
+        let mut response = Response::text("x");
+        assert_eq!(response.try_header("A", "b\r\nC: d"), Err(FieldError::Value));
+        assert_eq!(response.try_header("A b", "c"), Err(FieldError::Name));
+        assert_eq!(response.try_header("content-length", "1"), Err(FieldError::Framing));
+        assert!(response.lines.is_empty());
+    }
+}

@@ -1,0 +1,95 @@
+//! An answer that another task or thread writes over time.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_core::Stream;
+use gustnado_tasks::{Receiver, SendTimeoutError, Sender, TrySendError, mailbox};
+
+/// Writes an answer over time: from a task, or from a thread that is no worker.
+///
+/// The answer ends when the last clone is dropped. What is appended is sent at once.
+#[derive(Clone)]
+pub struct Appender(Sender<Bytes>);
+
+/// The client has gone: nobody reads any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AppendError {
+    /// The connection is lost, or the answer was never sent.
+    Lost,
+    /// The client takes nothing, and too much waits already.
+    Full,
+}
+
+impl Appender {
+    pub(super) fn new(pieces_max: usize) -> (Self, Appended) {
+        let (sender, receiver) = mailbox(pieces_max.max(1));
+        (Self(sender), Appended(receiver))
+    }
+
+    /// Appends a piece, and waits while too many wait already. For tasks.
+    ///
+    /// # Errors
+    /// [`AppendError::Lost`].
+    pub async fn append(&self, piece: impl Into<Bytes>) -> Result<(), AppendError> {
+        self.0.send(piece.into()).await.map_err(|_| AppendError::Lost)
+    }
+
+    /// Appends a piece without waiting.
+    ///
+    /// # Errors
+    /// [`AppendError`].
+    pub fn try_append(&self, piece: impl Into<Bytes>) -> Result<(), AppendError> {
+        self.0.try_send(piece.into()).map_err(|error| match error {
+            TrySendError::Full(_) => AppendError::Full,
+            _ => AppendError::Lost,
+        })
+    }
+
+    /// Appends a piece, and holds the thread while too many wait already. Not for workers.
+    ///
+    /// # Errors
+    /// [`AppendError`]: `Full` after `timeout`.
+    pub fn blocking_append(
+        &self,
+        piece: impl Into<Bytes>,
+        timeout: Option<Duration>,
+    ) -> Result<(), AppendError> {
+        self.0.blocking_send(piece.into(), timeout).map_err(|error| match error {
+            SendTimeoutError::TimedOut(_) => AppendError::Full,
+            _ => AppendError::Lost,
+        })
+    }
+}
+
+impl fmt::Debug for Appender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Appender")
+    }
+}
+
+impl fmt::Display for AppendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Lost => "the connection is lost",
+            Self::Full => "the client takes nothing, and too much waits already",
+        })
+    }
+}
+
+impl std::error::Error for AppendError {}
+
+/// The other end, as the answer's content.
+pub(super) struct Appended(Receiver<Bytes>);
+
+impl Stream for Appended {
+    type Item = Result<Bytes, AppendError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_recv(context).map(|piece| piece.map(Ok))
+    }
+}

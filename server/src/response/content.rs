@@ -1,0 +1,75 @@
+//! What an answer's content is made of.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures_core::Stream;
+
+/// The content of an answer.
+pub(crate) enum Content {
+    Nothing,
+    Bytes(Bytes),
+    File(PathBuf),
+    Stream(Streamed),
+}
+
+/// Makes the trailer fields, at the end.
+pub(crate) type Trailers = Box<dyn FnOnce() -> Vec<(String, String)> + Send>;
+
+/// Content that comes over time.
+pub(crate) struct Streamed {
+    pieces: Pin<Box<dyn Stream<Item = Option<Bytes>> + Send>>,
+    pub(crate) length: Option<u64>,
+}
+
+impl Streamed {
+    pub(crate) fn new<S, B, E>(stream: S, length: Option<u64>) -> Self
+    where
+        S: Stream<Item = Result<B, E>> + Send + 'static,
+        B: Into<Bytes>,
+    {
+        Self { pieces: Box::pin(Pieces(Box::pin(stream))), length }
+    }
+
+    /// The next piece; `Err` if the stream has failed, and `None` at its end.
+    pub(crate) fn poll_next(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, Failed>>> {
+        self.pieces.as_mut().poll_next(context).map(|piece| Some(piece?.ok_or(Failed)))
+    }
+}
+
+/// A stream has failed: nobody but its maker knows why.
+#[derive(Debug)]
+pub(crate) struct Failed;
+
+/// A stream whose pieces are made bytes, and whose errors are all one.
+struct Pieces<S>(Pin<Box<S>>);
+
+impl<S, B, E> Stream for Pieces<S>
+where
+    S: Stream<Item = Result<B, E>>,
+    B: Into<Bytes>,
+{
+    type Item = Option<Bytes>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let piece = ready!(self.0.as_mut().poll_next(context));
+        Poll::Ready(piece.map(|piece| piece.ok().map(Into::into)))
+    }
+}
+
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("(no content)"),
+            Self::Bytes(bytes) => write!(f, "({} bytes)", bytes.len()),
+            Self::File(path) => write!(f, "(file {})", path.display()),
+            Self::Stream(_) => f.write_str("(stream)"),
+        }
+    }
+}

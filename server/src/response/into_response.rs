@@ -1,0 +1,117 @@
+//! What a handler may return.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use gustnado_http::status::Status;
+
+use super::{Content, Response};
+
+/// What can be made an answer.
+#[diagnostic::on_unimplemented(
+    message = "a handler cannot return `{Self}`",
+    label = "this is no answer",
+    note = "return a text, bytes, a `Status`, a `Response`, a pair of `Status` and one of these, \
+            or an `Option` or `Result` of them"
+)]
+pub trait IntoResponse {
+    /// Makes the answer.
+    fn into_response(self) -> Response;
+}
+
+impl IntoResponse for Response {
+    #[inline]
+    fn into_response(self) -> Response {
+        self
+    }
+}
+
+impl IntoResponse for &'static str {
+    #[inline]
+    fn into_response(self) -> Response {
+        Response::text(self)
+    }
+}
+
+impl IntoResponse for String {
+    fn into_response(self) -> Response {
+        Response::text(self)
+    }
+}
+
+impl IntoResponse for Cow<'static, str> {
+    fn into_response(self) -> Response {
+        match self {
+            Cow::Borrowed(text) => Response::text(text),
+            Cow::Owned(text) => Response::text(text),
+        }
+    }
+}
+
+impl IntoResponse for &'static [u8] {
+    fn into_response(self) -> Response {
+        Response::bytes(self)
+    }
+}
+
+impl IntoResponse for Vec<u8> {
+    fn into_response(self) -> Response {
+        Response::bytes(self)
+    }
+}
+
+impl IntoResponse for Bytes {
+    fn into_response(self) -> Response {
+        Response::bytes(self)
+    }
+}
+
+/// 204.
+impl IntoResponse for () {
+    fn into_response(self) -> Response {
+        Response::new(Status::NO_CONTENT)
+    }
+}
+
+/// The page for it, where it is an error.
+impl IntoResponse for Status {
+    fn into_response(self) -> Response {
+        Response::new(self)
+    }
+}
+
+impl<T: IntoResponse> IntoResponse for (Status, T) {
+    fn into_response(self) -> Response {
+        self.1.into_response().status(self.0)
+    }
+}
+
+/// 404 for `None`.
+impl<T: IntoResponse> IntoResponse for Option<T> {
+    fn into_response(self) -> Response {
+        self.map_or_else(|| Response::new(Status::NOT_FOUND), T::into_response)
+    }
+}
+
+/// An error that can be made an answer is one.
+impl<T: IntoResponse, E: IntoResponse> IntoResponse for Result<T, E> {
+    fn into_response(self) -> Response {
+        match self {
+            Ok(value) => value.into_response(),
+            Err(error) => error.into_response(),
+        }
+    }
+}
+
+/// The status that says what was wrong with the body.
+impl IntoResponse for crate::body::BodyError {
+    fn into_response(self) -> Response {
+        Response::new(self.status()).close()
+    }
+}
+
+impl Default for Response {
+    fn default() -> Self {
+        Self { content: Content::Nothing, ..Self::new(Status::OK) }
+    }
+}

@@ -1,0 +1,292 @@
+//! Which handler answers which request: what is said about it before the start.
+
+mod path;
+mod table;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gustnado_http::method::Method;
+use gustnado_http::status::Status;
+
+use crate::chain::Link;
+use crate::handler::{Handler, IntoHandler, Kind};
+use crate::request::Request;
+use crate::response::{IntoResponse, Response};
+
+pub(crate) use path::normalized;
+pub use table::RouteError;
+pub(crate) use table::{Endpoint, EndpointDoes, Means, Pages, Table, Tables};
+
+pub(crate) type Matcher = Arc<dyn Fn(&Request) -> bool + Send + Sync>;
+pub(crate) type Page = Arc<dyn Fn(&Request, Status) -> Response + Send + Sync>;
+
+/// Routes, chains and pages of one site, or a part of one.
+///
+/// A path is exact (`/hello`), has named parts (`/user/{id}/posts`), or ends in a rest of any
+/// length (`/files/{*rest}`). Exact parts go before named ones, and those before a rest. Two routes
+/// that would answer the same requests are an error at the start.
+///
+/// A path that is found answers HEAD where it answers GET, OPTIONS in any case, and other methods
+/// with 405 and `Allow`.
+#[derive(Clone, Default)]
+pub struct Routes {
+    pub(crate) paths: Vec<(String, Route)>,
+    pub(crate) matchers: Vec<(Matcher, Handler)>,
+    pub(crate) hosts: Vec<(String, Routes)>,
+    pub(crate) links: Vec<Link>,
+    pub(crate) fallback: Option<Handler>,
+    pub(crate) pages: Vec<(Option<Status>, Page)>,
+}
+
+/// Handlers of one path by method, with what is special about it.
+#[derive(Clone, Default)]
+pub struct Route {
+    pub(crate) handlers: Vec<(Method, Handler)>,
+    pub(crate) any: Option<Handler>,
+    pub(crate) folder: Option<PathBuf>,
+    pub(crate) links: Vec<Link>,
+    pub(crate) options: RouteOptions,
+}
+
+/// What may be set for a route alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RouteOptions {
+    pub(crate) idle: Option<Duration>,
+    pub(crate) limit_body_bytes: Option<u64>,
+}
+
+/// A route to be filled: `route().get(…).post(…)`.
+pub fn route() -> Route {
+    Route::default()
+}
+
+impl Route {
+    /// Answers GET, and HEAD without the content.
+    #[must_use]
+    pub fn get<F>(self, handler: impl IntoHandler<F>) -> Self {
+        self.on(Method::Get, handler)
+    }
+
+    /// Answers POST.
+    #[must_use]
+    pub fn post<F>(self, handler: impl IntoHandler<F>) -> Self {
+        self.on(Method::Post, handler)
+    }
+
+    /// Answers PUT.
+    #[must_use]
+    pub fn put<F>(self, handler: impl IntoHandler<F>) -> Self {
+        self.on(Method::Put, handler)
+    }
+
+    /// Answers PATCH.
+    #[must_use]
+    pub fn patch<F>(self, handler: impl IntoHandler<F>) -> Self {
+        self.on(Method::Patch, handler)
+    }
+
+    /// Answers DELETE.
+    #[must_use]
+    pub fn delete<F>(self, handler: impl IntoHandler<F>) -> Self {
+        self.on(Method::Delete, handler)
+    }
+
+    /// Answers one method.
+    #[must_use]
+    pub fn on<F>(mut self, method: Method, handler: impl IntoHandler<F>) -> Self {
+        self.handlers.push((method, handler.into_handler()));
+        self
+    }
+
+    /// Answers all methods that no other handler of this route does.
+    #[must_use]
+    pub fn any<F>(mut self, handler: impl IntoHandler<F>) -> Self {
+        self.any = Some(handler.into_handler());
+        self
+    }
+
+    /// Adds a link to this route's chain: inside the chain of the whole.
+    #[must_use]
+    pub fn link(mut self, link: Link) -> Self {
+        self.links.push(link);
+        self
+    }
+
+    /// How long a request or an answer of this route may make no progress, in place of
+    /// `body-timeout` and `write-timeout`.
+    #[must_use]
+    pub fn idle_timeout(mut self, idle: Duration) -> Self {
+        self.options.idle = Some(idle);
+        self
+    }
+
+    /// How many bytes a request's body may have, in place of `limit-body-bytes`.
+    #[must_use]
+    pub fn limit_body_bytes(mut self, bytes_max: u64) -> Self {
+        self.options.limit_body_bytes = Some(bytes_max);
+        self
+    }
+}
+
+impl Routes {
+    /// Nothing yet: every request gets 404.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A route with all that may be said about it.
+    #[must_use]
+    pub fn route(mut self, path: &str, route: Route) -> Self {
+        self.paths.push((path.to_owned(), route));
+        self
+    }
+
+    /// Answers GET and HEAD of a path.
+    #[must_use]
+    pub fn get<F>(self, path: &str, handler: impl IntoHandler<F>) -> Self {
+        self.route(path, route().get(handler))
+    }
+
+    /// Answers POST of a path.
+    #[must_use]
+    pub fn post<F>(self, path: &str, handler: impl IntoHandler<F>) -> Self {
+        self.route(path, route().post(handler))
+    }
+
+    /// Answers PUT of a path.
+    #[must_use]
+    pub fn put<F>(self, path: &str, handler: impl IntoHandler<F>) -> Self {
+        self.route(path, route().put(handler))
+    }
+
+    /// Answers DELETE of a path.
+    #[must_use]
+    pub fn delete<F>(self, path: &str, handler: impl IntoHandler<F>) -> Self {
+        self.route(path, route().delete(handler))
+    }
+
+    /// Answers every method of a path.
+    #[must_use]
+    pub fn any<F>(self, path: &str, handler: impl IntoHandler<F>) -> Self {
+        self.route(path, route().any(handler))
+    }
+
+    /// Serves a folder beneath a path: `/static` serves `/static/` and all that is in it.
+    #[must_use]
+    pub fn files(self, path: &str, folder: impl Into<PathBuf>) -> Self {
+        let files = Route { folder: Some(folder.into()), ..route() };
+        self.route(path.trim_end_matches('/'), files)
+    }
+
+    /// Puts routes beneath a path, with their own chains.
+    #[must_use]
+    pub fn nest(mut self, path: &str, routes: Routes) -> Self {
+        let prefix = path.trim_end_matches('/');
+        for (below, mut route) in routes.paths {
+            route.links.splice(0..0, routes.links.iter().cloned());
+            self.paths.push((format!("{prefix}{below}"), route));
+        }
+        self
+    }
+
+    /// Answers requests that a function is true of, before all paths are looked at. Several are
+    /// asked in order.
+    #[must_use]
+    pub fn matching<F>(
+        mut self,
+        matcher: impl Fn(&Request) -> bool + Send + Sync + 'static,
+        handler: impl IntoHandler<F>,
+    ) -> Self {
+        self.matchers.push((Arc::new(matcher), handler.into_handler()));
+        self
+    }
+
+    /// A site of its own for a host: its name without port, in any case; `*.example.org` stands for
+    /// all names below.
+    #[must_use]
+    pub fn host(mut self, name: &str, routes: Routes) -> Self {
+        self.hosts.push((name.to_ascii_lowercase(), routes));
+        self
+    }
+
+    /// Adds a link to the chain around everything, 404 included. Links run in the order they were
+    /// added.
+    #[must_use]
+    pub fn link(mut self, link: Link) -> Self {
+        self.links.push(link);
+        self
+    }
+
+    /// Runs `before` for every request: `Flow::Next`, or an answer.
+    #[must_use]
+    pub fn chain(
+        self,
+        before: impl Fn(&mut Request) -> crate::Flow + Send + Sync + 'static,
+    ) -> Self {
+        self.link(Link::before(before))
+    }
+
+    /// Answers what no route does, in place of 404.
+    #[must_use]
+    pub fn fallback<F>(mut self, handler: impl IntoHandler<F>) -> Self {
+        self.fallback = Some(handler.into_handler());
+        self
+    }
+
+    /// Makes the page for one status of 400 and above, where an answer has no content of its own.
+    #[must_use]
+    pub fn error_page<R: IntoResponse>(
+        mut self,
+        status: Status,
+        page: impl Fn(&Request, Status) -> R + Send + Sync + 'static,
+    ) -> Self {
+        let page = move |request: &Request, status| page(request, status).into_response();
+        self.pages.push((Some(status), Arc::new(page)));
+        self
+    }
+
+    /// Makes the page for every status of 400 and above that has none of its own.
+    #[must_use]
+    pub fn error_pages<R: IntoResponse>(
+        mut self,
+        page: impl Fn(&Request, Status) -> R + Send + Sync + 'static,
+    ) -> Self {
+        let page = move |request: &Request, status| page(request, status).into_response();
+        self.pages.push((None, Arc::new(page)));
+        self
+    }
+}
+
+impl Clone for Handler {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl fmt::Debug for Routes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let paths: Vec<&str> = self.paths.iter().map(|(path, _)| path.as_str()).collect();
+        f.debug_struct("Routes").field("paths", &paths).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let methods: Vec<Method> = self.handlers.iter().map(|(method, _)| *method).collect();
+        f.debug_struct("Route").field("methods", &methods).finish_non_exhaustive()
+    }
+}
+
+/// What an answer to a request that no handler wants is made of.
+pub(crate) fn plain_status(status: Status, allow: Option<String>) -> Kind {
+    Kind::Inline(Arc::new(move |_| {
+        let response = Response::new(status);
+        match &allow {
+            Some(allow) => response.header("Allow", allow),
+            None => response,
+        }
+    }))
+}

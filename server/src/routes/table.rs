@@ -1,0 +1,424 @@
+//! Routes made ready: found by host, path and method, without a lock and without an allocation.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use gustnado_http::method::Method;
+use gustnado_http::request::Request as View;
+use gustnado_http::status::Status;
+use gustnado_tasks::BlockingPool;
+use matchit::{InsertError, Params, Router};
+
+use super::{Matcher, Page, Route, RouteOptions, Routes, path, plain_status};
+use crate::chain::{Chain, Link, Runnable};
+use crate::files::{FileOptions, Files, FilesError};
+use crate::handler::Kind;
+
+/// Everything a site answers with, by host.
+pub(crate) struct Tables {
+    hosts: HashMap<String, Arc<Table>, RandomState>,
+    /// Names that stand for all below them, each with its leading dot; the longest first.
+    suffixes: Vec<(String, Arc<Table>)>,
+    rest: Arc<Table>,
+}
+
+/// Everything one host answers with.
+pub(crate) struct Table {
+    /// The paths without names, which need no walk: the quickest way to most handlers.
+    exact: HashMap<Box<[u8]>, usize, RandomState>,
+    router: Router<usize>,
+    paths: Vec<PathEntry>,
+    matchers: Vec<(Matcher, Endpoint)>,
+    fallback: Endpoint,
+    pub(crate) pages: Pages,
+}
+
+/// What one path answers, by method.
+struct PathEntry {
+    by_method: [Option<Endpoint>; Method::ALL.len()],
+    any: Option<Endpoint>,
+    options: Endpoint,
+    not_allowed: Endpoint,
+    names: Option<Arc<[Box<str>]>>,
+    /// The path as requests spell it, if it is exact; else empty, which no request's path is.
+    pattern: Box<[u8]>,
+}
+
+/// What a request comes to.
+#[derive(Clone)]
+pub(crate) struct Endpoint {
+    pub(crate) does: EndpointDoes,
+    pub(crate) options: RouteOptions,
+}
+
+#[derive(Clone)]
+pub(crate) enum EndpointDoes {
+    Run(Runnable),
+    /// Serves a folder; so many bytes of the path are the route's.
+    Files {
+        files: Arc<Files>,
+        mounted_at: usize,
+    },
+}
+
+/// A route that was found, and the named parts of the path.
+pub(crate) struct Found<'t, 'p> {
+    pub(crate) endpoint: &'t Endpoint,
+    pub(crate) names: Option<&'t Arc<[Box<str>]>>,
+    params: Option<Params<'t, 'p>>,
+}
+
+/// Pages for errors.
+#[derive(Clone, Default)]
+pub(crate) struct Pages(Vec<(Option<Status>, Page)>);
+
+/// What routes are made ready with.
+#[derive(Clone)]
+pub(crate) struct Means {
+    pub(crate) pool: BlockingPool,
+    pub(crate) files: FileOptions,
+}
+
+impl Tables {
+    /// Makes routes ready.
+    ///
+    /// # Errors
+    /// [`RouteError`].
+    pub(crate) fn new(routes: &Routes, means: &Means) -> Result<Self, RouteError> {
+        let mut hosts = HashMap::with_hasher(RandomState::default());
+        let mut suffixes = Vec::new();
+        for (name, of_host) in &routes.hosts {
+            let table = Arc::new(Table::new(of_host, &routes.links, means)?);
+            let is_repeated = match name.strip_prefix('*') {
+                Some(suffix) => {
+                    let is_repeated = suffixes.iter().any(|(other, _)| other == suffix);
+                    suffixes.push((suffix.to_owned(), table));
+                    is_repeated
+                }
+                None => hosts.insert(name.clone(), table).is_some(),
+            };
+            if is_repeated {
+                return Err(RouteError::HostRepeated { host: name.clone() });
+            }
+        }
+        suffixes.sort_by_key(|(suffix, _)| std::cmp::Reverse(suffix.len()));
+        let rest = Arc::new(Table::new(routes, &[], means)?);
+        Ok(Self { hosts, suffixes, rest })
+    }
+
+    /// The table for a request's host.
+    pub(crate) fn of_host(&self, view: View<'_>) -> &Arc<Table> {
+        if self.hosts.is_empty() && self.suffixes.is_empty() {
+            return &self.rest;
+        }
+        let host = view.host().and_then(|host| std::str::from_utf8(host).ok()).unwrap_or("");
+        let name = without_port(host).to_ascii_lowercase();
+        let by_suffix = || self.suffixes.iter().find(|(suffix, _)| name.ends_with(suffix.as_str()));
+        let found = self.hosts.get(&name).or_else(|| by_suffix().map(|(_, table)| table));
+        found.unwrap_or(&self.rest)
+    }
+}
+
+/// A host without its port; an IPv6 address keeps its brackets.
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+impl Table {
+    fn new(routes: &Routes, outer: &[Link], means: &Means) -> Result<Self, RouteError> {
+        let links: Vec<Link> = outer.iter().chain(&routes.links).cloned().collect();
+        let ready = |kind: Kind, more: &[Link], options| {
+            let links: Vec<Link> = links.iter().chain(more).cloned().collect();
+            let does = EndpointDoes::Run(Chain::around(&links, kind, &means.pool));
+            Endpoint { does, options }
+        };
+        let mut table = Self {
+            exact: HashMap::default(),
+            router: Router::new(),
+            paths: Vec::new(),
+            matchers: Vec::new(),
+            fallback: ready(plain_status(Status::NOT_FOUND, None), &[], RouteOptions::default()),
+            pages: Pages(routes.pages.clone()),
+        };
+        if let Some(fallback) = &routes.fallback {
+            table.fallback = ready(fallback.0.clone(), &[], RouteOptions::default());
+        }
+        for (matcher, handler) in &routes.matchers {
+            let endpoint = ready(handler.0.clone(), &[], RouteOptions::default());
+            table.matchers.push((Arc::clone(matcher), endpoint));
+        }
+        for (path, route) in merged(&routes.paths)? {
+            if let Some(folder) = &route.folder {
+                table.add_folder(&path, folder, means)?;
+            } else {
+                let entry = PathEntry::new(&path, &route, &ready);
+                table.add(&path, entry)?;
+            }
+        }
+        Ok(table)
+    }
+
+    fn add(&mut self, path: &str, mut entry: PathEntry) -> Result<(), RouteError> {
+        let index = self.paths.len();
+        let pattern = path::pattern(path);
+        if entry.names.is_none() && !pattern.contains(['{', '}']) {
+            entry.pattern = pattern.as_bytes().into();
+            self.exact.insert(entry.pattern.clone(), index);
+        }
+        self.router.insert(pattern, index).map_err(|error| match error {
+            InsertError::Conflict { with } => RouteError::Conflict { path: path.to_owned(), with },
+            error => RouteError::Malformed { path: path.to_owned(), reason: error.to_string() },
+        })?;
+        self.paths.push(entry);
+        Ok(())
+    }
+
+    fn add_folder(
+        &mut self,
+        path: &str,
+        folder: &std::path::Path,
+        means: &Means,
+    ) -> Result<(), RouteError> {
+        let files = Arc::new(Files::open(folder, means.files).map_err(RouteError::Folder)?);
+        let mounted_at = path::pattern(path).len();
+        let does = EndpointDoes::Files { files, mounted_at };
+        let endpoint = Endpoint { does, options: RouteOptions::default() };
+        let own = if path.is_empty() { "/" } else { path };
+        for path in [own.to_owned(), format!("{path}/{{*rest}}")] {
+            self.add(&path, PathEntry::all(&endpoint))?;
+        }
+        if !path.is_empty() {
+            self.add(&format!("{path}/"), PathEntry::all(&endpoint))?;
+        }
+        Ok(())
+    }
+
+    /// The handler for a path that a route names exactly, as it was sent.
+    ///
+    /// - `recent`: the caller's memory of the last one found: the next request often asks for the
+    ///   same, and comparing is cheaper than hashing.
+    #[inline]
+    pub(crate) fn find_exact(
+        &self,
+        method: Method,
+        path: &[u8],
+        recent: &Cell<usize>,
+    ) -> Option<&Endpoint> {
+        let entry = match self.paths.get(recent.get()) {
+            Some(entry) if *entry.pattern == *path => entry,
+            _ => {
+                let index = *self.exact.get(path)?;
+                recent.set(index);
+                &self.paths[index]
+            }
+        };
+        Some(entry.endpoint(method))
+    }
+
+    /// The route for a request.
+    ///
+    /// - `path`: its path in normal form.
+    pub(crate) fn find<'t, 'p>(&'t self, method: Method, path: &'p str) -> Found<'t, 'p> {
+        let Ok(found) = self.router.at(path) else {
+            return Found { endpoint: &self.fallback, names: None, params: None };
+        };
+        let entry = &self.paths[*found.value];
+        let names = entry.names.as_ref();
+        let params = names.is_some().then_some(found.params);
+        Found { endpoint: entry.endpoint(method), names, params }
+    }
+
+    /// The functions that are asked before any path.
+    pub(crate) fn matchers(&self) -> &[(Matcher, Endpoint)] {
+        &self.matchers
+    }
+}
+
+/// Routes of the same path are one.
+fn merged(paths: &[(String, Route)]) -> Result<Vec<(String, Route)>, RouteError> {
+    let mut all: Vec<(String, Route)> = Vec::new();
+    for (path, route) in paths {
+        let Some((_, known)) = all.iter_mut().find(|(other, _)| other == path) else {
+            all.push((path.clone(), route.clone()));
+            continue;
+        };
+        let repeated = route
+            .handlers
+            .iter()
+            .find(|(method, _)| known.handlers.iter().any(|(other, _)| other == method));
+        if let Some((method, _)) = repeated {
+            return Err(RouteError::Repeated { path: path.clone(), method: method.as_str() });
+        }
+        if route.folder.is_some() || known.folder.is_some() || !route.links.is_empty() {
+            return Err(RouteError::Conflict { path: path.clone(), with: path.clone() });
+        }
+        known.handlers.extend(route.handlers.iter().cloned());
+        known.any = route.any.clone().or(known.any.take());
+    }
+    Ok(all)
+}
+
+impl PathEntry {
+    fn new(
+        path: &str,
+        route: &Route,
+        ready: &dyn Fn(Kind, &[Link], RouteOptions) -> Endpoint,
+    ) -> Self {
+        let endpoint = |kind: Kind| ready(kind, &route.links, route.options);
+        let allow = allow(route);
+        let mut entry = Self {
+            by_method: [const { None }; Method::ALL.len()],
+            any: route.any.as_ref().map(|handler| endpoint(handler.0.clone())),
+            options: endpoint(plain_status(Status::NO_CONTENT, Some(allow.clone()))),
+            not_allowed: endpoint(plain_status(Status::METHOD_NOT_ALLOWED, Some(allow))),
+            names: names(path),
+            pattern: Box::default(),
+        };
+        for (method, handler) in &route.handlers {
+            entry.by_method[*method as usize] = Some(endpoint(handler.0.clone()));
+        }
+        entry
+    }
+
+    /// The same for all methods.
+    fn all(endpoint: &Endpoint) -> Self {
+        Self {
+            by_method: [const { None }; Method::ALL.len()],
+            any: Some(endpoint.clone()),
+            options: endpoint.clone(),
+            not_allowed: endpoint.clone(),
+            names: None,
+            pattern: Box::default(),
+        }
+    }
+
+    #[inline]
+    fn endpoint(&self, method: Method) -> &Endpoint {
+        let by_method = |method: Method| self.by_method[method as usize].as_ref();
+        let own = by_method(method);
+        let own = if method == Method::Head { own.or_else(|| by_method(Method::Get)) } else { own };
+        match own.or(self.any.as_ref()) {
+            Some(endpoint) => endpoint,
+            None if method == Method::Options => &self.options,
+            None => &self.not_allowed,
+        }
+    }
+}
+
+/// What a path answers, for `Allow` (RFC 9110 §10.2.1).
+fn allow(route: &Route) -> String {
+    let has = |wanted: Method| route.handlers.iter().any(|(method, _)| *method == wanted);
+    let is_allowed = |method: &Method| match method {
+        Method::Head => has(Method::Head) || has(Method::Get),
+        Method::Options => true,
+        method => has(*method),
+    };
+    let methods: Vec<&str> = Method::ALL
+        .iter()
+        .filter(|method| is_allowed(method))
+        .map(|method| method.as_str())
+        .collect();
+    methods.join(", ")
+}
+
+/// The names in a path, in order.
+fn names(path: &str) -> Option<Arc<[Box<str>]>> {
+    let parts = path.replace("{{", "").replace("}}", "");
+    let names: Vec<Box<str>> = parts
+        .split('{')
+        .skip(1)
+        .filter_map(|part| part.split_once('}'))
+        .map(|(name, _)| name.trim_start_matches('*').into())
+        .collect();
+    (!names.is_empty()).then(|| names.into())
+}
+
+impl<'p> Found<'_, 'p> {
+    /// Where the named parts are in the path that was looked up.
+    pub(crate) fn spans(&self, path: &'p str) -> impl Iterator<Item = (u32, u32)> {
+        let start = path.as_ptr().addr();
+        self.params.iter().flat_map(Params::iter).map(move |(_, value)| {
+            let at = value.as_ptr().addr() - start;
+            let number = |at| u32::try_from(at).expect("a head is at most 65,535 bytes long");
+            (number(at), number(at + value.len()))
+        })
+    }
+}
+
+impl Pages {
+    /// The page for a status: its own, or the one for all.
+    pub(crate) fn of(&self, status: Status) -> Option<&Page> {
+        let of = |wanted| self.0.iter().rev().find(|(of, _)| *of == wanted).map(|(_, page)| page);
+        of(Some(status)).or_else(|| of(None))
+    }
+}
+
+/// Why routes cannot be served. `Display` is one line: what, where, remedy.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RouteError {
+    /// Two paths would answer the same requests.
+    Conflict {
+        /// The later one.
+        path: String,
+        /// The earlier one.
+        with: String,
+    },
+    /// A path has two handlers for one method.
+    Repeated {
+        /// The path.
+        path: String,
+        /// The method.
+        method: &'static str,
+    },
+    /// A path is not well formed.
+    Malformed {
+        /// The path.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A host is named twice.
+    HostRepeated {
+        /// Its name.
+        host: String,
+    },
+    /// A folder cannot be served.
+    Folder(FilesError),
+    /// The server was started without routes.
+    NoRoutes,
+}
+
+impl fmt::Display for RouteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Conflict { path, with } => write!(
+                f,
+                "the routes {path} and {with} would answer the same requests; change one of them"
+            ),
+            Self::Repeated { path, method } => {
+                write!(f, "the route {path} has two handlers for {method}; remove one of them")
+            }
+            Self::Malformed { path, reason } => write!(
+                f,
+                "the route {path} is not well formed ({reason}); expected /exact, /{{name}} or \
+                 /{{*rest}}"
+            ),
+            Self::HostRepeated { host } => {
+                write!(f, "the host {host} is named twice; put its routes together")
+            }
+            Self::Folder(error) => error.fmt(f),
+            Self::NoRoutes => {
+                f.write_str("the server was started without routes, for a folder or its own page")
+            }
+        }
+    }
+}
+
+impl std::error::Error for RouteError {}

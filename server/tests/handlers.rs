@@ -1,0 +1,492 @@
+//! Handlers of the three kinds: what they get, what they may answer, what becomes of their faults.
+
+#[macro_use]
+mod harness;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use gustnado::config::Config;
+use gustnado::{BodyError, Event, Request, Response, Routes, Sent, Status, blocking, route};
+use gustnado_tasks::{sleep, yield_now};
+use harness::client::{get, request};
+use harness::folder::noise;
+use harness::{Folder, Server, Setup, wait_until};
+
+on_every_server!(
+    all_kinds_answer_on_one_connection_in_order,
+    a_body_comes_whole_to_inline_and_blocking_handlers,
+    a_task_streams_a_body_back_as_it_comes,
+    a_task_need_not_read_the_body,
+    a_body_over_the_limit_is_refused_in_each_kind,
+    a_body_that_breaks_the_rules_is_an_error_in_the_task,
+    continue_is_said_when_a_task_looks_at_the_body,
+    a_panic_is_answered_with_500_and_the_connection_goes_on,
+    a_stream_of_unknown_length_is_chunked_or_ends_with_the_connection,
+    a_stream_of_known_length_says_it_and_keeps_it,
+    a_stream_that_fails_cuts_the_connection,
+    an_answer_can_be_appended_from_another_thread,
+    events_are_sent_one_by_one,
+    trailers_follow_a_chunked_answer,
+    early_hints_come_before_the_answer,
+    big_content_is_sent_whole,
+    a_file_is_answered_with_ranges,
+    a_header_that_would_split_the_answer_gives_500,
+    a_handler_learns_that_the_answer_was_sent,
+    a_client_that_goes_drops_the_task,
+    a_half_closed_client_is_waited_for_and_then_given_up,
+    a_full_pool_is_answered_with_503,
+    head_runs_the_handler_and_sends_no_content,
+);
+
+fn echo_routes() -> Routes {
+    let whole = |request: &Request| request.bytes().to_vec();
+    Routes::new()
+        .route("/inline", route().get(whole).post(whole))
+        .post("/task", async |request: Request| Response::stream(request.into_body()))
+        .get("/task", async |_: Request| {
+            yield_now().await;
+            "task"
+        })
+        .post("/pool", blocking(|request: Request| request.bytes().to_vec()))
+        .get("/pool", blocking(|_| "pool"))
+}
+
+fn post(path: &str, body: &str) -> String {
+    request("POST", path, &format!("Content-Length: {}\r\n", body.len())) + body
+}
+
+fn all_kinds_answer_on_one_connection_in_order(setup: Setup) {
+    let server = Server::routes(setup.config(), echo_routes());
+    let mut client = server.connect();
+    for round in 0..3 {
+        let paths = ["/task", "/inline", "/pool", "/task", "/none"];
+        client.send(paths.map(get).concat());
+        for (status, text) in [(200, "task"), (200, ""), (200, "pool"), (200, "task")] {
+            let answer = client.read_answer();
+            assert_eq!((answer.status, &*answer.text()), (status, text), "round {round}");
+        }
+        assert_eq!(client.read_answer().status, 404);
+    }
+    assert_eq!(server.stats().connections_accepted, 1);
+}
+
+fn a_body_comes_whole_to_inline_and_blocking_handlers(setup: Setup) {
+    let server = Server::routes(setup.config(), echo_routes());
+    let mut client = server.connect();
+    for path in ["/inline", "/pool"] {
+        assert_eq!(client.ask(post(path, "hello")).text(), "hello");
+        let chunked = request("POST", path, "Transfer-Encoding: chunked\r\n");
+        assert_eq!(client.ask(chunked + "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n").text(), "abcde");
+        let long = "x".repeat(200_000);
+        assert!(client.ask(post(path, &long)).text() == long, "{path}");
+    }
+}
+
+fn a_task_streams_a_body_back_as_it_comes(setup: Setup) {
+    let server = Server::routes(setup.config(), echo_routes());
+    let mut client = server.connect();
+    client.send(request("POST", "/task", "Transfer-Encoding: chunked\r\n"));
+    for part in ["one", "two", "three"] {
+        client.send(format!("{:x}\r\n{part}\r\n", part.len()));
+        let echoed = format!("{:x}\r\n{part}\r\n", part.len());
+        if part == "one" {
+            assert_eq!(client.read_head().status, 200);
+        }
+        assert_eq!(client.take(echoed.len()).expect("an echo"), echoed.as_bytes());
+    }
+    client.send("0\r\n\r\n");
+    assert_eq!(client.take(5).expect("the end"), b"0\r\n\r\n");
+    let long = String::from_utf8(noise(3, 500_000).iter().map(|byte| b'a' + byte % 26).collect());
+    let long = long.expect("letters");
+    assert!(client.ask(post("/task", &long)).text() == long);
+    assert_eq!(client.ask(get("/task")).text(), "task", "the connection goes on");
+}
+
+fn a_task_need_not_read_the_body(setup: Setup) {
+    let routes = Routes::new().post("/", async |_: Request| "no, thanks");
+    let server = Server::routes(setup.config(), routes);
+    let mut client = server.connect();
+    for _ in 0..3 {
+        assert_eq!(client.ask(post("/", &"x".repeat(10_000))).text(), "no, thanks");
+    }
+    assert_eq!(server.stats().connections_accepted, 1);
+    let mut asking = server.connect();
+    let fields = "Content-Length: 5\r\nExpect: 100-continue\r\n";
+    let answer = asking.ask(request("POST", "/", fields));
+    assert_eq!((answer.status, answer.closes()), (200, true), "nobody asked for the body");
+}
+
+fn a_body_over_the_limit_is_refused_in_each_kind(setup: Setup) {
+    let read = async |request: Request| request.into_body().bytes(usize::MAX).await;
+    let routes = echo_routes().post("/read", read).route(
+        "/small",
+        route().limit_body_bytes(4).post(|request: &Request| request.bytes().to_vec()),
+    );
+    let server = Server::routes(Config { limit_body_bytes: 1_000, ..setup.config() }, routes);
+    for path in ["/inline", "/pool", "/task", "/read"] {
+        assert_eq!(server.ask(post(path, &"x".repeat(1_001))).status, 413, "{path}");
+        assert_eq!(server.ask(post(path, &"x".repeat(1_000))).status, 200, "{path}");
+    }
+    let chunked = request("POST", "/read", "Transfer-Encoding: chunked\r\n");
+    let chunk = format!("400\r\n{}\r\n", "x".repeat(1_024));
+    assert_eq!(server.ask(chunked + &chunk + "0\r\n\r\n").status, 413);
+    assert_eq!(server.ask(post("/small", "12345")).status, 413);
+    assert_eq!(server.ask(post("/small", "1234")).text(), "1234");
+}
+
+fn a_body_that_breaks_the_rules_is_an_error_in_the_task(setup: Setup) {
+    let read = async |request: Request| match request.into_body().bytes(100).await {
+        Err(BodyError::Malformed) => Status::UNPROCESSABLE_CONTENT,
+        other => panic!("expected an error, got {other:?}"),
+    };
+    let server = Server::routes(setup.config(), Routes::new().post("/", read));
+    let mut client = server.connect();
+    let answer = client.ask(request("POST", "/", "Transfer-Encoding: chunked\r\n") + "zz\r\n");
+    assert_eq!((answer.status, answer.closes()), (422, true));
+}
+
+fn continue_is_said_when_a_task_looks_at_the_body(setup: Setup) {
+    let server = Server::routes(setup.config(), echo_routes());
+    let mut client = server.connect();
+    client.send(request("POST", "/task", "Content-Length: 3\r\nExpect: 100-continue\r\n"));
+    // The answer is a stream of the body: its head comes first, and says that it listens.
+    let answer = client.read_head();
+    assert!([100, 200].contains(&answer.status), "{answer:?}");
+    client.send("abc");
+    if answer.status == 100 {
+        assert_eq!(client.read_head().status, 200);
+    }
+    assert_eq!(client.take(13).expect("an echo"), b"3\r\nabc\r\n0\r\n\r\n");
+}
+
+fn a_panic_is_answered_with_500_and_the_connection_goes_on(setup: Setup) {
+    let routes = Routes::new()
+        .get("/inline", |request: &Request| {
+            assert_ne!(request.raw_path(), "/inline", "a fault of the handler's own");
+            ""
+        })
+        .get("/task", async |request: Request| {
+            yield_now().await;
+            assert_ne!(request.raw_path(), "/task", "a fault of the handler's own");
+            ""
+        })
+        .get(
+            "/pool",
+            blocking(|request: Request| {
+                assert_ne!(request.raw_path(), "/pool", "a fault of the handler's own");
+                ""
+            }),
+        )
+        .get("/fine", |_: &Request| "fine");
+    let server = Server::routes(setup.config(), routes);
+    let mut client = server.connect();
+    for (count, path) in ["/inline", "/task", "/pool"].into_iter().enumerate() {
+        assert_eq!(client.get(path).status, 500, "{path}");
+        assert_eq!(client.get("/fine").text(), "fine", "after {path}");
+        assert_eq!(server.stats().panics, count as u64 + 1);
+    }
+}
+
+fn numbers() -> Response {
+    let (appender, response) = Response::append(4);
+    let appending = gustnado_tasks::spawn(async move {
+        for number in 0..3 {
+            appender.append(format!("{number},")).await.expect("the client reads");
+            yield_now().await;
+        }
+    })
+    .expect("a task slot is free");
+    drop(appending); // It goes on by itself.
+    response
+}
+
+fn a_stream_of_unknown_length_is_chunked_or_ends_with_the_connection(setup: Setup) {
+    let server =
+        Server::routes(setup.config(), Routes::new().get("/", async |_: Request| numbers()));
+    let mut client = server.connect();
+    let answer = client.get("/");
+    assert_eq!((&*answer.text(), answer.field("transfer-encoding")), ("0,1,2,", Some("chunked")));
+    assert_eq!(client.get("/").text(), "0,1,2,");
+    let mut old = server.connect();
+    old.send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    let answer = old.read_answer();
+    assert_eq!((&*answer.text(), answer.field("transfer-encoding")), ("0,1,2,", None));
+    assert!(answer.closes());
+}
+
+fn a_stream_of_known_length_says_it_and_keeps_it(setup: Setup) {
+    let echo = async |request: Request| {
+        let length: u64 = request.param("length").parse().expect("a number");
+        Response::stream_of_length(request.into_body(), length)
+    };
+    let server = Server::routes(setup.config(), Routes::new().post("/{length}", echo));
+    let mut client = server.connect();
+    let answer = client.ask(post("/5", "hello"));
+    assert_eq!((&*answer.text(), answer.field("content-length")), ("hello", Some("5")));
+    for length in ["/4", "/6"] {
+        let mut client = server.connect();
+        client.send(post(length, "hello"));
+        assert!(client.try_answer().is_err(), "{length}: the client must not take it as whole");
+    }
+}
+
+fn a_stream_that_fails_cuts_the_connection(setup: Setup) {
+    let routes =
+        Routes::new().post("/", async |request: Request| Response::stream(request.into_body()));
+    let server = Server::routes(setup.config(), routes);
+    let mut client = server.connect();
+    client.send(request("POST", "/", "Transfer-Encoding: chunked\r\n") + "2\r\nab\r\nzz\r\n");
+    let (bytes, _) = client.read_until_ended();
+    assert!(!bytes.ends_with(b"0\r\n\r\n"), "{}", bytes.escape_ascii());
+}
+
+fn an_answer_can_be_appended_from_another_thread(setup: Setup) {
+    let routes = Routes::new().get("/", |_: &Request| {
+        let (appender, response) = Response::append(1);
+        thread::spawn(move || {
+            for line in ["one\n", "two\n", "three\n"] {
+                thread::sleep(Duration::from_millis(20));
+                appender.blocking_append(line, None).expect("the client reads");
+            }
+        });
+        response
+    });
+    let server = Server::routes(setup.config(), routes);
+    assert_eq!(server.get("/").text(), "one\ntwo\nthree\n");
+}
+
+fn events_are_sent_one_by_one(setup: Setup) {
+    let routes = Routes::new().get("/", async |_: Request| {
+        Response::events(Ticks { left: 3, timer: Box::pin(sleep(Duration::ZERO)) })
+    });
+    let server = Server::routes(setup.config(), routes);
+    let answer = server.get("/");
+    assert_eq!(answer.expect_field("content-type"), "text/event-stream");
+    assert_eq!(
+        answer.text(),
+        "data: 3\nevent: tick\n\ndata: 2\nevent: tick\n\ndata: 1\nevent: tick\n\n"
+    );
+}
+
+/// Counts down in steps of 10 ms.
+struct Ticks {
+    left: u32,
+    timer: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl futures_core::Stream for Ticks {
+    type Item = Event;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Event>> {
+        std::task::ready!(self.timer.as_mut().poll(context));
+        if self.left == 0 {
+            return std::task::Poll::Ready(None);
+        }
+        let event = Event::data(&self.left.to_string()).named("tick");
+        self.left -= 1;
+        self.timer = Box::pin(sleep(Duration::from_millis(10)));
+        std::task::Poll::Ready(Some(event))
+    }
+}
+
+fn trailers_follow_a_chunked_answer(setup: Setup) {
+    let routes = Routes::new().get("/", async |_: Request| {
+        numbers().trailers(|| {
+            vec![("X-Sum".to_owned(), "3".to_owned()), ("bad\n".to_owned(), String::new())]
+        })
+    });
+    let server = Server::routes(setup.config(), routes);
+    let mut client = server.connect();
+    client.send(request("GET", "/", "Connection: close\r\n"));
+    let (bytes, _) = client.read_until_ended();
+    assert!(bytes.ends_with(b"0\r\nX-Sum: 3\r\n\r\n"), "{}", bytes.escape_ascii());
+    let old = server.ask("GET / HTTP/1.0\r\n\r\n");
+    assert_eq!(old.text(), "0,1,2,");
+}
+
+fn early_hints_come_before_the_answer(setup: Setup) {
+    let routes = Routes::new().get("/", async |request: Request| {
+        request.early_hints(&[("Link", "</a.css>; rel=preload")]).expect("a good field");
+        sleep(Duration::from_millis(30)).await;
+        "late"
+    });
+    let server = Server::routes(setup.config(), routes);
+    let mut client = server.connect();
+    client.send(get("/"));
+    let hints = client.read_head();
+    assert_eq!((hints.status, hints.expect_field("link")), (103, "</a.css>; rel=preload"));
+    assert_eq!(client.read_answer().text(), "late");
+    assert_eq!(server.ask("GET / HTTP/1.0\r\n\r\n").text(), "late");
+}
+
+fn big_content_is_sent_whole(setup: Setup) {
+    let content = gustnado::Bytes::from(noise(9, 1_000_000));
+    let shared = content.clone();
+    let routes = Routes::new().get("/", move |_: &Request| shared.clone());
+    let server = Server::routes(setup.config(), routes);
+    let mut client = server.connect();
+    for _ in 0..3 {
+        assert!(client.get("/").body == content);
+    }
+}
+
+fn a_file_is_answered_with_ranges(setup: Setup) {
+    let folder = Folder::new();
+    let path = folder.file("data.txt", "0123456789");
+    let routes = Routes::new()
+        .get("/", move |_: &Request| Response::file(&path).header("X-Own", "1"))
+        .get("/none", |_: &Request| Response::file("/no/such/file"));
+    let server = Server::routes(setup.config(), routes);
+    let mut client = server.connect();
+    let whole = client.get("/");
+    assert_eq!((&*whole.text(), whole.expect_field("x-own")), ("0123456789", "1"));
+    assert_eq!(whole.expect_field("content-type"), "text/plain; charset=utf-8");
+    let part = client.ask(request("GET", "/", "Range: bytes=-3\r\n"));
+    assert_eq!((part.status, &*part.text()), (206, "789"));
+    let tag = whole.expect_field("etag").to_owned();
+    let same = client.ask(request("GET", "/", &format!("If-None-Match: {tag}\r\n")));
+    assert_eq!(same.status, 304);
+    assert_eq!(client.get("/none").status, 404);
+}
+
+fn a_header_that_would_split_the_answer_gives_500(setup: Setup) {
+    let routes = Routes::new().get("/", |request: &Request| {
+        let to = request.query_value("to").unwrap_or_default().into_owned();
+        Response::redirect(Status::FOUND, &to)
+    });
+    let server = Server::routes(setup.config(), routes);
+    assert_eq!(server.get("/?to=/there").expect_field("location"), "/there");
+    let split = server.get("/?to=/x%0d%0aSet-Cookie:%20a=b");
+    assert_eq!((split.status, split.field("set-cookie")), (500, None));
+}
+
+fn a_handler_learns_that_the_answer_was_sent(setup: Setup) {
+    let (told, hears) = mpsc::channel();
+    let endless = told.clone();
+    let routes = Routes::new()
+        .get("/", move |_: &Request| {
+            let told = told.clone();
+            Response::text("x").on_sent(move |sent| told.send(sent).expect("the test listens"))
+        })
+        .get("/endless", move |_: &Request| {
+            let (appender, response) = Response::append(1);
+            thread::spawn(move || while appender.blocking_append("more", None).is_ok() {});
+            let told = endless.clone();
+            response.on_sent(move |sent| told.send(sent).expect("the test listens"))
+        });
+    let server = Server::routes(setup.config(), routes);
+    let mut client = server.connect();
+    assert_eq!(client.get("/").text(), "x");
+    assert_eq!(hears.recv_timeout(harness::PATIENCE), Ok(Sent::Whole));
+    client.send(get("/endless"));
+    client.read_some(100).expect("it has begun");
+    client.reset();
+    assert_eq!(hears.recv_timeout(harness::PATIENCE), Ok(Sent::Lost));
+}
+
+/// Counts what is alive.
+struct Alive(Arc<AtomicUsize>);
+
+impl Alive {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn waiting(alive: &Arc<AtomicUsize>) -> Routes {
+    let alive = Arc::clone(alive);
+    Routes::new().get("/", move |_: Request| {
+        let alive = Alive::new(&alive);
+        async move {
+            sleep(Duration::from_hours(1)).await;
+            drop(alive);
+            "late"
+        }
+    })
+}
+
+fn a_client_that_goes_drops_the_task(setup: Setup) {
+    let alive = Arc::new(AtomicUsize::new(0));
+    let server = Server::routes(setup.config(), waiting(&alive));
+    let mut client = server.connect();
+    client.send(get("/"));
+    wait_until("the handler runs", || alive.load(Ordering::SeqCst) == 1);
+    client.reset();
+    wait_until("the handler is dropped", || alive.load(Ordering::SeqCst) == 0);
+    server.wait_until_empty();
+}
+
+fn a_half_closed_client_is_waited_for_and_then_given_up(setup: Setup) {
+    let alive = Arc::new(AtomicUsize::new(0));
+    let brief = Duration::from_millis(100);
+    let config = Config { half_close_timeout: brief, ..setup.config() };
+    let server = Server::routes(config, waiting(&alive));
+    let mut client = server.connect();
+    client.send(get("/"));
+    wait_until("the handler runs", || alive.load(Ordering::SeqCst) == 1);
+    client.shut_write();
+    wait_until("the handler is dropped", || alive.load(Ordering::SeqCst) == 0);
+    let routes = Routes::new().get("/", async |_: Request| {
+        sleep(Duration::from_millis(50)).await;
+        "in time"
+    });
+    let server = Server::routes(setup.config(), routes);
+    let mut client = server.connect();
+    client.send(get("/"));
+    client.shut_write();
+    assert_eq!(client.read_answer().text(), "in time");
+}
+
+fn a_full_pool_is_answered_with_503(setup: Setup) {
+    let (open, gate) = mpsc::channel::<()>();
+    let gate = Arc::new(std::sync::Mutex::new(gate));
+    let held = Arc::new(AtomicUsize::new(0));
+    let (inside, waits) = (Arc::clone(&held), Arc::clone(&gate));
+    let routes = Routes::new().get(
+        "/",
+        blocking(move |_| {
+            inside.fetch_add(1, Ordering::SeqCst);
+            _ = waits.lock().expect("nobody panics").recv();
+            "through"
+        }),
+    );
+    let config = Config { blocking_threads: 1, blocking_queue: 2, ..setup.config() };
+    let server = Server::routes(config, routes);
+    let mut clients: Vec<_> = (0..8).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        client.send(get("/"));
+    }
+    wait_until("one runs", || held.load(Ordering::SeqCst) == 1);
+    let refused = |stats: &gustnado::Stats| stats.answers_5xx >= 4;
+    server.wait_until("some are refused", refused);
+    drop(open);
+    let statuses: Vec<u16> = clients.iter_mut().map(|client| client.read_answer().status).collect();
+    assert!(statuses.contains(&200) && statuses.contains(&503), "{statuses:?}");
+}
+
+fn head_runs_the_handler_and_sends_no_content(setup: Setup) {
+    let routes = Routes::new()
+        .get("/text", |_: &Request| "four")
+        .get("/stream", async |_: Request| numbers())
+        .get("/after", |_: &Request| "after");
+    let server = Server::routes(setup.config(), routes);
+    let mut client = server.connect();
+    client.send(request("HEAD", "/text", ""));
+    assert_eq!(client.read_head().expect_field("content-length"), "4");
+    client.send(request("HEAD", "/stream", ""));
+    assert_eq!(client.read_head().expect_field("transfer-encoding"), "chunked");
+    assert_eq!(client.get("/after").text(), "after");
+}
