@@ -253,23 +253,18 @@ fn redirect_to_folder(request: Request<'_>, turn: &Turn<'_>, out: &mut Vec<u8>) 
 }
 
 /// Answers with one file, wherever it is: `path` is trusted.
-///
-/// - `lines`: ready field lines that go with it.
 pub(crate) fn answer_file(
     path: &Path,
-    lines: &[u8],
     request: Request<'_>,
     now: Now,
     turn: &Turn<'_>,
     out: &mut Vec<u8>,
 ) -> Rest {
-    let common = [turn.common, lines].concat();
-    let turn = Turn { common: &common, ..*turn };
     match load_file(path, now) {
-        Ok(stored) => respond::respond(&stored, request, now, &turn, out),
+        Ok(stored) => respond::respond(&stored, request, now, turn, out),
         Err(failure) => {
             let head_only = request.method() == Method::Head;
-            status_page(out, failure.status(), &turn, head_only, &[]);
+            status_page(out, failure.status(), turn, head_only, &[]);
             Rest::Nothing
         }
     }

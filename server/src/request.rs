@@ -9,7 +9,6 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
-use std::net::SocketAddr;
 
 use gustnado_http::answer::{FieldError, check_field};
 use gustnado_http::head::{Head, Version};
@@ -47,14 +46,14 @@ impl Request {
 
     /// A request without a body for an inline handler.
     #[inline]
-    pub(crate) fn for_inline(head: &Head, bytes: &[u8], peer: Option<SocketAddr>) -> Self {
+    pub(crate) fn for_inline(head: &Head, bytes: &[u8]) -> Self {
         if let Some(mut last) = LAST.take()
             && let Some(parts) = last.parts.get_mut()
         {
-            parts.refill(head, bytes, peer);
+            parts.refill(head, bytes);
             return last;
         }
-        Self::new(Parts::take(head, bytes, peer), Body::empty())
+        Self::new(Parts::take(head, bytes), Body::empty())
     }
 
     /// Gives a request back after its inline handler.
@@ -170,11 +169,6 @@ impl Request {
         self.cookies().find(|(key, _)| *key == name).map(|(_, value)| value)
     }
 
-    /// The address of the client's end of the connection; `None` on a Unix socket.
-    pub fn peer(&self) -> Option<SocketAddr> {
-        self.parts.peer()
-    }
-
     /// The whole body, where it has been read already: in inline and blocking handlers. Else empty.
     pub fn bytes(&self) -> &[u8] {
         self.body.whole()
@@ -255,7 +249,7 @@ pub(crate) mod tests {
             Ok(Decoded::Done(head)) => head,
             other => panic!("expected a head, got {other:?}"),
         };
-        Request::new(Parts::take(&head, text.as_bytes(), None), Body::empty())
+        Request::new(Parts::take(&head, text.as_bytes()), Body::empty())
     }
 
     #[test]
@@ -273,7 +267,7 @@ pub(crate) mod tests {
         assert_eq!(request.header("X-ONE"), Some("a"));
         assert_eq!(request.header_values("x-one").collect::<Vec<_>>(), [b"a", b"b"]);
         assert_eq!((request.cookie("other"), request.cookie("none")), (Some("w"), None));
-        assert_eq!((request.peer(), request.bytes()), (None, b"".as_slice()));
+        assert_eq!(request.bytes(), b"");
     }
 
     #[test]

@@ -7,11 +7,14 @@ mod into_response;
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_core::Stream;
 use gustnado_http::answer::{Answer, FieldError, Persist, check_field};
 use gustnado_http::status::Status;
+
+use crate::files::Files;
 
 pub use appender::{AppendError, Appender};
 pub(crate) use content::{Content, Failed, Streamed, Trailers};
@@ -118,6 +121,11 @@ impl Response {
     /// does that safely.) A file that is not there gives 404.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self { content: Content::File(path.into()), ..Self::new(Status::OK) }
+    }
+
+    /// What the request names in a folder.
+    pub(crate) fn of_folder(files: Arc<Files>, mounted_at: usize) -> Self {
+        Self { content: Content::Folder { files, mounted_at }, ..Self::new(Status::OK) }
     }
 
     /// A stream of unknown length: chunked in HTTP/1.1; in HTTP/1.0 the connection's end is its

@@ -54,7 +54,7 @@ pub struct Route {
 /// What may be set for a route alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RouteOptions {
-    pub(crate) idle: Option<Duration>,
+    pub(crate) body_timeout: Option<Duration>,
     pub(crate) limit_body_bytes: Option<u64>,
 }
 
@@ -115,11 +115,10 @@ impl Route {
         self
     }
 
-    /// How long a request or an answer of this route may make no progress, in place of
-    /// `body-timeout` and `write-timeout`.
+    /// How long a request's body may make no progress, in place of `body-timeout`.
     #[must_use]
-    pub fn idle_timeout(mut self, idle: Duration) -> Self {
-        self.options.idle = Some(idle);
+    pub fn body_timeout(mut self, silence: Duration) -> Self {
+        self.options.body_timeout = Some(silence);
         self
     }
 

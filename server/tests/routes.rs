@@ -23,6 +23,7 @@ on_every_server!(
     all_links_of_a_chain_run_in_order,
     a_link_may_answer_instead,
     a_link_may_change_the_answer,
+    links_run_around_folders_too,
     a_link_may_run_around_a_handler_of_any_kind,
     a_link_may_be_meant_for_some_requests_only,
     errors_have_pages,
@@ -213,6 +214,31 @@ fn a_link_may_change_the_answer(setup: Setup) {
         assert_eq!((&*answer.text(), answer.expect_field("x-path")), (text, path));
     }
     assert_eq!(server.get("/none").expect_field("x-path"), "/none");
+}
+
+fn links_run_around_folders_too(setup: Setup) {
+    let folder = Folder::new();
+    folder.file("secret.txt", "for friends");
+    folder.file("big.bin", vec![7; 100_000]);
+    let guard = |request: &mut Request| match request.header("x-friend") {
+        Some(_) => Flow::Next,
+        None => Flow::Answer(Response::new(Status::FORBIDDEN)),
+    };
+    let stamp = Link::after(|_: &Request, response: &mut Response| {
+        response.try_header("X-Stamp", "1").expect("a good field");
+    });
+    let routes = Routes::new().chain(guard).link(stamp).files("/", folder.root());
+    let server = Server::routes(setup.config(), routes);
+    let mut client = server.connect();
+    for path in ["/secret.txt", "/", "/none"] {
+        assert_eq!(client.get(path).status, 403, "{path}");
+    }
+    let friend = |fields: &str| format!("X-Friend: yes\r\n{fields}");
+    let whole = client.ask(request("GET", "/secret.txt", &friend("")));
+    assert_eq!((&*whole.text(), whole.expect_field("x-stamp")), ("for friends", "1"));
+    let part = client.ask(request("GET", "/secret.txt", &friend("Range: bytes=4-\r\n")));
+    assert_eq!((part.status, &*part.text()), (206, "friends"));
+    assert_eq!(client.ask(request("GET", "/big.bin", &friend(""))).body.len(), 100_000);
 }
 
 fn a_link_may_run_around_a_handler_of_any_kind(setup: Setup) {

@@ -64,10 +64,17 @@ fn write(
     let persist = if must_close { Persist::Close } else { asked.persist };
     let mut remainder = Remainder::new(Notices(rare.on_sent), persist);
     let turn = Turn { common: asked.common, persist };
-    if let Content::File(path) = &content {
-        if let Rest::Segments(segments) =
-            files::answer_file(path, &lines, view, asked.now, &turn, out)
-        {
+    if matches!(content, Content::File(_) | Content::Folder { .. }) {
+        let common = [turn.common, &lines].concat();
+        let turn = Turn { common: &common, ..turn };
+        let rest = match &content {
+            Content::Folder { files, mounted_at } => {
+                files.answer_below(*mounted_at, &view, asked.now, &turn, out)
+            }
+            Content::File(path) => files::answer_file(path, view, asked.now, &turn, out),
+            _ => unreachable!("one of the two"),
+        };
+        if let Rest::Segments(segments) = rest {
             remainder.segments = *segments;
         }
         return (remainder.boxed(), persist);
@@ -105,7 +112,7 @@ fn write(
                 remainder.stream = Some(StreamOut { streamed, chunked, trailers });
             }
         }
-        Content::File(_) => unreachable!("answered above"),
+        Content::File(_) | Content::Folder { .. } => unreachable!("answered above"),
     }
     (remainder.boxed(), persist)
 }

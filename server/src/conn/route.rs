@@ -74,7 +74,7 @@ impl Conn {
         if let Some(Endpoint { does: EndpointDoes::Run(Runnable::Inline(handler)), .. }) = exact
             && matches!(arrived.head.framing(), Framing::None | Framing::Length(0))
         {
-            let request = Request::for_inline(arrived.head, arrived.bytes, None);
+            let request = Request::for_inline(arrived.head, arrived.bytes);
             return self.run_inline(&**handler, request, table, &arrived, moment, out);
         }
         let (endpoint, parts) = match exact {
@@ -91,7 +91,7 @@ impl Conn {
             self.app.count(&Added::answer(&out.bytes[before..]));
             return after_rest(rest, arrived.persist, &view, out);
         }
-        let parts = parts.unwrap_or_else(|| Parts::take(arrived.head, arrived.bytes, None));
+        let parts = parts.unwrap_or_else(|| Parts::take(arrived.head, arrived.bytes));
         self.run(endpoint, table, parts, arrived, moment, out, context)
     }
 
@@ -274,8 +274,8 @@ fn after_head(
 }
 
 fn patience(options: RouteOptions, usual: Patience) -> Patience {
-    match options.idle {
-        Some(idle) => Patience { silence_ms: crate::app::millis(idle), ..usual },
+    match options.body_timeout {
+        Some(silence) => Patience { silence_ms: crate::app::millis(silence), ..usual },
         None => usual,
     }
 }
@@ -283,7 +283,7 @@ fn patience(options: RouteOptions, usual: Patience) -> Patience {
 /// Asks the matchers, and walks the paths. What the path's names stand for is noted in the head.
 fn find<'t>(table: &'t Table, arrived: &Arrived<'_>) -> (&'t Endpoint, Option<Recycled>) {
     let view = arrived.view();
-    let mut parts = Parts::take(arrived.head, arrived.bytes, None);
+    let mut parts = Parts::take(arrived.head, arrived.bytes);
     if !table.matchers().is_empty() {
         let request = Request::new(parts.clone(), Body::empty());
         let mut matchers = table.matchers().iter();

@@ -1,7 +1,6 @@
 //! A request's head, owned: copied out of the buffer it arrived in, into memory that is used again.
 
 use std::cell::RefCell;
-use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -23,7 +22,6 @@ thread_local! {
 pub(crate) struct Parts {
     head: Head,
     bytes: Vec<u8>,
-    peer: Option<SocketAddr>,
     /// The names in the route's path, in order; none where it has none.
     names: Option<Arc<[Box<str>]>>,
     /// Where their values are, in the path as it was routed.
@@ -37,15 +35,14 @@ pub(crate) struct Parts {
 
 impl Parts {
     /// Takes another head's place in the same memory.
-    pub(super) fn refill(&mut self, head: &Head, bytes: &[u8], peer: Option<SocketAddr>) {
+    pub(super) fn refill(&mut self, head: &Head, bytes: &[u8]) {
         self.clear();
         self.head = *head;
         self.bytes.extend_from_slice(&bytes[..head.len()]);
-        self.peer = peer;
     }
 
     /// Copies a head.
-    pub(crate) fn take(head: &Head, bytes: &[u8], peer: Option<SocketAddr>) -> Recycled {
+    pub(crate) fn take(head: &Head, bytes: &[u8]) -> Recycled {
         let bytes = &bytes[..head.len()];
         let spare = SPARE.with_borrow_mut(Vec::pop);
         let parts = match spare {
@@ -53,13 +50,11 @@ impl Parts {
                 let parts = Arc::get_mut(&mut spare).expect("what is spare is nobody else's");
                 parts.head = *head;
                 parts.bytes.extend_from_slice(bytes);
-                parts.peer = peer;
                 spare
             }
             None => Arc::new(Self {
                 head: *head,
                 bytes: bytes.to_vec(),
-                peer,
                 names: None,
                 values: Vec::new(),
                 routed: None,
@@ -83,10 +78,6 @@ impl Parts {
 
     pub(crate) fn head(&self) -> &Head {
         &self.head
-    }
-
-    pub(super) fn peer(&self) -> Option<SocketAddr> {
-        self.peer
     }
 
     /// Notes what a route found: `values` are parts of the path as it was routed.

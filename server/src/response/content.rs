@@ -3,16 +3,24 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures_core::Stream;
+
+use crate::files::Files;
 
 /// The content of an answer.
 pub(crate) enum Content {
     Nothing,
     Bytes(Bytes),
     File(PathBuf),
+    /// What the request names in a folder; so many bytes of its path are the route's.
+    Folder {
+        files: Arc<Files>,
+        mounted_at: usize,
+    },
     Stream(Streamed),
 }
 
@@ -69,6 +77,7 @@ impl fmt::Display for Content {
             Self::Nothing => f.write_str("(no content)"),
             Self::Bytes(bytes) => write!(f, "({} bytes)", bytes.len()),
             Self::File(path) => write!(f, "(file {})", path.display()),
+            Self::Folder { .. } => f.write_str("(from a folder)"),
             Self::Stream(_) => f.write_str("(stream)"),
         }
     }

@@ -16,6 +16,8 @@ use super::{Matcher, Page, Route, RouteOptions, Routes, path, plain_status};
 use crate::chain::{Chain, Link, Runnable};
 use crate::files::{FileOptions, Files, FilesError};
 use crate::handler::Kind;
+use crate::request::Request;
+use crate::response::Response;
 
 /// Everything a site answers with, by host.
 pub(crate) struct Tables {
@@ -34,6 +36,8 @@ pub(crate) struct Table {
     matchers: Vec<(Matcher, Endpoint)>,
     fallback: Endpoint,
     pub(crate) pages: Pages,
+    /// There are links around everything.
+    is_chained: bool,
 }
 
 /// What one path answers, by method.
@@ -145,6 +149,7 @@ impl Table {
             matchers: Vec::new(),
             fallback: ready(plain_status(Status::NOT_FOUND, None), &[], RouteOptions::default()),
             pages: Pages(routes.pages.clone()),
+            is_chained: !links.is_empty(),
         };
         if let Some(fallback) = &routes.fallback {
             table.fallback = ready(fallback.0.clone(), &[], RouteOptions::default());
@@ -155,7 +160,7 @@ impl Table {
         }
         for (path, route) in merged(&routes.paths)? {
             if let Some(folder) = &route.folder {
-                table.add_folder(&path, folder, means)?;
+                table.add_folder(&path, folder, &route, &ready, means)?;
             } else {
                 let entry = PathEntry::new(&path, &route, &ready);
                 table.add(&path, entry)?;
@@ -183,12 +188,19 @@ impl Table {
         &mut self,
         path: &str,
         folder: &std::path::Path,
+        route: &Route,
+        ready: &dyn Fn(Kind, &[Link], RouteOptions) -> Endpoint,
         means: &Means,
     ) -> Result<(), RouteError> {
         let files = Arc::new(Files::open(folder, means.files).map_err(RouteError::Folder)?);
         let mounted_at = path::pattern(path).len();
-        let does = EndpointDoes::Files { files, mounted_at };
-        let endpoint = Endpoint { does, options: RouteOptions::default() };
+        let of_folder = Arc::clone(&files);
+        let handler = move |_: &mut Request| Response::of_folder(of_folder.clone(), mounted_at);
+        let mut endpoint = ready(Kind::Inline(Arc::new(handler)), &route.links, route.options);
+        if !self.is_chained && route.links.is_empty() {
+            // Nothing stands before it: the quick way.
+            endpoint.does = EndpointDoes::Files { files, mounted_at };
+        }
         let own = if path.is_empty() { "/" } else { path };
         for path in [own.to_owned(), format!("{path}/{{*rest}}")] {
             self.add(&path, PathEntry::all(&endpoint))?;
