@@ -150,6 +150,12 @@ impl Head {
         }
     }
 
+    /// Whether a body follows, of at least one byte if its length is known.
+    #[inline]
+    pub fn has_body(&self) -> bool {
+        !matches!(self.framing(), Framing::None | Framing::Length(0))
+    }
+
     /// Whether the client wants to go on after this request (RFC 9112 §9.3): on 1.1 unless it says
     /// `close`, on 1.0 only if it says `keep-alive`.
     #[inline]
@@ -161,9 +167,7 @@ impl Head {
     /// Never on 1.0, nor without a body.
     #[inline]
     pub fn expects_continue(&self) -> bool {
-        self.has(CONTINUE)
-            && self.version == Version::Http11
-            && !matches!(self.framing(), Framing::None | Framing::Length(0))
+        self.has(CONTINUE) && self.version == Version::Http11 && self.has_body()
     }
 
     /// The version in the request line.

@@ -171,6 +171,11 @@ impl Conn {
         }
     }
 
+    /// Puts received bytes on hold, behind those that are.
+    fn hold(&mut self, piece: &Piece) {
+        self.unread.get_or_insert_default().bytes.extend_from_slice(piece.bytes());
+    }
+
     /// What comes after an answer that has been sent in several parts.
     fn next_after(&self, persist: Persist) -> Next {
         match (persist, self.unread.is_some()) {

@@ -95,8 +95,7 @@ impl Conn {
             match self.link.recv(false).await {
                 Ok(piece) if piece.bytes().is_empty() => return Err(LinkError::Ending),
                 Ok(piece) => {
-                    let unread = self.unread.get_or_insert_default();
-                    unread.bytes.extend_from_slice(piece.bytes());
+                    self.hold(&piece);
                 }
                 Err(LinkError::TimedOut) => return Ok(Body::Refused(Status::REQUEST_TIMEOUT)),
                 Err(error) => return Err(error),
@@ -126,7 +125,7 @@ impl Conn {
             if piece.bytes().is_empty() {
                 return Ok(false);
             }
-            self.unread.get_or_insert_default().bytes.extend_from_slice(piece.bytes());
+            self.hold(&piece);
         }
     }
 

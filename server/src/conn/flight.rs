@@ -65,9 +65,7 @@ impl Flight {
     ) -> Self {
         Self { parts, table, answering, incoming, gone_ms: None }
     }
-}
 
-impl Flight {
     pub(super) fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Option<Response>> {
         self.answering.poll(context)
     }
@@ -167,7 +165,7 @@ impl Conn {
             let failed = match ready!(self.link.poll_recv(false)) {
                 Ok(piece) if piece.bytes().is_empty() => BodyError::Gone,
                 Ok(piece) => {
-                    self.unread.get_or_insert_default().bytes.extend_from_slice(piece.bytes());
+                    self.hold(&piece);
                     continue;
                 }
                 Err(LinkError::TimedOut) => BodyError::TooSlow,
@@ -232,7 +230,7 @@ impl Conn {
                     flight.gone_ms = Some(self.link.now().mono_ms.saturating_add(patience_ms));
                 }
                 Ok(piece) => {
-                    self.unread.get_or_insert_default().bytes.extend_from_slice(piece.bytes());
+                    self.hold(&piece);
                 }
                 Err(error) => return Poll::Ready(Err(error)),
             }

@@ -190,10 +190,7 @@ impl Conn {
     async fn drain(&mut self, mut flight: Flight) -> Result<bool, LinkError> {
         flight.parts.exchange().end(Err(crate::body::BodyError::Gone));
         let incoming = &mut flight.incoming;
-        if incoming.is_spoilt {
-            return Ok(false);
-        }
-        if !incoming.decoder.is_done() && !incoming.is_worth_draining() {
+        if incoming.is_spoilt || !(incoming.decoder.is_done() || incoming.is_worth_draining()) {
             return Ok(false);
         }
         self.discard_body(&mut incoming.decoder).await

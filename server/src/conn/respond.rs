@@ -3,14 +3,13 @@
 use gustnado_http::answer::{Answer, Persist};
 use gustnado_http::head::Version;
 use gustnado_http::method::Method;
-use gustnado_http::status::Status;
 
 use super::Conn;
 use super::remainder::{Notices, Remainder, StreamOut};
 use crate::body::Body;
 use crate::files;
 use crate::handler::contained;
-use crate::reply::{Now, Rest, Turn};
+use crate::reply::{self, Now, Rest, Turn};
 use crate::request::{Recycled, Request};
 use crate::response::{Content, INLINE_BYTES_MAX, Response};
 use crate::routes::Pages;
@@ -125,13 +124,9 @@ fn page(response: Response, asked: &Asked<'_>) -> Response {
         let request = Request::new(asked.parts.clone(), Body::empty());
         contained(|| page(&request, status))
     });
-    let mut page = made.unwrap_or_else(|| Response::html(status_text(status)));
+    let mut page = made.unwrap_or_else(|| Response::html(reply::page(status)));
     page.status = status;
     page.lines.splice(0..0, response.lines);
     page.rare = response.rare.or(page.rare);
     page
-}
-
-fn status_text(status: Status) -> String {
-    crate::reply::page(status)
 }

@@ -43,7 +43,7 @@ impl Arrived<'_> {
 
     /// Whether its body is still to be read.
     fn has_body_ahead(&self) -> bool {
-        self.body.is_none() && !matches!(self.head.framing(), Framing::None | Framing::Length(0))
+        self.body.is_none() && self.head.has_body()
     }
 }
 
@@ -72,7 +72,7 @@ impl Conn {
             None
         };
         if let Some(Endpoint { does: EndpointDoes::Run(Runnable::Inline(handler)), .. }) = exact
-            && matches!(arrived.head.framing(), Framing::None | Framing::Length(0))
+            && !arrived.head.has_body()
         {
             let request = Request::for_inline(arrived.head, arrived.bytes);
             return self.run_inline(&**handler, request, table, &arrived, moment, out);
@@ -232,7 +232,7 @@ impl Conn {
         let response = self.answer_of(&mut flight).await?;
         let (mut out, moment) = (Link::outgoing(), self.moment());
         let head = *flight.parts.head();
-        let has_body = !matches!(head.framing(), Framing::None | Framing::Length(0));
+        let has_body = head.has_body();
         flight.incoming.invite(flight.parts.exchange(), &response, &mut out.bytes);
         let persist =
             flight.incoming.persist(flight.parts.exchange(), &response, self.persist(&head));

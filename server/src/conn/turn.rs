@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::task::Context;
 
 use gustnado_http::answer::Persist;
-use gustnado_http::head::{Decoded, Framing, Head, Version};
+use gustnado_http::head::{Decoded, Head, Version};
 use gustnado_http::request::Request;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Link, Now, Outgoing};
@@ -153,7 +153,7 @@ impl Conn {
         out: &mut Outgoing,
         context: &mut Context<'_>,
     ) -> Next {
-        let has_body = !matches!(head.framing(), Framing::None | Framing::Length(0));
+        let has_body = head.has_body();
         let persist = self.persist(head);
         if let Site::Routes(routed) = self.app.site() {
             let mut nothing = Vec::new();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use gustnado_tasks::{Acceptor, Endpoint, Phase, StartError, Workers, sleep, spawn};
 
-use crate::setup::{Setup, address, connect, echo, echo_once, is_ended, start, wait_until};
+use crate::setup::{Alive, Setup, address, connect, echo, echo_once, is_ended, start, wait_until};
 
 on_every_setup!(
     stop_joins_in_time_whatever_the_tasks_wait_for,
@@ -20,22 +20,6 @@ on_every_setup!(
     the_port_is_free_after_the_end,
     a_port_in_use_is_an_error_of_the_start,
 );
-
-/// Counts how many of it live.
-struct Alive(Arc<AtomicUsize>);
-
-impl Alive {
-    fn new(count: &Arc<AtomicUsize>) -> Self {
-        count.fetch_add(1, Ordering::SeqCst);
-        Self(Arc::clone(count))
-    }
-}
-
-impl Drop for Alive {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
 
 fn stop_joins_in_time_whatever_the_tasks_wait_for(setup: Setup) {
     for acceptor in Acceptor::ALL {

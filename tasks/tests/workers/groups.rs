@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_core::Stream;
 use gustnado_tasks::{Group, JoinError, SpawnError, mailbox, sleep, timeout, yield_now};
 
-use crate::setup::{PATIENCE, Setup, in_task};
+use crate::setup::{Alive, PATIENCE, Setup, in_task};
 
 on_every_setup!(
     results_come_in_the_order_of_finishing,
@@ -20,22 +20,6 @@ on_every_setup!(
     a_panic_is_one_of_the_results,
 );
 on_every_setup!(shared: what_was_refused_for_want_of_slots_is_not_in_the_group);
-
-/// Counts itself as long as it lives.
-struct Alive(Arc<AtomicUsize>);
-
-impl Alive {
-    fn new(count: &Arc<AtomicUsize>) -> Self {
-        count.fetch_add(1, Ordering::SeqCst);
-        Self(Arc::clone(count))
-    }
-}
-
-impl Drop for Alive {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
 
 async fn until_none_lives(count: &AtomicUsize) {
     let none = async {

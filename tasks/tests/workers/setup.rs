@@ -3,7 +3,8 @@
 use std::future::Future;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -197,4 +198,20 @@ pub(crate) fn run(setup: Setup, test: fn(Setup)) {
         return;
     }
     test(setup);
+}
+
+/// Counts how many of it live.
+pub(crate) struct Alive(Arc<AtomicUsize>);
+
+impl Alive {
+    pub(crate) fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }

@@ -12,7 +12,7 @@ use gustnado_tasks::{
     timeout, worker, yield_now,
 };
 
-use crate::setup::{PATIENCE, Setup, connect, echo, echo_once, in_task, start, wait_until};
+use crate::setup::{Alive, PATIENCE, Setup, connect, echo, echo_once, in_task, start, wait_until};
 
 on_every_setup!(
     threads_start_tasks_that_run_on_workers,
@@ -79,22 +79,6 @@ fn a_panic_in_a_task_from_outside_is_contained_and_counted(setup: Setup) {
     started.expect("there is room");
     wait_until("it is counted", || workers.counts().panics.load(Ordering::SeqCst) == 1);
     echo_once(&mut connect(&workers));
-}
-
-/// Counts how many there are.
-struct Alive(Arc<AtomicUsize>);
-
-impl Alive {
-    fn new(count: &Arc<AtomicUsize>) -> Self {
-        count.fetch_add(1, Ordering::SeqCst);
-        Self(Arc::clone(count))
-    }
-}
-
-impl Drop for Alive {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
 }
 
 fn workers_that_have_ended_take_no_tasks_and_drop_theirs(setup: Setup) {
