@@ -37,6 +37,44 @@ pub const fn continue_100() -> &'static [u8] {
     b"HTTP/1.1 100 Continue\r\n\r\n"
 }
 
+/// What answers begin with: the status line, and the field lines of every answer (Server, Date).
+///
+/// Most answers are 200, so those begin with one piece that is ready.
+#[derive(Clone, Debug)]
+pub struct Opening(Vec<u8>);
+
+const OK_LINE: &[u8] = Status::OK.line();
+/// No status line has more bytes.
+const STATUS_LINE_MAX: usize = 48;
+
+impl Opening {
+    /// - `lines`: ready field lines, each with its line end. They are trusted: see [`check_field`].
+    pub fn new(lines: &[u8]) -> Self {
+        debug_assert!(lines.is_empty() || lines.ends_with(b"\r\n"));
+        Self([OK_LINE, lines].concat())
+    }
+
+    /// The field lines.
+    pub fn lines(&self) -> &[u8] {
+        &self.0[OK_LINE.len()..]
+    }
+
+    /// What an answer of 200 begins with.
+    pub fn of_ok(&self) -> &[u8] {
+        &self.0
+    }
+
+    #[inline]
+    fn write(&self, out: &mut Vec<u8>, status: Status) {
+        if status == Status::OK {
+            out.extend_from_slice(&self.0);
+        } else {
+            out.extend_from_slice(status.line());
+            out.extend_from_slice(self.lines());
+        }
+    }
+}
+
 /// The writer of one answer's head, at the end of a buffer that may already hold earlier answers.
 #[must_use = "the head is not whole before `finish`"]
 #[derive(Debug)]
@@ -48,7 +86,6 @@ pub struct Answer<'o> {
 impl<'o> Answer<'o> {
     /// Writes an answer out of ready parts: the way of cached answers.
     ///
-    /// - `common`: ready field lines of every answer (Server, Date), each with its line end.
     /// - `rest`: ready field lines, the blank line, and the body if there is one.
     ///
     /// The parts are trusted: make them with [`Answer::start`].
@@ -56,19 +93,16 @@ impl<'o> Answer<'o> {
     pub fn ready(
         out: &'o mut Vec<u8>,
         status: Status,
-        common: &[u8],
+        opening: &Opening,
         persist: Persist,
         rest: &[u8],
     ) {
-        debug_assert!(common.is_empty() || common.ends_with(b"\r\n"));
         debug_assert!(
             rest.starts_with(b"\r\n") || memchr::memmem::find(rest, b"\r\n\r\n").is_some()
         );
         let connection = persist.line();
-        let line = status.line();
-        out.reserve(line.len() + common.len() + connection.len() + rest.len());
-        out.extend_from_slice(line);
-        out.extend_from_slice(common);
+        out.reserve(opening.0.len() + STATUS_LINE_MAX + connection.len() + rest.len());
+        opening.write(out, status);
         if !connection.is_empty() {
             out.extend_from_slice(connection);
         }
@@ -77,7 +111,7 @@ impl<'o> Answer<'o> {
 
     /// Writes an answer whose content is at hand: the way of handlers that are done at once.
     ///
-    /// - `lead`: ready field lines, and last `Content-Length: ` without its value.
+    /// - `lead`: ready, from the status line to `Content-Length: ` without its value.
     /// - `lines`: more ready field lines.
     /// - `length`: bytes of the content.
     /// - `content`: the content, or nothing for HEAD.
@@ -86,37 +120,38 @@ impl<'o> Answer<'o> {
     #[inline]
     pub fn sized(
         out: &'o mut Vec<u8>,
-        (status, common, persist): (Status, &[u8], Persist),
         lead: &[u8],
+        persist: Persist,
         lines: &[u8],
         length: u64,
         content: &[u8],
     ) {
-        debug_assert!(lead.ends_with(b"Content-Length: ") && status.may_have_body());
-        let (line, connection) = (status.line(), persist.line());
+        debug_assert!(lead.ends_with(b"Content-Length: "));
+        let connection = persist.line();
         let mut digits = itoa::Buffer::new();
         let digits = digits.format(length).as_bytes();
-        let heads = line.len() + common.len() + connection.len() + lines.len();
-        out.reserve(heads + lead.len() + digits.len() + 4 + content.len());
-        out.extend_from_slice(line);
-        out.extend_from_slice(common);
-        if !connection.is_empty() {
-            out.extend_from_slice(connection);
-        }
-        if !lines.is_empty() {
-            out.extend_from_slice(lines);
-        }
+        out.reserve(lead.len() + digits.len() + connection.len() + lines.len() + 4 + content.len());
         out.extend_from_slice(lead);
         out.extend_from_slice(digits);
-        out.extend_from_slice(b"\r\n\r\n");
+        if connection.is_empty() && lines.is_empty() {
+            out.extend_from_slice(b"\r\n\r\n");
+        } else {
+            out.extend_from_slice(b"\r\n");
+            out.extend_from_slice(connection);
+            out.extend_from_slice(lines);
+            out.extend_from_slice(b"\r\n");
+        }
         out.extend_from_slice(content);
     }
 
-    /// Starts an answer's head; `common` as in [`Answer::ready`].
-    pub fn start(out: &'o mut Vec<u8>, status: Status, common: &[u8], persist: Persist) -> Self {
-        debug_assert!(common.is_empty() || common.ends_with(b"\r\n"));
-        out.extend_from_slice(status.line());
-        out.extend_from_slice(common);
+    /// Starts an answer's head.
+    pub fn start(
+        out: &'o mut Vec<u8>,
+        status: Status,
+        opening: &Opening,
+        persist: Persist,
+    ) -> Self {
+        opening.write(out, status);
         out.extend_from_slice(persist.line());
         Self { out, status }
     }
@@ -224,15 +259,22 @@ impl Error for FieldError {}
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, FieldError, Persist};
+    use super::{Answer, FieldError, Opening, Persist, STATUS_LINE_MAX};
     use crate::status::Status;
 
-    const COMMON: &[u8] = b"Server: x\r\n";
+    fn opening() -> Opening {
+        Opening::new(b"Server: x\r\n")
+    }
+
+    #[test]
+    fn no_status_line_is_longer_than_the_longest() {
+        assert!(Status::ALL.iter().all(|status| status.line().len() <= STATUS_LINE_MAX));
+    }
 
     #[test]
     fn an_answer_is_written_behind_the_one_before() {
         let mut out = b"before".to_vec();
-        let mut answer = Answer::start(&mut out, Status::OK, COMMON, Persist::Close);
+        let mut answer = Answer::start(&mut out, Status::OK, &opening(), Persist::Close);
         answer.field("X-Y", b"a \xe9\t").expect("a good field");
         answer.content_length(12);
         answer.finish();
@@ -245,13 +287,13 @@ mod tests {
     fn ready_parts_make_the_same_answer() {
         for persist in [Persist::Default, Persist::KeepAlive, Persist::Close] {
             let (mut one, mut two) = (Vec::new(), Vec::new());
-            let mut answer = Answer::start(&mut one, Status::NOT_FOUND, COMMON, persist);
+            let mut answer = Answer::start(&mut one, Status::NOT_FOUND, &opening(), persist);
             answer.content_length(0);
             answer.finish();
             Answer::ready(
                 &mut two,
                 Status::NOT_FOUND,
-                COMMON,
+                &opening(),
                 persist,
                 b"Content-Length: 0\r\n\r\n",
             );
@@ -260,9 +302,22 @@ mod tests {
     }
 
     #[test]
+    fn content_at_hand_makes_the_same_answer() {
+        for persist in [Persist::Default, Persist::KeepAlive, Persist::Close] {
+            let mut sized = Vec::new();
+            let lead = [opening().of_ok(), b"Content-Length: "].concat();
+            Answer::sized(&mut sized, &lead, persist, b"A: b\r\n", 3, b"abc");
+            let text = String::from_utf8(sized).expect("ASCII");
+            let connection = std::str::from_utf8(persist.line()).expect("ASCII");
+            let head = "HTTP/1.1 200 OK\r\nServer: x\r\nContent-Length: 3\r\n";
+            assert_eq!(text, format!("{head}{connection}A: b\r\n\r\nabc"));
+        }
+    }
+
+    #[test]
     fn nothing_can_split_an_answer() {
         let mut out = Vec::new();
-        let mut answer = Answer::start(&mut out, Status::OK, b"", Persist::Default);
+        let mut answer = Answer::start(&mut out, Status::OK, &Opening::new(b""), Persist::Default);
         for name in ["", "a b", "a:", "a\r\n", "a\r\nb: c", "é", "a\0"] {
             assert_eq!(answer.field(name, b"v"), Err(FieldError::Name), "{name:?}");
         }
@@ -281,7 +336,7 @@ mod tests {
         for (status, lines) in [(Status::NO_CONTENT, 0), (Status::NOT_MODIFIED, 1), (Status::OK, 1)]
         {
             let mut out = Vec::new();
-            let mut answer = Answer::start(&mut out, status, b"", Persist::Default);
+            let mut answer = Answer::start(&mut out, status, &Opening::new(b""), Persist::Default);
             answer.content_length(5);
             answer.finish();
             let text = String::from_utf8(out).expect("ASCII");

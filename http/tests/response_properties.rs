@@ -1,7 +1,7 @@
 //! What must hold for every response: however it is cut, whatever it is; and that what a client
 //! writes is what a server reads.
 
-use gustnado_http::answer::{Answer, Persist};
+use gustnado_http::answer::{Answer, Opening, Persist};
 use gustnado_http::ask::Ask;
 use gustnado_http::body::BodyError;
 use gustnado_http::chunk::write_chunk;
@@ -223,7 +223,7 @@ proptest! {
         next in "[ -~]{0,20}",
     ) {
         let mut bytes = Vec::new();
-        let mut answer = Answer::start(&mut bytes, status, b"", Persist::Default);
+        let mut answer = Answer::start(&mut bytes, status, &Opening::new(b""), Persist::Default);
         for (name, value) in &fields {
             answer.field(name, value.as_bytes()).expect("a good field");
         }

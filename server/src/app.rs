@@ -1,11 +1,11 @@
 //! What all connections of a server have in common: limits, the site, the counts.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use gustnado_http::answer::Answer;
+use gustnado_http::answer::{Answer, Opening};
 use gustnado_http::date::imf_fixdate;
 use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
@@ -17,9 +17,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::config::Config;
 use crate::default_site::{self, Live, Process};
 use crate::files::Files;
-use crate::handler::panicked;
+use crate::handler::{HandlerId, Placed, panicked};
 use crate::reply::{Now, Rest, Turn, status_page};
-use crate::response::Response;
+use crate::response::{Response, UsualType};
 use crate::routes::{Means, Tables};
 use crate::stats::{Added, Fault, Stats, Tally};
 
@@ -44,12 +44,16 @@ thread_local! {
     static KNOWN: RefCell<Option<Known>> = const { RefCell::new(None) };
 }
 
-/// The tables as a worker knows them.
-struct Known {
+/// The tables as a worker knows them, and what it keeps from one request to the next.
+pub(crate) struct Known {
     version: u64,
-    tables: Arc<Tables>,
+    pub(crate) tables: Arc<Tables>,
     /// The path that was found last.
-    recent: Cell<usize>,
+    pub(crate) recent: Cell<usize>,
+    /// The request of the last inline handler, to be used again.
+    pub(crate) used: Cell<Option<Box<crate::request::Request>>>,
+    /// Where the last task handler was at work that answered at once, and which one that was.
+    pub(crate) place: Cell<Option<(HandlerId, Box<dyn Placed>)>>,
 }
 
 impl Routed {
@@ -61,19 +65,33 @@ impl Routed {
     /// Runs `act` with the tables that count now. Nothing is locked unless they were swapped since
     /// this worker last looked.
     #[inline]
-    pub(crate) fn with<T>(&self, act: impl FnOnce(&Tables, &Cell<usize>) -> T) -> T {
+    pub(crate) fn with<T>(&self, act: impl FnOnce(&Known) -> T) -> T {
         let version = self.version.load(Ordering::Acquire);
         KNOWN.with(|cell| {
-            if let Some(known) = &*cell.borrow()
-                && known.version == version
-            {
-                return act(&known.tables, &known.recent);
-            }
-            let tables = Arc::clone(&self.tables.lock().unwrap_or_else(PoisonError::into_inner));
-            let known = Known { version, tables: Arc::clone(&tables), recent: Cell::new(0) };
-            *cell.borrow_mut() = Some(known);
-            act(&tables, &Cell::new(0))
+            let known = cell.borrow();
+            let known = match &*known {
+                Some(current) if current.version == version => known,
+                _ => {
+                    drop(known);
+                    self.learn(cell, version)
+                }
+            };
+            act(known.as_ref().expect("learnt just now, at the latest"))
         })
+    }
+
+    #[cold]
+    fn learn<'c>(&self, cell: &'c RefCell<Option<Known>>, version: u64) -> Ref<'c, Option<Known>> {
+        let tables = Arc::clone(&self.tables.lock().unwrap_or_else(PoisonError::into_inner));
+        let known = Known {
+            version,
+            tables,
+            recent: Cell::new(0),
+            used: Cell::new(None),
+            place: Cell::new(None),
+        };
+        *cell.borrow_mut() = Some(known);
+        cell.borrow()
     }
 
     pub(crate) fn swap(&self, tables: Tables) {
@@ -262,24 +280,37 @@ impl App {
                 lines.extend_from_slice(b"Date: ");
                 lines.extend_from_slice(&imf_fixdate(unix_secs));
                 lines.extend_from_slice(b"\r\n");
-                *common = Rc::new(Common { unix_secs, lines });
+                *common = Rc::new(Common::new(unix_secs, &lines));
             }
             Rc::clone(common)
         })
     }
 }
 
-/// Ready field lines, and the second they are good for.
+/// What answers begin with, and the second it is good for.
 #[derive(Debug)]
 pub(crate) struct Common {
     unix_secs: u64,
-    pub(crate) lines: Vec<u8>,
+    pub(crate) opening: Opening,
+    /// The same, up to the length of content of each of the usual types.
+    pub(crate) leads: [Vec<u8>; UsualType::COUNT],
+}
+
+impl Common {
+    fn new(unix_secs: u64, lines: &[u8]) -> Self {
+        let opening = Opening::new(lines);
+        let leads = UsualType::ALL.map(|kind| {
+            let fields = format!("Content-Type: {}\r\nContent-Length: ", kind.name());
+            [opening.of_ok(), fields.as_bytes()].concat()
+        });
+        Self { unix_secs, opening, leads }
+    }
 }
 
 impl Default for Common {
     /// Good for no second.
     fn default() -> Self {
-        Self { unix_secs: u64::MAX, lines: Vec::new() }
+        Self::new(u64::MAX, b"")
     }
 }
 

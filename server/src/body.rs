@@ -26,7 +26,13 @@ pub struct Body(Inside);
 
 enum Inside {
     Whole(Bytes),
-    Live { parts: Recycled, framing: Framing },
+    Live(Live),
+}
+
+/// The reader's side of a body that is still coming.
+struct Live {
+    parts: Recycled,
+    framing: Framing,
 }
 
 impl Body {
@@ -40,21 +46,14 @@ impl Body {
 
     /// The body of the request that `parts` is the head of.
     pub(crate) fn live(parts: Recycled, framing: Framing) -> Self {
-        Self(Inside::Live { parts, framing })
+        Self(Inside::Live(Live { parts, framing }))
     }
 
     /// What is here already, where all of it is.
     pub(crate) fn whole(&self) -> &[u8] {
         match &self.0 {
             Inside::Whole(bytes) => bytes,
-            Inside::Live { .. } => &[],
-        }
-    }
-
-    /// Sends an interim answer before the answer; nothing happens where the request came whole.
-    pub(crate) fn say(&self, interim: &[u8]) {
-        if let Inside::Live { parts, .. } = &self.0 {
-            parts.exchange().say(interim);
+            Inside::Live(_) => &[],
         }
     }
 
@@ -62,9 +61,8 @@ impl Body {
     pub fn length(&self) -> Option<u64> {
         match &self.0 {
             Inside::Whole(bytes) => Some(bytes.len() as u64),
-            Inside::Live { framing: Framing::Length(bytes), .. } => Some(*bytes),
-            Inside::Live { framing: Framing::None, .. } => Some(0),
-            Inside::Live { .. } => None,
+            Inside::Live(Live { framing: Framing::Length(bytes), .. }) => Some(*bytes),
+            Inside::Live(_) => None,
         }
     }
 
@@ -72,7 +70,7 @@ impl Body {
     pub fn received(&self) -> u64 {
         match &self.0 {
             Inside::Whole(bytes) => bytes.len() as u64,
-            Inside::Live { parts, .. } => parts.exchange().received(),
+            Inside::Live(live) => live.parts.exchange().received(),
         }
     }
 
@@ -134,16 +132,14 @@ impl Stream for Body {
         match &mut self.0 {
             Inside::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Inside::Whole(bytes) => Poll::Ready(Some(Ok(std::mem::take(bytes)))),
-            Inside::Live { parts, .. } => parts.exchange().poll_take(context),
+            Inside::Live(live) => live.parts.exchange().poll_take(context),
         }
     }
 }
 
-impl Drop for Body {
+impl Drop for Live {
     fn drop(&mut self) {
-        if let Inside::Live { parts, .. } = &self.0 {
-            parts.exchange().give_up();
-        }
+        self.parts.exchange().give_up();
     }
 }
 

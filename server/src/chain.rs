@@ -63,9 +63,9 @@ impl Link {
         F: Fn(Request, Next) -> A + Send + Sync + 'static,
         A: Future<Output: IntoResponse> + Send + 'static,
     {
-        let around = move |request, next| -> Answering {
+        let around = move |request, next| {
             let answer = f(request, next);
-            Box::pin(async move { answer.await.into_response() })
+            Answering::Boxed(Box::pin(async move { answer.await.into_response() }))
         };
         Self { matcher: None, does: Does::Around(Arc::new(around)) }
     }
@@ -155,7 +155,7 @@ impl Chain {
 fn on_pool(handler: Arc<BlockingFn>, pool: BlockingPool) -> Arc<TaskFn> {
     Arc::new(move |mut request| {
         let (handler, pool) = (Arc::clone(&handler), pool.clone());
-        Box::pin(async move {
+        Answering::Boxed(Box::pin(async move {
             if let Err(error) = request.read_whole().await {
                 return error.into_response();
             }
@@ -165,7 +165,7 @@ fn on_pool(handler: Arc<BlockingFn>, pool: BlockingPool) -> Arc<TaskFn> {
                 Ok(None) => std::panic::resume_unwind(Box::new("on the pool")),
                 Err(_) => Response::new(Status::SERVICE_UNAVAILABLE).header("Retry-After", "1"),
             }
-        })
+        }))
     })
 }
 
@@ -191,29 +191,29 @@ impl Next {
             match link.does {
                 Does::Before(before) => {
                     if let Flow::Answer(response) = before(&mut request) {
-                        return Box::pin(ready(response));
+                        return Answering::Boxed(Box::pin(ready(response)));
                     }
                 }
                 Does::Around(around) => return around(request, self),
                 Does::After(after) => {
                     let head = request.head_only();
                     let inner = self.start(request);
-                    return Box::pin(async move {
+                    return Answering::Boxed(Box::pin(async move {
                         let mut response = inner.await;
                         after(&head, &mut response);
                         response
-                    });
+                    }));
                 }
             }
         }
         match self.chain.handler {
             Runnable::Task(handler) => handler(request),
-            Runnable::Inline(handler) => Box::pin(async move {
+            Runnable::Inline(handler) => Answering::Boxed(Box::pin(async move {
                 match request.read_whole().await {
                     Ok(()) => handler(&mut request),
                     Err(error) => error.into_response(),
                 }
-            }),
+            })),
         }
     }
 }

@@ -79,7 +79,7 @@ fn write(out: &mut Vec<u8>, turn: &Turn<'_>, head_only: bool, kind: &str, body: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gustnado_http::answer::Persist;
+    use gustnado_http::answer::{Opening, Persist};
     use gustnado_http::head::{Decoded, Head};
     use gustnado_http::limits::Limits;
 
@@ -89,7 +89,8 @@ mod tests {
             Ok(Decoded::Done(head)) => head,
             other => panic!("expected a head, got {other:?}"),
         };
-        let turn = Turn { common: b"Server: gustnado\r\n", persist: Persist::Default };
+        let turn =
+            Turn { common: &Opening::new(b"Server: gustnado\r\n"), persist: Persist::Default };
         let mut out = Vec::new();
         let rest = answer(&head.on(&bytes), || "{\"requests\":1}".to_owned(), &turn, &mut out);
         assert!(matches!(rest, Rest::Nothing));

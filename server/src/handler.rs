@@ -4,14 +4,13 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use gustnado_http::status::Status;
 
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 
-pub(crate) type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
 pub(crate) type InlineFn = dyn Fn(&mut Request) -> Response + Send + Sync;
 pub(crate) type TaskFn = dyn Fn(Request) -> Answering + Send + Sync;
 pub(crate) type BlockingFn = dyn Fn(Request) -> Response + Send + Sync;
@@ -83,9 +82,11 @@ where
     A: Future<Output: IntoResponse> + Send + 'static,
 {
     fn into_handler(self) -> Handler {
+        let call = Arc::new(self);
         Handler(Kind::Task(Arc::new(move |request| {
-            let answer = self(request);
-            Box::pin(async move { answer.await.into_response() })
+            let mut place = Place { call: Arc::clone(&call), future: Box::pin(None) };
+            place.start(request);
+            Answering::Placed(Box::new(place))
         })))
     }
 }
@@ -145,35 +146,132 @@ pub(crate) fn panicked() -> Response {
     Response::new(Status::INTERNAL_SERVER_ERROR)
 }
 
-/// A task handler's future, whose panics are contained.
+/// A task handler at work on a request.
+pub(crate) enum Answering {
+    /// In memory of its own.
+    Boxed(Pin<Box<dyn Future<Output = Response> + Send>>),
+    /// In memory that the same handler's next request can use.
+    Placed(Box<dyn Placed>),
+}
+
+impl Future for Answering {
+    type Output = Response;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response> {
+        match &mut *self {
+            Self::Boxed(future) => future.as_mut().poll(context),
+            Self::Placed(place) => place.poll(context),
+        }
+    }
+}
+
+/// A place for one future of one handler: see [`Place`].
+pub(crate) trait Placed: Send {
+    /// Calls the handler.
+    fn start(&mut self, request: Request);
+    /// The handler's answer; with it, the future is gone and the place free.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Response>;
+}
+
+/// Which task handler it is. It holds for as long as the handler does: a worker forgets it with
+/// the routes that it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HandlerId(usize);
+
+impl HandlerId {
+    #[inline]
+    pub(crate) fn of(handler: &Arc<TaskFn>) -> Self {
+        Self(Arc::as_ptr(handler).cast::<()>().addr())
+    }
+}
+
+struct Place<F, A> {
+    call: Arc<F>,
+    future: Pin<Box<Option<A>>>,
+}
+
+impl<F, A> Placed for Place<F, A>
+where
+    F: Fn(Request) -> A + Send + Sync,
+    A: Future<Output: IntoResponse> + Send,
+{
+    fn start(&mut self, request: Request) {
+        let future = (self.call)(request);
+        self.future.set(Some(future));
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Response> {
+        let future = self.future.as_mut().as_pin_mut().expect("polled between start and answer");
+        let answer = ready!(future.poll(context));
+        self.future.set(None);
+        Poll::Ready(answer.into_response())
+    }
+}
+
+/// A task handler at work, whose panics are contained.
 pub(crate) struct Contained(Option<Answering>);
 
 impl Contained {
-    /// A task handler as it was called, which may have panicked already.
-    pub(crate) fn of(answering: Option<Answering>) -> Self {
-        Self(answering)
+    /// Calls a task handler, which may panic at once.
+    ///
+    /// - `place`: one that the same handler has been at work in before.
+    #[inline]
+    pub(crate) fn start(
+        handler: &TaskFn,
+        request: Request,
+        place: Option<Box<dyn Placed>>,
+    ) -> Self {
+        Self(contained(|| match place {
+            Some(mut place) => {
+                place.start(request);
+                Answering::Placed(place)
+            }
+            None => handler(request),
+        }))
     }
 
-    /// `None` if it has panicked, now or in its destructor.
-    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Response>> {
-        let Some(answering) = &mut self.0 else { return Poll::Ready(None) };
-        match contained(|| answering.as_mut().poll(context)) {
-            Some(Poll::Pending) => Poll::Pending,
-            outcome => {
-                let ended = self.0.take();
-                let dropped = contained(|| drop(ended));
-                Poll::Ready(match (outcome, dropped) {
-                    (Some(Poll::Ready(response)), Some(())) => Some(response),
-                    _ => None,
-                })
+    /// Whether it has ended. Then `answer` is the answer; `None` if it has panicked, now or in its
+    /// destructor.
+    #[inline]
+    pub(crate) fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+        answer: &mut Option<Response>,
+    ) -> bool {
+        let Some(answering) = &mut self.0 else { return true };
+        let is_pending = contained(|| match Pin::new(answering).poll(context) {
+            Poll::Pending => true,
+            Poll::Ready(response) => {
+                *answer = Some(response);
+                false
             }
+        });
+        match (is_pending, &self.0) {
+            (Some(true), _) => return false,
+            (Some(false), Some(Answering::Placed(_))) => {}
+            _ => {
+                let ended = self.0.take();
+                if contained(|| drop(ended)).is_none() || is_pending.is_none() {
+                    *answer = None;
+                }
+            }
+        }
+        true
+    }
+
+    /// The place it was at work in, for another request of the same handler.
+    #[inline]
+    pub(crate) fn into_place(mut self) -> Option<Box<dyn Placed>> {
+        match self.0.take() {
+            Some(Answering::Placed(place)) => Some(place),
+            _ => None,
         }
     }
 }
 
 impl Drop for Contained {
     fn drop(&mut self) {
-        let unfinished = self.0.take();
+        let Some(unfinished) = self.0.take() else { return };
         // Somebody's destructor must not take the connection's task with it.
         _ = contained(|| drop(unfinished));
     }

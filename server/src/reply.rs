@@ -7,15 +7,15 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
 
-use gustnado_http::answer::{Answer, Persist};
+use gustnado_http::answer::{Answer, Opening, Persist};
 use gustnado_http::status::Status;
 pub use gustnado_tasks::Now;
 
 /// What all answers of one turn have in common.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn<'a> {
-    /// Ready field lines: Server and Date.
-    pub common: &'a [u8],
+    /// What each begins with: Server and Date.
+    pub common: &'a Opening,
     /// Whether the connection stays open after the answer.
     pub persist: Persist,
 }
@@ -116,11 +116,11 @@ fn hint(status: Status) -> &'static str {
 mod tests {
     use super::*;
 
-    const TURN: Turn<'static> = Turn { common: b"Date: today\r\n", persist: Persist::Close };
-
     fn written(status: Status, head_only: bool, extra: &[(&str, &[u8])]) -> String {
         let mut out = Vec::new();
-        status_page(&mut out, status, &TURN, head_only, extra);
+        let common = Opening::new(b"Date: today\r\n");
+        let turn = Turn { common: &common, persist: Persist::Close };
+        status_page(&mut out, status, &turn, head_only, extra);
         String::from_utf8(out).expect("pages are UTF-8")
     }
 

@@ -32,11 +32,6 @@ pub struct Request {
     extensions: Option<Box<Extensions>>,
 }
 
-thread_local! {
-    /// The request of the last inline handler, to be used again: the quickest way to have one.
-    static LAST: Cell<Option<Request>> = const { Cell::new(None) };
-}
-
 type Extensions = HashMap<TypeId, Box<dyn Any + Send + Sync>>;
 
 impl Request {
@@ -44,32 +39,42 @@ impl Request {
         Self { parts, body, extensions: None }
     }
 
-    /// A request without a body for an inline handler.
-    #[inline]
-    pub(crate) fn for_inline(head: &Head, bytes: &[u8]) -> Self {
-        if let Some(mut last) = LAST.take()
-            && let Some(parts) = last.parts.get_mut()
+    /// A request whose body is not there yet, if it has one.
+    ///
+    /// - `used`: one to be used again, which is the quickest way to have one.
+    #[expect(clippy::inline_always, reason = "a call each way would be 30 instructions more")]
+    #[expect(clippy::unnecessary_box_returns, reason = "it is kept, and handed on, in its box")]
+    #[inline(always)]
+    pub(crate) fn bare(used: &Cell<Option<Box<Self>>>, head: &Head, bytes: &[u8]) -> Box<Self> {
+        if let Some(mut used) = used.take()
+            && let Some(parts) = used.parts.get_mut()
         {
             parts.refill(head, bytes);
-            return last;
+            return used;
         }
-        Self::new(Parts::take(head, bytes), Body::empty())
+        Box::new(Self::new(Parts::take(head, bytes), Body::empty()))
     }
 
-    /// Gives a request back after its inline handler.
-    #[inline]
-    pub(crate) fn put_back(mut self) {
+    /// Gives a request back when it has been answered.
+    #[expect(clippy::inline_always, reason = "as for `bare`")]
+    #[inline(always)]
+    pub(crate) fn put_back(mut self: Box<Self>, used: &Cell<Option<Box<Self>>>) {
         if self.extensions.is_some() {
             self.extensions = None;
         }
         if self.body.whole().is_empty() {
-            LAST.set(Some(self));
+            used.set(Some(self));
         }
     }
 
     /// The head, which can be held on to.
     pub(crate) fn parts(&self) -> &Recycled {
         &self.parts
+    }
+
+    /// The head, before anybody holds on to it.
+    pub(crate) fn parts_mut(&mut self) -> &mut Parts {
+        self.parts.get_mut().expect("just made, and lent to nobody")
     }
 
     /// What the head's bytes say.
@@ -175,7 +180,8 @@ impl Request {
     }
 
     /// Tells the client ahead of the answer what it will need (103, RFC 8297): for `Link` fields,
-    /// from task handlers that take their time. To a client of HTTP/1.0 nothing is said.
+    /// from handlers that take their time. Nothing is said to a client of HTTP/1.0, nor by an
+    /// inline handler, whose answer is there at once.
     ///
     /// # Errors
     /// [`FieldError`], and nothing is sent, if a field could split the answer.
@@ -187,7 +193,7 @@ impl Request {
         }
         interim.extend_from_slice(b"\r\n");
         if self.version() == Version::Http11 {
-            self.body.say(&interim);
+            self.parts.exchange().say(&interim);
         }
         Ok(())
     }
@@ -209,7 +215,14 @@ impl Request {
         Ok(())
     }
 
+    /// The same request with the body that the connection is still to read.
+    pub(crate) fn live(&self) -> Self {
+        let framing = self.parts.head().framing();
+        Self::new(self.parts.clone(), Body::live(self.parts.clone(), framing))
+    }
+
     /// The same request without its body and what was kept with it.
+    #[inline]
     pub(crate) fn head_only(&self) -> Self {
         Self::new(self.parts.clone(), Body::empty())
     }

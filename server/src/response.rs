@@ -14,6 +14,7 @@ use futures_core::Stream;
 use gustnado_http::answer::{Answer, FieldError, Persist, check_field};
 use gustnado_http::status::Status;
 
+use crate::app::Common;
 use crate::files::Files;
 
 pub use appender::{AppendError, Appender};
@@ -21,28 +22,30 @@ pub(crate) use content::{Content, Failed, Streamed, Trailers};
 pub use events::Event;
 pub use into_response::IntoResponse;
 
-/// One of the usual content types: its name, and the lines that an answer of known length begins
-/// its fields with.
-pub(crate) struct UsualType {
-    pub(crate) name: &'static str,
-    pub(crate) lead: &'static [u8],
+/// One of the usual content types: answers with them begin with one piece that is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UsualType {
+    Text,
+    Html,
+    Json,
+    Octets,
+    Events,
 }
 
-macro_rules! usual_types {
-    ($($name:ident $text:literal)+) => {
-        $(static $name: UsualType = UsualType {
-            name: $text,
-            lead: concat!("Content-Type: ", $text, "\r\nContent-Length: ").as_bytes(),
-        };)+
-    };
-}
+impl UsualType {
+    pub(crate) const COUNT: usize = 5;
+    pub(crate) const ALL: [Self; Self::COUNT] =
+        [Self::Text, Self::Html, Self::Json, Self::Octets, Self::Events];
 
-usual_types! {
-    TEXT "text/plain; charset=utf-8"
-    HTML "text/html; charset=utf-8"
-    JSON "application/json"
-    OCTETS "application/octet-stream"
-    EVENTS "text/event-stream"
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text/plain; charset=utf-8",
+            Self::Html => "text/html; charset=utf-8",
+            Self::Json => "application/json",
+            Self::Octets => "application/octet-stream",
+            Self::Events => "text/event-stream",
+        }
+    }
 }
 
 /// One answer: status, header fields, content.
@@ -52,7 +55,7 @@ usual_types! {
 pub struct Response {
     pub(crate) status: Status,
     /// The content type, if it is one of the usual ones; others are among the lines.
-    pub(crate) kind: Option<&'static UsualType>,
+    pub(crate) kind: Option<UsualType>,
     /// Ready field lines.
     pub(crate) lines: Vec<u8>,
     pub(crate) content: Content,
@@ -90,29 +93,29 @@ impl Response {
     }
 
     #[inline]
-    fn of_kind(kind: &'static UsualType, content: Content) -> Self {
+    fn of_kind(kind: UsualType, content: Content) -> Self {
         Self { kind: Some(kind), content, ..Self::new(Status::OK) }
     }
 
     /// Plain text in UTF-8.
     #[inline]
     pub fn text(text: impl Into<Bytes>) -> Self {
-        Self::of_kind(&TEXT, Content::Bytes(text.into()))
+        Self::of_kind(UsualType::Text, Content::Bytes(text.into()))
     }
 
     /// HTML in UTF-8.
     pub fn html(text: impl Into<Bytes>) -> Self {
-        Self::of_kind(&HTML, Content::Bytes(text.into()))
+        Self::of_kind(UsualType::Html, Content::Bytes(text.into()))
     }
 
     /// JSON that is ready: text of `application/json` (RFC 8259).
     pub fn json_text(text: impl Into<Bytes>) -> Self {
-        Self::of_kind(&JSON, Content::Bytes(text.into()))
+        Self::of_kind(UsualType::Json, Content::Bytes(text.into()))
     }
 
     /// Bytes of `application/octet-stream`. What is shared ([`Bytes`]) is not copied.
     pub fn bytes(bytes: impl Into<Bytes>) -> Self {
-        Self::of_kind(&OCTETS, Content::Bytes(bytes.into()))
+        Self::of_kind(UsualType::Octets, Content::Bytes(bytes.into()))
     }
 
     /// A file, with its content type, entity tag, conditions and ranges, sent by the kernel.
@@ -135,7 +138,7 @@ impl Response {
         S: Stream<Item = Result<B, E>> + Send + 'static,
         B: Into<Bytes>,
     {
-        Self::of_kind(&OCTETS, Content::Stream(Streamed::new(stream, None)))
+        Self::of_kind(UsualType::Octets, Content::Stream(Streamed::new(stream, None)))
     }
 
     /// A stream of known length. If it brings fewer bytes, or more, the connection is cut.
@@ -144,7 +147,7 @@ impl Response {
         S: Stream<Item = Result<B, E>> + Send + 'static,
         B: Into<Bytes>,
     {
-        Self::of_kind(&OCTETS, Content::Stream(Streamed::new(stream, Some(length))))
+        Self::of_kind(UsualType::Octets, Content::Stream(Streamed::new(stream, Some(length))))
     }
 
     /// An answer that is written over time from another task or thread, and the writer.
@@ -154,7 +157,7 @@ impl Response {
     /// - `pieces_max`: how many pieces may wait until the client has taken them, at least 1.
     pub fn append(pieces_max: usize) -> (Appender, Self) {
         let (appender, stream) = Appender::new(pieces_max);
-        (appender, Self::of_kind(&TEXT, Content::Stream(Streamed::new(stream, None))))
+        (appender, Self::of_kind(UsualType::Text, Content::Stream(Streamed::new(stream, None))))
     }
 
     /// Server-sent events (WHATWG HTML §9.2), each sent as soon as it comes.
@@ -163,7 +166,8 @@ impl Response {
         S: Stream<Item = Event> + Send + 'static,
     {
         let stream = events::Lines::new(events);
-        let response = Self::of_kind(&EVENTS, Content::Stream(Streamed::new(stream, None)));
+        let response =
+            Self::of_kind(UsualType::Events, Content::Stream(Streamed::new(stream, None)));
         response.header("Cache-Control", "no-cache")
     }
 
@@ -234,7 +238,7 @@ impl Response {
         if let Some(kind) = self.kind
             && name.eq_ignore_ascii_case("content-type")
         {
-            return Some(kind.name.as_bytes());
+            return Some(kind.name().as_bytes());
         }
         self.lines.split_inclusive(|byte| *byte == b'\n').find_map(|line| {
             let colon = line.iter().position(|byte| *byte == b':')?;
@@ -303,20 +307,20 @@ impl Response {
         self.rare.get_or_insert_default()
     }
 
-    /// Whether the content is short, at hand, and of a usual type, and nothing rare is wished for:
-    /// then the whole answer is written in one go.
+    /// Whether it is 200, its content short, at hand and of a usual type, and nothing rare wished
+    /// for: then the whole answer is written in one go.
     #[inline]
     pub(crate) fn is_ready(&self) -> bool {
         let is_short =
             matches!(&self.content, Content::Bytes(all) if all.len() <= INLINE_BYTES_MAX);
-        is_short && self.kind.is_some() && self.rare.is_none() && self.status.may_have_body()
+        is_short && self.kind.is_some() && self.rare.is_none() && self.status == Status::OK
     }
 
     /// Writes the whole answer. To be called only if it [is ready](Response::is_ready).
     #[inline]
     pub(crate) fn write_ready(
         self,
-        common: &[u8],
+        common: &Common,
         persist: Persist,
         head_only: bool,
         out: &mut Vec<u8>,
@@ -325,8 +329,8 @@ impl Response {
             unreachable!("asked before");
         };
         let sent: &[u8] = if head_only { &[] } else { content };
-        let start = (self.status, common, persist);
-        Answer::sized(out, start, kind.lead, &self.lines, content.len() as u64, sent);
+        let lead = &common.leads[kind as usize];
+        Answer::sized(out, lead, persist, &self.lines, content.len() as u64, sent);
         // Known to be nothing: forgetting it spares the look into it that dropping would take.
         std::mem::forget(self.rare);
     }
@@ -351,7 +355,7 @@ mod tests {
     fn fields_are_added_found_and_taken_away() {
         let mut response = Response::text("x").header("X-One", "a").header("x-ONE", "b");
         assert_eq!(response.header_value("x-one"), Some(b"a".as_slice()));
-        assert_eq!(response.header_value("content-TYPE"), Some(TEXT.name.as_bytes()));
+        assert_eq!(response.header_value("content-TYPE"), Some(UsualType::Text.name().as_bytes()));
         response.remove_header("X-one");
         assert_eq!(response.header_value("x-one"), None);
         let response = response.content_type("image/png").content_type("image/gif");

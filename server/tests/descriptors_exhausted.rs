@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gustnado::files::{FileOptions, Files};
 use gustnado::reply::{Now, Turn};
-use gustnado_http::answer::Persist;
+use gustnado_http::answer::{Opening, Persist};
 use gustnado_http::head::{Decoded, Head};
 use gustnado_http::limits::Limits;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -16,7 +16,7 @@ fn status(files: &Files, path: &str, mono_ms: u64) -> String {
     let Ok(Decoded::Done(head)) = outcome else {
         panic!("{outcome:?}");
     };
-    let turn = Turn { common: b"", persist: Persist::Default };
+    let turn = Turn { common: &Opening::new(b""), persist: Persist::Default };
     let now = Now { unix_secs: 4_000_000_000, mono_ms };
     let mut out = Vec::new();
     files.answer(&head.on(input.as_bytes()), now, &turn, &mut out);

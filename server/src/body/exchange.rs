@@ -16,7 +16,7 @@ pub(crate) struct Exchange(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Something in it is not as it was at first.
+    /// Somebody has looked at it, so it may not be as it was at first.
     is_used: bool,
     /// Received and not taken yet.
     next: Option<Bytes>,
@@ -55,15 +55,10 @@ impl Exchange {
         }
     }
 
-    /// Says before the start that there is no body, or that it is one to be read.
-    pub(crate) fn open(&mut self, has_body: bool) {
-        let state = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        state.is_used = true;
-        state.end = (!has_body).then_some(Ok(()));
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.is_used = true;
+        state
     }
 
     pub(super) fn received(&self) -> u64 {
@@ -107,7 +102,7 @@ impl Exchange {
     }
 
     /// Sends an interim answer (RFC 9110 §15.2) as soon as the connection comes to it.
-    pub(super) fn say(&self, interim: &[u8]) {
+    pub(crate) fn say(&self, interim: &[u8]) {
         let connection = {
             let mut state = self.state();
             state.interim.extend_from_slice(interim);

@@ -65,10 +65,6 @@ impl Flight {
     ) -> Self {
         Self { parts, table, answering, incoming, gone_ms: None }
     }
-
-    pub(super) fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Option<Response>> {
-        self.answering.poll(context)
-    }
 }
 
 impl Incoming {
@@ -113,7 +109,8 @@ impl Conn {
         loop {
             let step = poll_fn(|context| {
                 loop {
-                    if let Poll::Ready(answer) = flight.answering.poll(context) {
+                    let mut answer = None;
+                    if flight.answering.poll(context, &mut answer) {
                         return Poll::Ready(Ok(Step::Answer(answer)));
                     }
                     match ready!(self.poll_errand(flight, context)) {

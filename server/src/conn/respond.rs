@@ -1,11 +1,12 @@
 //! From a handler's answer to bytes.
 
-use gustnado_http::answer::{Answer, Persist};
+use gustnado_http::answer::{Answer, Opening, Persist};
 use gustnado_http::head::Version;
 use gustnado_http::method::Method;
 
 use super::Conn;
 use super::remainder::{Notices, Remainder, StreamOut};
+use crate::app::Common;
 use crate::body::Body;
 use crate::files;
 use crate::handler::contained;
@@ -19,7 +20,7 @@ use crate::stats::Added;
 pub(super) struct Asked<'a> {
     pub(super) parts: &'a Recycled,
     pub(super) pages: &'a Pages,
-    pub(super) common: &'a [u8],
+    pub(super) common: &'a Common,
     pub(super) now: Now,
     pub(super) persist: Persist,
 }
@@ -62,9 +63,9 @@ fn write(
     let must_close = rare.close || (is_endless && view.version() == Version::Http10);
     let persist = if must_close { Persist::Close } else { asked.persist };
     let mut remainder = Remainder::new(Notices(rare.on_sent), persist);
-    let turn = Turn { common: asked.common, persist };
+    let turn = Turn { common: &asked.common.opening, persist };
     if matches!(content, Content::File(_) | Content::Folder { .. }) {
-        let common = [turn.common, &lines].concat();
+        let common = Opening::new(&[turn.common.lines(), &lines].concat());
         let turn = Turn { common: &common, ..turn };
         let rest = match &content {
             Content::Folder { files, mounted_at } => {
@@ -80,7 +81,7 @@ fn write(
     }
     let mut answer = Answer::start(out, status, turn.common, persist);
     if let Some(kind) = kind.filter(|_| status.may_have_body()) {
-        answer.constant("Content-Type", kind.name);
+        answer.constant("Content-Type", kind.name());
     }
     answer.ready_lines(&lines);
     match content {

@@ -1,9 +1,8 @@
 //! A request, its route, its handler.
 
-use std::cell::Cell;
 use std::mem;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Context;
 
 use gustnado_http::answer::Persist;
 use gustnado_http::body::BodyDecoder;
@@ -19,12 +18,14 @@ use super::remainder::{Notices, Remainder};
 use super::respond::Asked;
 use super::turn::{Moment, after_rest};
 use super::{Conn, Next};
+use crate::app::{Known, Routed};
 use crate::body::Body;
 use crate::chain::Runnable;
-use crate::handler::{Contained, InlineFn, TaskFn, contained};
+use crate::handler::{Contained, HandlerId, InlineFn, TaskFn, contained};
 use crate::reply::{Rest, Turn, status_page};
-use crate::request::{Parts, Recycled, Request};
-use crate::routes::{Endpoint, EndpointDoes, Matcher, RouteOptions, Table, Tables, normalized};
+use crate::request::Request;
+use crate::response::Response;
+use crate::routes::{Endpoint, EndpointDoes, Matcher, RouteOptions, Table, normalized};
 use crate::stats::Added;
 
 /// A request on its way to its handler.
@@ -34,6 +35,14 @@ pub(super) struct Arrived<'a> {
     /// The body, if it has been read.
     pub(super) body: Option<&'a mut Vec<u8>>,
     pub(super) persist: Persist,
+}
+
+/// A request and the handler that was found for it.
+struct Called<'a> {
+    known: &'a Known,
+    table: &'a Arc<Table>,
+    options: RouteOptions,
+    request: Box<Request>,
 }
 
 impl Arrived<'_> {
@@ -48,12 +57,25 @@ impl Arrived<'_> {
 }
 
 impl Conn {
-    /// Finds a request's route, and answers it or sets its handler to work.
-    pub(super) fn answer_routed(
+    /// Answers by the routes that count now.
+    #[inline(never)] // It would take registers from the way of files.
+    pub(super) fn answer_by_route(
         &self,
-        tables: &Tables,
-        recent: &Cell<usize>,
-        arrived: Arrived<'_>,
+        routed: &Routed,
+        arrived: &mut Arrived<'_>,
+        moment: &Moment,
+        out: &mut Outgoing,
+        context: &mut Context<'_>,
+    ) -> Next {
+        routed.with(|known| self.answer_routed(known, arrived, moment, out, context))
+    }
+
+    /// Finds a request's route, and answers it or sets its handler to work.
+    #[inline]
+    fn answer_routed(
+        &self,
+        known: &Known,
+        arrived: &mut Arrived<'_>,
         moment: &Moment,
         out: &mut Outgoing,
         context: &mut Context<'_>,
@@ -61,103 +83,140 @@ impl Conn {
         let view = arrived.view();
         if view.form() == TargetForm::Asterisk {
             // RFC 9110 §9.3.7: what the server in general can do.
-            let turn = Turn { common: &moment.common.lines, persist: arrived.persist };
+            let turn = Turn { common: &moment.common.opening, persist: arrived.persist };
             status_page(&mut out.bytes, Status::NO_CONTENT, &turn, false, &[ALLOW]);
             return after_head(None, arrived.persist, &view, out);
         }
-        let table = tables.of_host(view);
+        let table = known.tables.of_host(view);
         let exact = if table.matchers().is_empty() {
-            table.find_exact(view.method(), view.path(), recent)
+            table.find_exact(view.method(), view.path(), &known.recent)
         } else {
             None
         };
         if let Some(Endpoint { does: EndpointDoes::Run(Runnable::Inline(handler)), .. }) = exact
             && !arrived.head.has_body()
         {
-            let request = Request::for_inline(arrived.head, arrived.bytes);
-            return self.run_inline(&**handler, request, table, &arrived, moment, out);
+            let request = Request::bare(&known.used, arrived.head, arrived.bytes);
+            return self.run_inline(&**handler, request, (known, table), arrived, moment, out);
         }
-        let (endpoint, parts) = match exact {
+        let (endpoint, request) = match exact {
             Some(endpoint) => (endpoint, None),
-            None => find(table, &arrived),
+            None => find(known, table, arrived),
         };
-        if let EndpointDoes::Files { files, mounted_at } = &endpoint.does {
-            if arrived.has_body_ahead() {
-                return body_first(arrived.head, arrived.bytes, Wish::Nothing);
+        match &endpoint.does {
+            EndpointDoes::Files { .. } if arrived.has_body_ahead() => {
+                body_first(arrived.head, arrived.bytes, Wish::Nothing)
             }
-            let turn = Turn { common: &moment.common.lines, persist: arrived.persist };
-            let before = out.bytes.len();
-            let rest = files.answer_below(*mounted_at, &view, moment.time, &turn, &mut out.bytes);
-            self.app.count(&Added::answer(&out.bytes[before..]));
-            return after_rest(rest, arrived.persist, &view, out);
+            EndpointDoes::Files { files, mounted_at } => {
+                let turn = Turn { common: &moment.common.opening, persist: arrived.persist };
+                let (before, at) = (out.bytes.len(), *mounted_at);
+                let rest = files.answer_below(at, &view, moment.time, &turn, &mut out.bytes);
+                self.app.count(&Added::answer(&out.bytes[before..]));
+                after_rest(rest, arrived.persist, &view, out)
+            }
+            EndpointDoes::Run(runnable) => {
+                let bare = || Request::bare(&known.used, arrived.head, arrived.bytes);
+                let called = Called {
+                    known,
+                    table,
+                    options: endpoint.options,
+                    request: request.unwrap_or_else(bare),
+                };
+                self.run(runnable, called, arrived, moment, out, context)
+            }
         }
-        let parts = parts.unwrap_or_else(|| Parts::take(arrived.head, arrived.bytes));
-        self.run(endpoint, table, parts, arrived, moment, out, context)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one step of the function above")]
+    #[inline(never)] // It would take registers from the way of inline handlers.
     fn run(
         &self,
-        endpoint: &Endpoint,
-        table: &Arc<Table>,
-        parts: Recycled,
-        mut arrived: Arrived<'_>,
+        runnable: &Runnable,
+        called: Called<'_>,
+        arrived: &mut Arrived<'_>,
         moment: &Moment,
         out: &mut Outgoing,
         context: &mut Context<'_>,
     ) -> Next {
-        let EndpointDoes::Run(runnable) = &endpoint.does else {
-            unreachable!("folders are answered elsewhere");
-        };
-        let asked = |parts, persist| Asked {
-            parts,
-            pages: &table.pages,
-            common: &moment.common.lines,
-            now: moment.time,
-            persist,
-        };
+        let Called { known, table, options, mut request } = called;
         match runnable {
             Runnable::Inline(_) if arrived.has_body_ahead() => {
-                let bytes_max = self.body_bytes_max(endpoint.options);
+                let bytes_max = self.body_bytes_max(options);
                 body_first(arrived.head, arrived.bytes, Wish::Whole { bytes_max })
             }
             Runnable::Inline(handler) => {
                 let body = arrived.body.as_deref_mut().map(mem::take).unwrap_or_default();
-                let request = Request::new(parts, Body::from_whole(body.into()));
-                self.run_inline(&**handler, request, table, &arrived, moment, out)
+                *request.body_mut() = Body::from_whole(body.into());
+                self.run_inline(&**handler, request, (known, table), arrived, moment, out)
             }
             Runnable::Task(handler) => {
-                let Ok(mut flight) =
-                    self.launch(&**handler, endpoint.options, table, parts, &arrived)
-                else {
-                    return self.write_refusal(Status::CONTENT_TOO_LARGE, moment, out);
-                };
-                let Poll::Ready(answer) = flight.poll_answer(context) else {
-                    return Next::Flight(Box::new(flight));
-                };
-                let response = self.app.answer_or_500(answer);
-                let has_body = arrived.has_body_ahead();
-                flight.incoming.invite(flight.parts.exchange(), &response, &mut out.bytes);
-                let persist =
-                    flight.incoming.persist(flight.parts.exchange(), &response, arrived.persist);
-                let (rest, persist) =
-                    self.write_response(response, &asked(&flight.parts, persist), &mut out.bytes);
-                let rest = if has_body {
-                    Some(with_flight(rest, persist, Box::new(flight)))
-                } else {
-                    rest
-                };
-                after_head(rest, persist, &arrived.view(), out)
+                let called = Called { known, table, options, request };
+                self.run_task(handler, called, arrived, moment, out, context)
             }
         }
+    }
+
+    fn run_task(
+        &self,
+        handler: &Arc<TaskFn>,
+        called: Called<'_>,
+        arrived: &Arrived<'_>,
+        moment: &Moment,
+        out: &mut Outgoing,
+        context: &mut Context<'_>,
+    ) -> Next {
+        let Called { known, table, options, request } = called;
+        let has_body = arrived.head.has_body();
+        if has_body && self.is_too_large(options, arrived.head.framing()) {
+            return self.write_refusal(Status::CONTENT_TOO_LARGE, moment, out);
+        }
+        let given = if has_body { request.live() } else { request.head_only() };
+        let id = HandlerId::of(handler);
+        let place = known.place.take().filter(|(last, _)| *last == id).map(|(_, place)| place);
+        let mut answering = Contained::start(&**handler, given, place);
+        let mut answer = None;
+        let is_done = answering.poll(context, &mut answer);
+        match answer {
+            Some(response) if !has_body && response.is_ready() => {
+                self.write_ready(response, arrived, moment, out);
+                known.place.set(answering.into_place().map(|place| (id, place)));
+                request.put_back(&known.used);
+                after_rest(Rest::Nothing, arrived.persist, &arrived.view(), out)
+            }
+            answer => {
+                let incoming = self.incoming(options, arrived.head);
+                let parts = request.parts().clone();
+                let flight = Box::new(Flight::new(parts, Arc::clone(table), answering, incoming));
+                if is_done {
+                    let response = self.app.answer_or_500(answer);
+                    self.land(response, flight, arrived.persist, moment, out)
+                } else {
+                    Next::Flight(flight)
+                }
+            }
+        }
+    }
+
+    /// Writes an answer that is ready.
+    #[inline]
+    fn write_ready(
+        &self,
+        response: Response,
+        arrived: &Arrived<'_>,
+        moment: &Moment,
+        out: &mut Outgoing,
+    ) {
+        let head_only = arrived.head.method() == Method::Head;
+        let before = out.bytes.len();
+        response.write_ready(&moment.common, arrived.persist, head_only, &mut out.bytes);
+        self.app.count(&Added::answer(&out.bytes[before..]));
     }
 
     #[inline]
     fn run_inline(
         &self,
         handler: &InlineFn,
-        mut request: Request,
-        table: &Table,
+        mut request: Box<Request>,
+        (known, table): (&Known, &Table),
         arrived: &Arrived<'_>,
         moment: &Moment,
         out: &mut Outgoing,
@@ -167,12 +226,8 @@ impl Conn {
         _ = contained(|| answer = Some(handler(&mut request)));
         match answer {
             Some(response) if response.is_ready() => {
-                let head_only = arrived.head.method() == Method::Head;
-                let before = out.bytes.len();
-                let common = &moment.common.lines;
-                response.write_ready(common, arrived.persist, head_only, &mut out.bytes);
-                self.app.count(&Added::answer(&out.bytes[before..]));
-                request.put_back();
+                self.write_ready(response, arrived, moment, out);
+                request.put_back(&known.used);
                 after_rest(Rest::Nothing, arrived.persist, &arrived.view(), out)
             }
             response => {
@@ -180,7 +235,7 @@ impl Conn {
                 let asked = Asked {
                     parts: request.parts(),
                     pages: &table.pages,
-                    common: &moment.common.lines,
+                    common: &moment.common,
                     now: moment.time,
                     persist: arrived.persist,
                 };
@@ -190,34 +245,22 @@ impl Conn {
         }
     }
 
-    /// Calls a task handler. `Err` if the request's body is announced too large.
-    fn launch(
-        &self,
-        handler: &TaskFn,
-        options: RouteOptions,
-        table: &Arc<Table>,
-        mut parts: Recycled,
-        arrived: &Arrived<'_>,
-    ) -> Result<Flight, ()> {
-        let framing = arrived.head.framing();
+    /// A request's body on its way to a task.
+    fn incoming(&self, options: RouteOptions, head: &Head) -> Incoming {
         let mut limits = self.app.limits;
         limits.body_bytes_max = self.body_bytes_max(options);
-        if matches!(framing, Framing::Length(length) if length > limits.body_bytes_max) {
-            return Err(());
-        }
-        let decoder = BodyDecoder::new(framing, &limits);
-        let inside = parts.get_mut().expect("nobody else has seen it");
-        inside.exchange_mut().open(!decoder.is_done());
-        let incoming = Incoming {
-            decoder,
-            expects_continue: arrived.head.expects_continue(),
+        Incoming {
+            decoder: BodyDecoder::new(head.framing(), &limits),
+            expects_continue: head.expects_continue(),
             began_ms: self.link.now().mono_ms,
             patience: patience(options, self.app.times.body),
             is_spoilt: false,
-        };
-        let request = Request::new(parts.clone(), Body::live(parts.clone(), framing));
-        let answering = Contained::of(contained(|| handler(request)));
-        Ok(Flight::new(parts, Arc::clone(table), answering, incoming))
+        }
+    }
+
+    /// Whether a body is announced to be larger than its route allows.
+    fn is_too_large(&self, options: RouteOptions, framing: Framing) -> bool {
+        matches!(framing, Framing::Length(length) if length > self.body_bytes_max(options))
     }
 
     fn body_bytes_max(&self, options: RouteOptions) -> u64 {
@@ -231,29 +274,43 @@ impl Conn {
     pub(super) async fn fly(&mut self, mut flight: Box<Flight>) -> Result<Next, LinkError> {
         let response = self.answer_of(&mut flight).await?;
         let (mut out, moment) = (Link::outgoing(), self.moment());
-        let head = *flight.parts.head();
-        let has_body = head.has_body();
-        flight.incoming.invite(flight.parts.exchange(), &response, &mut out.bytes);
-        let persist =
-            flight.incoming.persist(flight.parts.exchange(), &response, self.persist(&head));
-        let asked = Asked {
-            parts: &flight.parts,
-            pages: &flight.table.pages,
-            common: &moment.common.lines,
-            now: moment.time,
-            persist,
-        };
-        let (rest, persist) = self.write_response(response, &asked, &mut out.bytes);
-        // A stream's handler may still read, and wants to know when the client goes.
-        let keep = has_body || rest.as_ref().is_some_and(|rest| rest.stream.is_some());
-        let parts = flight.parts.clone();
-        let rest = if keep { Some(with_flight(rest, persist, flight)) } else { rest };
-        let next = after_head(rest, persist, &parts.view(), &mut out);
+        let persist = self.persist(flight.parts.head());
+        let next = self.land(response, flight, persist, &moment, &mut out);
         self.start_send(out);
         Ok(match next {
             Next::Receive if self.unread.is_some() => Next::Again,
             next => next,
         })
+    }
+
+    /// Writes a task's answer, while the body of its request may still be coming.
+    fn land(
+        &self,
+        response: Response,
+        mut flight: Box<Flight>,
+        wanted: Persist,
+        moment: &Moment,
+        out: &mut Outgoing,
+    ) -> Next {
+        let Flight { parts, incoming, .. } = &mut *flight;
+        incoming.invite(parts.exchange(), &response, &mut out.bytes);
+        let asked = Asked {
+            parts: &flight.parts,
+            pages: &flight.table.pages,
+            common: &moment.common,
+            now: moment.time,
+            persist: flight.incoming.persist(flight.parts.exchange(), &response, wanted),
+        };
+        let (rest, persist) = self.write_response(response, &asked, &mut out.bytes);
+        // A stream's handler may still read, and wants to know when the client goes.
+        let has_stream = rest.as_ref().is_some_and(|rest| rest.stream.is_some());
+        let parts = flight.parts.clone();
+        let rest = if has_stream || parts.head().has_body() {
+            Some(with_flight(rest, persist, flight))
+        } else {
+            rest
+        };
+        after_head(rest, persist, &parts.view(), out)
     }
 }
 
@@ -280,31 +337,40 @@ fn patience(options: RouteOptions, usual: Patience) -> Patience {
     }
 }
 
-/// Asks the matchers, and walks the paths. What the path's names stand for is noted in the head.
-fn find<'t>(table: &'t Table, arrived: &Arrived<'_>) -> (&'t Endpoint, Option<Recycled>) {
+/// Asks the matchers, and walks the paths. What the path's names stand for is noted in the request,
+/// which is made where it is needed.
+fn find<'t>(
+    known: &Known,
+    table: &'t Table,
+    arrived: &Arrived<'_>,
+) -> (&'t Endpoint, Option<Box<Request>>) {
     let view = arrived.view();
-    let mut parts = Parts::take(arrived.head, arrived.bytes);
+    let bare = || Request::bare(&known.used, arrived.head, arrived.bytes);
+    let mut request = None;
     if !table.matchers().is_empty() {
-        let request = Request::new(parts.clone(), Body::empty());
+        let asked: &Request = request.insert(bare());
+        let is_meant = |matcher: &Matcher| contained(|| matcher(asked)).unwrap_or(false);
         let mut matchers = table.matchers().iter();
-        let is_meant = |matcher: &Matcher| contained(|| matcher(&request)).unwrap_or(false);
         if let Some((_, endpoint)) = matchers.find(|(matcher, _)| is_meant(matcher)) {
-            drop(request);
-            return (endpoint, Some(parts));
+            return (endpoint, request);
         }
     }
     let path = std::str::from_utf8(view.path()).expect("targets are ASCII");
     let routed = normalized(path);
     let path = routed.as_deref().unwrap_or(path);
     let found = table.find(view.method(), path);
-    let inside = parts.get_mut().expect("just made, and lent to nobody");
-    if let Some(names) = found.names {
-        inside.set_params(Arc::clone(names), found.spans(path));
-    }
     let endpoint = found.endpoint;
+    if matches!(endpoint.does, EndpointDoes::Files { .. }) {
+        return (endpoint, None);
+    }
+    let mut request = request.unwrap_or_else(bare);
+    let parts = request.parts_mut();
+    if let Some(names) = found.names {
+        parts.set_params(Arc::clone(names), found.spans(path));
+    }
     drop(found);
-    inside.set_routed(routed);
-    (endpoint, Some(parts))
+    parts.set_routed(routed);
+    (endpoint, Some(request))
 }
 
 const ALLOW: (&str, &[u8]) = ("Allow", b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");

@@ -13,7 +13,7 @@ use gustnado_tasks::{Link, Now, Outgoing};
 use super::body::{Body, BodyRequest, Wish, body_first};
 use super::route::Arrived;
 use super::{Conn, Next, Unread};
-use crate::app::{Common, Routed, Site};
+use crate::app::{Common, Site};
 use crate::reply::{Rest, Segment, Turn, status_page};
 use crate::stats::{Added, Fault};
 
@@ -81,8 +81,8 @@ impl Conn {
         let (head, bytes) = (&request.head, &*request.bytes);
         let next = match self.app.site() {
             Site::Routes(routed) => {
-                let arrived = Arrived { head, bytes, body: Some(&mut body), persist };
-                self.answer_by_route(routed, arrived, &moment, &mut out, context)
+                let mut arrived = Arrived { head, bytes, body: Some(&mut body), persist };
+                self.answer_by_route(routed, &mut arrived, &moment, &mut out, context)
             }
             _ => self.answer_by_site(&head.on(bytes), &body, &moment, persist, &mut out),
         };
@@ -158,8 +158,8 @@ impl Conn {
         if let Site::Routes(routed) = self.app.site() {
             let mut nothing = Vec::new();
             let body = (!has_body).then_some(&mut nothing);
-            let arrived = Arrived { head, bytes: input, body, persist };
-            return self.answer_by_route(routed, arrived, moment, out, context);
+            let mut arrived = Arrived { head, bytes: input, body, persist };
+            return self.answer_by_route(routed, &mut arrived, moment, out, context);
         }
         let request = head.on(input);
         if has_body {
@@ -171,20 +171,6 @@ impl Conn {
         self.answer_by_site(&request, &[], moment, persist, out)
     }
 
-    #[inline(never)] // It would take registers from the way of files.
-    fn answer_by_route(
-        &self,
-        routed: &Routed,
-        arrived: Arrived<'_>,
-        moment: &Moment,
-        out: &mut Outgoing,
-        context: &mut Context<'_>,
-    ) -> Next {
-        routed.with(|tables, recent| {
-            self.answer_routed(tables, recent, arrived, moment, out, context)
-        })
-    }
-
     /// Writes the site's answer to a request that is complete.
     fn answer_by_site(
         &self,
@@ -194,7 +180,7 @@ impl Conn {
         persist: Persist,
         out: &mut Outgoing,
     ) -> Next {
-        let turn = Turn { common: &moment.common.lines, persist };
+        let turn = Turn { common: &moment.common.opening, persist };
         let before = out.bytes.len();
         let rest = self.app.answer(request, body, moment.time, &turn, &mut out.bytes);
         self.app.count(&Added::answer(&out.bytes[before..]));
@@ -208,7 +194,7 @@ impl Conn {
         moment: &Moment,
         out: &mut Outgoing,
     ) -> Next {
-        let turn = Turn { common: &moment.common.lines, persist: Persist::Close };
+        let turn = Turn { common: &moment.common.opening, persist: Persist::Close };
         let before = out.bytes.len();
         status_page(&mut out.bytes, status, &turn, false, &[]);
         let late = status == Status::REQUEST_TIMEOUT;

@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 
-use gustnado_http::answer::Persist;
+use gustnado_http::answer::{Opening, Persist};
 use gustnado_http::head::{Decoded, Head};
 use gustnado_http::limits::Limits;
 use tempfile::TempDir;
@@ -82,7 +82,7 @@ impl Scene {
         let Ok(Decoded::Done(head)) = outcome else {
             panic!("{input}: {outcome:?}");
         };
-        let turn = Turn { common: b"Date: now\r\n", persist: Persist::Default };
+        let turn = Turn { common: &Opening::new(b"Date: now\r\n"), persist: Persist::Default };
         let mut out = Vec::new();
         let request = head.on(input.as_bytes());
         let rest = self.files.answer(&request, self.now, &turn, &mut out);

@@ -72,10 +72,6 @@ impl Parts {
         &self.exchange
     }
 
-    pub(crate) fn exchange_mut(&mut self) -> &mut Exchange {
-        &mut self.exchange
-    }
-
     pub(crate) fn head(&self) -> &Head {
         &self.head
     }

@@ -185,7 +185,7 @@ fn an_answer_under_way_keeps_the_file_it_began_with() {
     let input = b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n";
     let outcome = Head::decode(input, &mut 0, &Limits::default());
     let Ok(Decoded::Done(head)) = outcome else { panic!("{outcome:?}") };
-    let turn = Turn { common: b"", persist: Persist::Close };
+    let turn = Turn { common: &Opening::new(b""), persist: Persist::Close };
     let mut out = Vec::new();
     let rest = scene.files.answer(&head.on(input), scene.now, &turn, &mut out);
     scene.replace("large", vec![b'2'; 20_000]);
