@@ -434,3 +434,68 @@ impl fmt::Display for RouteError {
 }
 
 impl std::error::Error for RouteError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::hint::black_box;
+    use std::time::Instant;
+
+    const ROUTES: usize = 1_000;
+
+    /// Half of the paths are exact, half have a named part.
+    fn path_of(at: usize, name: &str) -> String {
+        match at % 2 {
+            0 => format!("/area/{}/section/page{at}", at % 50),
+            _ => format!("/area/{}/section{at}/{name}/detail", at % 50),
+        }
+    }
+
+    fn thousand_routes() -> Tables {
+        let routes = (0..ROUTES).fold(Routes::new(), |routes, at| {
+            routes.get(&path_of(at, "{id}"), move |_: &Request| at.to_string())
+        });
+        let files = FileOptions { hidden: false, cache_bytes: 0, workers: 1 };
+        let means = Means { pool: BlockingPool::new(1, 1), files };
+        Tables::new(&routes, &means).expect("no two paths are alike")
+    }
+
+    fn find<'t>(table: &'t Table, path: &str, recent: &Cell<usize>) -> &'t Endpoint {
+        let exact = table.find_exact(Method::Get, path.as_bytes(), recent);
+        exact.unwrap_or_else(|| table.find(Method::Get, path).endpoint)
+    }
+
+    #[test]
+    fn each_of_a_thousand_routes_is_found() {
+        let (tables, recent) = (thousand_routes(), Cell::new(0));
+        for at in 0..ROUTES {
+            let endpoint = find(&tables.rest, &path_of(at, "7"), &recent);
+            let EndpointDoes::Run(Runnable::Inline(handler)) = &endpoint.does else {
+                panic!("all are inline");
+            };
+            let mut request = crate::request::tests::of("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+            assert_eq!(
+                handler(&mut request).content().map(|all| all.to_vec()),
+                Some(at.to_string().into_bytes())
+            );
+        }
+    }
+
+    /// `cargo test --release -p gustnado --lib -- --ignored --nocapture a_thousand_routes`
+    #[test]
+    #[ignore = "it measures: no test asserts a time"]
+    fn how_long_it_takes_to_find_one_of_a_thousand_routes() {
+        const ROUNDS: usize = 2_000;
+        let (tables, recent) = (thousand_routes(), Cell::new(0));
+        for (what, first) in [("exact", 0), ("with a named part", 1)] {
+            let paths: Vec<String> =
+                (first..ROUTES).step_by(2).map(|at| path_of(at, "1234")).collect();
+            let began = Instant::now();
+            for path in (0..ROUNDS).flat_map(|_| &paths) {
+                black_box(find(&tables.rest, black_box(path), &recent));
+            }
+            let each = began.elapsed() / u32::try_from(ROUNDS * paths.len()).expect("a million");
+            println!("{what}: {each:?}");
+        }
+    }
+}
