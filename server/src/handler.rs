@@ -212,6 +212,11 @@ where
 pub(crate) struct Contained(Option<Answering>);
 
 impl Contained {
+    /// One that has answered.
+    pub(crate) fn ended() -> Self {
+        Self(None)
+    }
+
     /// Calls a task handler, which may panic at once.
     ///
     /// - `place`: one that the same handler has been at work in before.

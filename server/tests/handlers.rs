@@ -3,8 +3,11 @@
 #[macro_use]
 mod harness;
 
+use std::future::ready;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
+use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
 
@@ -36,6 +39,7 @@ on_every_server!(
     a_header_that_would_split_the_answer_gives_500,
     a_handler_learns_that_the_answer_was_sent,
     a_client_that_goes_drops_the_task,
+    a_client_that_goes_drops_a_stream_that_was_begun_at_once,
     a_half_closed_client_is_waited_for_and_then_given_up,
     a_full_pool_is_answered_with_503,
     head_runs_the_handler_and_sends_no_content,
@@ -427,6 +431,47 @@ fn a_client_that_goes_drops_the_task(setup: Setup) {
     client.reset();
     wait_until("the handler is dropped", || alive.load(Ordering::SeqCst) == 0);
     server.wait_until_empty();
+}
+
+fn a_client_that_goes_drops_a_stream_that_was_begun_at_once(setup: Setup) {
+    for path in ["/inline", "/task"] {
+        let alive = Arc::new(AtomicUsize::new(0));
+        let (inline, task) = (Arc::clone(&alive), Arc::clone(&alive));
+        let routes = Routes::new()
+            .get("/inline", move |_: &Request| Response::stream(Silent::new(&inline)))
+            .get("/task", move |_: Request| ready(Response::stream(Silent::new(&task))));
+        let server = Server::routes(setup.config(), routes);
+        let mut client = server.connect();
+        client.send(get(path));
+        wait_until("the stream is made", || alive.load(Ordering::SeqCst) == 1);
+        client.reset();
+        wait_until("the stream is dropped", || alive.load(Ordering::SeqCst) == 0);
+        server.wait_until_empty();
+    }
+}
+
+/// A stream that never brings anything, and is counted while it lives.
+struct Silent(Arc<AtomicUsize>);
+
+impl Silent {
+    fn new(alive: &Arc<AtomicUsize>) -> Self {
+        alive.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(alive))
+    }
+}
+
+impl Drop for Silent {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl futures_core::Stream for Silent {
+    type Item = Result<Vec<u8>, std::convert::Infallible>;
+
+    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Pending
+    }
 }
 
 fn a_half_closed_client_is_waited_for_and_then_given_up(setup: Setup) {

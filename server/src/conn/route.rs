@@ -24,7 +24,7 @@ use crate::chain::Runnable;
 use crate::handler::{Contained, HandlerId, InlineFn, TaskFn, contained};
 use crate::reply::{Rest, Turn, status_page};
 use crate::request::Request;
-use crate::response::Response;
+use crate::response::{Content, Response};
 use crate::routes::{Endpoint, EndpointDoes, Matcher, RouteOptions, Table, normalized};
 use crate::stats::Added;
 
@@ -183,7 +183,8 @@ impl Conn {
                 after_rest(Rest::Nothing, arrived.persist, &arrived.view(), out)
             }
             answer => {
-                let incoming = self.incoming(options, arrived.head);
+                let head = arrived.head;
+                let incoming = self.incoming(options, head.framing(), head.expects_continue());
                 let parts = request.parts().clone();
                 let flight = Box::new(Flight::new(parts, Arc::clone(table), answering, incoming));
                 if is_done {
@@ -216,7 +217,7 @@ impl Conn {
         &self,
         handler: &InlineFn,
         mut request: Box<Request>,
-        (known, table): (&Known, &Table),
+        (known, table): (&Known, &Arc<Table>),
         arrived: &Arrived<'_>,
         moment: &Moment,
         out: &mut Outgoing,
@@ -232,6 +233,14 @@ impl Conn {
             }
             response => {
                 let response = self.app.answer_or_500(response);
+                if matches!(response.content, Content::Stream(_)) {
+                    // It wants to know when the client goes, as a task does.
+                    let incoming = self.incoming(RouteOptions::default(), Framing::None, false);
+                    let parts = request.parts().clone();
+                    let ended = Contained::ended();
+                    let flight = Box::new(Flight::new(parts, Arc::clone(table), ended, incoming));
+                    return self.land(response, flight, arrived.persist, moment, out);
+                }
                 let asked = Asked {
                     parts: request.parts(),
                     pages: &table.pages,
@@ -246,12 +255,17 @@ impl Conn {
     }
 
     /// A request's body on its way to a task.
-    fn incoming(&self, options: RouteOptions, head: &Head) -> Incoming {
+    fn incoming(
+        &self,
+        options: RouteOptions,
+        framing: Framing,
+        expects_continue: bool,
+    ) -> Incoming {
         let mut limits = self.app.limits;
         limits.body_bytes_max = self.body_bytes_max(options);
         Incoming {
-            decoder: BodyDecoder::new(head.framing(), &limits),
-            expects_continue: head.expects_continue(),
+            decoder: BodyDecoder::new(framing, &limits),
+            expects_continue,
             began_ms: self.link.now().mono_ms,
             patience: patience(options, self.app.times.body),
             is_spoilt: false,
@@ -305,7 +319,7 @@ impl Conn {
         // A stream's handler may still read, and wants to know when the client goes.
         let has_stream = rest.as_ref().is_some_and(|rest| rest.stream.is_some());
         let parts = flight.parts.clone();
-        let rest = if has_stream || parts.head().has_body() {
+        let rest = if has_stream || !flight.incoming.decoder.is_done() {
             Some(with_flight(rest, persist, flight))
         } else {
             rest
