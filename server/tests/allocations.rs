@@ -37,15 +37,19 @@ fn a_request_costs_no_allocation(setup: Setup) {
         })
         .get("/task", async |_: Request| "Hello from a task!")
         .get("/made", |request: &Request| format!("{} was asked for", request.target()));
-    let routed = Server::routes(setup.config(), routes);
+    let handlers = Server::routes(setup.config(), routes);
     let files = setup.files(&folder);
-    let asked =
-        [(&routed, "/inline"), (&routed, "/param/one"), (&routed, "/task"), (&files, "/small.txt")];
+    let asked = [
+        (&handlers, "/inline"),
+        (&handlers, "/param/one"),
+        (&handlers, "/task"),
+        (&files, "/small.txt"),
+    ];
     for (server, path) in asked {
         let fewest = fewest_allocations(server, path);
         assert_eq!(fewest, 0, "{path}: {fewest} allocations in {REQUESTS} requests");
     }
-    let made = fewest_allocations(&routed, "/made");
+    let made = fewest_allocations(&handlers, "/made");
     assert!(made >= REQUESTS, "this handler allocates: {made} allocations");
 }
 
