@@ -14,7 +14,7 @@ run:
 	$(CARGO) run --release -p gustnado-cli -- serve
 
 test:
-	$(CARGO) test --workspace
+	$(CARGO) test --workspace --all-features
 
 # The tidy test (cli/tests/tidy.rs) is one of the tests.
 check: fmt-check clippy test doc deny
@@ -26,10 +26,10 @@ fmt:
 	$(CARGO) fmt --all
 
 clippy:
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
 
 doc:
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps --document-private-items
 
 # Without the tool, the tidy test still checks licences and duplicates.
 deny:

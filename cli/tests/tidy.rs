@@ -53,7 +53,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 const MACHINE_PATHS: &[&str] =
     &[concat!("/wo", "rk"), concat!("/tmp/", "gust"), concat!("/fa", "rm")];
 
-/// Crates that may stand in Cargo.lock in more than one version.
+/// Crates that may be linked in more than one version.
 const DUPLICATES: &[&str] = &[];
 
 #[test]
@@ -253,12 +253,21 @@ fn no_crate_comes_twice() {
     let mut problems: Vec<String> = twice
         .iter()
         .filter(|name| !DUPLICATES.contains(&name.as_str()))
-        .map(|name| format!("{name}: in Cargo.lock twice: bring its users to one version"))
+        .map(|name| format!("{name}: linked in two versions: bring its users to one version"))
         .collect();
     for name in DUPLICATES.iter().filter(|name| !twice.iter().any(|other| other == *name)) {
         problems.push(format!("{name}: comes once now: take it out of DUPLICATES"));
     }
     report(&problems);
+}
+
+/// Another runtime comes with the feature `tower` only, which the command does without.
+#[test]
+fn the_command_has_one_engine() {
+    let linked = crates::linked(&root(), &["--package", "gustnado-cli"]);
+    let second = ["tokio", "http", "tower-service"];
+    let found: Vec<_> = linked.iter().filter(|(name, _)| second.contains(&&**name)).collect();
+    assert!(found.is_empty(), "in the command: {found:?}: make them optional");
 }
 
 /// Fails with every problem on its own line.

@@ -1,6 +1,8 @@
 //! A request's body, as handlers read it.
 
 mod exchange;
+#[cfg(feature = "tower")]
+mod frames;
 
 use std::fmt;
 use std::future::poll_fn;

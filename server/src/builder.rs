@@ -120,6 +120,12 @@ impl Server {
         self.with(|routes| routes.fallback(handler))
     }
 
+    /// [`Routes::service`]
+    #[cfg(feature = "tower")]
+    pub fn service<F>(self, path: &str, service: impl IntoHandler<F>) -> Self {
+        self.with(|routes| routes.service(path, service))
+    }
+
     /// [`Routes::error_page`]
     pub fn error_page<R: IntoResponse>(
         self,

@@ -10,6 +10,7 @@ use gustnado_tasks::BlockingPool;
 use crate::handler::{Answering, BlockingFn, InlineFn, Kind, TaskFn};
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
+use crate::routes::Means;
 
 /// What a link of a chain decides.
 #[derive(Debug)]
@@ -108,11 +109,13 @@ pub(crate) enum Runnable {
 
 impl Chain {
     /// Puts links around a handler.
-    pub(crate) fn around(links: &[Link], handler: Kind, pool: &BlockingPool) -> Runnable {
+    pub(crate) fn around(links: &[Link], handler: Kind, means: &Means) -> Runnable {
         let handler = match handler {
             Kind::Inline(handler) => Runnable::Inline(handler),
             Kind::Task(handler) => Runnable::Task(handler),
-            Kind::Blocking(handler) => Runnable::Task(on_pool(handler, pool.clone())),
+            Kind::Blocking(handler) => Runnable::Task(on_pool(handler, means.pool.clone())),
+            #[cfg(feature = "tower")]
+            Kind::Service(ready) => Runnable::Task(ready(&means.tokio)),
         };
         if links.is_empty() {
             return handler;

@@ -13,6 +13,8 @@ use crate::response::{IntoResponse, Response};
 
 pub(crate) type InlineFn = dyn Fn(&mut Request) -> Response + Send + Sync;
 pub(crate) type TaskFn = dyn Fn(Request) -> Answering + Send + Sync;
+#[cfg(feature = "tower")]
+pub(crate) type ServiceFn = dyn Fn(&crate::tower::Tokio) -> Arc<TaskFn> + Send + Sync;
 pub(crate) type BlockingFn = dyn Fn(Request) -> Response + Send + Sync;
 
 /// A handler, whatever it was made of.
@@ -26,6 +28,9 @@ pub(crate) enum Kind {
     Task(Arc<TaskFn>),
     /// Runs on a thread of the pool, and may wait for anything.
     Blocking(Arc<BlockingFn>),
+    /// Becomes a task once the server's tokio runtime is known.
+    #[cfg(feature = "tower")]
+    Service(Arc<ServiceFn>),
 }
 
 /// What can be made a handler.
@@ -61,6 +66,10 @@ pub mod form {
     /// What [`super::blocking`] makes.
     #[derive(Debug)]
     pub enum Blocking {}
+    /// What [`crate::tower()`] makes.
+    #[cfg(feature = "tower")]
+    #[derive(Debug)]
+    pub enum Service {}
     /// What is a handler already.
     #[derive(Debug)]
     pub enum Ready {}
@@ -126,6 +135,8 @@ impl std::fmt::Debug for Handler {
             Kind::Inline(_) => "Handler (inline)",
             Kind::Task(_) => "Handler (task)",
             Kind::Blocking(_) => "Handler (blocking)",
+            #[cfg(feature = "tower")]
+            Kind::Service(_) => "Handler (service)",
         })
     }
 }

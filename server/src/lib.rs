@@ -32,6 +32,8 @@ mod response;
 mod routes;
 mod server;
 mod stats;
+#[cfg(feature = "tower")]
+mod tower;
 
 pub use body::{Body, BodyError};
 pub use builder::Server;
@@ -48,6 +50,8 @@ pub use response::{AppendError, Appender, Event, IntoResponse, Response, Sent};
 pub use routes::{Route, RouteError, Routes, route};
 pub use server::{DrainReport, Running, StartError, probe_io_uring, start};
 pub use stats::Stats;
+#[cfg(feature = "tower")]
+pub use tower::{ServiceError, Tower, tower};
 
 /// Light tasks: futures on the server's own workers. Handlers of the task kind are some, and may
 /// start others.

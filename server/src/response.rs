@@ -48,6 +48,12 @@ impl UsualType {
     }
 }
 
+/// The usual type of this name, if it is one.
+#[cfg(feature = "tower")]
+pub(crate) fn usual_type(name: &[u8]) -> Option<UsualType> {
+    UsualType::ALL.into_iter().find(|kind| kind.name().as_bytes() == name)
+}
+
 /// One answer: status, header fields, content.
 ///
 /// `Server`, `Date`, `Connection`, `Content-Length` and `Transfer-Encoding` are the server's own.
@@ -72,6 +78,9 @@ pub(crate) struct Rare {
     pub(crate) on_sent: Vec<OnSent>,
     pub(crate) trailers: Option<Trailers>,
     pub(crate) close: bool,
+    /// A status line in place of the status's own, with its line end.
+    #[cfg(feature = "tower")]
+    pub(crate) status_line: Option<String>,
 }
 
 pub(crate) type OnSent = Box<dyn FnOnce(Sent) + Send>;
@@ -301,6 +310,12 @@ impl Response {
     pub fn close(mut self) -> Self {
         self.rare().close = true;
         self
+    }
+
+    /// Says a status that [`Status`] does not have. The one it has decides how it is sent.
+    #[cfg(feature = "tower")]
+    pub(crate) fn set_status_line(&mut self, line: String) {
+        self.rare().status_line = Some(line);
     }
 
     fn rare(&mut self) -> &mut Rare {

@@ -96,16 +96,37 @@ fn split_outside<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
     parts
 }
 
-/// Crates that Cargo.lock holds in more than one version.
+/// The crates that a package is built of, each with its version. What only tests and examples use
+/// is not among them.
+pub(crate) fn linked(root: &Path, of: &[&str]) -> Vec<(String, String)> {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "--edges", "normal,build", "--prefix", "none"])
+        .args(["--format", "{p}", "--target", concat!("x86_64", "-unknown-linux-gnu")])
+        .args(of)
+        .current_dir(root)
+        .output()
+        .expect("cargo runs, for it runs this test");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "cargo tree failed; is Cargo.lock up to date? {said}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut found: Vec<(String, String)> = text
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(name, rest)| (name.to_owned(), rest.split(' ').next().unwrap_or("").to_owned()))
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    assert!(found.len() > 5, "cargo tree has a new form: read it anew");
+    found
+}
+
+/// Crates that are linked in more than one version.
 pub(crate) fn duplicates(root: &Path) -> Vec<String> {
-    let text = read(&root.join("Cargo.lock"));
-    let mut names: Vec<&str> =
-        text.lines().filter_map(|line| line.strip_prefix("name = ")).collect();
-    names.sort_unstable();
-    let mut twice: Vec<String> = names
+    let linked = linked(root, &["--workspace", "--all-features"]);
+    let mut twice: Vec<String> = linked
         .windows(2)
-        .filter(|pair| pair[0] == pair[1])
-        .map(|pair| pair[0].trim_matches('"').to_owned())
+        .filter(|pair| pair[0].0 == pair[1].0)
+        .map(|pair| pair[0].0.clone())
         .collect();
     twice.dedup();
     twice

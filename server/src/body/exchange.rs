@@ -65,6 +65,20 @@ impl Exchange {
         self.state().received
     }
 
+    /// How many bytes the reader has taken.
+    #[cfg(feature = "tower")]
+    pub(super) fn taken(&self) -> u64 {
+        let state = self.state();
+        state.received - state.next.as_ref().map_or(0, |next| next.len() as u64)
+    }
+
+    /// Whether the reader will find nothing more, not even an error.
+    #[cfg(feature = "tower")]
+    pub(super) fn is_over(&self) -> bool {
+        let state = self.state();
+        state.next.is_none() && state.end == Some(Ok(()))
+    }
+
     /// The reader's side: takes what has come, or asks for more.
     pub(super) fn poll_take(
         &self,

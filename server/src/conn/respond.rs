@@ -79,6 +79,8 @@ fn write(
         }
         return (remainder.boxed(), persist);
     }
+    #[cfg(feature = "tower")]
+    let before = out.len();
     let mut answer = Answer::start(out, status, turn.common, persist);
     if let Some(kind) = kind.filter(|_| status.may_have_body()) {
         answer.constant("Content-Type", kind.name());
@@ -112,7 +114,18 @@ fn write(
                 remainder.stream = Some(StreamOut { streamed, chunked, trailers });
             }
         }
+        #[cfg(feature = "tower")]
+        Content::Unsent(length) => {
+            if let Some(length) = length {
+                answer.content_length(length);
+            }
+            answer.finish();
+        }
         Content::File(_) | Content::Folder { .. } => unreachable!("answered above"),
+    }
+    #[cfg(feature = "tower")]
+    if let Some(line) = rare.status_line {
+        out.splice(before..before + status.line().len(), line.into_bytes());
     }
     (remainder.boxed(), persist)
 }

@@ -68,6 +68,11 @@ impl Parts {
         self.head.on(&self.bytes)
     }
 
+    #[cfg(feature = "tower")]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     pub(crate) fn exchange(&self) -> &Exchange {
         &self.exchange
     }

@@ -22,6 +22,9 @@ pub(crate) enum Content {
         mounted_at: usize,
     },
     Stream(Streamed),
+    /// What is not sent, as to HEAD, and how long it would be, if that is known.
+    #[cfg(feature = "tower")]
+    Unsent(Option<u64>),
 }
 
 /// Makes the trailer fields, at the end.
@@ -79,6 +82,8 @@ impl fmt::Display for Content {
             Self::File(path) => write!(f, "(file {})", path.display()),
             Self::Folder { .. } => f.write_str("(from a folder)"),
             Self::Stream(_) => f.write_str("(stream)"),
+            #[cfg(feature = "tower")]
+            Self::Unsent(_) => f.write_str("(not sent)"),
         }
     }
 }

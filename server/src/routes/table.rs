@@ -84,6 +84,8 @@ pub(crate) struct Pages(Vec<(Option<Status>, Page)>);
 pub(crate) struct Means {
     pub(crate) pool: BlockingPool,
     pub(crate) files: FileOptions,
+    #[cfg(feature = "tower")]
+    pub(crate) tokio: Arc<crate::tower::Tokio>,
 }
 
 impl Tables {
@@ -110,6 +112,10 @@ impl Tables {
         }
         suffixes.sort_by_key(|(suffix, _)| std::cmp::Reverse(suffix.len()));
         let rest = Arc::new(Table::new(routes, &[], means)?);
+        #[cfg(feature = "tower")]
+        if let Some(error) = means.tokio.failure() {
+            return Err(RouteError::Tokio { error });
+        }
         Ok(Self { hosts, suffixes, rest })
     }
 
@@ -139,7 +145,7 @@ impl Table {
         let links: Vec<Link> = outer.iter().chain(&routes.links).cloned().collect();
         let ready = |kind: Kind, more: &[Link], options| {
             let links: Vec<Link> = links.iter().chain(more).cloned().collect();
-            let does = EndpointDoes::Run(Chain::around(&links, kind, &means.pool));
+            let does = EndpointDoes::Run(Chain::around(&links, kind, means));
             Endpoint { does, options }
         };
         let mut table = Self {
@@ -403,6 +409,12 @@ pub enum RouteError {
     },
     /// A folder cannot be served.
     Folder(FilesError),
+    /// The runtime for the services of tower cannot be started.
+    #[cfg(feature = "tower")]
+    Tokio {
+        /// What the system says.
+        error: std::io::Error,
+    },
     /// The server was started without routes.
     NoRoutes,
 }
@@ -426,6 +438,12 @@ impl fmt::Display for RouteError {
                 write!(f, "the host {host} is named twice; put its routes together")
             }
             Self::Folder(error) => error.fmt(f),
+            #[cfg(feature = "tower")]
+            Self::Tokio { error } => write!(
+                f,
+                "the tokio runtime for services cannot be started ({error}); raise the limit that \
+                 it names, or give the services a runtime with `on_tokio`"
+            ),
             Self::NoRoutes => {
                 f.write_str("the server was started without routes, for a folder or its own page")
             }

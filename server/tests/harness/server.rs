@@ -25,7 +25,8 @@ impl Server {
         Self::of(server.start().expect("the server starts"))
     }
 
-    fn of(running: Running) -> Self {
+    /// What has been started.
+    pub(crate) fn of(running: Running) -> Self {
         let address = running.addresses().iter().find_map(|found| found.to_string().parse().ok());
         Self { running: Some(running), address }
     }

@@ -1,0 +1,261 @@
+//! A `tower::Service` as a handler: an axum `Router`, or whatever else takes an [`http::Request`]
+//! and answers with an [`http::Response`].
+//!
+//! The types of the crate `http` live here and in the files below only. A request becomes one of
+//! them when its service is called, and an answer is taken apart as soon as it is there.
+
+mod context;
+mod request;
+mod response;
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{self, Poll, Waker, ready};
+
+use gustnado_http::method::Method;
+use gustnado_http::status::Status;
+use tower_service::Service;
+
+use crate::body::Body;
+use crate::handler::{Answering, Handler, IntoHandler, Kind, Placed, TaskFn, form};
+use crate::request::Request;
+use crate::response::{IntoResponse, Response};
+use crate::routes::{Routes, route};
+
+use context::Context;
+pub(crate) use context::Tokio;
+
+/// What a service may fail with.
+pub type ServiceError = Box<dyn std::error::Error + Send + Sync>;
+
+type OnError = dyn Fn(ServiceError) -> Response + Send + Sync;
+
+/// A service that is to answer requests: see [`tower`].
+#[derive(Clone)]
+pub struct Tower<S> {
+    service: S,
+    runtime: Runtime,
+    on_error: Option<Arc<OnError>>,
+}
+
+/// Which tokio runtime a service finds around it.
+#[derive(Clone)]
+enum Runtime {
+    /// The server's own.
+    Own,
+    Given(tokio::runtime::Handle),
+    Nothing,
+}
+
+/// Makes a handler of a `tower::Service`: of an axum `Router` above all.
+///
+/// ```
+/// use axum::{Router, routing::get};
+/// use gustnado::{Server, tower};
+///
+/// let app = Router::new().route("/", get(async || "Hello, world!"));
+/// let server = Server::new().fallback(tower(app));
+/// # let running = server.listen("127.0.0.1:0").expect("a free port");
+/// # running.stop();
+/// ```
+///
+/// The service is cloned for each request, asked whether it is ready, and called, all on the worker
+/// that has the connection. When the client goes, its future is dropped. A service that fails is
+/// answered for with 500: see [`Tower::on_error`].
+///
+/// It runs inside a tokio runtime, so that `tokio::spawn`, timers, reqwest and sqlx work: two
+/// threads of the server's own, which start with the server and end with it. See
+/// [`Tower::on_tokio`].
+pub fn tower<S>(service: S) -> Tower<S> {
+    Tower { service, runtime: Runtime::Own, on_error: None }
+}
+
+impl<S> Tower<S> {
+    /// Runs the service inside this runtime in place of the server's own: the program's, say, so
+    /// that both can use one pool of database connections. It has to outlive the server.
+    #[must_use]
+    pub fn on_tokio(self, handle: tokio::runtime::Handle) -> Self {
+        Self { runtime: Runtime::Given(handle), ..self }
+    }
+
+    /// Runs the service outside of any tokio runtime. Nothing is started for it.
+    #[must_use]
+    pub fn without_tokio(self) -> Self {
+        Self { runtime: Runtime::Nothing, ..self }
+    }
+
+    /// Makes the answer where the service fails, in place of 500: 503 for a `tower::load_shed`
+    /// that is full, say.
+    #[must_use]
+    pub fn on_error<R: IntoResponse>(
+        self,
+        answer: impl Fn(ServiceError) -> R + Send + Sync + 'static,
+    ) -> Self {
+        let answer = move |error| answer(error).into_response();
+        Self { on_error: Some(Arc::new(answer)), ..self }
+    }
+}
+
+impl<S, B> IntoHandler<form::Service> for Tower<S>
+where
+    S: Service<http::Request<Body>, Response = http::Response<B>> + Clone + Send + Sync + 'static,
+    S: Service<http::Request<Body>, Error: Into<ServiceError>, Future: Send>,
+    B: http_body::Body<Data: Send> + Send + 'static,
+{
+    fn into_handler(self) -> Handler {
+        Handler(Kind::Service(Arc::new(move |tokio: &Tokio| {
+            let context = match &self.runtime {
+                Runtime::Own => tokio.context(),
+                Runtime::Given(handle) => Context::Tokio(handle.clone()),
+                Runtime::Nothing => Context::Nothing,
+            };
+            let service = self.service.clone();
+            let shared = Arc::new(Shared { service, context, on_error: self.on_error.clone() });
+            let handler: Arc<TaskFn> = Arc::new(move |request| {
+                let mut place = Place::new(Arc::clone(&shared));
+                place.start(request);
+                Answering::Placed(Box::new(place))
+            });
+            handler
+        })))
+    }
+}
+
+/// What all requests of one service share.
+struct Shared<S> {
+    service: S,
+    context: Context,
+    on_error: Option<Arc<OnError>>,
+}
+
+impl<S> Shared<S> {
+    fn failed(&self, error: ServiceError) -> Response {
+        match &self.on_error {
+            Some(answer) => answer(error),
+            None => Response::new(Status::INTERNAL_SERVER_ERROR),
+        }
+    }
+}
+
+/// Where a service is at work on one request after the other.
+struct Place<S: Service<http::Request<Body>>> {
+    shared: Arc<Shared<S>>,
+    step: Step<S::Response>,
+    /// The service's own future, in memory that the next request's can use.
+    future: Pin<Box<Option<S::Future>>>,
+    is_head: bool,
+}
+
+/// How far a service has come.
+enum Step<R> {
+    /// Its own future is in its place.
+    Called,
+    /// It was not ready.
+    Waiting(Pin<Box<dyn Future<Output = Result<R, ServiceError>> + Send>>),
+    /// This is the answer, for which it was not needed.
+    Answered(Option<Response>),
+}
+
+impl<S> Place<S>
+where
+    S: Service<http::Request<Body>, Error: Into<ServiceError>, Future: Send>,
+    S: Clone + Send + Sync + 'static,
+{
+    fn new(shared: Arc<Shared<S>>) -> Self {
+        Self { shared, step: Step::Answered(None), future: Box::pin(None), is_head: false }
+    }
+
+    /// Calls the service at once if it is ready.
+    fn call(&mut self, request: Request) -> Step<S::Response> {
+        self.is_head = request.method() == Method::Head;
+        let Some(request) = request::convert(request) else {
+            return Step::Answered(Some(Response::new(Status::BAD_REQUEST)));
+        };
+        let _entered = self.shared.context.enter();
+        let mut service = self.shared.service.clone();
+        // If it is not ready, it is asked again by somebody who can be woken.
+        match service.poll_ready(&mut task::Context::from_waker(Waker::noop())) {
+            Poll::Ready(Ok(())) => {
+                self.future.set(Some(service.call(request)));
+                Step::Called
+            }
+            Poll::Ready(Err(error)) => Step::Answered(Some(self.shared.failed(error.into()))),
+            Poll::Pending => Step::Waiting(Box::pin(call_when_ready(service, request))),
+        }
+    }
+}
+
+async fn call_when_ready<S: Service<http::Request<Body>, Error: Into<ServiceError>>>(
+    mut service: S,
+    request: http::Request<Body>,
+) -> Result<S::Response, ServiceError> {
+    let ready = poll_fn(|waking| service.poll_ready(waking)).await;
+    ready.map_err(Into::into)?;
+    service.call(request).await.map_err(Into::into)
+}
+
+impl<S, B> Placed for Place<S>
+where
+    S: Service<http::Request<Body>, Response = http::Response<B>> + Clone + Send + Sync + 'static,
+    S: Service<http::Request<Body>, Error: Into<ServiceError>, Future: Send>,
+    B: http_body::Body<Data: Send> + Send + 'static,
+{
+    fn start(&mut self, request: Request) {
+        self.step = self.call(request);
+    }
+
+    fn poll(&mut self, waking: &mut task::Context<'_>) -> Poll<Response> {
+        let Self { shared, step, future, is_head } = self;
+        let _entered = shared.context.enter();
+        let answer = match step {
+            Step::Called => {
+                let future = future.as_mut().as_pin_mut().expect("polled until it is ready");
+                ready!(future.poll(waking)).map_err(Into::into)
+            }
+            Step::Waiting(future) => ready!(future.as_mut().poll(waking)),
+            Step::Answered(answer) => {
+                return Poll::Ready(answer.take().expect("polled until it is ready"));
+            }
+        };
+        future.set(None);
+        *step = Step::Answered(None);
+        Poll::Ready(match answer {
+            Ok(answer) => response::convert(answer, *is_head, &shared.context, waking),
+            Err(error) => shared.failed(error),
+        })
+    }
+}
+
+/// What gives connections back to their pools, for example, needs the runtime for it.
+impl<S: Service<http::Request<Body>>> Drop for Place<S> {
+    fn drop(&mut self) {
+        if self.future.is_some() || matches!(self.step, Step::Waiting(_)) {
+            let _entered = self.shared.context.enter();
+            self.future.set(None);
+            self.step = Step::Answered(None);
+        }
+    }
+}
+
+impl Routes {
+    /// Has a service answer a path and everything beneath it, by every method: `/api` is `/api`,
+    /// `/api/` and `/api/users/7`.
+    ///
+    /// The service sees the whole path, so an axum `Router` is put together with
+    /// `Router::new().nest("/api", …)`. For all that no route answers, use [`Routes::fallback`].
+    #[must_use]
+    pub fn service<F>(self, path: &str, service: impl IntoHandler<F>) -> Self {
+        let path = path.trim_end_matches('/');
+        let below = route().any(service);
+        let own = if path.is_empty() { self } else { self.route(path, below.clone()) };
+        own.route(&format!("{path}/"), below.clone()).route(&format!("{path}/{{*rest}}"), below)
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for Tower<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tower").field(&self.service).finish()
+    }
+}

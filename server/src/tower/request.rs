@@ -1,0 +1,65 @@
+//! From a request as it came to one of the crate `http`.
+
+use bytes::Bytes;
+use gustnado_http::head::Version;
+use gustnado_http::method::Method;
+use gustnado_http::request::TargetForm;
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+
+use crate::body::Body;
+use crate::request::{Recycled, Request};
+
+/// Makes the request that a service takes. `None` if its target is none to the crate `http`, which
+/// is stricter there than RFC 3986 is.
+pub(super) fn convert(request: Request) -> Option<http::Request<Body>> {
+    let mut converted = http::Request::new(Body::empty());
+    let shared = Bytes::from_owner(HeadBytes(request.parts().clone()));
+    let view = request.view();
+    *converted.uri_mut() = uri(view.form(), shared.slice_ref(view.target()))?;
+    *converted.method_mut() = method(view.method());
+    *converted.version_mut() = match view.version() {
+        Version::Http10 => http::Version::HTTP_10,
+        Version::Http11 => http::Version::HTTP_11,
+    };
+    let lines = request.parts().bytes().iter().filter(|byte| **byte == b'\n').count();
+    let mut fields = HeaderMap::with_capacity(lines.saturating_sub(2));
+    for (name, value) in view.fields() {
+        let name = HeaderName::from_bytes(name).ok()?;
+        // The values are slices of the one head, which lives for as long as one of them does.
+        let value = HeaderValue::from_maybe_shared(shared.slice_ref(value)).ok()?;
+        fields.append(name, value);
+    }
+    *converted.headers_mut() = fields;
+    *converted.body_mut() = request.into_body();
+    Some(converted)
+}
+
+fn uri(form: TargetForm, target: Bytes) -> Option<Uri> {
+    // What stands behind a double slash is a path (RFC 9112 §3.2.1), not the host.
+    let uri = Uri::from_maybe_shared(target).ok()?;
+    let is_path = form == TargetForm::Origin && uri.authority().is_none();
+    (is_path || form != TargetForm::Origin).then_some(uri)
+}
+
+fn method(method: Method) -> http::Method {
+    match method {
+        Method::Get => http::Method::GET,
+        Method::Head => http::Method::HEAD,
+        Method::Post => http::Method::POST,
+        Method::Put => http::Method::PUT,
+        Method::Delete => http::Method::DELETE,
+        Method::Connect => http::Method::CONNECT,
+        Method::Options => http::Method::OPTIONS,
+        Method::Trace => http::Method::TRACE,
+        Method::Patch => http::Method::PATCH,
+    }
+}
+
+/// A head's bytes, held by whoever holds a part of them.
+struct HeadBytes(Recycled);
+
+impl AsRef<[u8]> for HeadBytes {
+    fn as_ref(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}

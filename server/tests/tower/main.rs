@@ -1,0 +1,105 @@
+//! axum and other services of tower, on every backend and scheduler.
+
+#[macro_use]
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod answers;
+mod app;
+mod context;
+mod example;
+mod layers;
+mod streams;
+
+use answers::*;
+use app::*;
+use context::*;
+use example::*;
+use layers::*;
+use streams::*;
+
+use std::future::Future;
+use std::task::{Context, Poll};
+
+use axum::Router;
+use gustnado::{Routes, ServiceError, tower};
+use harness::client::request;
+use harness::{Server, Setup};
+use tower_service::Service;
+
+on_every_server!(
+    // app
+    an_axum_app_routes_and_extracts,
+    bodies_are_extracted,
+    forms_of_several_parts_are_extracted,
+    a_service_has_its_place_among_routes,
+    the_head_arrives_as_it_was_sent,
+    continue_is_said_when_the_service_reads,
+    big_bodies_pass_both_ways,
+    an_old_client_is_served_too,
+    many_requests_in_one_go_are_answered_in_order,
+    // answers
+    fields_of_the_connection_stay_the_servers,
+    a_service_may_end_the_connection,
+    every_status_is_sent_as_it_is,
+    answers_without_content_say_what_they_may,
+    a_length_that_the_service_says_is_kept_or_the_connection_is_cut,
+    a_service_that_fails_is_answered_with_500,
+    a_service_that_panics_is_answered_with_500,
+    // streams
+    a_stream_is_echoed_as_it_comes,
+    events_are_sent_one_by_one_and_kept_alive,
+    trailers_follow_the_frames,
+    a_body_at_hand_is_sent_with_its_length,
+    a_body_that_fails_is_noticed,
+    a_client_that_goes_drops_the_service,
+    a_client_that_goes_drops_the_stream,
+    // layers
+    requests_are_traced,
+    answers_are_compressed,
+    a_slow_service_is_timed_out,
+    a_service_that_is_not_ready_is_waited_for,
+    too_much_load_is_shed,
+    // context
+    tokio_sleeps_and_spawns,
+    a_service_asks_another_server_with_reqwest,
+    a_service_uses_a_database_with_sqlx,
+    a_connection_is_given_back_when_the_client_goes,
+    a_runtime_can_be_given,
+    without_tokio_there_is_none,
+    the_runtime_ends_with_the_server,
+    // example
+    the_axum_example_answers,
+);
+
+/// A server of an app and nothing else.
+fn serve(setup: Setup, app: Router) -> Server {
+    Server::routes(setup.config(), Routes::new().fallback(tower(app)))
+}
+
+fn post(target: &str, kind: &str, body: &str) -> String {
+    let fields = format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", body.len());
+    request("POST", target, &fields) + body
+}
+
+/// A service made of a function, without axum.
+#[derive(Clone)]
+struct Plain<F>(F);
+
+impl<F, A, B> Service<http::Request<gustnado::Body>> for Plain<F>
+where
+    F: FnMut(http::Request<gustnado::Body>) -> A,
+    A: Future<Output = Result<http::Response<B>, ServiceError>>,
+{
+    type Response = http::Response<B>;
+    type Error = ServiceError;
+    type Future = A;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ServiceError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<gustnado::Body>) -> A {
+        (self.0)(request)
+    }
+}
