@@ -28,6 +28,11 @@ pub struct Body(Inside);
 
 enum Inside {
     Whole(Bytes),
+    /// It came with the head, and is read as if it were still to come.
+    AtHand {
+        next: Option<Bytes>,
+        length: u64,
+    },
     Live(Live),
 }
 
@@ -46,6 +51,12 @@ impl Body {
         Self(Inside::Whole(bytes))
     }
 
+    /// A body that is to be read, and is all here.
+    pub(crate) fn at_hand(bytes: Bytes) -> Self {
+        let length = bytes.len() as u64;
+        Self(Inside::AtHand { next: Some(bytes), length })
+    }
+
     /// The body of the request that `parts` is the head of.
     pub(crate) fn live(parts: Recycled, framing: Framing) -> Self {
         Self(Inside::Live(Live { parts, framing }))
@@ -55,7 +66,7 @@ impl Body {
     pub(crate) fn whole(&self) -> &[u8] {
         match &self.0 {
             Inside::Whole(bytes) => bytes,
-            Inside::Live(_) => &[],
+            Inside::AtHand { .. } | Inside::Live(_) => &[],
         }
     }
 
@@ -63,6 +74,7 @@ impl Body {
     pub fn length(&self) -> Option<u64> {
         match &self.0 {
             Inside::Whole(bytes) => Some(bytes.len() as u64),
+            Inside::AtHand { length, .. } => Some(*length),
             Inside::Live(Live { framing: Framing::Length(bytes), .. }) => Some(*bytes),
             Inside::Live(_) => None,
         }
@@ -72,6 +84,7 @@ impl Body {
     pub fn received(&self) -> u64 {
         match &self.0 {
             Inside::Whole(bytes) => bytes.len() as u64,
+            Inside::AtHand { length, .. } => *length,
             Inside::Live(live) => live.parts.exchange().received(),
         }
     }
@@ -134,6 +147,7 @@ impl Stream for Body {
         match &mut self.0 {
             Inside::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Inside::Whole(bytes) => Poll::Ready(Some(Ok(std::mem::take(bytes)))),
+            Inside::AtHand { next, .. } => Poll::Ready(next.take().map(Ok)),
             Inside::Live(live) => live.parts.exchange().poll_take(context),
         }
     }

@@ -60,6 +60,8 @@ struct Unread {
 enum Next {
     /// Receive the next request.
     Receive,
+    /// This, behind so many bytes of the body, which came with its head and have been used.
+    BodyToo(Box<(usize, Next)>),
     /// Answer what is on hold already.
     Again,
     /// Send the last answer's body, which lies elsewhere.

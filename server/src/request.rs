@@ -10,6 +10,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
 
+use bytes::Bytes;
 use gustnado_http::answer::{FieldError, check_field};
 use gustnado_http::head::{Head, Version};
 use gustnado_http::method::Method;
@@ -219,6 +220,11 @@ impl Request {
     pub(crate) fn live(&self) -> Self {
         let framing = self.parts.head().framing();
         Self::new(self.parts.clone(), Body::live(self.parts.clone(), framing))
+    }
+
+    /// The same request with its body, which came with the head.
+    pub(crate) fn with_body(&self, body: Bytes) -> Self {
+        Self::new(self.parts.clone(), Body::at_hand(body))
     }
 
     /// The same request without its body and what was kept with it.

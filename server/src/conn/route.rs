@@ -4,6 +4,7 @@ use std::mem;
 use std::sync::Arc;
 use std::task::Context;
 
+use bytes::Bytes;
 use gustnado_http::answer::Persist;
 use gustnado_http::body::BodyDecoder;
 use gustnado_http::head::{Framing, Head};
@@ -53,6 +54,14 @@ impl Arrived<'_> {
     /// Whether its body is still to be read.
     fn has_body_ahead(&self) -> bool {
         self.body.is_none() && self.head.has_body()
+    }
+
+    /// All of its body, if that came together with the head: most bodies are short.
+    fn body_at_hand(&self) -> Option<&[u8]> {
+        let Framing::Length(length) = self.head.framing() else { return None };
+        let behind = self.bytes.get(self.head.len()..)?;
+        let length = usize::try_from(length).ok().filter(|_| self.body.is_none())?;
+        behind.get(..length).filter(|body| !body.is_empty())
     }
 }
 
@@ -169,14 +178,20 @@ impl Conn {
         if has_body && self.is_too_large(options, arrived.head.framing()) {
             return self.write_refusal(Status::CONTENT_TOO_LARGE, moment, out);
         }
-        let given = if has_body { request.live() } else { request.head_only() };
+        let body = if has_body { arrived.body_at_hand() } else { None };
+        let given = match body {
+            Some(body) => request.with_body(Bytes::copy_from_slice(body)),
+            None if has_body => request.live(),
+            None => request.head_only(),
+        };
+        let is_whole = body.is_some() || !has_body;
         let id = HandlerId::of(handler);
         let place = known.place.take().filter(|(last, _)| *last == id).map(|(_, place)| place);
         let mut answering = Contained::start(&**handler, given, place);
         let mut answer = None;
         let is_done = answering.poll(context, &mut answer);
-        match answer {
-            Some(response) if !has_body && response.is_ready() => {
+        let next = match answer {
+            Some(response) if is_whole && response.is_ready() => {
                 self.write_ready(response, arrived, moment, out);
                 known.place.set(answering.into_place().map(|place| (id, place)));
                 request.put_back(&known.used);
@@ -184,7 +199,9 @@ impl Conn {
             }
             answer => {
                 let head = arrived.head;
-                let incoming = self.incoming(options, head.framing(), head.expects_continue());
+                let framing = if is_whole { Framing::None } else { head.framing() };
+                let waits = !is_whole && head.expects_continue();
+                let incoming = self.incoming(options, framing, waits);
                 let parts = request.parts().clone();
                 let flight = Box::new(Flight::new(parts, Arc::clone(table), answering, incoming));
                 if is_done {
@@ -194,6 +211,10 @@ impl Conn {
                     Next::Flight(flight)
                 }
             }
+        };
+        match body {
+            Some(body) => Next::BodyToo(Box::new((body.len(), next))),
+            None => next,
         }
     }
 
@@ -255,6 +276,8 @@ impl Conn {
     }
 
     /// A request's body on its way to a task.
+    ///
+    /// - `framing`: of what is still to be read.
     fn incoming(
         &self,
         options: RouteOptions,

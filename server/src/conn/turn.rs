@@ -130,6 +130,14 @@ impl Conn {
                     match self.answer_one(&head, rest, &moment, &mut out, context) {
                         Next::Receive if used < input.len() => {}
                         Next::Close if used < input.len() => break Next::Linger,
+                        Next::BodyToo(behind) => {
+                            used += behind.0;
+                            match behind.1 {
+                                Next::Receive if used < input.len() => {}
+                                Next::Close if used < input.len() => break Next::Linger,
+                                next => break next,
+                            }
+                        }
                         next => break next,
                     }
                 }
