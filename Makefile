@@ -29,7 +29,8 @@ clippy:
 	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
 
 doc:
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps \
+		--document-private-items
 
 # Without the tool, the tidy test still checks licences and duplicates.
 deny:

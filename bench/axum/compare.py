@@ -149,11 +149,11 @@ def head(chosen: argparse.Namespace) -> str:
 Made by `bench/axum/compare.py --write`, which has the app and both servers beside it.
 
 The same `axum::Router` is served by `gustnado::tower` and by `axum::serve` on tokio's multi-thread
-runtime. Each has one worker thread, on CPU 0; `wrk -t1 -c{CONNECTIONS}` is on CPU 1. The figure is CPU
-time of all of a server's threads, in user space and in the kernel, per request. There are
-{chosen.rounds} interleaved rounds of {chosen.seconds:g} seconds after one that does not count; the lines show the
-median and the spread. The ratio is that to `axum::serve`, with its smallest and largest value
-within one round.
+runtime. Each has one worker thread, on CPU 0; `wrk -t1 -c{CONNECTIONS}` is on CPU 1. The figure is
+CPU time of all of a server's threads, in user space and in the kernel, per request. There are
+{chosen.rounds} interleaved rounds of {chosen.seconds:g} seconds after one that does not count; the
+lines show the median and the spread. The ratio is that to `axum::serve`, with its smallest and
+largest value within one round.
 
 Commit {about["commit"]}; {versions}; {machine.first_line(["rustc", "--version"])};
 Linux {machine.first_line(["uname", "-r"])}; {about["cpus"]}.

@@ -7,6 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use gustnado::config::Config;
+use gustnado::task::sleep;
+use gustnado::{Request, Routes};
 use harness::client::{get, request};
 use harness::folder::noise;
 use harness::{Client, Folder, Server, Setup};
@@ -27,6 +29,7 @@ on_every_server!(
     a_body_of_just_the_limit_is_taken,
     a_body_that_nobody_wants_is_not_taken_for_a_request,
     a_body_broken_off_leaves_nothing_behind,
+    bodies_that_come_with_their_heads_are_read_by_tasks_in_order,
 );
 
 fn post(fields: &str) -> String {
@@ -298,4 +301,47 @@ fn a_body_broken_off_leaves_nothing_behind(setup: Setup) {
     }
     server.wait_until_empty();
     assert_eq!(server.get("/").status, 200);
+}
+
+fn posted(target: &str, body: &str) -> String {
+    request("POST", target, &format!("Content-Length: {}\r\n", body.len())) + body
+}
+
+fn bodies_that_come_with_their_heads_are_read_by_tasks_in_order(setup: Setup) {
+    let read = async |mut request: Request| {
+        let lengths = (request.bytes().len(), request.body_mut().length());
+        let body = request.body_mut().bytes(100).await.expect("a whole body");
+        let end = request.body_mut().next().await.is_none();
+        format!("{body:?} {lengths:?} {} {end}", request.body_mut().received())
+    };
+    let late = async |request: Request| {
+        sleep(Duration::from_millis(5)).await;
+        request.into_body().bytes(100).await
+    };
+    let unread = async |_: Request| "unread";
+    let routes = Routes::new().post("/read", read).post("/late", late).post("/unread", unread);
+    let server = Server::routes(setup.config(), routes);
+    let mut client = server.connect();
+    let all =
+        [posted("/read", "one"), posted("/late", "two"), posted("/unread", "3"), get("/none")];
+    for rounds in [1, 3] {
+        let sent = all.concat().repeat(rounds) + &posted("/read", "last");
+        // Whole, and cut inside of a body, so that its rest comes later.
+        for cut in [sent.len(), sent.len() - 2] {
+            client.send(&sent[..cut]);
+            for _ in 0..rounds {
+                assert_eq!(client.read_answer().text(), "b\"one\" (0, Some(3)) 3 true");
+                assert_eq!(client.read_answer().text(), "two");
+                assert_eq!(client.read_answer().text(), "unread");
+                assert_eq!(client.read_answer().status, 404);
+            }
+            client.send(&sent[cut..]);
+            assert_eq!(client.read_answer().text(), "b\"last\" (0, Some(4)) 4 true");
+        }
+    }
+    let closing =
+        "POST /unread HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 2\r\n\r\nab";
+    assert_eq!(client.ask(closing).text(), "unread");
+    client.expect_end("it was asked for");
+    assert_eq!(server.stats().connections_accepted, 1);
 }

@@ -23,7 +23,6 @@ on_every_server!(
     a_body_comes_whole_to_inline_and_blocking_handlers,
     a_task_streams_a_body_back_as_it_comes,
     a_task_need_not_read_the_body,
-    bodies_that_come_with_their_heads_are_read_by_tasks_in_order,
     a_body_over_the_limit_is_refused_in_each_kind,
     a_body_that_breaks_the_rules_is_an_error_in_the_task,
     continue_is_said_when_a_task_looks_at_the_body,
@@ -122,44 +121,6 @@ fn a_task_need_not_read_the_body(setup: Setup) {
     let fields = "Content-Length: 5\r\nExpect: 100-continue\r\n";
     let answer = asking.ask(request("POST", "/", fields));
     assert_eq!((answer.status, answer.closes()), (200, true), "nobody asked for the body");
-}
-
-fn bodies_that_come_with_their_heads_are_read_by_tasks_in_order(setup: Setup) {
-    let read = async |mut request: Request| {
-        let lengths = (request.bytes().len(), request.body_mut().length());
-        let body = request.body_mut().bytes(100).await.expect("a whole body");
-        let end = request.body_mut().next().await.is_none();
-        format!("{body:?} {lengths:?} {} {end}", request.body_mut().received())
-    };
-    let late = async |request: Request| {
-        sleep(Duration::from_millis(5)).await;
-        request.into_body().bytes(100).await
-    };
-    let unread = async |_: Request| "unread";
-    let routes = Routes::new().post("/read", read).post("/late", late).post("/unread", unread);
-    let server = Server::routes(setup.config(), routes);
-    let mut client = server.connect();
-    let all = [post("/read", "one"), post("/late", "two"), post("/unread", "3"), get("/none")];
-    for rounds in [1, 3] {
-        let sent = all.concat().repeat(rounds) + &post("/read", "last");
-        // Whole, and cut inside of a body, so that its rest comes later.
-        for cut in [sent.len(), sent.len() - 2] {
-            client.send(&sent[..cut]);
-            for _ in 0..rounds {
-                assert_eq!(client.read_answer().text(), "b\"one\" (0, Some(3)) 3 true");
-                assert_eq!(client.read_answer().text(), "two");
-                assert_eq!(client.read_answer().text(), "unread");
-                assert_eq!(client.read_answer().status, 404);
-            }
-            client.send(&sent[cut..]);
-            assert_eq!(client.read_answer().text(), "b\"last\" (0, Some(4)) 4 true");
-        }
-    }
-    let closing =
-        "POST /unread HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 2\r\n\r\nab";
-    assert_eq!(client.ask(closing).text(), "unread");
-    client.expect_end("it was asked for");
-    assert_eq!(server.stats().connections_accepted, 1);
 }
 
 fn a_body_over_the_limit_is_refused_in_each_kind(setup: Setup) {

@@ -1,4 +1,4 @@
-//! One axum app, served by Gustnado or by axum's own server: what `compare.py` beside this measures.
+//! One axum app, served by Gustnado or by axum's own server: what `bench/axum/compare.py` measures.
 //!
 //! ```text
 //! gustnado-bench-axum epoll|uring|axum [THREADS]

@@ -65,16 +65,7 @@ fn write(
     let mut remainder = Remainder::new(Notices(rare.on_sent), persist);
     let turn = Turn { common: &asked.common.opening, persist };
     if matches!(content, Content::File(_) | Content::Folder { .. }) {
-        let common = Opening::new(&[turn.common.lines(), &lines].concat());
-        let turn = Turn { common: &common, ..turn };
-        let rest = match &content {
-            Content::Folder { files, mounted_at } => {
-                files.answer_below(*mounted_at, &view, asked.now, &turn, out)
-            }
-            Content::File(path) => files::answer_file(path, view, asked.now, &turn, out),
-            _ => unreachable!("one of the two"),
-        };
-        if let Rest::Segments(segments) = rest {
+        if let Rest::Segments(segments) = write_file(&content, &lines, asked, &turn, out) {
             remainder.segments = *segments;
         }
         return (remainder.boxed(), persist);
@@ -128,6 +119,26 @@ fn write(
         out.splice(before..before + status.line().len(), line.into_bytes());
     }
     (remainder.boxed(), persist)
+}
+
+/// Writes an answer that a file is the content of.
+fn write_file(
+    content: &Content,
+    lines: &[u8],
+    asked: &Asked<'_>,
+    turn: &Turn<'_>,
+    out: &mut Vec<u8>,
+) -> Rest {
+    let view = asked.parts.view();
+    let common = Opening::new(&[turn.common.lines(), lines].concat());
+    let turn = Turn { common: &common, ..*turn };
+    match content {
+        Content::Folder { files, mounted_at } => {
+            files.answer_below(*mounted_at, &view, asked.now, &turn, out)
+        }
+        Content::File(path) => files::answer_file(path, view, asked.now, &turn, out),
+        _ => unreachable!("one of the two"),
+    }
 }
 
 /// The page for an answer without content: somebody's, or the plain one.

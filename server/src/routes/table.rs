@@ -474,7 +474,12 @@ mod tests {
             routes.get(&path_of(at, "{id}"), move |_: &Request| at.to_string())
         });
         let files = FileOptions { hidden: false, cache_bytes: 0, workers: 1 };
-        let means = Means { pool: BlockingPool::new(1, 1), files };
+        let means = Means {
+            pool: BlockingPool::new(1, 1),
+            files,
+            #[cfg(feature = "tower")]
+            tokio: Arc::default(),
+        };
         Tables::new(&routes, &means).expect("no two paths are alike")
     }
 

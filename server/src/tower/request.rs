@@ -21,6 +21,7 @@ pub(super) fn convert(request: Request) -> Option<http::Request<Body>> {
         Version::Http10 => http::Version::HTTP_10,
         Version::Http11 => http::Version::HTTP_11,
     };
+    #[expect(clippy::naive_bytecount, reason = "heads are short")]
     let lines = request.parts().bytes().iter().filter(|byte| **byte == b'\n').count();
     let mut fields = HeaderMap::with_capacity(lines.saturating_sub(2));
     for (name, value) in view.fields() {

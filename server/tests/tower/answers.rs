@@ -45,10 +45,6 @@ pub(crate) fn fields_of_the_connection_stay_the_servers(setup: Setup) {
     let all = client.get("/");
     assert_eq!((&*all.text(), all.expect_field("content-length")), ("text", "4"));
     assert_eq!((all.count("date"), all.count("server")), (1, 1));
-    assert!(
-        !all.expect_field("date").ends_with("00:00:00 GMT")
-            || all.expect_field("date").starts_with("T")
-    );
     assert_ne!(all.expect_field("date"), "Thu, 01 Jan 1970 00:00:00 GMT");
     assert_ne!(all.expect_field("server"), "app/1");
     for gone in ["keep-alive", "transfer-encoding", "upgrade", "connection"] {
@@ -168,9 +164,9 @@ pub(crate) fn a_service_that_panics_is_answered_with_500(setup: Setup) {
     let now = |_| -> std::future::Ready<Result<Response<Body>, ServiceError>> { panic!("at once") };
     let app = Router::new().route("/", get(async || "fine")).route(
         "/later",
-        get(async || {
+        get(async || -> &str {
             tokio::task::yield_now().await;
-            assert!(1 > 2, "later");
+            panic!("later")
         }),
     );
     let routes = Routes::new().service("/now", tower(Plain(now))).fallback(tower(app));

@@ -50,7 +50,8 @@ fn unpacked(answer: &Answer) -> String {
 }
 
 pub(crate) fn answers_are_compressed(setup: Setup) {
-    let long: String = (0..60_000).map(|number| format!("{}\n", number * 7919 % 10_007)).collect();
+    let numbers = (0..60_000).map(|number| (number * 7919 % 10_007).to_string() + "\n");
+    let long = numbers.collect::<String>();
     let expected = long.clone();
     let app = Router::new()
         .route("/long", get(async move || long))
