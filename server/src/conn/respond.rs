@@ -63,16 +63,15 @@ fn write(
     let must_close = rare.close || (is_endless && view.version() == Version::Http10);
     let persist = if must_close { Persist::Close } else { asked.persist };
     let mut remainder = Remainder::new(Notices(rare.on_sent), persist);
-    let turn = Turn { common: &asked.common.opening, persist };
     if matches!(content, Content::File(_) | Content::Folder { .. }) {
-        if let Rest::Segments(segments) = write_file(&content, &lines, asked, &turn, out) {
+        if let Rest::Segments(segments) = write_file(&content, &lines, asked, persist, out) {
             remainder.segments = *segments;
         }
         return (remainder.boxed(), persist);
     }
     #[cfg(feature = "tower")]
     let before = out.len();
-    let mut answer = Answer::start(out, status, turn.common, persist);
+    let mut answer = Answer::start(out, status, &asked.common.opening, persist);
     if let Some(kind) = kind.filter(|_| status.may_have_body()) {
         answer.constant("Content-Type", kind.name());
     }
@@ -126,12 +125,12 @@ fn write_file(
     content: &Content,
     lines: &[u8],
     asked: &Asked<'_>,
-    turn: &Turn<'_>,
+    persist: Persist,
     out: &mut Vec<u8>,
 ) -> Rest {
     let view = asked.parts.view();
-    let common = Opening::new(&[turn.common.lines(), lines].concat());
-    let turn = Turn { common: &common, ..*turn };
+    let common = Opening::new(&[asked.common.opening.lines(), lines].concat());
+    let turn = Turn { common: &common, persist };
     match content {
         Content::Folder { files, mounted_at } => {
             files.answer_below(*mounted_at, &view, asked.now, &turn, out)
