@@ -37,6 +37,7 @@ pub(crate) struct Epoll {
 }
 
 /// A hold on an epoll queue, on its way to the thread that will poll it.
+#[derive(Clone)]
 pub(crate) struct EpollSeed {
     queue: Arc<OwnedFd>,
     table: Arc<Table>,

@@ -27,6 +27,7 @@ mod chunks;
 mod clock;
 mod epoll;
 mod listen;
+mod lookout;
 mod piece;
 mod reactor;
 mod readiness;
@@ -38,6 +39,7 @@ mod wheel;
 pub use chunks::Chunks;
 pub use clock::Clock;
 pub use listen::{Endpoint, bind, connect_socket, defer_accept, descriptor_limit};
+pub use lookout::{Lookout, has_line, share_line, take_connection};
 pub use piece::{Outgoing, Piece};
 pub use reactor::{
     Accepted, Backend, How, Interest, Io, IoChoice, Listener, Options, Reactor, ReactorSeed, Wait,

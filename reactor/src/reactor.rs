@@ -446,6 +446,7 @@ impl Reactor {
 }
 
 /// What a worker thread makes its share of a shared reactor of.
+#[derive(Clone)]
 pub struct ReactorSeed {
     queue: crate::epoll::EpollSeed,
     clock: Clock,

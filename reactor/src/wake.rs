@@ -23,10 +23,15 @@ impl Alert {
     pub fn raise(&self) {
         if rustix::io::write(&self.eventfd, &1_u64.to_ne_bytes()).is_err() {
             // The counter is full after 2^64 - 2 writes: empty it, and the next write is an edge.
-            let mut count = [0; 8];
-            let _ = rustix::io::read(&self.eventfd, &mut count);
+            self.lower();
             let _ = rustix::io::write(&self.eventfd, &1_u64.to_ne_bytes());
         }
+    }
+
+    /// Empties the counter, for who looks at it and not at its edges.
+    pub(crate) fn lower(&self) {
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&self.eventfd, &mut count);
     }
 }
 
