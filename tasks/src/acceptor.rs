@@ -17,6 +17,7 @@ use crate::net::Link;
 use crate::task::yield_now;
 use crate::time::sleep;
 use crate::waits::WaitsOn;
+use crate::watch::Door;
 
 /// How long accepting rests when descriptors or memory have run out. Connections wait in the
 /// backlog.
@@ -49,7 +50,13 @@ impl Acceptor {
 /// Accepts from one listener until it is stopped, or the server drains.
 ///
 /// - `me`: the place that belongs to the running thread, if connections may stay here.
-async fn accept_all(listener: Listener, me: Option<usize>, entrance: Arc<Entrance>) {
+/// - `door`: the socket as the watch sees it, where there is one.
+async fn accept_all(
+    listener: Listener,
+    me: Option<usize>,
+    entrance: Arc<Entrance>,
+    door: Option<Arc<Door>>,
+) {
     let entrance = &entrance;
     poll_fn(|context| {
         entrance.join(context.waker());
@@ -67,6 +74,10 @@ async fn accept_all(listener: Listener, me: Option<usize>, entrance: Arc<Entranc
             burst = 0;
             yield_now().await;
         }
+    }
+    if door.is_some() {
+        drop(door);
+        here::with(|here| here.crew.tell_watch());
     }
     finish(&listener, me, entrance).await;
 }
@@ -104,7 +115,16 @@ fn choose(here: &Here, me: Option<usize>) -> Option<usize> {
 /// Waits for `done`, looking whenever a place is freed or the phase changes.
 async fn wait_here<T>(mut done: impl FnMut(&Here) -> Option<T>) -> T {
     let crew = here::with(|here| here.crew.clone());
-    crew.places.wait_for(|| here::with(&mut done)).await
+    let look = || {
+        let found = here::with(&mut done);
+        if found.is_none()
+            && let Some(watch) = crew.watch.get()
+        {
+            watch.tell_full();
+        }
+        found
+    };
+    crew.places.wait_for(look).await
 }
 
 /// Gives a connection its place and its task. It was accepted, so it is kept while all are full.
@@ -117,8 +137,7 @@ async fn place(accepted: Accepted, me: Option<usize>, entrance: &Arc<Entrance>) 
             if Some(worker) == me {
                 here::with(|here| take_in(here, connection, worker, entrance));
             } else {
-                let arrival = Arrival::Connection(connection, Arc::clone(entrance));
-                here::with(|here| here.crew.posts[worker].arrive(arrival));
+                hand_over(worker, connection, entrance);
             }
         }
     }
@@ -137,11 +156,16 @@ async fn place_own(io: Io, me: Option<usize>, entrance: &Arc<Entrance>) {
             let exported =
                 poll_fn(|_| here::with(|here| here.reactor.borrow_mut().export(&io, here.token())));
             if let Ok(connection) = exported.await {
-                let arrival = Arrival::Connection(connection, Arc::clone(entrance));
-                here::with(|here| here.crew.posts[worker].arrive(arrival));
+                hand_over(worker, connection, entrance);
             } else {
                 // It has to stay; so it waits until there is room here.
-                here::with(|here| here.crew.places.release(worker));
+                here::with(|here| {
+                    here.crew.places.release(worker);
+                    if here.crew.watch.get().is_some() {
+                        // It may have been the last thing that one waited for.
+                        here.crew.posts[worker].wake_all();
+                    }
+                });
                 if let Some(me) = wait_for_place(|_| me).await {
                     return here::with(|here| serve(here, io, me, entrance));
                 }
@@ -149,6 +173,16 @@ async fn place_own(io: Io, me: Option<usize>, entrance: &Arc<Entrance>) {
         }
     }
     here::with(|here| here.reactor.borrow_mut().close(&io));
+}
+
+/// Gives a connection to the worker whose place it has.
+fn hand_over(worker: usize, connection: OwnedFd, entrance: &Arc<Entrance>) {
+    here::with(|here| {
+        here.crew.posts[worker].arrive(Arrival::Connection(connection, Arc::clone(entrance)));
+        if let Some(watch) = here.crew.watch.get() {
+            watch.tell_arrival();
+        }
+    });
 }
 
 /// Takes a place on the worker that `wanted` names. `None` when the server cuts connections.
@@ -248,8 +282,14 @@ pub(crate) fn start(
     entrance: &Arc<Entrance>,
 ) -> io::Result<()> {
     for socket in sockets {
-        let listener = here.reactor.borrow_mut().listen(socket.into(), here.crew.backlog)?;
-        here.insert(Box::pin(accept_all(listener, me, Arc::clone(entrance))))
+        let socket = Arc::new(socket);
+        let door = match here.crew.watch.get() {
+            // Where tasks are shared, nobody has a line of its own.
+            Some(watch) if !here.is_shared() => Some(watch.open_door(&socket, entrance, me)?),
+            _ => None,
+        };
+        let listener = here.reactor.borrow_mut().listen(socket, here.crew.backlog)?;
+        here.insert(Box::pin(accept_all(listener, me, Arc::clone(entrance), door)))
             .map_err(|_| io::Error::other("no task slot is left to accept in"))?;
     }
     Ok(())

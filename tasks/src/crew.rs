@@ -14,6 +14,7 @@ use crate::places::{Placement, Places};
 use crate::schedule::BoxTask;
 use crate::task::SpawnError;
 use crate::wake::{Station, TaskId};
+use crate::watch::Watch;
 
 /// How far a server is from its end. It only ever goes forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,8 +45,9 @@ pub(crate) trait Post: Station {
     /// Hands a task over, to be run here. The error gives it back.
     fn take_task(&self, task: BoxTask) -> Result<(), (BoxTask, SpawnError)>;
 
-    /// Has all tasks that live here written down, at once or soon.
-    fn answer(&self, look: &Arc<Look>, crew: &Crew);
+    /// Has all tasks that live here written down, at once or soon. Returns whether there is
+    /// somebody to do it.
+    fn answer(&self, look: &Arc<Look>, crew: &Crew) -> bool;
 
     /// Makes all tasks ready, so that they see the phase has changed.
     fn wake_all(&self);
@@ -58,6 +60,8 @@ pub(crate) struct Crew {
     pub(crate) posts: Vec<Arc<dyn Post>>,
     /// The accepting thread, if there is one: it has no place, but must hear of each phase.
     pub(crate) acceptor: OnceLock<Arc<dyn Post>>,
+    /// What adds and dismisses workers, where that may be.
+    pub(crate) watch: OnceLock<Arc<Watch>>,
     pub(crate) places: Places,
     pub(crate) placement: Placement,
     pub(crate) backlog: usize,
@@ -85,6 +89,12 @@ pub struct Counts {
     pub accept_failed: AtomicU64,
     /// Times that accepting paused because all places were taken.
     pub accept_paused: AtomicU64,
+    /// Workers added since the start, those included that came back.
+    pub workers_grown: AtomicU64,
+    /// Workers that have gone again.
+    pub workers_shrunk: AtomicU64,
+    /// Workers that were needed and could not be started; after a second it is tried again.
+    pub workers_failed: AtomicU64,
     /// Tasks that panicked. The panic is contained: the task is dropped, the worker lives.
     pub panics: AtomicU64,
 }
@@ -107,6 +117,7 @@ impl Crew {
             phase,
             posts,
             acceptor: OnceLock::new(),
+            watch: OnceLock::new(),
             places,
             placement,
             backlog,
@@ -118,11 +129,28 @@ impl Crew {
         }
     }
 
-    /// The desk of a worker that starts now.
+    /// The desk of a worker that starts now: a new one, or that of whoever had its number before.
     pub(crate) fn add_desk(&self, worker: usize, station: u16) -> Arc<Desk> {
+        let mut desks = self.desks();
+        let left = desks.iter().find(|desk| (desk.worker, desk.station) == (worker, station));
+        if let Some(left) = left {
+            return Arc::clone(left);
+        }
         let desk = Arc::new(Desk::new(worker, station));
-        self.desks().push(Arc::clone(&desk));
+        desks.push(Arc::clone(&desk));
         desk
+    }
+
+    /// Whether the worker with this number has not gone.
+    pub(crate) fn is_present(&self, worker: usize) -> bool {
+        self.watch.get().is_none_or(|watch| watch.seats.is_present(worker))
+    }
+
+    /// Has the watch look whether workers are to be added, if there is one.
+    pub(crate) fn tell_watch(&self) {
+        if let Some(watch) = self.watch.get() {
+            watch.tell();
+        }
     }
 
     pub(crate) fn desks(&self) -> MutexGuard<'_, Vec<Arc<Desk>>> {
@@ -139,12 +167,16 @@ impl Crew {
             return Err(SpawnError::Stopped);
         }
         let first = self.next_post.fetch_add(1, Ordering::Relaxed);
+        let count = self.posts.len();
+        // Where the turn comes to one that has gone, it goes on evenly among those that stay.
+        let stay = self.watch.get().map_or(count, |watch| watch.seats.floor().min(count));
+        let others = (0..count).map(|ahead| (first % stay + ahead) % count);
         let mut refused = SpawnError::Stopped;
-        for ahead in 0..self.posts.len() {
-            let post = &self.posts[first.wrapping_add(ahead) % self.posts.len()];
-            match post.take_task(task) {
+        for post in std::iter::once(first % count).chain(others) {
+            match self.posts[post].take_task(task) {
                 Ok(()) => return Ok(()),
-                Err((back, error)) => (task, refused) = (back, error),
+                Err((back, SpawnError::Full)) => (task, refused) = (back, SpawnError::Full),
+                Err((back, _)) => task = back,
             }
         }
         Err(refused)
@@ -159,6 +191,10 @@ impl Crew {
     pub(crate) fn advance(&self, phase: Phase) {
         self.phase.fetch_max(phase as u8, Ordering::SeqCst);
         self.places.wake_waiting();
+        if let Some(watch) = self.watch.get() {
+            watch.tell();
+            watch.seats.rouse_parked();
+        }
         for post in self.posts.iter().chain(self.acceptor.get()) {
             post.wake_all();
         }

@@ -102,8 +102,6 @@ impl Workers {
 /// A question to all workers, and their answers.
 pub(crate) struct Look {
     now_ms: u64,
-    /// How many answers there will be.
-    wanted: usize,
     answers: Mutex<Answers>,
 }
 
@@ -113,6 +111,8 @@ struct Answers {
     left_out: usize,
     /// Whose they are.
     stations: HashSet<u16>,
+    /// How many there will be, once all have been asked.
+    wanted: Option<usize>,
     waiter: Option<Waker>,
 }
 
@@ -120,8 +120,9 @@ impl Look {
     /// Asks every worker.
     fn ask(crew: &Crew, now_ms: u64) -> Arc<Self> {
         let posts = || crew.posts.iter().chain(crew.acceptor.get());
-        let look = Arc::new(Self { now_ms, wanted: posts().count(), answers: Mutex::default() });
-        posts().for_each(|post| post.answer(&look, crew));
+        let look = Arc::new(Self { now_ms, answers: Mutex::default() });
+        let wanted = posts().filter(|post| post.answer(&look, crew)).count();
+        look.lock().wanted = Some(wanted);
         look
     }
 
@@ -179,7 +180,7 @@ impl Look {
     /// Whether all have answered.
     fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut answers = self.lock();
-        if answers.stations.len() >= self.wanted {
+        if answers.wanted.is_some_and(|wanted| answers.stations.len() >= wanted) {
             return Poll::Ready(());
         }
         let outdated = answers.waiter.replace(context.waker().clone());
@@ -193,7 +194,7 @@ impl Look {
         let Answers { mut tasks, left_out, stations, .. } = std::mem::take(&mut *self.lock());
         let mut silent = Vec::new();
         let names = crew.names();
-        for desk in crew.desks().iter() {
+        for desk in crew.desks().iter().filter(|desk| crew.is_present(desk.worker)) {
             let (id, since) = (desk.task(), self.since(desk.since()));
             if stations.contains(&desk.station) {
                 let running = |task: &&mut TaskInfo| task.state == TaskState::Running;

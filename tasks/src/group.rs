@@ -36,6 +36,8 @@ pub(crate) struct Group {
     doorbell: Doorbell,
     roles: Roles,
     threads: Box<[OnceLock<Thread>]>,
+    /// Those of workers that come and go.
+    guests: Box<[Mutex<Option<Thread>>]>,
     arrivals: Arrivals,
     alert: Alert,
 }
@@ -45,6 +47,7 @@ impl Group {
         schedule: Arc<dyn Schedule + Send + Sync>,
         alert: Alert,
         workers: usize,
+        guests: usize,
     ) -> Self {
         Self {
             schedule,
@@ -55,6 +58,7 @@ impl Group {
             doorbell: Doorbell::default(),
             roles: Roles::default(),
             threads: (0..workers).map(|_| OnceLock::new()).collect(),
+            guests: (0..guests).map(|_| Mutex::default()).collect(),
             arrivals: Arrivals::default(),
             alert,
         }
@@ -68,8 +72,35 @@ impl Group {
 
     /// The running thread is this worker of the group.
     pub(crate) fn join(&self, worker: usize) {
-        let first = self.threads[worker].set(thread::current());
-        debug_assert!(first.is_ok(), "a worker joins once");
+        let thread = thread::current();
+        match self.threads.get(worker) {
+            Some(own) => {
+                let first = own.set(thread);
+                debug_assert!(first.is_ok(), "a worker that stays joins once");
+            }
+            None => *self.guest(worker) = Some(thread),
+        }
+    }
+
+    /// The thread of a worker that comes and goes.
+    fn guest(&self, worker: usize) -> MutexGuard<'_, Option<Thread>> {
+        let guest = &self.guests[worker - self.threads.len()];
+        guest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a worker leave the group.
+    pub(crate) fn dismiss(&self, worker: usize) {
+        self.roles.dismiss(worker);
+        self.unpark(worker);
+        // It may be the poller.
+        self.alert.raise();
+    }
+
+    fn unpark(&self, worker: usize) {
+        match self.threads.get(worker) {
+            Some(own) => own.get().map_or((), Thread::unpark),
+            None => self.guest(worker).as_ref().map_or((), Thread::unpark),
+        }
     }
 
     pub(crate) fn arrivals(&self) -> &Arrivals {
@@ -132,9 +163,7 @@ impl Group {
     /// Wakes a sleeping worker, if there is one.
     pub(crate) fn rouse_sleeper(&self) -> bool {
         let Some(worker) = self.roles.pick_sleeper() else { return false };
-        if let Some(thread) = self.threads.get(worker).and_then(OnceLock::get) {
-            thread.unpark();
-        }
+        self.unpark(worker);
         true
     }
 
@@ -205,10 +234,12 @@ impl Post for Group {
     }
 
     /// Any thread may look at what all workers share.
-    fn answer(&self, look: &Arc<Look>, crew: &Crew) {
-        if let Some(station) = self.station.get() {
+    fn answer(&self, look: &Arc<Look>, crew: &Crew) -> bool {
+        let station = self.station.get();
+        if let Some(station) = station {
             look.answer(crew, *station, None, &*self.schedule);
         }
+        station.is_some()
     }
 
     fn wake_all(&self) {
@@ -224,11 +255,14 @@ pub(crate) struct Roles {
     polled: AtomicBool,
     /// One bit per worker.
     asleep: AtomicU64,
+    /// One bit per worker that is to leave.
+    leaving: AtomicU64,
 }
 
 impl Default for Roles {
     fn default() -> Self {
-        Self { polled: AtomicBool::new(false), asleep: AtomicU64::new(0) }
+        let [asleep, leaving] = [(); 2].map(|()| AtomicU64::new(0));
+        Self { polled: AtomicBool::new(false), asleep, leaving }
     }
 }
 
@@ -259,6 +293,28 @@ impl Roles {
 
     pub(crate) fn is_asleep(&self, worker: usize) -> bool {
         self.asleep.load(Ordering::SeqCst) & 1 << worker != 0
+    }
+
+    /// Has a worker leave: it is told where it runs, and no sleeper from here on.
+    pub(crate) fn dismiss(&self, worker: usize) {
+        self.leaving.fetch_or(1 << worker, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        self.wake_up(worker);
+    }
+
+    /// A worker takes part, for the first time or again.
+    pub(crate) fn admit(&self, worker: usize) {
+        self.leaving.fetch_and(!(1 << worker), Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_leaving(&self, worker: usize) -> bool {
+        self.leaving.load(Ordering::SeqCst) & 1 << worker != 0
+    }
+
+    /// Workers that sleep, or poll for the others.
+    pub(crate) fn idle(&self) -> usize {
+        let asleep = self.asleep.load(Ordering::SeqCst).count_ones() as usize;
+        asleep + usize::from(self.is_polled())
     }
 
     /// Takes one sleeper out of the sleepers; the caller wakes it.

@@ -124,6 +124,11 @@ impl Here {
         self.reactor.borrow().clock().now_ms()
     }
 
+    /// Whether this worker shares its tasks.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.timers, Timers::Shared(_))
+    }
+
     pub(crate) fn phase(&self) -> Phase {
         self.crew.phase()
     }

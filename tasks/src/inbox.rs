@@ -1,13 +1,14 @@
 //! What other threads send to one worker: wake-ups, connections, tasks, questions.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use gustnado_reactor::Alert;
 
 use crate::crew::{Crew, Post};
 use crate::dump::Look;
-use crate::listening::Arrival;
+use crate::listening::{Arrival, Entrance};
 use crate::queue::TokenQueue;
 use crate::schedule::BoxTask;
 use crate::sync::{AtomicBool, Ordering, fence};
@@ -26,7 +27,8 @@ pub(crate) struct Inbox {
     all: AtomicBool,
     arrivals: Arrivals,
     doorbell: Doorbell,
-    alert: OnceLock<Alert>,
+    /// What wakes the worker; another one when another thread has taken its place.
+    alert: RwLock<Option<Alert>>,
 }
 
 impl Default for Inbox {
@@ -36,7 +38,7 @@ impl Default for Inbox {
             all: AtomicBool::new(false),
             arrivals: Arrivals::default(),
             doorbell: Doorbell::default(),
-            alert: OnceLock::new(),
+            alert: RwLock::default(),
         }
     }
 }
@@ -44,8 +46,7 @@ impl Default for Inbox {
 impl Inbox {
     /// The worker has a reactor now, which `alert` wakes.
     pub(crate) fn open(&self, alert: Alert) {
-        let first = self.alert.set(alert);
-        debug_assert!(first.is_ok(), "a worker opens its inbox once");
+        *self.alert.write().unwrap_or_else(PoisonError::into_inner) = Some(alert);
     }
 
     /// Takes all wake-ups. Returns whether every task is to be woken.
@@ -54,6 +55,17 @@ impl Inbox {
             wake(TaskId::of_token(token));
         }
         self.all.load(Ordering::Relaxed) && self.all.swap(false, Ordering::SeqCst)
+    }
+
+    /// Asks the worker to come round; `None`: it sleeps, so nothing holds it.
+    pub(crate) fn call_roll(&self) -> Option<Arc<Roll>> {
+        if self.doorbell.is_asleep() {
+            return None;
+        }
+        let roll = Arc::new(Roll::default());
+        self.arrivals.put(Letter::Roll(Arc::clone(&roll)));
+        self.ring();
+        Some(roll)
     }
 
     pub(crate) fn arrivals(&self) -> &Arrivals {
@@ -80,7 +92,7 @@ impl Inbox {
 
     fn ring(&self) {
         if self.doorbell.ring()
-            && let Some(alert) = self.alert.get()
+            && let Some(alert) = &*self.alert.read().unwrap_or_else(PoisonError::into_inner)
         {
             alert.raise();
         }
@@ -108,9 +120,10 @@ impl Post for Inbox {
         Ok(())
     }
 
-    fn answer(&self, look: &Arc<Look>, _: &Crew) {
-        self.arrivals.put_question(look);
+    fn answer(&self, look: &Arc<Look>, _: &Crew) -> bool {
+        let asked = self.arrivals.put_question(look);
         self.ring();
+        asked
     }
 
     fn wake_all(&self) {
@@ -144,6 +157,10 @@ impl Doorbell {
         self.asleep.store(false, Ordering::Relaxed);
     }
 
+    pub(crate) fn is_asleep(&self) -> bool {
+        self.asleep.load(Ordering::SeqCst)
+    }
+
     /// Returns whether the caller must wake the sleeper: one visitor does, for all.
     pub(crate) fn ring(&self) -> bool {
         fence(Ordering::SeqCst);
@@ -159,6 +176,43 @@ pub(crate) enum Letter {
     Task(BoxTask),
     /// Somebody wants to know which tasks are here.
     Question(Arc<Look>),
+    /// Somebody wants to know whether the worker comes round.
+    Roll(Arc<Roll>),
+}
+
+/// Whether a worker has come round since it was asked to.
+#[derive(Debug)]
+pub(crate) struct Roll {
+    answered: AtomicBool,
+    /// Somebody waits for the answer.
+    is_late: AtomicBool,
+}
+
+impl Default for Roll {
+    fn default() -> Self {
+        let [answered, is_late] = [(); 2].map(|()| AtomicBool::new(false));
+        Self { answered, is_late }
+    }
+}
+
+impl Roll {
+    /// The worker has come round. Returns whether somebody waits to hear it.
+    pub(crate) fn answer(&self) -> bool {
+        self.answered.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        self.is_late.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn is_answered(&self) -> bool {
+        self.answered.load(Ordering::SeqCst)
+    }
+
+    /// Has whoever answers say so. Returns whether nobody has answered yet.
+    pub(crate) fn await_answer(&self) -> bool {
+        self.is_late.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        !self.is_answered()
+    }
 }
 
 /// Letters on their way to a worker.
@@ -199,12 +253,50 @@ impl Arrivals {
         Ok(())
     }
 
-    /// Puts a question in. One for which there is no room is not answered.
-    fn put_question(&self, look: &Arc<Look>) {
+    /// Puts a question in. One for which there is no room is not answered. Returns whether anybody
+    /// opens the box.
+    fn put_question(&self, look: &Arc<Look>) -> bool {
         let waiting = self.waiting();
+        let is_open = !waiting.closed;
         if waiting.letters.len() < LETTERS_MAX {
             self.add(waiting, Letter::Question(Arc::clone(look)));
         }
+        is_open
+    }
+
+    /// Takes in nothing more, unless something lies here. Returns whether that was done.
+    pub(crate) fn close_if_empty(&self) -> bool {
+        let mut waiting = self.waiting();
+        waiting.closed = waiting.letters.is_empty();
+        waiting.closed
+    }
+
+    /// Takes letters in again.
+    pub(crate) fn reopen(&self) {
+        self.waiting().closed = false;
+    }
+
+    /// Takes the connections out that nobody has come to fetch.
+    pub(crate) fn take_connections(&self) -> Vec<(OwnedFd, Arc<Entrance>)> {
+        let mut waiting = self.waiting();
+        let mut connections = Vec::new();
+        for letter in std::mem::take(&mut waiting.letters) {
+            match letter {
+                Letter::Arrival(Arrival::Connection(connection, entrance)) => {
+                    connections.push((connection, entrance));
+                }
+                other => waiting.letters.push_back(other),
+            }
+        }
+        self.any.store(!waiting.letters.is_empty(), Ordering::SeqCst);
+        connections
+    }
+
+    /// Whether a connection lies here.
+    pub(crate) fn has_connection(&self) -> bool {
+        let is_connection =
+            |letter: &Letter| matches!(letter, Letter::Arrival(Arrival::Connection(..)));
+        !self.is_empty() && self.waiting().letters.iter().any(is_connection)
     }
 
     /// Adds a letter, unless nobody will open it: then it is returned, to be dropped where nothing

@@ -62,6 +62,7 @@ mod desk;
 mod dump;
 mod foreign;
 mod group;
+mod growth;
 mod here;
 mod inbox;
 mod listening;
@@ -74,6 +75,7 @@ mod places;
 mod queue;
 mod ready_bits;
 mod schedule;
+mod seats;
 mod select;
 mod spawner;
 mod sync;
@@ -81,6 +83,7 @@ mod task;
 mod time;
 mod waits;
 mod wake;
+mod watch;
 mod worker;
 mod workers;
 
@@ -89,6 +92,7 @@ pub use block_on::block_on;
 pub use blocking::{BlockingPool, PoolFull};
 pub use crew::{Counts, Phase, Serve};
 pub use dump::{Dump, TaskInfo, TaskState, dump};
+pub use growth::Growth;
 pub use gustnado_reactor::{
     Backend, Endpoint, IoChoice, Outgoing, Piece, descriptor_limit, probe_uring,
 };
@@ -111,8 +115,8 @@ pub use time::{Now, Sleep, now, sleep, timeout};
 pub use waits::WaitsOn;
 pub use workers::{Capacity, Plan, StartError, Workers};
 
-/// The running worker's number, from 0; `None` on a thread that is no worker. Numbers are below the
-/// plan's workers, and equal to it on a dedicated accepting thread.
+/// The running worker's number, from 0; `None` on a thread that is no worker. Numbers are below
+/// [`Plan::workers_max`], and equal to it on a dedicated accepting thread.
 pub fn worker() -> Option<usize> {
     here::try_with(|here| here.worker)
 }

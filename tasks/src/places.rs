@@ -28,6 +28,9 @@ impl Placement {
     }
 }
 
+/// Set in the count of a worker that takes no connections: whoever looks finds it full.
+const CLOSED: usize = 1 << (usize::BITS - 1);
+
 /// Counts the open connections of each worker and in total.
 #[derive(Debug)]
 pub(crate) struct Places {
@@ -63,12 +66,39 @@ impl Places {
 
     /// Connections open now on one worker.
     pub(crate) fn open_on(&self, worker: usize) -> usize {
-        self.open[worker].0.load(Ordering::Relaxed)
+        self.open[worker].0.load(Ordering::Relaxed) & !CLOSED
+    }
+
+    /// Whether no worker has room for one more, though in total there is.
+    pub(crate) fn is_short_of_workers(&self) -> bool {
+        self.open() < self.total_max && self.choose(None, Placement::Spread).is_none()
+    }
+
+    /// Connections that one worker can have.
+    pub(crate) fn per_worker_max(&self) -> usize {
+        self.per_worker_max
+    }
+
+    /// From now on this worker takes no more connections. Those it has stay.
+    pub(crate) fn close(&self, worker: usize) {
+        self.open[worker].0.fetch_or(CLOSED, Ordering::SeqCst);
+    }
+
+    /// From now on this worker takes connections.
+    pub(crate) fn reopen(&self, worker: usize) {
+        self.open[worker].0.fetch_and(!CLOSED, Ordering::SeqCst);
+        self.wake_waiting();
+    }
+
+    /// Whether this worker takes no more connections and has none, on their way to it included.
+    pub(crate) fn is_vacant(&self, worker: usize) -> bool {
+        self.open[worker].0.load(Ordering::SeqCst) == CLOSED
     }
 
     /// How many more connections a worker could take.
     pub(crate) fn room_on(&self, worker: usize) -> usize {
-        let here = self.per_worker_max.saturating_sub(self.open_on(worker));
+        let open = self.open[worker].0.load(Ordering::Relaxed);
+        let here = self.per_worker_max.saturating_sub(open);
         here.min(self.total_max.saturating_sub(self.open()))
     }
 
@@ -163,6 +193,23 @@ mod tests {
         assert_eq!(places.choose(Some(0), Placement::Spread), None);
         places.release(1);
         assert_eq!(places.choose(Some(0), Placement::Spread), Some(1));
+    }
+
+    #[test]
+    fn a_closed_worker_keeps_what_it_has_and_takes_no_more() {
+        let places = Places::new(2, 100, 2);
+        assert!(places.take(1));
+        places.close(1);
+        assert!(!places.take(1) && !places.is_vacant(1));
+        assert_eq!((places.open_on(1), places.room_on(1)), (1, 0));
+        assert_eq!(places.choose(Some(1), Placement::Spread), Some(0));
+        places.release(1);
+        assert!(places.is_vacant(1) && !places.is_vacant(0));
+        assert!(places.take(0) && places.take(0));
+        assert!(places.is_short_of_workers());
+        places.reopen(1);
+        assert!(places.take(1) && !places.is_short_of_workers());
+        assert_eq!(places.open(), 3);
     }
 
     #[test]

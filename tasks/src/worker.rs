@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::thread;
 
 use gustnado_reactor::{Token, Wait};
 
@@ -14,7 +15,9 @@ use crate::group::Group;
 use crate::here::Here;
 use crate::inbox::{Inbox, Letter};
 use crate::schedule::{BoxTask, Claimed};
+use crate::seats::Farewell;
 use crate::wake::TaskId;
+use crate::watch::Watch;
 
 /// Tasks run in a row before the worker looks at the kernel again.
 const RUNS_MAX: u32 = 256;
@@ -34,6 +37,41 @@ pub(crate) fn run_pinned(here: &Rc<Here>, inbox: &Inbox) -> std::io::Result<()> 
     end(here);
     inbox.arrivals().close();
     Ok(())
+}
+
+/// Runs a worker that shares nothing and was added to those of the start, until the server stops or
+/// it is not needed any more.
+pub(crate) fn run_guest(here: &Rc<Here>, inbox: &Inbox, watch: &Watch) -> std::io::Result<()> {
+    here.enter();
+    let (seats, arrivals) = (&watch.seats, inbox.arrivals());
+    let is_idle = || here.crew.places.is_vacant(here.worker) && here.schedule.is_empty();
+    let mut woken = Vec::new();
+    while here.phase() != Phase::Stopping {
+        // Before it would sleep it is to see that it may go.
+        let may_go = || is_idle() && arrivals.is_empty() && !seats.is_parked(here.worker);
+        let main = || if may_go() { Poll::Ready(()) } else { Poll::Pending };
+        if pass(here, inbox, &mut woken, main)?.is_pending() {
+            continue;
+        }
+        // One that is parked sleeps in the kernel like any other: nothing comes to it.
+        match seats.leave(here.worker, || is_idle() && arrivals.close_if_empty()) {
+            Farewell::Stay => {}
+            Farewell::Park => note_departure(here, watch),
+            Farewell::End => {
+                note_departure(here, watch);
+                break;
+            }
+        }
+    }
+    end(here);
+    arrivals.close();
+    Ok(())
+}
+
+/// A worker that was dismissed has gone.
+fn note_departure(here: &Here, watch: &Watch) {
+    count(&here.crew.counts.workers_shrunk);
+    watch.tell();
 }
 
 /// One round of a worker that shares nothing: takes in what has come, runs what is ready, asks the
@@ -94,20 +132,32 @@ fn open(here: &Here, letter: Letter, place: usize) {
         Letter::Arrival(arrival) => acceptor::welcome(here, arrival, place),
         // A worker that shares nothing has a slot for every task.
         Letter::Task(task) => drop(here.insert(task)),
+        Letter::Roll(roll) => {
+            if roll.answer() {
+                here.crew.tell_watch();
+            }
+        }
         Letter::Question(look) => {
             look.answer(&here.crew, here.station, Some(here.worker), &*here.schedule);
         }
     }
 }
 
-/// Runs a worker of a group that shares its tasks, until the server stops.
-pub(crate) fn run_shared(here: &Rc<Here>, group: &Arc<Group>) -> std::io::Result<()> {
+/// Runs a worker of a group that shares its tasks, until the server stops or, of a group that
+/// `GROWS`, it is not needed any more.
+pub(crate) fn run_shared<const GROWS: bool>(
+    here: &Rc<Here>,
+    group: &Arc<Group>,
+) -> std::io::Result<()> {
     group.join(here.worker);
     here.enter();
     let mut woken = Vec::new();
     let mut runs = 0;
     let mut has_slept = false;
     while here.phase() != Phase::Stopping {
+        if GROWS && group.roles().is_leaving(here.worker) && depart(here, group) {
+            return Ok(());
+        }
         while let Some(letter) = group.arrivals().take() {
             // All workers of a group share one place.
             open(here, letter, 0);
@@ -118,6 +168,9 @@ pub(crate) fn run_shared(here: &Rc<Here>, group: &Arc<Group>) -> std::io::Result
             runs += 1;
             if mem::take(&mut has_slept) {
                 group.pass_on();
+                if GROWS && !group.roles().is_polled() {
+                    with_watch(here, Watch::tell_busy);
+                }
             }
             // Long may have passed since this thread last polled: others do that too.
             here.reactor.borrow_mut().tick();
@@ -128,12 +181,21 @@ pub(crate) fn run_shared(here: &Rc<Here>, group: &Arc<Group>) -> std::io::Result
         runs = 0;
         if group.roles().take_poller() {
             let result = poll_for_group(here, group, &mut woken);
+            if GROWS {
+                with_watch(here, Watch::note_round);
+            }
             group.roles().give_poller_up();
             // Before anything is run: from now on it may block this thread.
-            group.rouse_sleeper();
+            let is_followed = group.rouse_sleeper();
+            if GROWS && !is_followed {
+                with_watch(here, Watch::tell_busy);
+            }
             result?;
         } else if !group.has_work() {
-            group.park(here.worker, || here.phase() == Phase::Stopping);
+            group.park(here.worker, || {
+                let leaves = GROWS && group.roles().is_leaving(here.worker);
+                leaves || here.phase() == Phase::Stopping
+            });
             has_slept = true;
         }
     }
@@ -142,6 +204,31 @@ pub(crate) fn run_shared(here: &Rc<Here>, group: &Arc<Group>) -> std::io::Result
     while group.arrivals().take().is_some() {}
     end(here);
     Ok(())
+}
+
+/// Leaves the group, for good or until it is needed again. Returns whether for good.
+fn depart(here: &Here, group: &Group) -> bool {
+    // It may have been woken for something that is now others' to do.
+    group.pass_on();
+    let Some(watch) = here.crew.watch.get() else { return false };
+    let farewell = watch.seats.leave(here.worker, || true);
+    if farewell == Farewell::Stay {
+        return false;
+    }
+    if !group.roles().is_polled() {
+        watch.tell_busy();
+    }
+    note_departure(here, watch);
+    while watch.seats.is_parked(here.worker) && here.phase() != Phase::Stopping {
+        thread::park();
+    }
+    farewell == Farewell::End
+}
+
+fn with_watch(here: &Here, act: impl FnOnce(&Watch)) {
+    if let Some(watch) = here.crew.watch.get() {
+        act(watch);
+    }
 }
 
 /// One turn of the poller: collects events and timers, and puts their tasks in line.

@@ -1,25 +1,23 @@
 //! Starting and ending the workers of one server.
 
+mod start;
+
 use std::io;
-use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use gustnado_reactor::{
-    Backend, Clock, Endpoint, IoChoice, Options, Reactor, ReactorSeed, descriptor_limit,
-};
+use gustnado_reactor::{Backend, Clock, Endpoint, IoChoice, descriptor_limit};
 
-use crate::acceptor::{self, Acceptor};
-use crate::crew::{Counts, Crew, Phase, Post, Serve};
-use crate::group::{Group, WORKERS_MAX};
-use crate::here::Here;
-use crate::inbox::Inbox;
-use crate::listening::{self, Entrance};
-use crate::places::{Placement, Places};
+use crate::acceptor::Acceptor;
+use crate::crew::{Counts, Crew, Phase, Serve};
+use crate::group::WORKERS_MAX;
+use crate::growth::Growth;
+use crate::listening::Entrance;
+use crate::places::Placement;
 use crate::schedule::SchedulerKind;
 use crate::wake;
-use crate::worker::{run_pinned, run_shared};
+use start::{Ground, Started, bind_all, choose_backend};
 
 /// Descriptors that are left for files, listeners and the rest of the process.
 const RESERVED_DESCRIPTORS: usize = 128;
@@ -27,8 +25,10 @@ const RESERVED_DESCRIPTORS: usize = 128;
 /// How many workers, how they poll, and how connections come to them.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Threads; at least 1.
+    /// Threads at the start, at least 1. They always stay.
     pub workers: usize,
+    /// Whether more are added while all are busy.
+    pub growth: Growth,
     /// Which backend to try.
     pub io: IoChoice,
     /// Which scheduler places and runs connections.
@@ -64,6 +64,12 @@ pub struct Capacity {
 }
 
 impl Plan {
+    /// Workers at most: those of the start, and what [`Plan::growth`] adds. (The shared schedulers
+    /// have 64 at most.)
+    pub fn workers_max(&self) -> usize {
+        self.workers.max(self.growth.workers_max)
+    }
+
     /// How many connections this plan can hold with a backend, given the descriptor limit.
     pub fn capacity(&self, backend: Backend) -> Capacity {
         let limit = descriptor_limit();
@@ -71,7 +77,7 @@ impl Plan {
         // Multishot accepting may take a whole backlog at once: leave room for that in the table.
         let margin = (self.backlog as usize).min(limit / 20);
         let (fits_place, fits_total) = match backend {
-            Backend::Uring => (limit - margin, self.workers.saturating_mul(limit - margin)),
+            Backend::Uring => (limit - margin, self.workers_max().saturating_mul(limit - margin)),
             Backend::Epoll => (ordinary, ordinary),
         };
         let total = if self.connections_max == 0 { fits_total } else { self.connections_max };
@@ -117,15 +123,12 @@ impl Workers {
         let clock = Clock::start();
         let (addresses, sockets) = bind_all(plan, endpoints)?;
         let entrance = Entrance::new(serve, false);
-        let started = if plan.scheduler.is_shared() {
-            start_group(plan, capacity, &clock, &entrance, sockets)
-        } else {
-            start_pinned(plan, backend, capacity, &clock, &entrance, sockets)
-        };
-        let Started { crew, threads, stations, note } = started.map_err(StartError::Thread)?;
-        notes.extend(note);
-        let running = Mutex::new(Some(Running { threads, stations }));
         let plan = plan.clone();
+        let ground = Ground { plan: plan.clone(), backend, capacity, clock: clock.clone() };
+        let started = ground.start(&entrance, sockets).map_err(StartError::Thread)?;
+        let Started { crew, threads, stations, notes: said } = started;
+        notes.extend(said);
+        let running = Mutex::new(Some(Running { threads, stations }));
         Ok(Self { crew, plan, running, addresses, notes, backend, capacity, clock })
     }
 
@@ -154,7 +157,24 @@ impl Workers {
         self.crew.places.open()
     }
 
-    /// Connections open now on each worker (one number for the shared schedulers).
+    /// Workers there are now. One that was dismissed counts until it has served what it has.
+    pub fn workers(&self) -> usize {
+        match self.crew.watch.get() {
+            None => self.floor(),
+            Some(watch) => {
+                let census = watch.seats.census();
+                watch.seats.floor() + census.working + census.leaving
+            }
+        }
+    }
+
+    fn floor(&self) -> usize {
+        let workers = self.plan.workers;
+        if self.plan.scheduler.is_shared() { workers.min(WORKERS_MAX) } else { workers }
+    }
+
+    /// Connections open now on each worker (one number for the shared schedulers), those included
+    /// that are not there.
     pub fn connections_by_place(&self) -> Vec<usize> {
         (0..self.crew.posts.len()).map(|place| self.crew.places.open_on(place)).collect()
     }
@@ -187,20 +207,28 @@ impl Workers {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(Running { threads, stations }) = running else { return };
         let began = Instant::now();
-        for thread in threads {
-            while !thread.is_finished() && began.elapsed() < within {
-                thread::sleep(Duration::from_millis(1));
-            }
-            if thread.is_finished() {
-                // A worker that panicked has said so; the rest of the end goes on.
-                let _ = thread.join();
-            }
-        }
-        stations.into_iter().for_each(wake::leave);
+        join(threads, began, within);
+        // After the watch, which adds some until its end.
+        let (guests, more) = self.crew.watch.get().map(|watch| watch.seats.take()).unzip();
+        join(guests.unwrap_or_default(), began, within);
+        stations.into_iter().chain(more.unwrap_or_default()).for_each(wake::leave);
         for address in &self.addresses {
             if let Endpoint::Unix(path) = address {
                 let _ = std::fs::remove_file(path);
             }
+        }
+    }
+}
+
+/// Waits for threads that are to end, as long as there is time.
+fn join(threads: Vec<JoinHandle<()>>, began: Instant, within: Duration) {
+    for thread in threads {
+        while !thread.is_finished() && began.elapsed() < within {
+            thread::sleep(Duration::from_millis(1));
+        }
+        if thread.is_finished() {
+            // A worker that panicked has said so; the rest of the end goes on.
+            let _ = thread.join();
         }
     }
 }
@@ -240,235 +268,3 @@ impl std::fmt::Display for StartError {
 }
 
 impl std::error::Error for StartError {}
-
-struct Started {
-    crew: Arc<Crew>,
-    threads: Vec<JoinHandle<()>>,
-    stations: Vec<u16>,
-    note: Option<String>,
-}
-
-/// Listening sockets: for each acceptor, one per endpoint.
-type Sockets = Vec<Vec<OwnedFd>>;
-
-fn choose_backend(plan: &Plan, notes: &mut Vec<String>) -> Backend {
-    if plan.io == IoChoice::Epoll {
-        return Backend::Epoll;
-    }
-    if plan.scheduler.is_shared() {
-        if plan.io == IoChoice::Uring {
-            notes.push(
-                "shared schedulers use epoll: only the thread that owns a ring may take its \
-                 completions"
-                    .to_owned(),
-            );
-        }
-        return Backend::Epoll;
-    }
-    match gustnado_reactor::probe_uring() {
-        Ok(()) => Backend::Uring,
-        Err(error) => {
-            notes.push(format!("io_uring cannot be used here ({error}); using epoll"));
-            Backend::Epoll
-        }
-    }
-}
-
-fn bind_all(plan: &Plan, endpoints: &[Endpoint]) -> Result<(Vec<Endpoint>, Sockets), StartError> {
-    let mut addresses = Vec::new();
-    let mut by_acceptor: Sockets = Vec::new();
-    for endpoint in endpoints {
-        let failed = |error| StartError::Bind(endpoint.clone(), error);
-        let (sockets, address) = listening::open(plan, endpoint).map_err(failed)?;
-        by_acceptor.resize_with(sockets.len(), Vec::new);
-        for (own, socket) in by_acceptor.iter_mut().zip(sockets) {
-            own.push(socket);
-        }
-        addresses.push(address);
-    }
-    Ok((addresses, by_acceptor))
-}
-
-fn start_pinned(
-    plan: &Plan,
-    backend: Backend,
-    capacity: Capacity,
-    clock: &Clock,
-    entrance: &Arc<Entrance>,
-    mut sockets: Sockets,
-) -> io::Result<Started> {
-    let inboxes: Vec<_> = (0..plan.workers).map(|_| Arc::new(Inbox::default())).collect();
-    let posts = inboxes.iter().map(|inbox| Arc::clone(inbox) as Arc<dyn Post>).collect();
-    let crew = new_crew(plan, capacity, posts);
-    let mut start = Start::new(&crew);
-    if plan.acceptor == Acceptor::Dedicated {
-        let sockets = sockets.pop().unwrap_or_default();
-        start.dedicated_acceptor(plan, clock, sockets, entrance)?;
-    }
-    let mut sockets = sockets.into_iter();
-    let io = if backend == Backend::Uring { IoChoice::Uring } else { IoChoice::Epoll };
-    for (worker, inbox) in inboxes.into_iter().enumerate() {
-        let options = options(plan, io, capacity, clock);
-        let station = start.station(Arc::clone(&inbox) as Arc<dyn Post>)?;
-        let own = sockets.next().unwrap_or_default();
-        let (scheduler, entrance) = (plan.scheduler, Arc::clone(entrance));
-        start.thread(format!("gust-{worker}"), move |crew| {
-            let (reactor, refused) = Reactor::new(&options)?;
-            inbox.open(reactor.alert());
-            let schedule = scheduler.pinned(capacity.per_place);
-            let here = Here::new(reactor, schedule, None, station, worker, crew);
-            acceptor::start(&here, own, Some(worker), &entrance)?;
-            let note = refused.map(|error| format!("worker {worker} uses epoll: {error}"));
-            Ok((note, move || run_pinned(&here, &inbox)))
-        })?;
-    }
-    start.wait()
-}
-
-fn start_group(
-    plan: &Plan,
-    capacity: Capacity,
-    clock: &Clock,
-    entrance: &Arc<Entrance>,
-    mut sockets: Sockets,
-) -> io::Result<Started> {
-    let workers = plan.workers.min(WORKERS_MAX);
-    let schedule = plan.scheduler.shared(capacity.per_place);
-    let options = options(plan, IoChoice::Epoll, capacity, clock);
-    let (alert, seeds) = Reactor::shared(&options, workers)?;
-    let group = Arc::new(Group::new(schedule, alert, workers));
-    let crew = new_crew(plan, capacity, vec![Arc::clone(&group) as Arc<dyn Post>]);
-    let mut start = Start::new(&crew);
-    let station = start.station(Arc::clone(&group) as Arc<dyn Post>)?;
-    let mut sockets = sockets.pop().unwrap_or_default();
-    if plan.acceptor == Acceptor::Dedicated {
-        start.dedicated_acceptor(plan, clock, std::mem::take(&mut sockets), entrance)?;
-    }
-    for (worker, seed) in seeds.into_iter().enumerate() {
-        let group = Arc::clone(&group);
-        // Accepting is a task like others: whoever is free does it.
-        let (own, entrance) = (std::mem::take(&mut sockets), Arc::clone(entrance));
-        start.thread(format!("gust-{worker}"), move |crew| {
-            let schedule = Box::new(Arc::clone(&group.schedule));
-            let shared = Some(Arc::clone(&group));
-            let here = Here::new(ReactorSeed::grow(seed), schedule, shared, station, worker, crew);
-            acceptor::start(&here, own, Some(0), &entrance)?;
-            Ok((None, move || run_shared(&here, &group)))
-        })?;
-    }
-    let mut started = start.wait()?;
-    if plan.workers > WORKERS_MAX {
-        started.note = Some(format!("a shared scheduler runs at most {WORKERS_MAX} workers"));
-    }
-    Ok(started)
-}
-
-fn new_crew(plan: &Plan, capacity: Capacity, posts: Vec<Arc<dyn Post>>) -> Arc<Crew> {
-    let places = Places::new(posts.len(), capacity.total, capacity.per_place);
-    let backlog = plan.backlog as usize;
-    Arc::new(Crew::new(posts, places, plan.placement, backlog, plan.spin_us))
-}
-
-fn options(plan: &Plan, io: IoChoice, capacity: Capacity, clock: &Clock) -> Options {
-    Options { io, direct_max: capacity.direct, buffers: plan.buffers, clock: clock.clone() }
-}
-
-/// Threads that have been started and have not all reported yet.
-struct Start {
-    crew: Arc<Crew>,
-    threads: Vec<JoinHandle<()>>,
-    stations: Vec<u16>,
-    report: mpsc::Sender<io::Result<Option<String>>>,
-    reports: mpsc::Receiver<io::Result<Option<String>>>,
-}
-
-impl Start {
-    fn new(crew: &Arc<Crew>) -> Self {
-        let (report, reports) = mpsc::channel();
-        let crew = Arc::clone(crew);
-        Self { crew, threads: Vec::new(), stations: Vec::new(), report, reports }
-    }
-
-    fn station(&mut self, post: Arc<dyn Post>) -> io::Result<u16> {
-        let station = wake::enter(post)?;
-        self.stations.push(station);
-        Ok(station)
-    }
-
-    /// Starts a thread: `prepare` on it makes what it then runs, and a note for the user.
-    fn thread<R>(
-        &mut self,
-        name: String,
-        prepare: impl FnOnce(Arc<Crew>) -> io::Result<(Option<String>, R)> + Send + 'static,
-    ) -> io::Result<()>
-    where
-        R: FnOnce() -> io::Result<()>,
-    {
-        let (crew, report) = (Arc::clone(&self.crew), self.report.clone());
-        let thread = thread::Builder::new().name(name.clone()).spawn(move || {
-            let run = match prepare(crew) {
-                Ok((note, run)) => {
-                    // Nobody listens any more if another thread could not start.
-                    let _ = report.send(Ok(note));
-                    run
-                }
-                Err(error) => {
-                    let _ = report.send(Err(error));
-                    return;
-                }
-            };
-            drop(report);
-            if let Err(error) = run() {
-                panic!("worker {name} cannot reach the kernel any more: {error}");
-            }
-        })?;
-        self.threads.push(thread);
-        Ok(())
-    }
-
-    /// One thread that accepts for all workers.
-    fn dedicated_acceptor(
-        &mut self,
-        plan: &Plan,
-        clock: &Clock,
-        sockets: Vec<OwnedFd>,
-        entrance: &Arc<Entrance>,
-    ) -> io::Result<()> {
-        let inbox = Arc::new(Inbox::default());
-        let station = self.station(Arc::clone(&inbox) as Arc<dyn Post>)?;
-        let first = self.crew.acceptor.set(Arc::clone(&inbox) as Arc<dyn Post>);
-        debug_assert!(first.is_ok(), "one thread accepts");
-        let nothing = Capacity { per_place: 0, total: 0, direct: 0 };
-        let options = options(plan, IoChoice::Epoll, nothing, clock);
-        let (worker, entrance) = (plan.workers, Arc::clone(entrance));
-        self.thread("gust-accept".to_owned(), move |crew| {
-            let (reactor, _) = Reactor::new(&options)?;
-            inbox.open(reactor.alert());
-            let schedule = SchedulerKind::Queue.pinned(0);
-            let here = Here::new(reactor, schedule, None, station, worker, crew);
-            acceptor::start(&here, sockets, None, &entrance)?;
-            Ok((None, move || run_pinned(&here, &inbox)))
-        })
-    }
-
-    /// Waits until every thread has started, or ends those that have.
-    fn wait(self) -> io::Result<Started> {
-        let Self { crew, threads, stations, report, reports } = self;
-        drop(report);
-        let mut note = None;
-        let mut failed = None;
-        for outcome in reports {
-            match outcome {
-                Ok(said) => note = note.or(said),
-                Err(error) => failed = Some(error),
-            }
-        }
-        let Some(error) = failed else { return Ok(Started { crew, threads, stations, note }) };
-        crew.advance(Phase::Stopping);
-        for thread in threads {
-            let _ = thread.join();
-        }
-        stations.into_iter().for_each(wake::leave);
-        Err(error)
-    }
-}

@@ -1,11 +1,12 @@
-//! [`Doorbell`]: a sleeper that was left something is awake or rung.
+//! [`Doorbell`]: a sleeper that was left something is awake or rung. [`Roll`]: whoever waits for an
+//! answer sees it or is told.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
 
 use super::check;
-use crate::inbox::Doorbell;
+use crate::inbox::{Doorbell, Roll};
 
 #[derive(Default)]
 struct House {
@@ -79,5 +80,19 @@ fn a_sleeper_that_lies_down_again_is_rung_for_again() {
         let sleeps = house.lie_down();
         visitor.join().expect("the visitor ends");
         assert!(!sleeps || house.alerts.load(Ordering::Relaxed) == 1, "asleep and not rung for");
+    });
+}
+
+#[test]
+fn an_answer_that_is_waited_for_is_seen_or_told() {
+    check(|| {
+        let roll = Arc::new(Roll::default());
+        let worker = thread::spawn({
+            let roll = Arc::clone(&roll);
+            move || roll.answer()
+        });
+        let waits = roll.await_answer();
+        let tells = worker.join().expect("the worker ends");
+        assert!(tells || !waits, "it waits for an answer that was given");
     });
 }

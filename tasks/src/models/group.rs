@@ -33,6 +33,8 @@ enum End {
     Parked,
     /// It goes on looking.
     Awake,
+    /// It was dismissed, and has left the group.
+    Left,
 }
 
 impl Team {
@@ -54,6 +56,19 @@ impl Team {
     /// A wake-up from outside.
     fn wake(&self) {
         self.line.fetch_add(1, Ordering::AcqRel);
+        self.rouse();
+    }
+
+    /// Has somebody else do what there is to do, or poll.
+    fn pass_on(&self) {
+        if self.has_work() {
+            self.rouse();
+        } else if !self.roles.is_polled() {
+            self.roles.pick_sleeper();
+        }
+    }
+
+    fn rouse(&self) {
         if self.roles.pick_sleeper().is_none() && self.doorbell.ring() {
             self.alerted.store(true, Ordering::Relaxed);
         }
@@ -85,7 +100,7 @@ impl Team {
     /// Parks, unless there is work or nobody polls. Returns whether it is parked.
     fn park(&self, worker: usize) -> bool {
         self.roles.fall_asleep(worker);
-        if self.has_work() || !self.roles.is_polled() {
+        if self.has_work() || !self.roles.is_polled() || self.roles.is_leaving(worker) {
             self.roles.wake_up(worker);
             return false;
         }
@@ -94,6 +109,10 @@ impl Team {
 
     fn work(&self, worker: usize) -> End {
         for _ in 0..LOOKS {
+            if self.roles.is_leaving(worker) {
+                self.pass_on();
+                return End::Left;
+            }
             if self.claim() {
                 return End::Runs;
             }
@@ -113,7 +132,7 @@ impl Team {
     fn is_up(&self, worker: usize, end: End) -> bool {
         match end {
             End::Awake => true,
-            End::Runs => false,
+            End::Runs | End::Left => false,
             End::Polls => self.alerted.load(Ordering::Relaxed),
             End::Parked => !self.roles.is_asleep(worker),
         }
@@ -122,9 +141,11 @@ impl Team {
     /// Nothing may lie in line unnoticed, and if someone sleeps, somebody polls or will.
     fn check(&self, ends: [End; 2]) {
         let up = (0..2).any(|worker| self.is_up(worker, ends[worker]));
-        assert!(up || !self.has_work() || ends == [End::Runs; 2], "work unnoticed: {ends:?}");
+        // (Where all are held, a worker is added.)
+        let held = ends.iter().all(|end| matches!(end, End::Runs | End::Left));
+        assert!(up || !self.has_work() || held, "work unnoticed: {ends:?}");
         let polled = ends.contains(&End::Polls);
-        assert!(up || polled || ends == [End::Runs; 2], "nobody polls: {ends:?}");
+        assert!(up || polled || held, "nobody polls: {ends:?}");
     }
 }
 
@@ -182,5 +203,43 @@ fn a_poller_that_was_woken_for_nothing_leaves_no_sleeper_behind() {
         let end = team.work(0);
         visitor.join().expect("the visitor ends");
         team.check([end, worker.join().expect("a worker ends")]);
+    });
+}
+
+/// Worker 0 polls and sleeps in the kernel; worker 1 is dismissed wherever it is, and works on if it
+/// was woken. Returns where it then is.
+fn dismiss_while(team: &Arc<Team>, visit: impl FnOnce()) -> End {
+    assert!(team.take_poller());
+    assert!(team.lie_down());
+    let worker = thread::spawn({
+        let team = Arc::clone(team);
+        move || team.work(1)
+    });
+    let watch = thread::spawn({
+        let team = Arc::clone(team);
+        move || team.roles.dismiss(1)
+    });
+    visit();
+    watch.join().expect("the watch ends");
+    let end = worker.join().expect("a worker ends");
+    let is_woken = end == End::Parked && !team.roles.is_asleep(1);
+    if is_woken { team.work(1) } else { end }
+}
+
+#[test]
+fn a_worker_that_leaves_hands_on_what_it_was_woken_for() {
+    check(|| {
+        let team = Arc::new(Team::default());
+        let end = dismiss_while(&team, || team.wake());
+        team.check([End::Polls, end]);
+    });
+}
+
+#[test]
+fn a_worker_that_is_dismissed_while_it_falls_asleep_leaves() {
+    check(|| {
+        let team = Arc::new(Team::default());
+        let end = dismiss_while(&team, || ());
+        assert!(matches!(end, End::Left | End::Awake), "dismissed, and {end:?}");
     });
 }

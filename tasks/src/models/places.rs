@@ -79,3 +79,38 @@ fn who_finds_all_taken_is_left_alone_until_one_is_free() {
         assert!(note.0.load(Ordering::SeqCst));
     });
 }
+
+#[test]
+fn a_worker_that_takes_no_more_is_vacant_once_the_last_has_gone() {
+    check(|| {
+        let places = Arc::new(Places::new(1, 1, 1));
+        let comer = thread::spawn({
+            let places = Arc::clone(&places);
+            move || places.take(0)
+        });
+        places.close(0);
+        let took = comer.join().expect("the comer ends");
+        assert_eq!(places.is_vacant(0), !took);
+        assert!(!places.take(0));
+        if took {
+            places.release(0);
+        }
+        assert!(places.is_vacant(0));
+    });
+}
+
+#[test]
+fn who_waits_for_a_place_hears_of_a_worker_that_comes() {
+    check(|| {
+        let places = Arc::new(Places::new(1, 1, 1));
+        places.close(0);
+        let watch = thread::spawn({
+            let places = Arc::clone(&places);
+            move || places.reopen(0)
+        });
+        let note = note();
+        let had = poll_once(&places, &note);
+        watch.join().expect("the watch ends");
+        assert!(had || note.0.load(Ordering::SeqCst), "it waits, and there is room");
+    });
+}

@@ -120,6 +120,9 @@ pub(crate) trait Schedule {
     /// Whether a task is in line.
     fn has_ready(&self) -> bool;
 
+    /// Whether no task is kept here, or on loan.
+    fn is_empty(&self) -> bool;
+
     /// Shows every task, in the order of their slots. It looks at each slot once and stops nobody,
     /// so tasks that other threads run meanwhile may be missing, or not be as they were.
     fn look(&self, see: &mut dyn FnMut(Seen));
@@ -180,6 +183,10 @@ impl<S: Schedule + ?Sized> Schedule for Arc<S> {
 
     fn has_ready(&self) -> bool {
         (**self).has_ready()
+    }
+
+    fn is_empty(&self) -> bool {
+        (**self).is_empty()
     }
 
     fn look(&self, see: &mut dyn FnMut(Seen)) {

@@ -71,6 +71,10 @@ impl Schedule for Pool {
         self.0.borrow().ready.count > 0
     }
 
+    fn is_empty(&self) -> bool {
+        self.0.borrow().slots.is_empty()
+    }
+
     fn look(&self, see: &mut dyn FnMut(Seen)) {
         self.0.borrow().slots.look(see);
     }

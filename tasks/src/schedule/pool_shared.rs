@@ -65,6 +65,10 @@ impl Schedule for PoolShared {
         self.ready.any()
     }
 
+    fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
     fn look(&self, see: &mut dyn FnMut(Seen)) {
         self.slots.look(see);
     }

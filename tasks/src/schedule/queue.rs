@@ -65,6 +65,10 @@ impl Schedule for Queue {
         !self.0.borrow().line.is_empty()
     }
 
+    fn is_empty(&self) -> bool {
+        self.0.borrow().slots.is_empty()
+    }
+
     fn look(&self, see: &mut dyn FnMut(Seen)) {
         self.0.borrow().slots.look(see);
     }

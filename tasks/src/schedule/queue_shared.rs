@@ -68,6 +68,10 @@ impl Schedule for QueueShared {
         !self.line.is_empty()
     }
 
+    fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
     fn look(&self, see: &mut dyn FnMut(Seen)) {
         self.slots.look(see);
     }

@@ -120,6 +120,12 @@ impl SharedSlots {
         self.fresh.load(Ordering::Relaxed)
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        let mut empty = true;
+        self.look(&mut |_| empty = false);
+        empty
+    }
+
     pub(super) fn look(&self, see: &mut dyn FnMut(Seen)) {
         for index in 0..self.used().min(self.limit) {
             let slot = self.slot(index);

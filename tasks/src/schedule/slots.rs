@@ -125,6 +125,10 @@ impl Slots {
         self.free.push(index);
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.free.len() == self.slots.len()
+    }
+
     pub(super) fn look(&self, see: &mut dyn FnMut(Seen)) {
         for (slot, index) in self.slots.iter().zip(0..) {
             let doing = match slot.mark & STATE {

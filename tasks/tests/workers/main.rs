@@ -10,6 +10,7 @@ mod connections;
 mod dumps;
 mod ending;
 mod groups;
+mod growing;
 mod lone;
 mod mailboxes;
 mod selecting;

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado_tasks::{
-    Acceptor, BoxTask, Endpoint, IoChoice, Link, Placement, Plan, SchedulerKind, Workers,
+    Acceptor, BoxTask, Endpoint, Growth, IoChoice, Link, Placement, Plan, SchedulerKind, Workers,
 };
 
 /// How long one wait may take. Nothing that works comes near it, even on a busy machine.
@@ -26,6 +26,7 @@ impl Setup {
     pub(crate) fn plan(self, workers: usize) -> Plan {
         Plan {
             workers,
+            growth: Growth::default(),
             io: self.io,
             scheduler: self.scheduler,
             slots: 0,

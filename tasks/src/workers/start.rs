@@ -1,0 +1,438 @@
+//! Starting the threads of a server: those of the start, and those that come later.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+
+use gustnado_reactor::{
+    Backend, Clock, Endpoint, IoChoice, Lookout, Options, Reactor, ReactorSeed,
+};
+
+use super::{Capacity, Plan, StartError};
+use crate::acceptor::{self, Acceptor};
+use crate::crew::{Crew, Phase, Post, count};
+use crate::group::{Group, WORKERS_MAX};
+use crate::here::Here;
+use crate::inbox::Inbox;
+use crate::listening::{self, Entrance};
+use crate::places::Places;
+use crate::schedule::SchedulerKind;
+use crate::seats::Seats;
+use crate::wake;
+use crate::watch::{Hire, Pinned, Shared, Team, Times, Watch, Watcher, millis};
+use crate::worker::{run_guest, run_pinned, run_shared};
+
+/// What was started.
+pub(super) struct Started {
+    pub(super) crew: Arc<Crew>,
+    pub(super) threads: Vec<JoinHandle<()>>,
+    pub(super) stations: Vec<u16>,
+    pub(super) notes: Vec<String>,
+}
+
+impl Started {
+    /// Ends it all again: something else could not be started.
+    fn end(self) {
+        self.crew.advance(Phase::Stopping);
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+        self.stations.into_iter().for_each(wake::leave);
+    }
+}
+
+/// Listening sockets: for each acceptor, one per endpoint.
+pub(super) type Sockets = Vec<Vec<OwnedFd>>;
+
+pub(super) fn choose_backend(plan: &Plan, notes: &mut Vec<String>) -> Backend {
+    if plan.io == IoChoice::Epoll {
+        return Backend::Epoll;
+    }
+    if plan.scheduler.is_shared() {
+        if plan.io == IoChoice::Uring {
+            notes.push(
+                "shared schedulers use epoll: only the thread that owns a ring may take its \
+                 completions"
+                    .to_owned(),
+            );
+        }
+        return Backend::Epoll;
+    }
+    match gustnado_reactor::probe_uring() {
+        Ok(()) => Backend::Uring,
+        Err(error) => {
+            notes.push(format!("io_uring cannot be used here ({error}); using epoll"));
+            Backend::Epoll
+        }
+    }
+}
+
+pub(super) fn bind_all(
+    plan: &Plan,
+    endpoints: &[Endpoint],
+) -> Result<(Vec<Endpoint>, Sockets), StartError> {
+    let mut addresses = Vec::new();
+    let mut by_acceptor: Sockets = Vec::new();
+    for endpoint in endpoints {
+        let failed = |error| StartError::Bind(endpoint.clone(), error);
+        let (sockets, address) = listening::open(plan, endpoint).map_err(failed)?;
+        by_acceptor.resize_with(sockets.len(), Vec::new);
+        for (own, socket) in by_acceptor.iter_mut().zip(sockets) {
+            own.push(socket);
+        }
+        addresses.push(address);
+    }
+    Ok((addresses, by_acceptor))
+}
+
+/// What every thread of a server is started from.
+#[derive(Clone)]
+pub(super) struct Ground {
+    pub(super) plan: Plan,
+    pub(super) backend: Backend,
+    pub(super) capacity: Capacity,
+    pub(super) clock: Clock,
+}
+
+impl Ground {
+    pub(super) fn start(&self, entrance: &Arc<Entrance>, sockets: Sockets) -> io::Result<Started> {
+        if self.plan.scheduler.is_shared() {
+            self.start_group(entrance, sockets)
+        } else {
+            self.start_pinned(entrance, sockets)
+        }
+    }
+
+    fn start_pinned(&self, entrance: &Arc<Entrance>, mut sockets: Sockets) -> io::Result<Started> {
+        let plan = &self.plan;
+        let (floor, ceiling) = (plan.workers, plan.workers_max());
+        let inboxes: Vec<_> = (0..ceiling).map(|_| Arc::new(Inbox::default())).collect();
+        let posts = inboxes.iter().map(|inbox| Arc::clone(inbox) as Arc<dyn Post>).collect();
+        let crew = self.new_crew(posts);
+        for (worker, inbox) in inboxes.iter().enumerate().skip(floor) {
+            crew.places.close(worker);
+            inbox.arrivals().close();
+        }
+        let lookout = self.set_watch(&crew, floor, ceiling)?;
+        let mut start = Start::new(&crew);
+        if plan.acceptor == Acceptor::Dedicated {
+            let sockets = sockets.pop().unwrap_or_default();
+            start.dedicated_acceptor(self, sockets, entrance)?;
+        }
+        let mut sockets = sockets.into_iter();
+        for (worker, inbox) in inboxes.iter().take(floor).enumerate() {
+            let ground = self.clone();
+            let inbox = Arc::clone(inbox);
+            let station = start.station(Arc::clone(&inbox) as Arc<dyn Post>)?;
+            let own = sockets.next().unwrap_or_default();
+            let entrance = Arc::clone(entrance);
+            start.thread(name(worker), move |crew| {
+                let (here, note) = ground.open_pinned(&inbox, station, worker, crew)?;
+                acceptor::start(&here, own, Some(worker), &entrance)?;
+                Ok((note, move || run_pinned(&here, &inbox)))
+            })?;
+        }
+        let started = start.wait()?;
+        let Some(lookout) = lookout else { return Ok(started) };
+        let team = Pinned::new(inboxes.clone(), millis(plan.growth.grow_after));
+        let (ground, crew) = (self.clone(), Arc::clone(&started.crew));
+        let hire = move |worker: usize| ground.hire_pinned(&inboxes[worker], worker, &crew);
+        self.start_watch(started, lookout, Box::new(team), Box::new(hire))
+    }
+
+    /// Makes the running thread a worker that shares nothing. It needs the door to the kernel that
+    /// it gets; a note says why that is another one than was wanted.
+    fn open_pinned(
+        &self,
+        inbox: &Inbox,
+        station: u16,
+        worker: usize,
+        crew: Arc<Crew>,
+    ) -> io::Result<(std::rc::Rc<Here>, Option<String>)> {
+        let io = if self.backend == Backend::Uring { IoChoice::Uring } else { IoChoice::Epoll };
+        let (reactor, refused) = Reactor::new(&self.options(io, self.capacity))?;
+        inbox.open(reactor.alert());
+        let schedule = self.plan.scheduler.pinned(self.capacity.per_place);
+        let here = Here::new(reactor, schedule, None, station, worker, crew);
+        Ok((here, refused.map(|error| format!("worker {worker} uses epoll: {error}"))))
+    }
+
+    fn hire_pinned(
+        &self,
+        inbox: &Arc<Inbox>,
+        worker: usize,
+        crew: &Arc<Crew>,
+    ) -> io::Result<JoinHandle<()>> {
+        let (ground, inbox) = (self.clone(), Arc::clone(inbox));
+        let enter = || wake::enter(Arc::clone(&inbox) as Arc<dyn Post>);
+        let station = watch_of(crew).seats.station(worker, enter)?;
+        hire(worker, crew, move |crew| {
+            let (here, _) = ground.open_pinned(&inbox, station, worker, Arc::clone(crew))?;
+            let admit = {
+                let (inbox, crew) = (Arc::clone(&inbox), Arc::clone(crew));
+                move || {
+                    inbox.arrivals().reopen();
+                    crew.places.reopen(worker);
+                }
+            };
+            let crew = Arc::clone(crew);
+            Ok((admit, move || run_guest(&here, &inbox, watch_of(&crew))))
+        })
+    }
+
+    fn start_group(&self, entrance: &Arc<Entrance>, mut sockets: Sockets) -> io::Result<Started> {
+        let plan = &self.plan;
+        let floor = plan.workers.min(WORKERS_MAX);
+        let ceiling = plan.workers_max().min(WORKERS_MAX);
+        let schedule = plan.scheduler.shared(self.capacity.per_place);
+        let options = self.options(IoChoice::Epoll, self.capacity);
+        let (alert, mut seeds) = Reactor::shared(&options, ceiling)?;
+        let guests = seeds.split_off(floor);
+        let group = Arc::new(Group::new(schedule, alert, floor, ceiling - floor));
+        let crew = self.new_crew(vec![Arc::clone(&group) as Arc<dyn Post>]);
+        let lookout = self.set_watch(&crew, floor, ceiling)?;
+        let grows = lookout.is_some();
+        let mut start = Start::new(&crew);
+        let station = start.station(Arc::clone(&group) as Arc<dyn Post>)?;
+        let mut sockets = sockets.pop().unwrap_or_default();
+        if plan.acceptor == Acceptor::Dedicated {
+            start.dedicated_acceptor(self, std::mem::take(&mut sockets), entrance)?;
+        }
+        for (worker, seed) in seeds.into_iter().enumerate() {
+            let group = Arc::clone(&group);
+            // Accepting is a task like others: whoever is free does it.
+            let (own, entrance) = (std::mem::take(&mut sockets), Arc::clone(entrance));
+            start.thread(name(worker), move |crew| {
+                let here = open_shared(seed, &group, station, worker, crew);
+                acceptor::start(&here, own, Some(0), &entrance)?;
+                let run = if grows { run_shared::<true> } else { run_shared::<false> };
+                Ok((None, move || run(&here, &group)))
+            })?;
+        }
+        let mut started = start.wait()?;
+        if plan.workers.max(plan.workers_max()) > WORKERS_MAX {
+            let note = format!("a shared scheduler runs at most {WORKERS_MAX} workers");
+            started.notes.push(note);
+        }
+        let Some(lookout) = lookout else { return Ok(started) };
+        let team = Shared::new(Arc::clone(&group), millis(plan.growth.grow_after));
+        let crew = Arc::clone(&started.crew);
+        let hire = move |worker: usize| {
+            hire_shared(guests[worker - floor].clone(), &group, station, worker, &crew)
+        };
+        self.start_watch(started, lookout, Box::new(team), Box::new(hire))
+    }
+
+    /// Has workers come and go, where the plan says so: from now on they can be told to a watch.
+    fn set_watch(&self, crew: &Crew, floor: usize, ceiling: usize) -> io::Result<Option<Lookout>> {
+        if ceiling <= floor {
+            return Ok(None);
+        }
+        let lookout = Lookout::new()?;
+        let seats = Seats::new(floor, ceiling, self.plan.growth.cache_workers);
+        let first = crew.watch.set(Arc::new(Watch::new(seats, lookout.alert())));
+        debug_assert!(first.is_ok(), "one watch is set");
+        Ok(Some(lookout))
+    }
+
+    /// Starts the thread that watches.
+    fn start_watch(
+        &self,
+        mut started: Started,
+        lookout: Lookout,
+        team: Box<dyn Team>,
+        hire: Box<Hire>,
+    ) -> io::Result<Started> {
+        let crew = Arc::clone(&started.crew);
+        let watch = Arc::clone(watch_of(&crew));
+        let (floor, ceiling) = (watch.seats.floor(), watch.seats.ceiling());
+        started.notes.push(format!("adds workers when all are busy, from {floor} up to {ceiling}"));
+        let (clock, growth, times) =
+            (self.clock.clone(), self.plan.growth.clone(), Times::default());
+        let watcher = Watcher { crew, watch, lookout, clock, growth, team, hire, times };
+        let thread = thread::Builder::new().name("gust-watch".to_owned());
+        match thread.spawn(move || watcher.run()) {
+            Ok(thread) => started.threads.push(thread),
+            Err(error) => {
+                started.end();
+                return Err(error);
+            }
+        }
+        Ok(started)
+    }
+
+    fn new_crew(&self, posts: Vec<Arc<dyn Post>>) -> Arc<Crew> {
+        let Self { plan, capacity, .. } = self;
+        let places = Places::new(posts.len(), capacity.total, capacity.per_place);
+        let backlog = plan.backlog as usize;
+        Arc::new(Crew::new(posts, places, plan.placement, backlog, plan.spin_us))
+    }
+
+    fn options(&self, io: IoChoice, capacity: Capacity) -> Options {
+        let clock = self.clock.clone();
+        Options { io, direct_max: capacity.direct, buffers: self.plan.buffers, clock }
+    }
+}
+
+fn name(worker: usize) -> String {
+    format!("gust-{worker}")
+}
+
+fn watch_of(crew: &Crew) -> &Arc<Watch> {
+    crew.watch.get().expect("workers are added by a watch")
+}
+
+/// Makes the running thread a worker of a group.
+fn open_shared(
+    seed: ReactorSeed,
+    group: &Arc<Group>,
+    station: u16,
+    worker: usize,
+    crew: Arc<Crew>,
+) -> std::rc::Rc<Here> {
+    let schedule = Box::new(Arc::clone(&group.schedule));
+    let shared = Some(Arc::clone(group));
+    Here::new(ReactorSeed::grow(seed), schedule, shared, station, worker, crew)
+}
+
+fn hire_shared(
+    seed: ReactorSeed,
+    group: &Arc<Group>,
+    station: u16,
+    worker: usize,
+    crew: &Arc<Crew>,
+) -> io::Result<JoinHandle<()>> {
+    let group = Arc::clone(group);
+    hire(worker, crew, move |crew| {
+        let here = open_shared(seed, &group, station, worker, Arc::clone(crew));
+        let admit = {
+            let group = Arc::clone(&group);
+            move || group.roles().admit(worker)
+        };
+        Ok((admit, move || run_shared::<true>(&here, &group)))
+    })
+}
+
+/// Starts a worker's thread while others run: `prepare` on it makes what lets it take part, with
+/// its seat locked, and what it then runs.
+fn hire<A, R>(
+    worker: usize,
+    crew: &Arc<Crew>,
+    prepare: impl FnOnce(&Arc<Crew>) -> io::Result<(A, R)> + Send + 'static,
+) -> io::Result<JoinHandle<()>>
+where
+    A: FnOnce(),
+    R: FnOnce() -> io::Result<()>,
+{
+    let crew = Arc::clone(crew);
+    thread::Builder::new().name(name(worker)).spawn(move || {
+        let watch = watch_of(&crew);
+        let Ok((admit, run)) = prepare(&crew) else { return watch.tell_failed(worker) };
+        watch.seats.arrive(worker, admit);
+        count(&crew.counts.workers_grown);
+        watch.tell();
+        if let Err(error) = run() {
+            panic!("worker {} cannot reach the kernel any more: {error}", name(worker));
+        }
+        watch.seats.vacate(worker);
+        watch.tell();
+    })
+}
+
+/// Threads that have been started and have not all reported yet.
+struct Start {
+    crew: Arc<Crew>,
+    threads: Vec<JoinHandle<()>>,
+    stations: Vec<u16>,
+    report: mpsc::Sender<io::Result<Option<String>>>,
+    reports: mpsc::Receiver<io::Result<Option<String>>>,
+}
+
+impl Start {
+    fn new(crew: &Arc<Crew>) -> Self {
+        let (report, reports) = mpsc::channel();
+        let crew = Arc::clone(crew);
+        Self { crew, threads: Vec::new(), stations: Vec::new(), report, reports }
+    }
+
+    fn station(&mut self, post: Arc<dyn Post>) -> io::Result<u16> {
+        let station = wake::enter(post)?;
+        self.stations.push(station);
+        Ok(station)
+    }
+
+    /// Starts a thread: `prepare` on it makes what it then runs, and a note for the user.
+    fn thread<R>(
+        &mut self,
+        name: String,
+        prepare: impl FnOnce(Arc<Crew>) -> io::Result<(Option<String>, R)> + Send + 'static,
+    ) -> io::Result<()>
+    where
+        R: FnOnce() -> io::Result<()>,
+    {
+        let (crew, report) = (Arc::clone(&self.crew), self.report.clone());
+        let thread = thread::Builder::new().name(name.clone()).spawn(move || {
+            let run = match prepare(crew) {
+                Ok((note, run)) => {
+                    // Nobody listens any more if another thread could not start.
+                    let _ = report.send(Ok(note));
+                    run
+                }
+                Err(error) => {
+                    let _ = report.send(Err(error));
+                    return;
+                }
+            };
+            drop(report);
+            if let Err(error) = run() {
+                panic!("worker {name} cannot reach the kernel any more: {error}");
+            }
+        })?;
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    /// One thread that accepts for all workers.
+    fn dedicated_acceptor(
+        &mut self,
+        ground: &Ground,
+        sockets: Vec<OwnedFd>,
+        entrance: &Arc<Entrance>,
+    ) -> io::Result<()> {
+        let inbox = Arc::new(Inbox::default());
+        let station = self.station(Arc::clone(&inbox) as Arc<dyn Post>)?;
+        let first = self.crew.acceptor.set(Arc::clone(&inbox) as Arc<dyn Post>);
+        debug_assert!(first.is_ok(), "one thread accepts");
+        let nothing = Capacity { per_place: 0, total: 0, direct: 0 };
+        let options = ground.options(IoChoice::Epoll, nothing);
+        let (worker, entrance) = (ground.plan.workers_max(), Arc::clone(entrance));
+        self.thread("gust-accept".to_owned(), move |crew| {
+            let (reactor, _) = Reactor::new(&options)?;
+            inbox.open(reactor.alert());
+            let schedule = SchedulerKind::Queue.pinned(0);
+            let here = Here::new(reactor, schedule, None, station, worker, crew);
+            acceptor::start(&here, sockets, None, &entrance)?;
+            Ok((None, move || run_pinned(&here, &inbox)))
+        })
+    }
+
+    /// Waits until every thread has started, or ends those that have.
+    fn wait(self) -> io::Result<Started> {
+        let Self { crew, threads, stations, report, reports } = self;
+        drop(report);
+        let mut notes = Vec::new();
+        let mut failed = None;
+        for outcome in reports {
+            match outcome {
+                Ok(said) if notes.is_empty() => notes.extend(said),
+                Ok(_) => {}
+                Err(error) => failed = Some(error),
+            }
+        }
+        let started = Started { crew, threads, stations, notes };
+        let Some(error) = failed else { return Ok(started) };
+        started.end();
+        Err(error)
+    }
+}
