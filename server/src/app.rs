@@ -123,7 +123,6 @@ pub(crate) struct App {
     /// Set once they run; weak, for they hold this.
     workers: OnceLock<Weak<Workers>>,
     scheduler: &'static str,
-    worker_count: usize,
 }
 
 impl App {
@@ -160,7 +159,6 @@ impl App {
             draining: AtomicBool::new(false),
             workers: OnceLock::new(),
             scheduler: config.scheduler.as_str(),
-            worker_count: workers,
         }
     }
 
@@ -243,6 +241,10 @@ impl App {
         if let Some(workers) = self.workers.get().and_then(Weak::upgrade) {
             let counts = workers.counts();
             stats.uptime_ms = workers.uptime_ms();
+            stats.workers = workers.workers() as u64;
+            stats.workers_grown = counts.workers_grown.load(Ordering::Relaxed);
+            stats.workers_shrunk = counts.workers_shrunk.load(Ordering::Relaxed);
+            stats.workers_failed = counts.workers_failed.load(Ordering::Relaxed);
             stats.connections_open = workers.connections_open() as u64;
             stats.connections_accepted = counts.accepted.load(Ordering::Relaxed);
             stats.accept_exhausted = counts.accept_exhausted.load(Ordering::Relaxed);
@@ -263,7 +265,7 @@ impl App {
             requests: stats.requests,
             bytes_sent: stats.bytes_sent,
             process: Process::read(),
-            workers: self.worker_count as u64,
+            workers: stats.workers,
             backend: backend.map_or("", |workers| workers.backend().name()),
             scheduler: self.scheduler,
         }

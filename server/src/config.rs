@@ -8,6 +8,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use gustnado_tasks::Growth;
+
 mod cgroup;
 mod error;
 mod layers;
@@ -30,6 +32,7 @@ pub use unit::Unit;
 
 /// What the server is to do. [`Config::default`] is the table's defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Config {
     /// The folder to serve; `None` is the page that is built in.
     pub root: Option<PathBuf>,
@@ -46,6 +49,14 @@ pub struct Config {
     pub defer_accept: bool,
     /// Worker threads; 0 is auto, see [`Machine::workers`].
     pub workers: usize,
+    /// Worker threads at most, those included that are added while all are busy; 0 adds none.
+    pub workers_max: usize,
+    /// How long all places must have been taken, or all workers held, before a worker is added.
+    pub grow_after: Duration,
+    /// How often workers that are not needed are let go; zero is never.
+    pub shrink_period: Duration,
+    /// Whether threads of workers that were let go wait until they are needed again.
+    pub cache_workers: bool,
     /// Which kernel interface carries the operations.
     pub io: Io,
     /// Where connections live and who may run them.
@@ -96,6 +107,18 @@ pub struct Config {
     pub quiet: bool,
 }
 
+impl Config {
+    /// How the number of workers grows and shrinks.
+    pub(crate) fn growth(&self) -> Growth {
+        Growth {
+            workers_max: self.workers_max,
+            grow_after: self.grow_after,
+            shrink_period: self.shrink_period,
+            cache_workers: self.cache_workers,
+        }
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         let mut config = Self::blank();
@@ -119,6 +142,10 @@ impl Config {
             backlog: 0,
             defer_accept: false,
             workers: 0,
+            workers_max: 0,
+            grow_after: Duration::ZERO,
+            shrink_period: Duration::ZERO,
+            cache_workers: false,
             io: Io::Auto,
             scheduler: SchedulerKind::Pool,
             slots: 0,
@@ -159,6 +186,10 @@ mod tests {
         assert_eq!(config.port, 8080);
         assert_eq!(config.backlog, 4096);
         assert_eq!((config.workers, config.slots, config.connections_max), (0, 0, 0));
+        assert_eq!(config.workers_max, 0);
+        assert_eq!(config.grow_after, Duration::from_millis(5));
+        assert_eq!(config.shrink_period, Duration::from_secs(10));
+        assert!(config.cache_workers);
         assert_eq!(config.limit_head_bytes, 16_384);
         assert_eq!(config.limit_body_bytes, 1_048_576);
         assert_eq!(config.header_timeout, Duration::from_secs(10));

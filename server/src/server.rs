@@ -63,9 +63,9 @@ fn start_site(
 ) -> Result<Running, StartError> {
     let workers = Machine::read().workers(&config).value;
     let endpoints = endpoints(&config)?;
-    let site = open(&config, workers)?;
-    let app = Arc::new(App::new(&config, workers, site));
     let plan = plan(&config, workers);
+    let site = open(&config, plan.workers_max())?;
+    let app = Arc::new(App::new(&config, plan.workers_max(), site));
     let serve = {
         let app = Arc::clone(&app);
         Box::new(move |link| Box::pin(conn::serve(link, Arc::clone(&app))) as _)
@@ -79,6 +79,7 @@ fn start_site(
 fn plan(config: &Config, workers: usize) -> Plan {
     Plan {
         workers,
+        growth: config.growth(),
         io: config.io,
         scheduler: config.scheduler,
         slots: config.slots,
@@ -159,7 +160,14 @@ impl Running {
         self.app.stats()
     }
 
-    /// Connections open now on each worker; one number where workers share them.
+    /// Workers there are now. One that is not needed any more counts until its last connection has
+    /// ended.
+    pub fn workers(&self) -> usize {
+        self.workers.workers()
+    }
+
+    /// Connections open now on each worker, those included that may still be added; one number
+    /// where workers share them.
     pub fn connections_by_worker(&self) -> Vec<usize> {
         self.workers.connections_by_place()
     }

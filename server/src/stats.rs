@@ -102,6 +102,14 @@ pub struct Stats {
     pub accept_failed: u64,
     /// Times that accepting paused because all places were taken.
     pub accept_paused: u64,
+    /// Workers there are now.
+    pub workers: u64,
+    /// Workers that were added because all were busy, those included that came back.
+    pub workers_grown: u64,
+    /// Workers that have gone because they were not needed.
+    pub workers_shrunk: u64,
+    /// Workers that were needed and could not be started.
+    pub workers_failed: u64,
     /// Handlers that panicked; the panic was contained.
     pub panics: u64,
     /// Files that could not be opened for want of descriptors.

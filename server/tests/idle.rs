@@ -7,13 +7,14 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
-use gustnado::config::Config;
+use gustnado::config::{Config, SchedulerKind};
 use harness::{Client, Server, Setup, process};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 on_every_server!(alone:
     without_connections_it_takes_no_processor_time,
     with_thousands_of_connections_it_takes_no_processor_time,
+    workers_that_may_come_take_no_processor_time_and_little_memory,
 );
 
 /// Two ticks of the clock that counts processor time; a timer of 100 ms would be seen.
@@ -21,6 +22,9 @@ const IDLE_MAX: Duration = Duration::from_millis(30);
 const CONNECTIONS_MAX: u64 = 4_000;
 /// What an idle connection may take here, the slack of the allocator included.
 const CONNECTION_BYTES_MAX: u64 = 2_048;
+
+/// What a worker may take that is not there: its letter box and its counts.
+const ABSENT_WORKER_BYTES_MAX: u64 = 32 << 10;
 
 fn expect_idle(context: &str) {
     thread::sleep(Duration::from_millis(300)); // what was just done may have to be put away
@@ -57,6 +61,33 @@ fn with_thousands_of_connections_it_takes_no_processor_time(setup: Setup) {
         assert_eq!(Client::over(stream).get("/").status, 200, "it still is served");
     }
     server.wait_until_empty();
+}
+
+fn workers_that_may_come_take_no_processor_time_and_little_memory(setup: Setup) {
+    let first = setup.default_site();
+    assert_eq!(first.get("/").status, 200);
+    first.wait_until_empty();
+    let before = process::resident_bytes();
+    let server = Server::start(Config {
+        workers_max: 256,
+        slots: 2,
+        shrink_period: Duration::from_millis(200),
+        ..setup.config()
+    });
+    assert_eq!(server.get("/").status, 200);
+    server.wait_until_empty();
+    let grown = process::resident_bytes().saturating_sub(before);
+    assert!(grown < ABSENT_WORKER_BYTES_MAX * 256 + (4 << 20), "{grown} bytes for 254 to come");
+    // With all slots taken some come where slots are each worker's, and go again.
+    let clients: Vec<Client> = (0..16).map(|_| server.connect()).collect();
+    if setup.scheduler == SchedulerKind::Pool {
+        server.wait_until("more have come", |stats| stats.workers > 2);
+    }
+    expect_idle("while all slots are taken, or none");
+    drop(clients);
+    server.wait_until("the floor is left", |stats| stats.workers == 2);
+    expect_idle("after some have gone");
+    assert_eq!(server.get("/").status, 200);
 }
 
 /// A connection that has made one request; the client's memory of it is given back.

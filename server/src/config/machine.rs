@@ -79,7 +79,8 @@ impl Machine {
         let files = self.files_hard.min(FILES_MAX);
         // The shared schedulers live on epoll whatever carries the others.
         let (allowed, because) = if uring && !config.scheduler.is_shared() {
-            let workers = self.workers(config).value as u64;
+            // Each worker that may be added brings a table of its own.
+            let workers = self.workers(config).value.max(config.workers_max) as u64;
             let margin = u64::from(config.backlog).min(files / 20);
             let tables = if workers == 1 { "table" } else { "tables" };
             let because =
@@ -166,6 +167,7 @@ mod tests {
         let machine = Machine::read();
         let plan = Plan {
             workers: machine.workers(&config).value,
+            growth: config.growth(),
             io: config.io,
             scheduler: config.scheduler,
             slots: config.slots,

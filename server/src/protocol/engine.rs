@@ -51,12 +51,12 @@ struct Inner {
 impl Engine {
     /// Starts the workers. Nothing is listened to yet.
     ///
-    /// - `config`: `workers`, `io`, `scheduler`, `slots`, `placement`, `acceptor`, `spin_us`,
-    ///   `connections_max` and `backlog` say how they work; `timeout_graceful_shutdown` is how long
-    ///   the end may take, and `write_timeout` the longest time without progress while a connection
-    ///   that ends is written out. Nothing else of it counts. Connections are accepted before their
-    ///   first bytes are here, since a server may speak first. Those that the engine makes itself
-    ///   are not counted against `connections_max`.
+    /// - `config`: `workers` and how they grow, `io`, `scheduler`, `slots`, `placement`, `acceptor`,
+    ///   `spin_us`, `connections_max` and `backlog` say how they work; `timeout_graceful_shutdown` is
+    ///   how long the end may take, and `write_timeout` the longest time without progress while a
+    ///   connection that ends is written out. Nothing else of it counts. Connections are accepted
+    ///   before their first bytes are here, since a server may speak first. Those that the engine
+    ///   makes itself are not counted against `connections_max`.
     ///
     /// # Errors
     /// A thread cannot be had, or the process is out of descriptors.
@@ -268,6 +268,7 @@ fn plan(config: &Config) -> Plan {
     let wanted = if config.connections_max == 0 { ordinary } else { config.connections_max };
     Plan {
         workers: Machine::read().workers(config).value,
+        growth: config.growth(),
         io: config.io,
         scheduler: config.scheduler,
         slots: config.slots,

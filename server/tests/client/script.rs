@@ -17,7 +17,7 @@ use futures_core::Stream;
 use gustnado::Endpoint;
 use gustnado::client::{Answer, Client, ClientError, ClientOptions};
 use gustnado::config::{Acceptor, Placement};
-use gustnado_tasks::{BoxTask, Link, Plan, Workers};
+use gustnado_tasks::{BoxTask, Growth, Link, Plan, Workers};
 
 use crate::harness::{PATIENCE, Setup};
 
@@ -192,6 +192,7 @@ pub(crate) fn in_task<T: Send + 'static>(
 ) -> T {
     let plan = Plan {
         workers: 1,
+        growth: Growth::default(),
         io: setup.io,
         scheduler: setup.scheduler,
         slots: 0,
