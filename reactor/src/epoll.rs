@@ -57,6 +57,11 @@ impl EpollIo {
         &self.fd
     }
 
+    /// Descriptor and generation, which name a socket of this reactor for good.
+    pub(crate) fn parts(&self) -> (i32, u32) {
+        (self.fd.as_raw_fd(), self.generation)
+    }
+
     fn index(&self) -> usize {
         usize::try_from(self.fd.as_raw_fd()).expect("an open descriptor is not negative")
     }
@@ -209,6 +214,12 @@ impl Epoll {
     /// Forgets a socket. Its descriptor closes when `io` is dropped, which takes it out of epoll.
     pub(crate) fn close(&self, io: &EpollIo) {
         self.readiness(io).retire();
+    }
+
+    /// Whether a descriptor is still the socket that it was in this generation.
+    pub(crate) fn is_open(&self, descriptor: i32, generation: u32) -> bool {
+        let entry = usize::try_from(descriptor).ok().and_then(|index| self.table.get(index));
+        entry.is_some_and(|entry| entry.is_of(generation))
     }
 
     /// Waits for events until `timeout` and hands out the tokens of those they concern.

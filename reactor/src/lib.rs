@@ -11,6 +11,7 @@
 //! | send | one in flight, `MSG_WAITALL` | `send`, the rest when writable |
 //! | send a file | `sendfile` on an installed twin | `sendfile`, the rest when writable |
 //! | connect | `connect`, then a one-shot poll | `connect`, then the first edge |
+//! | names, options | the call, on a twin for that moment | the call |
 //! | close | cancel what is armed, close on its last completion | `close` |
 //! | wake-up | multishot poll on an eventfd | edge-triggered eventfd |
 //!
@@ -26,8 +27,10 @@ mod buffers;
 mod chunks;
 mod clock;
 mod epoll;
+mod io;
 mod listen;
 mod lookout;
+mod names;
 mod piece;
 mod reactor;
 mod readiness;
@@ -38,11 +41,13 @@ mod wheel;
 
 pub use chunks::Chunks;
 pub use clock::Clock;
+pub use io::{Io, IoId};
 pub use listen::{Endpoint, bind, connect_socket, defer_accept, descriptor_limit};
 pub use lookout::{Lookout, has_line, share_line, take_connection};
+pub use names::Names;
 pub use piece::{Outgoing, Piece};
 pub use reactor::{
-    Accepted, Backend, How, Interest, Io, IoChoice, Listener, Options, Reactor, ReactorSeed, Wait,
+    Accepted, Backend, How, Interest, IoChoice, Listener, Options, Reactor, ReactorSeed, Wait,
     probe_uring,
 };
 pub use wake::Alert;

@@ -7,10 +7,11 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::epoll::{Epoll, EpollIo};
+use crate::io::IoKind;
 use crate::piece::Spare;
 use crate::sys::Sleep;
-use crate::uring::{Uring, UringAccepted, UringIo};
-use crate::{Alert, Clock, Outgoing, Piece, Token, descriptor_limit};
+use crate::uring::{Uring, UringAccepted};
+use crate::{Alert, Clock, Io, Outgoing, Piece, Token, descriptor_limit};
 
 /// Which backend to try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -71,16 +72,6 @@ pub struct Options {
 /// Entries of a ring's submission queue; its completion queue has eight times as many.
 const RING_ENTRIES: u32 = 512;
 
-/// An open socket. Close it with [`Reactor::close`] before it is dropped.
-#[derive(Debug)]
-pub struct Io(IoKind);
-
-#[derive(Debug)]
-enum IoKind {
-    Epoll(EpollIo),
-    Uring(UringIo),
-}
-
 /// A listening socket. Let it go with [`Reactor::unlisten`].
 #[derive(Debug)]
 pub struct Listener(ListenerKind);
@@ -129,11 +120,11 @@ pub enum Wait {
 
 /// One thread's door to the kernel.
 pub struct Reactor {
-    door: Door,
+    pub(crate) door: Door,
     clock: Clock,
 }
 
-enum Door {
+pub(crate) enum Door {
     Epoll(Epoll),
     Uring(Box<Uring>),
 }
@@ -476,6 +467,6 @@ fn open_uring(options: &Options) -> io::Result<Uring> {
 }
 
 #[cold]
-fn foreign() -> ! {
+pub(crate) fn foreign() -> ! {
     panic!("a socket was used with a reactor that it does not belong to")
 }

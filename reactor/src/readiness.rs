@@ -66,6 +66,11 @@ impl Readiness<'_> {
         self.state.store(u64::from(generation) << GENERATION_SHIFT, Ordering::Release);
     }
 
+    /// Whether the descriptor's present life is this one.
+    pub(crate) fn is_of(self, generation: u32) -> bool {
+        generation_of(self.state.load(Ordering::Acquire)) == generation
+    }
+
     pub(crate) fn has(self, bits: u64) -> bool {
         self.state.load(Ordering::Acquire) & bits != 0
     }

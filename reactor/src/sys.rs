@@ -69,6 +69,8 @@ pub(crate) enum Completion {
     Sent { key: Key, result: i32, out: Box<Outgoing> },
     /// A direct descriptor has an ordinary twin.
     Installed { key: Key, result: io::Result<OwnedFd> },
+    /// The same for whoever asked under this key; it closes unless that one takes it.
+    Twin { key: Key, result: io::Result<OwnedFd> },
     /// A descriptor is ready, or the poll failed.
     Polled { key: Key },
     /// The peer was told that nothing more will come.
@@ -91,10 +93,11 @@ enum Kind {
     Poll,
     Alert,
     ShutDown,
+    Twin,
 }
 
 impl Kind {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Nothing,
         Self::AcceptDirect,
         Self::Accept,
@@ -104,6 +107,7 @@ impl Kind {
         Self::Poll,
         Self::Alert,
         Self::ShutDown,
+        Self::Twin,
     ];
 
     fn tag(self, key: Key) -> u64 {
@@ -249,6 +253,12 @@ impl Ring {
         self.push(&entry.user_data(Kind::Install.tag(key)));
     }
 
+    /// The same for a moment: `asked` says for whom.
+    pub(crate) fn twin(&mut self, slot: u32, asked: Key) {
+        let entry = opcode::FixedFdInstall::new(Fixed(slot), 0).build();
+        self.push(&entry.user_data(Kind::Twin.tag(asked)));
+    }
+
     /// Waits once for readiness.
     pub(crate) fn poll(&mut self, target: Target, key: Key, events: PollFlags) {
         let mask = mask_of(events);
@@ -338,6 +348,7 @@ impl Ring {
                 }
                 Kind::Accept => Completion::Accepted { key, result: descriptor(result) },
                 Kind::Install => Completion::Installed { key, result: descriptor(result) },
+                Kind::Twin => Completion::Twin { key, result: descriptor(result) },
                 Kind::Poll => Completion::Polled { key },
                 Kind::ShutDown => Completion::ShutDown { key },
                 Kind::Alert => Completion::Alerted { more },
@@ -373,6 +384,15 @@ impl Drop for Ring {
 /// An operation that says nothing when it succeeds.
 fn silent(entry: squeue::Entry) -> squeue::Entry {
     entry.flags(squeue::Flags::SKIP_SUCCESS).user_data(Kind::Nothing.tag(NO_KEY))
+}
+
+/// Borrows a descriptor by its number, for one call.
+///
+/// - `number`: of a socket that the caller's reactor has taken in and not closed yet.
+pub(crate) fn with_number<T>(number: i32, call: impl FnOnce(BorrowedFd<'_>) -> T) -> T {
+    // SAFETY: the reactor's table says that the socket is open, and only its own task closes it,
+    // which is the one that runs here (see `IoId`); so it stays open until `call` returns.
+    call(unsafe { BorrowedFd::borrow_raw(number) })
 }
 
 /// Sets `TCP_DEFER_ACCEPT` on a TCP socket that listens.

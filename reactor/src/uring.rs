@@ -6,6 +6,7 @@
 
 mod completed;
 mod socket;
+mod twin;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -19,7 +20,7 @@ use rustix::io::Errno;
 
 use crate::piece::{Outgoing, Piece, Spare};
 use crate::sys::{Completion, Key, Ring, Sleep, Target};
-use crate::{Alert, Interest, Token};
+use crate::{Alert, Interest, Names, Token};
 use socket::{Socket, State};
 
 /// A connection with this many unread pieces receives no more until its task has caught up. What
@@ -30,6 +31,13 @@ const PIECES_MAX: u16 = 2;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UringIo {
     key: Key,
+}
+
+impl UringIo {
+    /// Index and generation, which name a socket of this ring for good.
+    pub(crate) fn parts(self) -> (u32, u32) {
+        (self.key.index, self.key.generation)
+    }
 }
 
 /// A listening socket and the connections that wait to be asked for.
@@ -71,6 +79,12 @@ pub(crate) struct Uring {
     /// Bytes past [`PIECES_MAX`], by the socket's index; few sockets ever have any.
     overflow: HashMap<u32, Vec<u8>>,
     completions: Vec<Completion>,
+    /// Names of the direct sockets that somebody has asked for.
+    names: HashMap<u32, Names>,
+    /// How many twins were asked for, as far as a number holds.
+    twins: u32,
+    /// The kernel has said that it knows no twins.
+    makes_no_twins: bool,
     spare: Spare,
     /// A close waits for the next turn to be submitted.
     close_pushed: bool,
@@ -93,6 +107,9 @@ impl Uring {
             starved: VecDeque::new(),
             overflow: HashMap::new(),
             completions: Vec::new(),
+            names: HashMap::new(),
+            twins: 0,
+            makes_no_twins: false,
             spare: Spare::default(),
             close_pushed: false,
             alert,
@@ -409,6 +426,20 @@ impl Uring {
         }
         self.completions = completions;
         Ok(())
+    }
+
+    /// The open socket of an index and a generation.
+    pub(crate) fn find(&self, index: u32, generation: u32) -> Option<UringIo> {
+        let socket = match index.checked_sub(self.table) {
+            None => self.direct.get(index as usize),
+            Some(at) => self.ordinary.get(at as usize),
+        };
+        let is_it = |socket: &&Socket| {
+            socket.generation == generation
+                && socket.state.has(State::OPEN)
+                && !socket.state.has(State::CLOSING)
+        };
+        socket.filter(is_it).map(|_| UringIo { key: Key { index, generation } })
     }
 
     fn open_direct(&mut self, slot: u32) -> UringIo {

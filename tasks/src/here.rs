@@ -133,6 +133,16 @@ impl Here {
         self.crew.phase()
     }
 
+    /// Asks the reactor between two turns. Whom it wakes meanwhile is put in line.
+    pub(crate) fn ask_reactor<T>(&self, ask: impl FnOnce(&mut Reactor, &mut Vec<Token>) -> T) -> T {
+        let mut woken = Vec::new();
+        let answer = ask(&mut self.reactor.borrow_mut(), &mut woken);
+        for token in woken {
+            self.ready(TaskId::of_token(token));
+        }
+        answer
+    }
+
     /// Keeps a task and puts it in line.
     pub(crate) fn insert(&self, task: BoxTask) -> Result<TaskId, BoxTask> {
         let (slot, generation) = self.schedule.insert(task)?;

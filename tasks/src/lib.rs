@@ -65,6 +65,7 @@ mod group;
 mod growth;
 mod here;
 mod inbox;
+mod link_id;
 mod listening;
 mod mailbox;
 #[cfg(all(test, loom))]
@@ -94,8 +95,9 @@ pub use crew::{Counts, Phase, Serve};
 pub use dump::{Dump, TaskInfo, TaskState, dump};
 pub use growth::Growth;
 pub use gustnado_reactor::{
-    Backend, Endpoint, IoChoice, Outgoing, Piece, descriptor_limit, probe_uring,
+    Backend, Endpoint, IoChoice, Names, Outgoing, Piece, descriptor_limit, probe_uring,
 };
+pub use link_id::{LinkId, TaskMark};
 pub use listening::Listening;
 pub use mailbox::{
     Closed, Receiver, Receiving, RecvTimeoutError, SendTimeoutError, Sender, Sending, TryRecvError,

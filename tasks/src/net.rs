@@ -1,28 +1,24 @@
 //! Sockets as tasks see them: a link with deadlines, receiving, sending, files.
 
 use std::convert::Infallible;
-use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 use std::task::Poll;
 use std::time::Duration;
 
 use gustnado_reactor::{
     Endpoint, How, Interest, Io, Outgoing, Piece, Reactor, Token, connect_socket,
 };
-use rustix::net::{
-    AddressFamily, SocketAddrAny, SocketAddrUnix, getpeername, getsockname, sockopt,
-};
+use rustix::net::sockopt;
 
 use crate::crew::Phase;
 use crate::here::{self, Alarm};
+use crate::link_id::LinkId;
 use crate::task::yield_now;
 use crate::time::Now;
 use crate::waits::WaitsOn;
@@ -134,6 +130,15 @@ impl Link {
         })
         .await?;
         Ok(link)
+    }
+
+    /// Takes in a socket that is connected and does not block, for the running task.
+    ///
+    /// # Errors
+    /// The process is out of descriptors.
+    pub fn adopt(socket: OwnedFd) -> io::Result<Self> {
+        let io = here::with(|here| here.reactor.borrow_mut().adopt(socket))?;
+        Ok(Self::new(io, None))
     }
 
     /// The time as of the last operation on this link.
@@ -265,43 +270,44 @@ impl Link {
         })
     }
 
-    /// Where the peer is; a Unix socket's peer has no name, which is an empty path.
+    /// What names this connection for those who run in its task without holding it.
+    #[inline]
+    pub fn id(&self) -> LinkId {
+        LinkId::of(&self.io)
+    }
+
+    /// Where the peer is; a Unix socket's peer mostly has no name, which is an empty path.
+    ///
+    /// Asking costs one to four calls to the kernel the first time.
     ///
     /// # Errors
-    /// `Unsupported`: the connection was accepted into the table of a ring, so there is no
-    /// descriptor to ask. `NotConnected`: the peer has reset the connection.
+    /// `NotConnected`: the peer has reset the connection. `Unsupported`: `io_uring` before Linux
+    /// 6.8, where the sockets that it has accepted cannot be asked. `EMFILE`: no descriptor is left
+    /// to ask with.
     pub fn peer(&self) -> io::Result<Endpoint> {
-        self.with_descriptor(|descriptor| match getpeername(descriptor)? {
-            Some(address) => endpoint_of(address),
-            None => Ok(Endpoint::Unix(PathBuf::new())),
-        })
+        self.id().names()?.peer.ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
     /// The address of this end.
     ///
     /// # Errors
-    /// `Unsupported`, as [`Link::peer`].
+    /// As [`Link::peer`], but for `NotConnected`.
     pub fn local(&self) -> io::Result<Endpoint> {
-        self.with_descriptor(|descriptor| endpoint_of(getsockname(descriptor)?))
+        Ok(self.id().names()?.local)
     }
 
     /// Has the peer told by a reset, once this link is dropped, that what it sent was not all read
-    /// and what was sent to it did not all leave. (Without an own descriptor, it is told nothing.)
+    /// and what was sent to it did not all leave. (With `io_uring` before Linux 6.8 it may be told
+    /// nothing.)
     pub fn reset_on_drop(&self) {
-        // A peer that is gone already needs no telling.
-        let _ = self.with_descriptor(|descriptor| {
-            Ok(sockopt::set_socket_linger(descriptor, Some(Duration::ZERO))?)
+        here::with(|here| {
+            here.ask_reactor(|reactor, woken| {
+                // A peer that is gone already needs no telling.
+                let _ = reactor.with_descriptor(&self.io, woken, |descriptor| {
+                    Ok(sockopt::set_socket_linger(descriptor, Some(Duration::ZERO))?)
+                });
+            });
         });
-    }
-
-    fn with_descriptor<T>(
-        &self,
-        ask: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>,
-    ) -> io::Result<T> {
-        here::with(|here| match here.reactor.borrow().fd(&self.io) {
-            Some(descriptor) => ask(descriptor),
-            None => Err(io::ErrorKind::Unsupported.into()),
-        })
     }
 
     /// Tells the peer that nothing more will come.
@@ -338,15 +344,6 @@ impl Link {
             self.alarm.poll_at(self.now.mono_ms, here).map(|()| Err(LinkError::TimedOut))
         })
     }
-}
-
-fn endpoint_of(address: SocketAddrAny) -> io::Result<Endpoint> {
-    if address.address_family() == AddressFamily::UNIX {
-        let address = SocketAddrUnix::try_from(address)?;
-        let path = address.path_bytes().unwrap_or_default();
-        return Ok(Endpoint::Unix(PathBuf::from(OsStr::from_bytes(path))));
-    }
-    Ok(Endpoint::Tcp(SocketAddr::try_from(address)?))
 }
 
 impl Drop for Link {

@@ -62,7 +62,8 @@ impl Uring {
                 }
                 None
             }
-            Completion::Nothing => None,
+            // One that nobody waited for any longer; it closes here.
+            Completion::Twin { .. } | Completion::Nothing => None,
         }
     }
 
@@ -194,7 +195,11 @@ impl Uring {
     pub(super) fn release(&mut self, key: Key) {
         let socket = self.socket(key);
         let generation = (socket.generation + 1) & 0xff_ffff;
+        let is_named = socket.state.has(State::NAMED);
         *socket = Socket { generation, ..Socket::default() };
+        if is_named {
+            self.forget_names(key.index);
+        }
         if key.index < self.table {
             self.ring.close_direct(key.index);
             self.close_pushed = true;

@@ -51,6 +51,8 @@ impl State {
     pub(super) const SENT: u16 = 1 << 13;
     /// Bytes lie in the overflow, behind those in the chain.
     pub(super) const OVERFLOWED: u16 = 1 << 14;
+    /// Somebody has asked for its names, which are kept.
+    pub(super) const NAMED: u16 = 1 << 15;
 
     pub(super) fn has(self, bits: u16) -> bool {
         self.0 & bits != 0

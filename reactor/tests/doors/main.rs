@@ -9,5 +9,6 @@ mod closing;
 mod connecting;
 mod endpoints;
 mod files;
+mod names;
 mod waking;
 mod wheel;

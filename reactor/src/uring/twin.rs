@@ -1,0 +1,100 @@
+//! Calls that need an ordinary descriptor, on sockets that have none: a twin stands in for a
+//! moment.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+
+use super::socket::State;
+use super::{Uring, UringIo};
+use crate::sys::{Completion, Key, Sleep};
+use crate::{Names, Token};
+
+/// How often the ring is entered for a twin. Once is enough, unless the completion queue had
+/// overflowed: then room for the answer comes with the next time.
+const TRIES: u32 = 3;
+
+impl Uring {
+    /// The names of a socket's two ends. They are kept for as long as it is open, for the next one
+    /// who asks.
+    ///
+    /// # Errors
+    /// As [`Uring::with_descriptor`].
+    pub(crate) fn names(&mut self, io: UringIo, woken: &mut Vec<Token>) -> io::Result<Names> {
+        if let Some(names) = self.names.get(&io.key.index) {
+            return Ok(names.clone());
+        }
+        let names = self.with_descriptor(io, woken, Names::of)?;
+        // (A socket with a descriptor of its own is asked again: that is one call.)
+        if self.fd(io).is_none() {
+            self.socket(io.key).state.set(State::NAMED);
+            self.names.insert(io.key.index, names.clone());
+        }
+        Ok(names)
+    }
+
+    /// Runs `ask` on an ordinary descriptor of a socket: its own, or a twin that is closed
+    /// afterwards.
+    ///
+    /// What else the ring has completed by then is taken in as in any turn.
+    ///
+    /// - `woken`: gets the tokens of what has moved on.
+    ///
+    /// # Errors
+    /// `Unsupported`: the kernel makes no twins (before Linux 6.8). Else what it says: the process
+    /// is out of descriptors.
+    pub(crate) fn with_descriptor<T>(
+        &mut self,
+        io: UringIo,
+        woken: &mut Vec<Token>,
+        ask: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        match self.fd(io) {
+            Some(descriptor) => ask(descriptor),
+            None => ask(self.twin(io.key, woken)?.as_fd()),
+        }
+    }
+
+    fn twin(&mut self, key: Key, woken: &mut Vec<Token>) -> io::Result<OwnedFd> {
+        if self.makes_no_twins {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        // A number of its own: should the answer be late, it is nobody else's.
+        self.twins = self.twins.wrapping_add(1);
+        let asked = Key { index: self.twins, generation: 0 };
+        self.ring.twin(key.index, asked);
+        let mut answer = None;
+        let mut completions = mem::take(&mut self.completions);
+        for _ in 0..TRIES {
+            let entered = self.ring.enter(Sleep::Not);
+            self.close_pushed = false;
+            self.ring.completions(&mut completions);
+            for completion in completions.drain(..) {
+                match completion {
+                    Completion::Twin { key, result } if key == asked => answer = Some(result),
+                    other => woken.extend(self.complete(other)),
+                }
+            }
+            if answer.is_some() || entered.is_err() {
+                break;
+            }
+        }
+        self.completions = completions;
+        match answer {
+            Some(Err(error)) if Errno::from_io_error(&error) == Some(Errno::INVAL) => {
+                self.makes_no_twins = true;
+                Err(io::ErrorKind::Unsupported.into())
+            }
+            Some(twin) => twin,
+            None => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    /// Forgets the names of a socket that is no more.
+    #[cold]
+    pub(super) fn forget_names(&mut self, index: u32) {
+        self.names.remove(&index);
+    }
+}

@@ -1,0 +1,112 @@
+//! Asking for the names of both ends, and other calls that need a descriptor.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
+use std::task::Poll;
+use std::time::Duration;
+
+use gustnado_reactor::{Endpoint, IoChoice, IoId, bind};
+use rustix::net::sockopt;
+
+use crate::door::{Door, connect};
+
+through_both_doors!(
+    both_ends_have_their_names,
+    unix_ends_have_theirs,
+    names_are_asked_among_many_busy_connections,
+    an_option_is_set_on_the_socket_itself,
+    a_socket_that_is_closed_has_no_names,
+);
+
+fn both_ends_have_their_names(io: IoChoice) {
+    let mut door = Door::open(io);
+    let (io, client) = door.pair();
+    for _ in 0..3 {
+        let names = door.reactor.names(io.id(), &mut door.woken).expect("it is open");
+        let peer = client.local_addr().expect("it is connected");
+        let local = client.peer_addr().expect("it is connected");
+        assert_eq!(names.peer, Some(Endpoint::Tcp(peer)));
+        assert_eq!(names.local, Endpoint::Tcp(local));
+    }
+    door.reactor.close(&io);
+}
+
+fn unix_ends_have_theirs(io: IoChoice) {
+    let mut door = Door::open(io);
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let path = folder.path().join("socket");
+    let (mut sockets, _) = bind(&Endpoint::Unix(path.clone()), 1, 16).expect("it is free");
+    let listener = door.listen_on(sockets.pop().expect("one was asked for"));
+    let _client = UnixStream::connect(&path).expect("somebody listens");
+    let io = door.accept(&listener);
+    let names = door.reactor.names(io.id(), &mut door.woken).expect("it is open");
+    assert_eq!(names.peer, Some(Endpoint::Unix("".into())));
+    assert_eq!(names.local, Endpoint::Unix(path));
+    door.reactor.close(&io);
+    door.reactor.unlisten(&listener);
+}
+
+fn names_are_asked_among_many_busy_connections(io: IoChoice) {
+    let mut door = Door::open(io);
+    let (listener, address) = door.listen();
+    let mut pairs = Vec::new();
+    for _ in 0..24 {
+        let client = connect(address);
+        pairs.push((door.accept(&listener), client));
+    }
+    for round in 0..20_u8 {
+        for (at, (io, client)) in pairs.iter_mut().enumerate() {
+            // What arrives around the question must be there afterwards, once.
+            let (before, after) = ([round, 1], [round, 2]);
+            client.write_all(&before).expect("the socket takes two bytes");
+            let token = 100 + at as u64;
+            let early = door.reactor.recv(io, token);
+            let names = door.reactor.names(io.id(), &mut door.woken).expect("it is open");
+            let own = client.local_addr().expect("it is connected");
+            assert_eq!(names.peer, Some(Endpoint::Tcp(own)));
+            client.write_all(&after).expect("the socket takes two bytes");
+            let mut received = match early {
+                Poll::Ready(piece) => piece.expect("bytes").bytes().to_vec(),
+                Poll::Pending => Vec::new(),
+            };
+            while received.len() < 4 {
+                received.extend(door.recv(io).expect("bytes are there"));
+            }
+            assert_eq!(received, [before, after].concat());
+        }
+    }
+    for (io, _client) in &pairs {
+        door.reactor.close(io);
+    }
+    door.reactor.unlisten(&listener);
+}
+
+fn an_option_is_set_on_the_socket_itself(io: IoChoice) {
+    let mut door = Door::open(io);
+    let (io, mut client) = door.pair();
+    let set = door.reactor.with_descriptor(&io, &mut door.woken, |descriptor| {
+        Ok(sockopt::set_socket_linger(descriptor, Some(Duration::ZERO))?)
+    });
+    set.expect("a socket takes this");
+    door.reactor.close(&io);
+    drop(io);
+    door.turn_for(20);
+    let error = client.read(&mut [0]).expect_err("it is told");
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+}
+
+fn a_socket_that_is_closed_has_no_names(io: IoChoice) {
+    let mut door = Door::open(io);
+    let (io, _client) = door.pair();
+    let id = io.id();
+    door.reactor.close(&io);
+    drop(io);
+    door.turn_for(20);
+    // Its number may be another's by now.
+    let _taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    for id in [id, IoId::NONE] {
+        let error = door.reactor.names(id, &mut door.woken).expect_err("it is closed");
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+    }
+}
