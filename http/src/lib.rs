@@ -1,10 +1,10 @@
 //! HTTP/1.x bytes to messages and back (RFC 9110, RFC 9112), without I/O.
 //!
 //! What lives here: for a server, the request head ([`head`], seen through [`request`]), its body
-//! ([`body`]) and the answer ([`answer`], [`chunk`]); for a client, the request that it sends
-//! ([`ask`]) and the response that it reads ([`response`]); and the words they are made of. What
-//! does not: sockets, clocks, threads, files. Every decoder takes bytes and returns a verdict;
-//! "need more" is a verdict and not an error.
+//! ([`body`], [`multipart`]) and the answer ([`answer`], [`chunk`]); for a client, the request
+//! that it sends ([`ask`]) and the response that it reads ([`response`]); and the words they are
+//! made of. What does not: sockets, clocks, threads, files. Every decoder takes bytes and returns
+//! a verdict; "need more" is a verdict and not an error.
 #![forbid(unsafe_code)]
 
 pub mod answer;
@@ -15,7 +15,9 @@ pub mod date;
 pub mod etag;
 pub mod head;
 pub mod limits;
+pub mod media_type;
 pub mod method;
+pub mod multipart;
 pub mod precondition;
 pub mod range;
 pub mod request;

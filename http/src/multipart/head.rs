@@ -1,0 +1,63 @@
+//! The head of one part.
+
+use super::MultipartError;
+use crate::media_type::MediaType;
+
+/// What a part says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartHead {
+    name: String,
+    file_name: Option<String>,
+    fields: Vec<(String, Vec<u8>)>,
+}
+
+impl PartHead {
+    /// - `lines`: whole field lines.
+    pub(super) fn read(lines: &[u8]) -> Result<Self, MultipartError> {
+        let mut fields = Vec::new();
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            let line = line.strip_suffix(b"\r\n").ok_or(MultipartError::Field)?;
+            let colon = line.iter().position(|byte| *byte == b':').ok_or(MultipartError::Field)?;
+            let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
+            let is_control = |byte: &u8| *byte != b'\t' && (*byte < b' ' || *byte == 127);
+            let is_name = !name.is_empty() && name.iter().all(u8::is_ascii_graphic);
+            if !is_name || value.iter().any(is_control) {
+                return Err(MultipartError::Field);
+            }
+            let name = String::from_utf8(name.to_vec()).map_err(|_| MultipartError::Field)?;
+            fields.push((name, value.to_vec()));
+        }
+        let disposition = value_of(&fields, "content-disposition").ok_or(MultipartError::Name)?;
+        let disposition = MediaType::of(disposition);
+        if !disposition.is("form-data") {
+            return Err(MultipartError::Name);
+        }
+        let name = disposition.parameter("name").ok_or(MultipartError::Name)?.into_owned();
+        let name = String::from_utf8(name).map_err(|_| MultipartError::Name)?;
+        let file_name = disposition.parameter("filename");
+        let file_name = file_name.map(|name| String::from_utf8_lossy(&name).into_owned());
+        Ok(Self { name, file_name, fields })
+    }
+
+    /// The name of the field in the form.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the client calls the file, if the part is one: a name that it has made up, which must
+    /// not be taken for a path. (Bytes that are no UTF-8 become U+FFFD. `filename*` does not count:
+    /// RFC 7578 §4.2.)
+    pub fn file_name(&self) -> Option<&str> {
+        self.file_name.as_deref()
+    }
+
+    /// The first value of a header field of the part, by its name in any case.
+    pub fn field(&self, name: &str) -> Option<&[u8]> {
+        value_of(&self.fields, name)
+    }
+}
+
+fn value_of<'f>(fields: &'f [(String, Vec<u8>)], name: &str) -> Option<&'f [u8]> {
+    let found = fields.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    found.map(|(_, value)| value.as_slice())
+}
