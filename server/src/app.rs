@@ -11,7 +11,7 @@ use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
 use gustnado_http::request::{Request, TargetForm};
 use gustnado_http::status::Status;
-use gustnado_tasks::{Patience, Workers};
+use gustnado_tasks::{BlockingPool, Patience, Workers};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::config::Config;
@@ -34,13 +34,13 @@ pub(crate) enum Site {
 /// The routes that count now, and what others would be made ready with.
 pub(crate) struct Routed {
     tables: Mutex<Arc<Tables>>,
-    /// Goes up when the tables are swapped.
+    /// Another one when the tables are swapped, and no other site's.
     version: AtomicU64,
     pub(crate) means: Means,
 }
 
 thread_local! {
-    /// What this worker answers by: a thread works for one server.
+    /// What this worker answers by. (A thread works for one server, but in tests.)
     static KNOWN: RefCell<Option<Known>> = const { RefCell::new(None) };
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Known {
 impl Routed {
     pub(crate) fn new(tables: Tables, means: Means) -> Self {
         let tables = Mutex::new(Arc::new(tables));
-        Self { tables, version: AtomicU64::new(1), means }
+        Self { tables, version: AtomicU64::new(fresh_version()), means }
     }
 
     /// Runs `act` with the tables that count now. Nothing is locked unless they were swapped since
@@ -96,8 +96,33 @@ impl Routed {
 
     pub(crate) fn swap(&self, tables: Tables) {
         *self.tables.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(tables);
-        self.version.fetch_add(1, Ordering::Release);
+        self.version.store(fresh_version(), Ordering::Release);
     }
+}
+
+/// A version that no tables of this process have had.
+fn fresh_version() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
+}
+
+/// The blocking pool of the server that the running thread works for, once it has answered by
+/// routes.
+pub(crate) fn pool() -> Option<BlockingPool> {
+    KNOWN.with_borrow(|known| known.as_ref().map(|known| known.tables.pool().clone()))
+}
+
+/// Has the running thread forget for which server it works.
+pub(crate) fn forget() {
+    let known = KNOWN.take();
+    // (Not while it is borrowed: its end may be the end of the routes, which are somebody's.)
+    drop(known);
+    COMMON.take();
+}
+
+thread_local! {
+    /// The field lines of every answer, for one second.
+    static COMMON: RefCell<Rc<Common>> = RefCell::default();
 }
 
 /// Times that a connection keeps, in milliseconds.
@@ -273,9 +298,6 @@ impl App {
 
     /// The field lines of every answer, made anew once a second per worker.
     pub(crate) fn common(&self, unix_secs: u64) -> Rc<Common> {
-        thread_local! {
-            static COMMON: RefCell<Rc<Common>> = RefCell::default();
-        }
         COMMON.with_borrow_mut(|common| {
             if common.unix_secs != unix_secs {
                 let mut lines = self.server_line.clone().into_bytes();

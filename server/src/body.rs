@@ -3,6 +3,7 @@
 mod exchange;
 #[cfg(feature = "tower")]
 mod frames;
+mod text;
 
 use std::fmt;
 use std::future::poll_fn;
@@ -16,8 +17,9 @@ use gustnado_http::head::Framing;
 use gustnado_http::status::Status;
 
 pub(crate) use exchange::{Exchange, Feed};
+pub(crate) use text::{decoded, encoding_of};
 
-use crate::request::Recycled;
+use crate::request::{Parts, Recycled};
 
 /// The body of a request: read when a handler asks for it, and never faster than it asks.
 ///
@@ -27,11 +29,13 @@ use crate::request::Recycled;
 pub struct Body(Inside);
 
 enum Inside {
-    Whole(Bytes),
+    /// All of it, and the head that it belongs to, where a reader needs that.
+    Whole(Bytes, Option<Recycled>),
     /// It came with the head, and is read as if it were still to come.
     AtHand {
         next: Option<Bytes>,
         length: u64,
+        head: Recycled,
     },
     Live(Live),
 }
@@ -44,17 +48,17 @@ struct Live {
 
 impl Body {
     pub(crate) fn empty() -> Self {
-        Self(Inside::Whole(Bytes::new()))
+        Self::from_whole(Bytes::new())
     }
 
     pub(crate) fn from_whole(bytes: Bytes) -> Self {
-        Self(Inside::Whole(bytes))
+        Self(Inside::Whole(bytes, None))
     }
 
     /// A body that is to be read, and is all here.
-    pub(crate) fn at_hand(bytes: Bytes) -> Self {
+    pub(crate) fn at_hand(bytes: Bytes, head: Recycled) -> Self {
         let length = bytes.len() as u64;
-        Self(Inside::AtHand { next: Some(bytes), length })
+        Self(Inside::AtHand { next: Some(bytes), length, head })
     }
 
     /// The body of the request that `parts` is the head of.
@@ -62,18 +66,39 @@ impl Body {
         Self(Inside::Live(Live { parts, framing }))
     }
 
+    /// The same, knowing its head, which says what it is.
+    pub(crate) fn of_head(mut self, head: &Recycled) -> Self {
+        if let Inside::Whole(_, known @ None) = &mut self.0 {
+            *known = Some(head.clone());
+        }
+        self
+    }
+
+    fn head(&self) -> Option<&Parts> {
+        match &self.0 {
+            Inside::Whole(_, head) => head.as_deref(),
+            Inside::AtHand { head, .. } => Some(head),
+            Inside::Live(live) => Some(&live.parts),
+        }
+    }
+
     /// What is here already, where all of it is.
     pub(crate) fn whole(&self) -> &[u8] {
+        self.as_whole().map_or(&[], |bytes| bytes)
+    }
+
+    /// All of it, if it has been read for the handler.
+    pub(crate) fn as_whole(&self) -> Option<&Bytes> {
         match &self.0 {
-            Inside::Whole(bytes) => bytes,
-            Inside::AtHand { .. } | Inside::Live(_) => &[],
+            Inside::Whole(bytes, _) => Some(bytes),
+            Inside::AtHand { .. } | Inside::Live(_) => None,
         }
     }
 
     /// How many bytes it has in all, if the client has said so.
     pub fn length(&self) -> Option<u64> {
         match &self.0 {
-            Inside::Whole(bytes) => Some(bytes.len() as u64),
+            Inside::Whole(bytes, _) => Some(bytes.len() as u64),
             Inside::AtHand { length, .. } => Some(*length),
             Inside::Live(Live { framing: Framing::Length(bytes), .. }) => Some(*bytes),
             Inside::Live(_) => None,
@@ -83,7 +108,7 @@ impl Body {
     /// How many bytes have come so far.
     pub fn received(&self) -> u64 {
         match &self.0 {
-            Inside::Whole(bytes) => bytes.len() as u64,
+            Inside::Whole(bytes, _) => bytes.len() as u64,
             Inside::AtHand { length, .. } => *length,
             Inside::Live(live) => live.parts.exchange().received(),
         }
@@ -131,12 +156,35 @@ impl Body {
         }
     }
 
-    /// All of it as text in UTF-8; other bytes become U+FFFD.
+    /// All of it as text.
+    ///
+    /// The charset is what Content-Type says (RFC 9110 §8.3.2), and UTF-8 where it says nothing. A
+    /// byte order mark counts more than both, and is no part of the text. Names of charsets are
+    /// understood as browsers do (WHATWG Encoding): `iso-8859-1` is windows-1252.
+    ///
+    /// - `bytes_max`: as for [`Body::bytes`].
     ///
     /// # Errors
-    /// As [`Body::bytes`].
+    /// As [`Body::bytes`]. [`BodyError::UnknownCharset`], before anything is read.
+    /// [`BodyError::NotText`]: bytes that the charset does not have. (To have them replaced, take
+    /// [`Body::bytes`] and `String::from_utf8_lossy`.)
     pub async fn text(&mut self, bytes_max: usize) -> Result<String, BodyError> {
-        Ok(String::from_utf8_lossy(&self.bytes(bytes_max).await?).into_owned())
+        let kind = self.head().and_then(|head| head.view().field("content-type"));
+        let encoding = encoding_of(kind)?;
+        text::decoded_bytes(encoding, self.bytes(bytes_max).await?)
+    }
+
+    /// Calls `tell` whenever more of it has been read: with the bytes so far, and how many it has
+    /// in all, if the client has said so. For a progress bar, or a limit of one's own.
+    ///
+    /// It is called by whoever reads the body, at the pace of the reading. Of a body that is here
+    /// already it is told at once.
+    pub fn on_progress(&mut self, mut tell: impl FnMut(u64, Option<u64>) + Send + 'static) {
+        match &self.0 {
+            Inside::Whole(bytes, _) => tell(bytes.len() as u64, Some(bytes.len() as u64)),
+            Inside::AtHand { length, .. } => tell(*length, Some(*length)),
+            Inside::Live(live) => live.parts.exchange().set_progress(Box::new(tell)),
+        }
     }
 }
 
@@ -144,11 +192,19 @@ impl Stream for Body {
     type Item = Result<Bytes, BodyError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let length = self.length();
         match &mut self.0 {
-            Inside::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Inside::Whole(bytes) => Poll::Ready(Some(Ok(std::mem::take(bytes)))),
+            Inside::Whole(bytes, _) if bytes.is_empty() => Poll::Ready(None),
+            Inside::Whole(bytes, _) => Poll::Ready(Some(Ok(std::mem::take(bytes)))),
             Inside::AtHand { next, .. } => Poll::Ready(next.take().map(Ok)),
-            Inside::Live(live) => live.parts.exchange().poll_take(context),
+            Inside::Live(live) => {
+                let exchange = live.parts.exchange();
+                let polled = exchange.poll_take(context);
+                if let Poll::Ready(Some(Ok(_))) = &polled {
+                    exchange.tell_progress(length);
+                }
+                polled
+            }
         }
     }
 }
@@ -178,6 +234,13 @@ pub enum BodyError {
     TooSlow,
     /// The client has gone, or the answer is complete.
     Gone,
+    /// It is text in a charset that is not known here.
+    UnknownCharset,
+    /// It is no text in its charset.
+    NotText,
+    /// It was wanted whole, but is still to be read: in a task handler, which has
+    /// [`crate::Request::body_mut`] for that.
+    Unread,
 }
 
 impl BodyError {
@@ -186,8 +249,15 @@ impl BodyError {
         match self {
             Self::TooLarge => Status::CONTENT_TOO_LARGE,
             Self::TooSlow => Status::REQUEST_TIMEOUT,
-            Self::Malformed | Self::Gone => Status::BAD_REQUEST,
+            Self::UnknownCharset => Status::UNSUPPORTED_MEDIA_TYPE,
+            Self::Malformed | Self::Gone | Self::NotText => Status::BAD_REQUEST,
+            Self::Unread => Status::INTERNAL_SERVER_ERROR,
         }
+    }
+
+    /// Whether some of the body may not have been read: then the connection cannot go on.
+    pub(crate) fn ends_connection(self) -> bool {
+        !matches!(self, Self::UnknownCharset | Self::NotText | Self::Unread)
     }
 
     pub(crate) fn of(error: Broken) -> Self {
@@ -202,6 +272,11 @@ impl fmt::Display for BodyError {
             Self::Malformed => "the body is against the rules of HTTP",
             Self::TooSlow => "the body came too slowly",
             Self::Gone => "the client has gone",
+            Self::UnknownCharset => "the body is in a charset that is not known here",
+            Self::NotText => "the body is no text in its charset",
+            Self::Unread => {
+                "the body was not read yet; a task handler reads it with body_mut() or into_body()"
+            }
         })
     }
 }

@@ -162,6 +162,7 @@ fn on_pool(handler: Arc<BlockingFn>, pool: BlockingPool) -> Arc<TaskFn> {
             if let Err(error) = request.read_whole().await {
                 return error.into_response();
             }
+            request.keep_names();
             match pool.run(move || handler(request)).await {
                 Ok(Some(response)) => response,
                 // It goes on from here as if it had happened here.

@@ -24,6 +24,7 @@ pub mod config;
 mod conn;
 pub mod default_site;
 pub mod files;
+pub mod forms;
 mod handler;
 pub mod protocol;
 pub mod reply;
@@ -32,6 +33,7 @@ mod response;
 mod routes;
 mod server;
 mod stats;
+pub mod test;
 #[cfg(feature = "tower")]
 mod tower;
 

@@ -1,6 +1,8 @@
 //! A request as handlers see it.
 
+mod content;
 mod cookies;
+mod origin;
 mod parts;
 mod query;
 
@@ -9,16 +11,19 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
+use std::task::Waker;
 
 use bytes::Bytes;
 use gustnado_http::answer::{FieldError, check_field};
 use gustnado_http::head::{Head, Version};
 use gustnado_http::method::Method;
 use gustnado_http::request::Request as View;
+use gustnado_tasks::LinkId;
 
 use crate::body::{Body, BodyError};
 
 pub use cookies::Cookies;
+pub(crate) use origin::Origin;
 pub(crate) use parts::{Parts, Recycled};
 pub use query::{Pairs, percent_decoded};
 
@@ -30,14 +35,15 @@ pub use query::{Pairs, percent_decoded};
 pub struct Request {
     parts: Recycled,
     body: Body,
+    origin: Origin,
     extensions: Option<Box<Extensions>>,
 }
 
 type Extensions = HashMap<TypeId, Box<dyn Any + Send + Sync>>;
 
 impl Request {
-    pub(crate) fn new(parts: Recycled, body: Body) -> Self {
-        Self { parts, body, extensions: None }
+    pub(crate) fn new(parts: Recycled, body: Body, origin: Origin) -> Self {
+        Self { parts, body, origin, extensions: None }
     }
 
     /// A request whose body is not there yet, if it has one.
@@ -46,14 +52,21 @@ impl Request {
     #[expect(clippy::inline_always, reason = "a call each way would be 30 instructions more")]
     #[expect(clippy::unnecessary_box_returns, reason = "it is kept, and handed on, in its box")]
     #[inline(always)]
-    pub(crate) fn bare(used: &Cell<Option<Box<Self>>>, head: &Head, bytes: &[u8]) -> Box<Self> {
+    pub(crate) fn bare(
+        used: &Cell<Option<Box<Self>>>,
+        head: &Head,
+        bytes: &[u8],
+        link: LinkId,
+    ) -> Box<Self> {
         if let Some(mut used) = used.take()
             && let Some(parts) = used.parts.get_mut()
         {
             parts.refill(head, bytes);
+            // (What is put back was lent too, so the rest of its origin is right.)
+            used.origin.link = link;
             return used;
         }
-        Box::new(Self::new(Parts::take(head, bytes), Body::empty()))
+        Box::new(Self::new(Parts::take(head, bytes), Body::empty(), Origin::lent(link)))
     }
 
     /// Gives a request back when it has been answered.
@@ -200,8 +213,14 @@ impl Request {
     }
 
     /// The body, still to be read.
-    pub fn into_body(self) -> Body {
-        self.body
+    pub fn into_body(mut self) -> Body {
+        self.take_body()
+    }
+
+    /// Takes the body out, for a reader that goes by what the head says of it.
+    pub(crate) fn take_body(&mut self) -> Body {
+        let body = std::mem::replace(&mut self.body, Body::empty());
+        body.of_head(&self.parts)
     }
 
     /// The body, still to be read, while the head stays at hand.
@@ -219,18 +238,26 @@ impl Request {
     /// The same request with the body that the connection is still to read.
     pub(crate) fn live(&self) -> Self {
         let framing = self.parts.head().framing();
-        Self::new(self.parts.clone(), Body::live(self.parts.clone(), framing))
+        Self::new(self.parts.clone(), Body::live(self.parts.clone(), framing), self.origin)
+    }
+
+    /// Has it known as the connection's task's, for it may be taken anywhere from now on.
+    #[inline]
+    pub(crate) fn owned_by(mut self, waker: &Waker) -> Self {
+        self.origin = Origin::owned(self.origin.link, waker);
+        self
     }
 
     /// The same request with its body, which came with the head.
     pub(crate) fn with_body(&self, body: Bytes) -> Self {
-        Self::new(self.parts.clone(), Body::at_hand(body))
+        let body = Body::at_hand(body, self.parts.clone());
+        Self::new(self.parts.clone(), body, self.origin)
     }
 
     /// The same request without its body and what was kept with it.
     #[inline]
     pub(crate) fn head_only(&self) -> Self {
-        Self::new(self.parts.clone(), Body::empty())
+        Self::new(self.parts.clone(), Body::empty(), self.origin)
     }
 
     /// Keeps a value with the request: from a chain for a handler. One of each type.
@@ -268,7 +295,8 @@ pub(crate) mod tests {
             Ok(Decoded::Done(head)) => head,
             other => panic!("expected a head, got {other:?}"),
         };
-        Request::new(Parts::take(&head, text.as_bytes()), Body::empty())
+        let parts = Parts::take(&head, text.as_bytes());
+        Request::new(parts, Body::empty(), Origin::lent(LinkId::NONE))
     }
 
     #[test]

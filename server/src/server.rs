@@ -38,12 +38,7 @@ pub fn start(config: Config) -> Result<Running, StartError> {
 pub(crate) fn start_routes(config: Config, routes: &Routes) -> Result<Running, StartError> {
     start_site(config, |config, workers| {
         let pool = BlockingPool::new(config.blocking_threads, config.blocking_queue);
-        let means = Means {
-            pool,
-            files: file_options(config, workers),
-            #[cfg(feature = "tower")]
-            tokio: Arc::default(),
-        };
+        let means = Means::new(pool, file_options(config, workers));
         let tables = Tables::new(routes, &means).map_err(StartError::Routes)?;
         Ok(Site::Routes(Box::new(Routed::new(tables, means))))
     })

@@ -7,14 +7,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use gustnado_tasks::Names;
 
 use super::BodyError;
 
 /// The meeting point.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Exchange(Mutex<State>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     /// Somebody has looked at it, so it may not be as it was at first.
     is_used: bool,
@@ -32,7 +33,13 @@ struct State {
     connection: Option<Waker>,
     /// Interim answers to be sent, as they stand.
     interim: Vec<u8>,
+    /// The connection's two ends, once somebody has asked.
+    names: Option<Box<Names>>,
+    /// Who is told how far the body has come.
+    progress: Option<Progress>,
 }
+
+pub(super) type Progress = Box<dyn FnMut(u64, Option<u64>) + Send>;
 
 /// What the connection is to do for the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +120,32 @@ impl Exchange {
             state.connection.take()
         };
         wake(connection);
+    }
+
+    pub(super) fn set_progress(&self, tell: Progress) {
+        self.state().progress = Some(tell);
+    }
+
+    /// The reader has taken bytes: tells so, if somebody wants to know.
+    pub(super) fn tell_progress(&self, total: Option<u64>) {
+        let (tell, received) = {
+            let mut state = self.state();
+            (state.progress.take(), state.received)
+        };
+        // (Nothing is locked while somebody else's code runs.)
+        if let Some(mut tell) = tell {
+            tell(received, total);
+            self.state().progress = Some(tell);
+        }
+    }
+
+    pub(crate) fn names(&self) -> Option<Names> {
+        self.state().names.as_deref().cloned()
+    }
+
+    pub(crate) fn keep_names(&self, names: &Names) {
+        let mut state = self.state();
+        (state.is_used, state.names) = (true, Some(Box::new(names.clone())));
     }
 
     /// Sends an interim answer (RFC 9110 §15.2) as soon as the connection comes to it.

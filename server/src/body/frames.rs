@@ -25,7 +25,7 @@ impl http_body::Body for Body {
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Inside::Whole(bytes) => bytes.is_empty(),
+            Inside::Whole(bytes, _) => bytes.is_empty(),
             Inside::AtHand { next, .. } => next.is_none(),
             Inside::Live(Live { parts, .. }) => parts.exchange().is_over(),
         }
@@ -33,7 +33,7 @@ impl http_body::Body for Body {
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Inside::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Inside::Whole(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
             Inside::AtHand { next, .. } => {
                 SizeHint::with_exact(next.as_ref().map_or(0, |next| next.len() as u64))
             }

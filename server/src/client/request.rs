@@ -143,6 +143,17 @@ impl Request {
         call.ask_anew(content).await
     }
 
+    /// Sends it over a connection that somebody has made, and that ends with it.
+    pub(crate) async fn send_over(self, link: Link) -> Result<Answer, ClientError> {
+        let (origin, head) = self.prepare()?;
+        let total = Total::start(self.total);
+        let Self { client, method, content, expects_continue, .. } = self;
+        let origin = Arc::new(origin);
+        let is_alone = true;
+        let call = Call { client, method, origin, head, total, expects_continue, is_alone };
+        call.ask(link, content).await.map_err(|failed| failed.error)
+    }
+
     /// Checks all parts, and writes the head.
     fn prepare(&self) -> Result<(Origin, Vec<u8>), ClientError> {
         let has_body = !matches!(self.content, Content::Nothing);

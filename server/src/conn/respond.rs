@@ -3,6 +3,7 @@
 use gustnado_http::answer::{Answer, Opening, Persist};
 use gustnado_http::head::Version;
 use gustnado_http::method::Method;
+use gustnado_tasks::LinkId;
 
 use super::Conn;
 use super::remainder::{Notices, Remainder, StreamOut};
@@ -11,7 +12,7 @@ use crate::body::Body;
 use crate::files;
 use crate::handler::contained;
 use crate::reply::{self, Now, Rest, Turn};
-use crate::request::{Recycled, Request};
+use crate::request::{Origin, Recycled, Request};
 use crate::response::{Content, INLINE_BYTES_MAX, Response};
 use crate::routes::Pages;
 use crate::stats::Added;
@@ -23,6 +24,7 @@ pub(super) struct Asked<'a> {
     pub(super) common: &'a Common,
     pub(super) now: Now,
     pub(super) persist: Persist,
+    pub(super) link: LinkId,
 }
 
 impl Conn {
@@ -145,7 +147,8 @@ fn write_file(
 fn page(response: Response, asked: &Asked<'_>) -> Response {
     let status = response.status;
     let made = asked.pages.of(status).and_then(|page| {
-        let request = Request::new(asked.parts.clone(), Body::empty());
+        let origin = Origin::lent(asked.link);
+        let request = Request::new(asked.parts.clone(), Body::empty(), origin);
         contained(|| page(&request, status))
     });
     let mut page = made.unwrap_or_else(|| Response::html(reply::page(status)));

@@ -11,7 +11,7 @@ use gustnado_http::head::{Framing, Head};
 use gustnado_http::method::Method;
 use gustnado_http::request::{Request as View, TargetForm};
 use gustnado_http::status::Status;
-use gustnado_tasks::{Link, LinkError, Outgoing, Patience};
+use gustnado_tasks::{Link, LinkError, LinkId, Outgoing, Patience};
 
 use super::body::{Wish, body_first};
 use super::flight::{Flight, Incoming};
@@ -105,12 +105,13 @@ impl Conn {
         if let Some(Endpoint { does: EndpointDoes::Run(Runnable::Inline(handler)), .. }) = exact
             && !arrived.head.has_body()
         {
-            let request = Request::bare(&known.used, arrived.head, arrived.bytes);
+            let link = self.link.id();
+            let request = Request::bare(&known.used, arrived.head, arrived.bytes, link);
             return self.run_inline(&**handler, request, (known, table), arrived, moment, out);
         }
         let (endpoint, request) = match exact {
             Some(endpoint) => (endpoint, None),
-            None => find(known, table, arrived),
+            None => find(known, table, arrived, self.link.id()),
         };
         match &endpoint.does {
             EndpointDoes::Files { .. } if arrived.has_body_ahead() => {
@@ -124,7 +125,8 @@ impl Conn {
                 after_rest(rest, arrived.persist, &view, out)
             }
             EndpointDoes::Run(runnable) => {
-                let bare = || Request::bare(&known.used, arrived.head, arrived.bytes);
+                let link = self.link.id();
+                let bare = || Request::bare(&known.used, arrived.head, arrived.bytes, link);
                 let called = Called {
                     known,
                     table,
@@ -185,6 +187,7 @@ impl Conn {
             None => request.head_only(),
         };
         let is_whole = body.is_some() || !has_body;
+        let given = given.owned_by(context.waker());
         let id = HandlerId::of(handler);
         let place = known.place.take().filter(|(last, _)| *last == id).map(|(_, place)| place);
         let mut answering = Contained::start(&**handler, given, place);
@@ -268,6 +271,7 @@ impl Conn {
                     common: &moment.common,
                     now: moment.time,
                     persist: arrived.persist,
+                    link: self.link.id(),
                 };
                 let (rest, persist) = self.write_response(response, &asked, &mut out.bytes);
                 after_head(rest, persist, &arrived.view(), out)
@@ -337,6 +341,7 @@ impl Conn {
             common: &moment.common,
             now: moment.time,
             persist: flight.incoming.persist(flight.parts.exchange(), &response, wanted),
+            link: self.link.id(),
         };
         let (rest, persist) = self.write_response(response, &asked, &mut out.bytes);
         // A stream's handler may still read, and wants to know when the client goes.
@@ -380,9 +385,10 @@ fn find<'t>(
     known: &Known,
     table: &'t Table,
     arrived: &Arrived<'_>,
+    link: LinkId,
 ) -> (&'t Endpoint, Option<Box<Request>>) {
     let view = arrived.view();
-    let bare = || Request::bare(&known.used, arrived.head, arrived.bytes);
+    let bare = || Request::bare(&known.used, arrived.head, arrived.bytes, link);
     let mut request = None;
     if !table.matchers().is_empty() {
         let asked: &Request = request.insert(bare());

@@ -106,7 +106,8 @@ impl<T: IntoResponse, E: IntoResponse> IntoResponse for Result<T, E> {
 /// The status that says what was wrong with the body.
 impl IntoResponse for crate::body::BodyError {
     fn into_response(self) -> Response {
-        Response::new(self.status()).close()
+        let response = Response::new(self.status());
+        if self.ends_connection() { response.close() } else { response }
     }
 }
 

@@ -25,6 +25,7 @@ pub(crate) struct Tables {
     /// Names that stand for all below them, each with its leading dot; the longest first.
     suffixes: Vec<(String, Arc<Table>)>,
     rest: Arc<Table>,
+    pool: BlockingPool,
 }
 
 /// Everything one host answers with.
@@ -88,6 +89,17 @@ pub(crate) struct Means {
     pub(crate) tokio: Arc<crate::tower::Tokio>,
 }
 
+impl Means {
+    pub(crate) fn new(pool: BlockingPool, files: FileOptions) -> Self {
+        Self {
+            pool,
+            files,
+            #[cfg(feature = "tower")]
+            tokio: Arc::default(),
+        }
+    }
+}
+
 impl Tables {
     /// Makes routes ready.
     ///
@@ -116,7 +128,12 @@ impl Tables {
         if let Some(error) = means.tokio.failure() {
             return Err(RouteError::Tokio { error });
         }
-        Ok(Self { hosts, suffixes, rest })
+        Ok(Self { hosts, suffixes, rest, pool: means.pool.clone() })
+    }
+
+    /// Where what blocks is run.
+    pub(crate) fn pool(&self) -> &BlockingPool {
+        &self.pool
     }
 
     /// The table for a request's host.
@@ -474,12 +491,7 @@ mod tests {
             routes.get(&path_of(at, "{id}"), move |_: &Request| at.to_string())
         });
         let files = FileOptions { hidden: false, cache_bytes: 0, workers: 1 };
-        let means = Means {
-            pool: BlockingPool::new(1, 1),
-            files,
-            #[cfg(feature = "tower")]
-            tokio: Arc::default(),
-        };
+        let means = Means::new(BlockingPool::new(1, 1), files);
         Tables::new(&routes, &means).expect("no two paths are alike")
     }
 

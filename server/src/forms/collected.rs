@@ -1,0 +1,220 @@
+//! A form with its files, all of it together.
+
+use bytes::Bytes;
+use gustnado_http::multipart::{MultipartEvent, PartHead};
+
+use super::multipart::Part;
+use super::spill::Spill;
+use super::upload::{Content, Upload};
+use super::{FormError, FormLimits, decoder};
+use crate::body::{decoded, encoding_of};
+use crate::request::Request;
+
+/// All fields of a `multipart/form-data` form: values, and files.
+///
+/// A part with a file name is a file. One with an empty name and no bytes is a field for a file in
+/// which none was chosen, and is left out.
+#[derive(Debug, Default)]
+pub struct FormData {
+    values: Vec<(String, String)>,
+    files: Vec<Upload>,
+}
+
+impl FormData {
+    /// The first value of a name.
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.values().find(|pair| pair.0 == name).map(|pair| pair.1)
+    }
+
+    /// All values in order, with their names.
+    pub fn values(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.values.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The first file of a name.
+    pub fn file(&self, name: &str) -> Option<&Upload> {
+        self.files.iter().find(|file| file.name() == name)
+    }
+
+    /// All files, in order.
+    pub fn files(&self) -> &[Upload] {
+        &self.files
+    }
+
+    /// All files, to be kept.
+    pub fn into_files(self) -> Vec<Upload> {
+        self.files
+    }
+
+    fn add_file(&mut self, file: Upload) {
+        if file.length() > 0 || !file.file_name().is_empty() {
+            self.files.push(file);
+        }
+    }
+}
+
+/// What a form may still bring.
+struct Room<'l> {
+    limits: &'l FormLimits,
+    value_bytes: usize,
+    memory_bytes: usize,
+    disk_bytes: u64,
+}
+
+impl<'l> Room<'l> {
+    fn new(limits: &'l FormLimits) -> Self {
+        let FormLimits { value_bytes_max, memory_bytes_max, disk_bytes_max, .. } = *limits;
+        Self {
+            limits,
+            value_bytes: value_bytes_max,
+            memory_bytes: memory_bytes_max,
+            disk_bytes: disk_bytes_max,
+        }
+    }
+
+    fn take_value(&mut self, bytes: usize) -> Result<(), FormError> {
+        let limit_bytes = self.limits.value_bytes_max;
+        let too_large = FormError::ValueTooLarge { limit_bytes };
+        self.value_bytes = self.value_bytes.checked_sub(bytes).ok_or(too_large)?;
+        Ok(())
+    }
+
+    fn check_file(&self, bytes: u64) -> Result<(), FormError> {
+        let limit_bytes = self.limits.file_bytes_max;
+        if bytes > limit_bytes { Err(FormError::FileTooLarge { limit_bytes }) } else { Ok(()) }
+    }
+
+    fn take_disk(&mut self, bytes: usize) -> Result<(), FormError> {
+        let limit_bytes = self.limits.disk_bytes_max;
+        let too_much = FormError::TooMuchForDisk { limit_bytes };
+        self.disk_bytes = self.disk_bytes.checked_sub(bytes as u64).ok_or(too_much)?;
+        Ok(())
+    }
+}
+
+/// Reads a file to its end: in memory as long as there is room, then on the disk.
+async fn read_file(mut part: Part<'_>, room: &mut Room<'_>) -> Result<Upload, FormError> {
+    let (mut gathered, mut length, mut spill) = (Vec::new(), 0_u64, None::<Spill>);
+    while let Some(piece) = part.next().await.transpose()? {
+        let bytes = piece.len();
+        length += bytes as u64;
+        room.check_file(length)?;
+        if let Some(spill) = &mut spill {
+            room.take_disk(bytes)?;
+            spill.push(piece).await?;
+            continue;
+        }
+        gathered.push(piece);
+        if let Some(left) = room.memory_bytes.checked_sub(bytes) {
+            room.memory_bytes = left;
+            continue;
+        }
+        let here: usize = gathered.iter().map(Bytes::len).sum();
+        room.memory_bytes += here - bytes;
+        room.take_disk(here)?;
+        let folder = room.limits.folder.as_deref();
+        spill = Some(Spill::start(folder, std::mem::take(&mut gathered)).await?);
+    }
+    let content = match spill {
+        Some(spill) => Content::Disk(spill.finish().await?),
+        // A copy: a short piece might keep a long buffer from being given back.
+        None => Content::Memory(gathered.concat().into()),
+    };
+    Ok(Upload::new(part.into_head(), length, content))
+}
+
+/// Reads a form whose body is whole. Its files stay where they are.
+fn read_whole(request: &Request, limits: &FormLimits) -> Result<FormData, FormError> {
+    let mut decoder = decoder(request, limits)?;
+    let mut rest = request.whole_body()?.clone();
+    let (mut form, mut room) = (FormData::default(), Room::new(limits));
+    let mut part: Option<(PartHead, Bytes)> = None;
+    loop {
+        let used = match decoder.decode(&rest)? {
+            MultipartEvent::NeedMore => return Err(FormError::Truncated),
+            MultipartEvent::End => return Ok(form),
+            MultipartEvent::Skip(len) => len,
+            MultipartEvent::Head(len, head) => {
+                part = Some((head, Bytes::new()));
+                len
+            }
+            // A part of a whole body comes in one run.
+            MultipartEvent::Data(len) => {
+                if let Some((_, data)) = &mut part {
+                    *data = rest.slice(..len);
+                }
+                len
+            }
+            MultipartEvent::PartEnd(len) => {
+                if let Some((head, data)) = part.take() {
+                    add_whole(&mut form, &mut room, head, data)?;
+                }
+                len
+            }
+        };
+        rest = rest.slice(used..);
+    }
+}
+
+fn add_whole(
+    form: &mut FormData,
+    room: &mut Room<'_>,
+    head: PartHead,
+    data: Bytes,
+) -> Result<(), FormError> {
+    if head.file_name().is_some() {
+        let length = data.len() as u64;
+        room.check_file(length)?;
+        form.add_file(Upload::new(head, length, Content::Memory(data)));
+        return Ok(());
+    }
+    room.take_value(head.name().len() + data.len())?;
+    let encoding = encoding_of(head.field("content-type"))?;
+    form.values.push((head.name().to_owned(), decoded(encoding, &data)?.into_owned()));
+    Ok(())
+}
+
+/// `multipart/form-data`, all of it.
+impl Request {
+    /// A form with its files, in handlers that find the body whole (inline and blocking ones),
+    /// within the default [`FormLimits`]. Everything stays in memory, as the body does: for large
+    /// files, take a task handler and [`Request::read_form_data`].
+    ///
+    /// # Errors
+    /// [`FormError`].
+    pub fn form_data(&self) -> Result<FormData, FormError> {
+        read_whole(self, &FormLimits::default())
+    }
+
+    /// Reads a form with its files, in task handlers. What is large goes to temporary files: they
+    /// are written on the thread pool while the form comes, and deleted with the [`FormData`], also
+    /// if the client goes, or the handler panics. (If the process is killed they stay: `upload-…`
+    /// in [`FormLimits::folder`].)
+    ///
+    /// # Errors
+    /// [`FormError`].
+    pub async fn read_form_data(&mut self, limits: &FormLimits) -> Result<FormData, FormError> {
+        let mut parts = self.multipart(limits)?;
+        let (mut form, mut room) = (FormData::default(), Room::new(limits));
+        while let Some(part) = parts.next().await {
+            let mut part = part?;
+            if part.file_name().is_some() {
+                form.add_file(read_file(part, &mut room).await?);
+                continue;
+            }
+            let name = part.name().to_owned();
+            room.take_value(name.len())?;
+            let value = match part.text(room.value_bytes).await {
+                Err(FormError::ValueTooLarge { .. }) => {
+                    let limit_bytes = limits.value_bytes_max;
+                    return Err(FormError::ValueTooLarge { limit_bytes });
+                }
+                value => value?,
+            };
+            // (In another charset it may have become longer; what was sent is what counts, nearly.)
+            room.value_bytes = room.value_bytes.saturating_sub(value.len());
+            form.values.push((name, value));
+        }
+        Ok(form)
+    }
+}

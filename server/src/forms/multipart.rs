@@ -1,0 +1,251 @@
+//! `multipart/form-data`, part by part, as it comes (RFC 7578).
+
+use std::fmt;
+use std::str;
+
+use bytes::{Buf, Bytes, BytesMut};
+use gustnado_http::multipart::{MultipartDecoder, MultipartEvent, PartHead};
+
+use super::{FormError, FormLimits, decoder};
+use crate::body::{Body, decoded, encoding_of};
+use crate::request::Request;
+
+/// The parts of a form, one after the other, as the client sends them.
+///
+/// It holds no more of the body than has come and was not asked for yet.
+///
+/// ```no_run
+/// use gustnado::forms::{FormError, FormLimits};
+/// use gustnado::{Request, Server};
+///
+/// async fn upload(mut request: Request) -> Result<String, FormError> {
+///     let mut form = request.multipart(&FormLimits::default())?;
+///     let mut told = String::new();
+///     while let Some(part) = form.next().await {
+///         let mut part = part?;
+///         let mut bytes = 0;
+///         while let Some(piece) = part.next().await {
+///             bytes += piece?.len();
+///         }
+///         told += &format!("{}: {bytes} bytes\n", part.name());
+///     }
+///     Ok(told)
+/// }
+///
+/// let server = Server::new().post("/upload", upload);
+/// ```
+pub struct Multipart {
+    body: Body,
+    /// What has come and was not used yet.
+    held: BytesMut,
+    decoder: MultipartDecoder,
+    is_in_part: bool,
+    has_failed: bool,
+}
+
+/// What comes next in a form.
+enum Event {
+    Head(PartHead),
+    Data(Bytes),
+    PartEnd,
+    End,
+}
+
+impl Multipart {
+    /// The next part; `None` at the end. What was not read of the part before is passed over.
+    ///
+    /// # Errors
+    /// [`FormError`], after which nothing more comes.
+    pub async fn next(&mut self) -> Option<Result<Part<'_>, FormError>> {
+        loop {
+            match self.event().await {
+                Ok(Event::Head(head)) => {
+                    self.is_in_part = true;
+                    return Some(Ok(Part { form: self, head }));
+                }
+                Ok(Event::Data(_)) => {}
+                Ok(Event::PartEnd) => self.is_in_part = false,
+                Ok(Event::End) => return None,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+
+    async fn event(&mut self) -> Result<Event, FormError> {
+        if self.has_failed {
+            return Ok(Event::End);
+        }
+        let event = self.read_event().await;
+        self.has_failed = event.is_err();
+        event
+    }
+
+    async fn read_event(&mut self) -> Result<Event, FormError> {
+        loop {
+            match self.decoder.decode(&self.held)? {
+                MultipartEvent::NeedMore => {
+                    let piece = self.body.next().await.ok_or(FormError::Truncated)??;
+                    if self.held.is_empty() {
+                        // (Without a copy where nobody else holds it.)
+                        self.held = piece.into();
+                    } else {
+                        self.held.extend_from_slice(&piece);
+                    }
+                }
+                MultipartEvent::Skip(len) => self.held.advance(len),
+                MultipartEvent::Head(len, head) => {
+                    self.held.advance(len);
+                    return Ok(Event::Head(head));
+                }
+                MultipartEvent::Data(len) => {
+                    return Ok(Event::Data(self.held.split_to(len).freeze()));
+                }
+                MultipartEvent::PartEnd(len) => {
+                    self.held.advance(len);
+                    return Ok(Event::PartEnd);
+                }
+                MultipartEvent::End => return Ok(Event::End),
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Multipart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Multipart").field("body", &self.body).finish_non_exhaustive()
+    }
+}
+
+/// One part of a form: a value, or a file.
+#[derive(Debug)]
+pub struct Part<'f> {
+    form: &'f mut Multipart,
+    head: PartHead,
+}
+
+impl Part<'_> {
+    /// The name of the field in the form.
+    pub fn name(&self) -> &str {
+        self.head.name()
+    }
+
+    /// What the client calls the file, if this is one; empty where no file was chosen. It is made
+    /// up by the client and must not be taken for a path: see [`safe_file_name`].
+    pub fn file_name(&self) -> Option<&str> {
+        self.head.file_name()
+    }
+
+    /// What the client says that it is.
+    pub fn content_type(&self) -> Option<&str> {
+        self.header("content-type")
+    }
+
+    /// The first value of a header field of the part, by its name in any case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        str::from_utf8(self.head.field(name)?).ok()
+    }
+
+    /// The next bytes, 1 at least; `None` at the part's end.
+    ///
+    /// # Errors
+    /// [`FormError`], after which nothing more comes.
+    pub async fn next(&mut self) -> Option<Result<Bytes, FormError>> {
+        if !self.form.is_in_part {
+            return None;
+        }
+        match self.form.event().await {
+            Ok(Event::Data(bytes)) => Some(Ok(bytes)),
+            Ok(_) => {
+                self.form.is_in_part = false;
+                None
+            }
+            Err(error) => {
+                self.form.is_in_part = false;
+                Some(Err(error))
+            }
+        }
+    }
+
+    /// All of it.
+    ///
+    /// - `bytes_max`: more is an error.
+    ///
+    /// # Errors
+    /// [`FormError::ValueTooLarge`], and as [`Part::next`].
+    pub async fn bytes(&mut self, bytes_max: usize) -> Result<Bytes, FormError> {
+        let mut all = BytesMut::new();
+        while let Some(piece) = self.next().await.transpose()? {
+            if piece.len() > bytes_max - all.len() {
+                return Err(FormError::ValueTooLarge { limit_bytes: bytes_max });
+            }
+            if all.is_empty() {
+                all = piece.into();
+            } else {
+                all.extend_from_slice(&piece);
+            }
+        }
+        Ok(all.freeze())
+    }
+
+    /// All of it as text, in the charset that the part names, or UTF-8.
+    ///
+    /// # Errors
+    /// As [`Part::bytes`], and as [`Body::text`] for what is no text.
+    pub async fn text(&mut self, bytes_max: usize) -> Result<String, FormError> {
+        let encoding = encoding_of(self.head.field("content-type"))?;
+        let bytes = self.bytes(bytes_max).await?;
+        Ok(decoded(encoding, &bytes)?.into_owned())
+    }
+
+    pub(super) fn into_head(self) -> PartHead {
+        self.head
+    }
+}
+
+/// A name that a client gave to a file, made fit to be a file's name in a folder of one's own:
+/// without the folders before it, without control characters, not hidden, and 100 characters at
+/// most. `None` if nothing is left of it.
+pub fn safe_file_name(name: &str) -> Option<String> {
+    let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let kept: String = last.chars().filter(|c| !c.is_control()).collect();
+    let kept = kept.trim().trim_start_matches('.').trim_start();
+    let short: String = kept.chars().take(100).collect();
+    (!short.is_empty()).then_some(short)
+}
+
+/// `multipart/form-data`, part by part.
+impl Request {
+    /// The parts of a form as they come. It takes the body.
+    ///
+    /// # Errors
+    /// [`FormError`]: 415 where the body is something else, 400 where its boundary is malformed.
+    pub fn multipart(&mut self, limits: &FormLimits) -> Result<Multipart, FormError> {
+        let decoder = decoder(self, limits)?;
+        let body = self.take_body();
+        Ok(Multipart { body, held: BytesMut::new(), decoder, is_in_part: false, has_failed: false })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_s_name_for_a_file_stays_in_the_folder() {
+        let safe = |name| safe_file_name(name);
+        for (name, wanted) in [
+            ("photo.jpg", "photo.jpg"),
+            ("../../etc/passwd", "passwd"),
+            ("C:\\dir\\My file.txt", "My file.txt"),
+            (" .. .hidden", "hidden"),
+            ("a\0\nb", "ab"),
+            ("\u{fc}ber.txt", "\u{fc}ber.txt"),
+        ] {
+            assert_eq!(safe(name).as_deref(), Some(wanted), "{name:?}");
+        }
+        for name in ["", "..", "/", "a/", " . ", "\n"] {
+            assert_eq!(safe(name), None, "{name:?}");
+        }
+        assert_eq!(safe(&"x".repeat(300)).map(|name| name.len()), Some(100));
+    }
+}

@@ -1,0 +1,97 @@
+//! A file's bytes on their way to the disk: gathered, and written on the thread pool in steps, so
+//! that no worker waits for the disk.
+
+use std::io::{self, Write};
+use std::mem;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use gustnado_tasks::{sleep, yield_now};
+use tempfile::NamedTempFile;
+
+use super::FormError;
+use crate::app;
+
+/// Bytes that are gathered before they are written.
+const STEP_BYTES: usize = 256 << 10;
+/// How often room in the thread pool is looked for, and how long is waited in between.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// A temporary file that is being written. Dropping it deletes the file.
+pub(super) struct Spill {
+    file: Option<NamedTempFile>,
+    gathered: Vec<Bytes>,
+    bytes: usize,
+}
+
+impl Spill {
+    /// Opens the file, with the bytes that are here already.
+    pub(super) async fn start(
+        folder: Option<&Path>,
+        gathered: Vec<Bytes>,
+    ) -> Result<Self, FormError> {
+        let folder = folder.map(Path::to_path_buf);
+        let made = on_pool(move || match folder {
+            Some(folder) => tempfile::Builder::new().prefix("upload-").tempfile_in(folder),
+            None => tempfile::Builder::new().prefix("upload-").tempfile(),
+        });
+        let file = Some(made.await??);
+        let bytes = gathered.iter().map(Bytes::len).sum();
+        Ok(Self { file, gathered, bytes })
+    }
+
+    /// Takes more bytes, and writes once there are enough.
+    pub(super) async fn push(&mut self, bytes: Bytes) -> Result<(), FormError> {
+        self.bytes += bytes.len();
+        self.gathered.push(bytes);
+        if self.bytes >= STEP_BYTES { self.write().await } else { Ok(()) }
+    }
+
+    /// Writes what is left, and returns the file.
+    pub(super) async fn finish(mut self) -> Result<NamedTempFile, FormError> {
+        self.write().await?;
+        Ok(self.file.expect("it is lent only while it is written"))
+    }
+
+    async fn write(&mut self) -> Result<(), FormError> {
+        let mut file = self.file.take().expect("it is lent only while it is written");
+        let pieces = mem::take(&mut self.gathered);
+        self.bytes = 0;
+        let written = on_pool(move || {
+            pieces.iter().try_for_each(|piece| file.write_all(piece))?;
+            Ok::<_, io::Error>(file)
+        });
+        self.file = Some(written.await??);
+        Ok(())
+    }
+}
+
+/// Runs what may wait for the disk on the server's thread pool. On a thread that works for no
+/// server it runs here, and then lets others have their turn.
+pub(super) async fn on_pool<T: Send + 'static>(
+    call: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, FormError> {
+    let Some(pool) = app::pool() else {
+        let done = call();
+        yield_now().await;
+        return Ok(done);
+    };
+    // A full pool drops what it is given, and with it the file. So it is given a share only.
+    let call = Arc::new(Mutex::new(Some(call)));
+    for _ in 0..TRIES {
+        let shared = Arc::clone(&call);
+        let run = move || {
+            let call = shared.lock().unwrap_or_else(PoisonError::into_inner).take();
+            call.map(|call| call())
+        };
+        match pool.run(run).await {
+            Ok(Some(Some(done))) => return Ok(done),
+            Ok(_) => return Err(io::Error::other("writing a file panicked").into()),
+            Err(_) => sleep(PAUSE).await,
+        }
+    }
+    Err(FormError::Busy)
+}

@@ -1,0 +1,329 @@
+//! Asking routes without a server: for tests of handlers.
+//!
+//! ```
+//! use gustnado::test::Client;
+//! use gustnado::{Request, Routes};
+//!
+//! let routes = Routes::new()
+//!     .get("/hello/{name}", |request: &Request| format!("Hello, {}!", request.param("name")));
+//! let client = Client::new(&routes);
+//! let answer = client.get("/hello/Ann").header("Accept", "text/plain").send();
+//! assert_eq!((answer.status(), &*answer.text()), (200, "Hello, Ann!"));
+//! ```
+//!
+//! Each request has a connection of its own, which is a pair of sockets inside this process. Both
+//! ends are served by the running thread while it waits for the answer: there is no port, and no
+//! thread but those of [`crate::blocking`] handlers. What answers is the very code that serves
+//! connections: routes, chains, pages for errors, folders, streams, limits, panics.
+//!
+//! What it does not show: accepting and draining, requests that share a connection or compete for a
+//! worker, requests that no well-behaved client sends, and `io_uring` (the thread uses epoll).
+//! [`Request::peer`](crate::Request::peer) is a Unix socket without a name.
+
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::str;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use gustnado_http::method::Method;
+use gustnado_http::response::Response as Interim;
+use gustnado_tasks::{BlockingPool, Link, block_on, spawn_detached};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+use crate::app::{self, App, Routed, Site};
+use crate::client::{self, ClientError, ClientOptions};
+use crate::config::Config;
+use crate::conn;
+use crate::files::FileOptions;
+use crate::routes::{Means, RouteError, Routes, Tables};
+
+/// How long one request may take, and how much of an answer is collected.
+const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_BYTES_MAX: usize = 256 << 20;
+
+/// Asks routes as a client on the network would.
+#[derive(Clone)]
+pub struct Client {
+    app: Arc<App>,
+    asks: client::Client,
+}
+
+impl Client {
+    /// A client of routes that are served with the default of every setting.
+    ///
+    /// # Panics
+    /// If the routes cannot be served. The panic says why.
+    pub fn new(routes: &Routes) -> Self {
+        Self::with_config(routes, &Config::default())
+            .unwrap_or_else(|error| panic!("the routes cannot be served: {error}"))
+    }
+
+    /// A client of routes that are served with these settings: limits, time-outs, the blocking
+    /// pool. (Where to listen and with how many workers does not matter.)
+    ///
+    /// # Errors
+    /// [`RouteError`]
+    pub fn with_config(routes: &Routes, config: &Config) -> Result<Self, RouteError> {
+        let pool = BlockingPool::new(config.blocking_threads, config.blocking_queue);
+        let files =
+            FileOptions { hidden: config.hidden, cache_bytes: config.cache_bytes, workers: 1 };
+        let means = Means::new(pool, files);
+        let tables = Tables::new(routes, &means)?;
+        let site = Site::Routes(Box::new(Routed::new(tables, means)));
+        let options = ClientOptions {
+            total_timeout: Some(PATIENCE),
+            user_agent: String::new(),
+            ..ClientOptions::default()
+        };
+        let app = Arc::new(App::new(config, 1, site));
+        Ok(Self { app, asks: client::Client::new(options) })
+    }
+
+    /// A GET request. `target` is the path with its query, percent-encoded: `/a%20b?x=1`.
+    pub fn get(&self, target: &str) -> Request {
+        self.request(Method::Get, target)
+    }
+
+    /// A POST request; see [`Client::get`].
+    pub fn post(&self, target: &str) -> Request {
+        self.request(Method::Post, target)
+    }
+
+    /// A PUT request; see [`Client::get`].
+    pub fn put(&self, target: &str) -> Request {
+        self.request(Method::Put, target)
+    }
+
+    /// A DELETE request; see [`Client::get`].
+    pub fn delete(&self, target: &str) -> Request {
+        self.request(Method::Delete, target)
+    }
+
+    /// A request with any method but CONNECT; see [`Client::get`].
+    pub fn request(&self, method: Method, target: &str) -> Request {
+        Request::new(self.clone(), method, target)
+    }
+
+    /// Connects inside this process, and starts serving.
+    fn connect(&self) -> io::Result<Link> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let (near, far): (OwnedFd, OwnedFd) =
+            socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        let (near, far) = (Link::adopt(near)?, Link::adopt(far)?);
+        let serving = conn::serve(far, Arc::clone(&self.app));
+        spawn_detached(serving).map_err(|_| io::Error::other("no task slot is left"))?;
+        Ok(near)
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("test::Client")
+    }
+}
+
+/// A request, put together step by step and then sent.
+#[must_use = "a request does nothing before it is sent"]
+#[derive(Debug)]
+pub struct Request {
+    client: Client,
+    method: Method,
+    target: String,
+    host: String,
+    fields: Vec<(String, Vec<u8>)>,
+    body: Option<Bytes>,
+}
+
+impl Request {
+    fn new(client: Client, method: Method, target: &str) -> Self {
+        let (target, host) = (target.to_owned(), "localhost".to_owned());
+        Self { client, method, target, host, fields: Vec::new(), body: None }
+    }
+
+    /// Adds a header field. Those that frame the message are the client's own.
+    pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
+        self.fields.push((name.to_owned(), value.as_ref().to_vec()));
+        self
+    }
+
+    /// The host that is asked for, with its port if it is not 80; in place of `localhost`.
+    pub fn host(mut self, host: &str) -> Self {
+        host.clone_into(&mut self.host);
+        self
+    }
+
+    /// Gives it a body.
+    pub fn body(mut self, bytes: impl Into<Bytes>) -> Self {
+        self.body = Some(bytes.into());
+        self
+    }
+
+    /// Gives it the pairs of a form, as browsers send them
+    /// (`application/x-www-form-urlencoded`).
+    pub fn form(self, pairs: &[(&str, &str)]) -> Self {
+        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+        self.header("Content-Type", "application/x-www-form-urlencoded").body(body)
+    }
+
+    /// Sends it, and waits for the whole answer. For plain `#[test]` functions: inside a task, use
+    /// [`Request::ask`].
+    ///
+    /// # Panics
+    /// If there is no whole answer: [`Request::try_send`] returns why.
+    pub fn send(self) -> Answer {
+        let asked = format!("{} {}", self.method.as_str(), self.target);
+        self.try_send().unwrap_or_else(|error| panic!("no answer to {asked}: {error}"))
+    }
+
+    /// [`Request::send`] for requests that may go wrong: a stream that fails, a limit.
+    ///
+    /// # Errors
+    /// [`TestError`]
+    pub fn try_send(self) -> Result<Answer, TestError> {
+        block_on(async {
+            let answer = self.ask().await;
+            // The next one on this thread may ask another server.
+            app::forget();
+            answer
+        })
+        .unwrap_or_else(|error| Err(TestError::Thread(error.to_string())))
+    }
+
+    /// Sends it, and waits for the whole answer: inside a task.
+    ///
+    /// # Errors
+    /// [`TestError`]
+    pub async fn ask(self) -> Result<Answer, TestError> {
+        let mut answer = self.open().await?;
+        let body = answer.bytes(ANSWER_BYTES_MAX).await?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let trailers = answer.trailers().map_or_else(Vec::new, |trailers| {
+            trailers.map(|(name, value)| (name.to_owned(), text(value))).collect()
+        });
+        let fields =
+            answer.headers().map(|(name, value)| (name.to_owned(), value.to_vec())).collect();
+        let interim = answer.interim().map(Interim::status).collect();
+        Ok(Answer { status: answer.status(), fields, body, trailers, interim })
+    }
+
+    /// Sends it, and waits for the head of the answer: inside a task, to read a stream as it comes.
+    ///
+    /// # Errors
+    /// [`TestError`]
+    pub async fn open(self) -> Result<client::Answer, TestError> {
+        let Self { client, method, target, host, fields, body } = self;
+        if gustnado_tasks::worker().is_none() {
+            return Err(ClientError::NoWorker.into());
+        }
+        let url = format!("http://{host}{target}");
+        let mut request = client.asks.request(method, &url);
+        for (name, value) in fields {
+            request = request.header(&name, value);
+        }
+        if let Some(body) = body {
+            request = request.body(body);
+        }
+        let link = client.connect().map_err(TestError::Connect)?;
+        Ok(request.accept_trailers().send_over(link).await?)
+    }
+}
+
+/// A whole answer.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Answer {
+    status: u16,
+    fields: Vec<(String, Vec<u8>)>,
+    body: Bytes,
+    trailers: Vec<(String, String)>,
+    interim: Vec<u16>,
+}
+
+impl Answer {
+    /// The status code.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// The first value of a header field, by its name in any case; `None` also if it is not UTF-8.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .and_then(|(_, value)| str::from_utf8(value).ok())
+    }
+
+    /// All header fields in order: name and value.
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.fields.iter().map(|(name, value)| (name.as_str(), value.as_slice()))
+    }
+
+    /// The content.
+    pub fn bytes(&self) -> &Bytes {
+        &self.body
+    }
+
+    /// The content as text in UTF-8; other bytes become U+FFFD.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The trailer fields (RFC 9110 §6.5).
+    pub fn trailers(&self) -> &[(String, String)] {
+        &self.trailers
+    }
+
+    /// The status codes of the interim answers that came before (RFC 9110 §15.2).
+    pub fn interim(&self) -> &[u16] {
+        &self.interim
+    }
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.status)?;
+        for (name, value) in self.headers() {
+            write!(f, "\n{name}: {}", value.escape_ascii())?;
+        }
+        write!(f, "\n\n{}", self.text())
+    }
+}
+
+/// Why there is no whole answer.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TestError {
+    /// The connection was cut, the answer is malformed, or it took 30 seconds.
+    Asking(ClientError),
+    /// No pair of sockets can be had.
+    Connect(io::Error),
+    /// The thread cannot wait for it: inside a task, use [`Request::ask`].
+    Thread(String),
+}
+
+impl fmt::Display for TestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Asking(error) => error.fmt(f),
+            Self::Connect(error) => write!(f, "no pair of sockets can be had: {error}"),
+            Self::Thread(error) => write!(f, "{error}; inside a task, use `ask().await`"),
+        }
+    }
+}
+
+impl std::error::Error for TestError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Asking(error) => std::error::Error::source(error),
+            Self::Connect(error) => Some(error),
+            Self::Thread(_) => None,
+        }
+    }
+}
+
+impl From<ClientError> for TestError {
+    fn from(error: ClientError) -> Self {
+        Self::Asking(error)
+    }
+}
