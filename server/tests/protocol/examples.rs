@@ -9,13 +9,18 @@ mod echo_client;
 #[expect(dead_code, reason = "an example's `main` is for people")]
 #[path = "../../examples/echo_server.rs"]
 mod echo_server;
+#[expect(dead_code, reason = "an example's `main` is for people")]
+#[path = "../../examples/upload.rs"]
+mod upload;
 
 use std::net::TcpListener;
 use std::time::Duration;
 
 use gustnado::protocol::{Backoff, Port, Retry};
 
-use crate::harness::{Client, Setup};
+use crate::harness::client::request;
+use crate::harness::folder::noise;
+use crate::harness::{Client, Folder, Server, Setup};
 use crate::tape::{Tape, connect, engine};
 
 fn lines(of: &[&str]) -> Vec<String> {
@@ -89,4 +94,38 @@ pub(crate) fn a_chat_is_heard_by_all(setup: Setup) {
     cleo.send_unless_closed("\r\n");
     cleo.expect_end("a line with one byte too many");
     expect(&mut anna, "Cleo has left.");
+}
+
+pub(crate) fn an_upload_is_listed_and_served(setup: Setup) {
+    let folder = Folder::new();
+    let server = Server::routes(setup.config(), upload::routes(&folder.root()));
+    let mut client = server.connect();
+    let page = client.get("/");
+    assert!(page.text().contains("enctype=multipart/form-data"), "{}", page.text());
+    let big = noise(1, 1_500_000);
+    let files: [(&str, &[u8]); 3] =
+        [("a <b> & c.html", b"<script>alert(1)</script>"), ("../../big.bin", &big), ("", b"")];
+    let mut body = Vec::new();
+    for (name, data) in files {
+        let head = "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"";
+        body.extend([head.as_bytes(), name.as_bytes(), b"\"\r\n\r\n", data, b"\r\n"].concat());
+    }
+    body.extend(b"--x--\r\n");
+    let fields = format!(
+        "Content-Type: multipart/form-data; boundary=x\r\nContent-Length: {}\r\n",
+        body.len()
+    );
+    let answer = client.ask([request("POST", "/", &fields).as_bytes(), &body].concat());
+    assert_eq!((answer.status, answer.expect_field("location")), (303, "/"));
+    let page = client.get("/").text();
+    let listed =
+        "<li><a href=\"/files/a%20%3Cb%3E%20%26%20c.html\">a &lt;b> &amp; c.html</a> 25 bytes";
+    assert!(page.contains(listed), "{page}");
+    assert!(page.contains("<a href=\"/files/big.bin\">big.bin</a> 1500000 bytes"), "{page}");
+    assert_eq!(page.matches("<li>").count(), 2, "{page}");
+    assert!(client.get("/files/big.bin").body == big);
+    let inert = client.get("/files/a%20%3Cb%3E%20%26%20c.html");
+    assert_eq!(inert.expect_field("content-security-policy"), "sandbox");
+    let long = "Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 104857601\r\n";
+    assert_eq!(client.ask(request("POST", "/", long)).status, 413);
 }

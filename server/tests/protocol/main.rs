@@ -97,6 +97,7 @@ on_every_server!(
     the_echo_examples_speak_with_each_other,
     the_echo_client_waits_for_its_server,
     a_chat_is_heard_by_all,
+    an_upload_is_listed_and_served,
 );
 
 on_every_server!(alone: an_engine_leaves_nothing_behind);
