@@ -208,7 +208,7 @@ impl Part<'_> {
 pub fn safe_file_name(name: &str) -> Option<String> {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let kept: String = last.chars().filter(|c| !c.is_control()).collect();
-    let kept = kept.trim().trim_start_matches('.').trim_start();
+    let kept = kept.trim_end().trim_start_matches(|c: char| c == '.' || c.is_whitespace());
     let short: String = kept.chars().take(100).collect();
     (!short.is_empty()).then_some(short)
 }
