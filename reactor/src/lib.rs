@@ -42,7 +42,10 @@ mod wheel;
 pub use chunks::Chunks;
 pub use clock::Clock;
 pub use io::{Io, IoId};
-pub use listen::{Endpoint, bind, connect_socket, defer_accept, descriptor_limit};
+pub use listen::{
+    Endpoint, Preference, SocketOptions, bind, connect_socket, defer_accept, descriptor_limit,
+    set_options,
+};
 pub use lookout::{Lookout, has_line, share_line, take_connection};
 pub use names::Names;
 pub use piece::{Outgoing, Piece};

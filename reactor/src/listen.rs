@@ -76,6 +76,93 @@ pub fn defer_accept(listening: &OwnedFd) -> io::Result<()> {
     set_defer_accept(listening.as_fd(), DEFER_SECONDS)
 }
 
+/// What a listening TCP socket hands down to its connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SocketOptions {
+    /// Bytes that the kernel may hold received for a connection (`SO_RCVBUF`); 0: as it sees fit.
+    pub recv_bytes: usize,
+    /// Bytes that the kernel may hold to be sent on a connection (`SO_SNDBUF`); 0: as it sees fit.
+    pub send_bytes: usize,
+    /// What routers on the way are asked for.
+    pub preference: Preference,
+}
+
+/// What packets ask routers for, by their class of service (RFC 2474). Many pass over it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Preference {
+    /// Nothing.
+    #[default]
+    None,
+    /// To be quick: AF21, low-latency data (RFC 4594 §4.7).
+    Latency,
+    /// To carry much: AF11, high-throughput data (RFC 4594 §4.8).
+    Throughput,
+}
+
+impl Preference {
+    /// Every member, in the order of [`Self::NAMES`]; the first is the default.
+    pub const ALL: [Self; 3] = [Self::None, Self::Latency, Self::Throughput];
+    /// What a person writes for each member.
+    pub const NAMES: [&'static str; 3] = ["none", "latency", "throughput"];
+
+    /// What a person writes for this member.
+    pub fn as_str(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// The byte in each packet's head: the code point, and two bits that are the kernel's.
+    fn class(self) -> Option<u8> {
+        match self {
+            Self::None => None,
+            Self::Latency => Some(18 << 2),
+            Self::Throughput => Some(10 << 2),
+        }
+    }
+}
+
+/// Has the connections that a listening socket accepts be as `options` say. They inherit it. A Unix
+/// socket stays as it is, for its connections would not.
+///
+/// Returns what the kernel would not grant, for the user.
+///
+/// # Errors
+/// What the kernel says.
+pub fn set_options(listening: &OwnedFd, options: &SocketOptions) -> io::Result<Vec<String>> {
+    let family = sockopt::socket_domain(listening)?;
+    let mut refused = Vec::new();
+    if family == AddressFamily::UNIX {
+        return Ok(refused);
+    }
+    // What is asked for is doubled by the kernel, for its own bookkeeping, and told so.
+    if options.recv_bytes > 0 {
+        sockopt::set_socket_recv_buffer_size(listening, options.recv_bytes)?;
+        let granted = sockopt::socket_recv_buffer_size(listening)? / 2;
+        refused.extend(shortfall("receive", "rmem_max", options.recv_bytes, granted));
+    }
+    if options.send_bytes > 0 {
+        sockopt::set_socket_send_buffer_size(listening, options.send_bytes)?;
+        let granted = sockopt::socket_send_buffer_size(listening)? / 2;
+        refused.extend(shortfall("send", "wmem_max", options.send_bytes, granted));
+    }
+    if let Some(class) = options.preference.class() {
+        if family == AddressFamily::INET6 {
+            sockopt::set_ipv6_tclass(listening, u32::from(class))?;
+        } else {
+            sockopt::set_ip_tos(listening, class)?;
+        }
+    }
+    Ok(refused)
+}
+
+fn shortfall(which: &str, sysctl: &str, wanted: usize, granted: usize) -> Option<String> {
+    (granted < wanted).then(|| {
+        format!(
+            "the kernel grants {granted} bytes for {which} buffers, not {wanted}; for more: \
+             sysctl -w net.core.{sysctl}={wanted}"
+        )
+    })
+}
+
 /// How often a free port is looked for, when others take it in between.
 const FREE_PORT_TRIES: u32 = 16;
 

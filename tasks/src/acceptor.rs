@@ -221,6 +221,7 @@ fn take_in(here: &Here, connection: OwnedFd, place: usize, entrance: &Entrance) 
 
 fn serve(here: &Here, io: Io, place: usize, entrance: &Entrance) {
     let place = u16::try_from(place).expect("workers are few");
+    here.desk().add_connection();
     let task = (entrance.serve)(Link::new(io, Some(place)));
     // Without a slot the task is dropped, which closes the connection and frees its place.
     if here.insert(task).is_err() {

@@ -39,6 +39,8 @@ pub(crate) struct Group {
     /// Those of workers that come and go.
     guests: Box<[Mutex<Option<Thread>>]>,
     arrivals: Arrivals,
+    /// Tasks that came from threads that are no workers of this group, or not as workers.
+    tasks_taken: AtomicU64,
     alert: Alert,
 }
 
@@ -60,6 +62,7 @@ impl Group {
             threads: (0..workers).map(|_| OnceLock::new()).collect(),
             guests: (0..guests).map(|_| Mutex::default()).collect(),
             arrivals: Arrivals::default(),
+            tasks_taken: AtomicU64::new(0),
             alert,
         }
     }
@@ -229,8 +232,13 @@ impl Post for Group {
 
     fn take_task(&self, task: BoxTask) -> Result<(), (BoxTask, SpawnError)> {
         self.schedule.insert(task).map_err(|task| (task, SpawnError::Full))?;
+        self.tasks_taken.fetch_add(1, Ordering::Relaxed);
         self.rouse();
         Ok(())
+    }
+
+    fn tasks_taken(&self) -> u64 {
+        self.tasks_taken.load(Ordering::Relaxed)
     }
 
     /// Any thread may look at what all workers share.

@@ -82,6 +82,7 @@ impl Here {
     /// Makes this the running thread's worker, for good.
     pub(crate) fn enter(self: &Rc<Self>) {
         self.note_time();
+        self.desk.enter();
         let entered = HERE.with(|here| here.set(Rc::clone(self)));
         debug_assert!(entered.is_ok(), "a thread becomes a worker once");
     }
@@ -112,6 +113,11 @@ impl Here {
     pub(crate) fn waits_on(&self, on: WaitsOn) {
         let (waits, budget) = self.said.get();
         self.said.set((waits.on(on), budget));
+    }
+
+    /// Where this worker counts what comes and goes.
+    pub(crate) fn desk(&self) -> &Desk {
+        &self.desk
     }
 
     /// The worker has looked at its clock.
@@ -146,6 +152,7 @@ impl Here {
     /// Keeps a task and puts it in line.
     pub(crate) fn insert(&self, task: BoxTask) -> Result<TaskId, BoxTask> {
         let (slot, generation) = self.schedule.insert(task)?;
+        self.desk.add_task();
         if let Timers::Shared(group) = &self.timers {
             // The running task may hold this thread for long.
             group.rouse();

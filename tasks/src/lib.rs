@@ -87,6 +87,7 @@ mod wake;
 mod watch;
 mod worker;
 mod workers;
+mod workload;
 
 pub use acceptor::Acceptor;
 pub use block_on::block_on;
@@ -95,7 +96,8 @@ pub use crew::{Counts, Phase, Serve};
 pub use dump::{Dump, TaskInfo, TaskState, dump};
 pub use growth::Growth;
 pub use gustnado_reactor::{
-    Backend, Endpoint, IoChoice, Names, Outgoing, Piece, descriptor_limit, probe_uring,
+    Backend, Endpoint, IoChoice, Names, Outgoing, Piece, Preference, SocketOptions,
+    descriptor_limit, probe_uring,
 };
 pub use link_id::{LinkId, TaskMark};
 pub use listening::Listening;
@@ -116,6 +118,7 @@ pub use task::{
 pub use time::{Now, Sleep, now, sleep, timeout};
 pub use waits::WaitsOn;
 pub use workers::{Capacity, Plan, StartError, Workers};
+pub use workload::Workload;
 
 /// The running worker's number, from 0; `None` on a thread that is no worker. Numbers are below
 /// [`Plan::workers_max`], and equal to it on a dedicated accepting thread.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
-use gustnado_reactor::{Endpoint, bind, defer_accept};
+use gustnado_reactor::{Endpoint, bind, defer_accept, set_options};
 
 use crate::acceptor::Acceptor;
 use crate::crew::{Phase, Serve};
@@ -117,7 +117,7 @@ impl Workers {
         if self.phase() != Phase::Serving {
             return Err(io::Error::other("the workers are ending"));
         }
-        let (sockets, endpoint) = open(&self.plan, endpoint)?;
+        let (sockets, endpoint, _) = open(&self.plan, endpoint)?;
         let entrance = Entrance::new(serve, descriptors);
         let listening = Listening { endpoint, gate: Arc::clone(&entrance.gate) };
         let posts = self.crew.acceptor.get().map_or(&self.crew.posts[..], std::slice::from_ref);
@@ -130,20 +130,27 @@ impl Workers {
 }
 
 /// Opens the listening sockets of one endpoint, one for each acceptor that the plan has. Returns
-/// them with the endpoint in fact bound.
+/// them with the endpoint in fact bound, and what the kernel would not grant.
 ///
 /// # Errors
 /// What the kernel says.
-pub(crate) fn open(plan: &Plan, endpoint: &Endpoint) -> io::Result<(Vec<OwnedFd>, Endpoint)> {
+pub(crate) fn open(
+    plan: &Plan,
+    endpoint: &Endpoint,
+) -> io::Result<(Vec<OwnedFd>, Endpoint, Vec<String>)> {
     let alone = plan.scheduler.is_shared() || plan.acceptor == Acceptor::Dedicated;
     let acceptors = if alone { 1 } else { plan.workers };
     let (mut sockets, endpoint) = bind(endpoint, acceptors, plan.backlog)?;
     if plan.defer_accept {
         sockets.iter().try_for_each(defer_accept)?;
     }
+    let mut refused = Vec::new();
+    for socket in &sockets {
+        refused = set_options(socket, &plan.sockets)?;
+    }
     // A Unix socket file has one socket, which the acceptors share.
     while sockets.len() < acceptors {
         sockets.push(sockets[0].try_clone()?);
     }
-    Ok((sockets, endpoint))
+    Ok((sockets, endpoint, refused))
 }

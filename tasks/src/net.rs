@@ -146,6 +146,11 @@ impl Link {
         self.now
     }
 
+    /// Looks at the time anew: for a step that no operation on this link came just before.
+    pub fn refresh_now(&mut self) {
+        self.now = crate::now();
+    }
+
     /// Sets the time, in milliseconds of [`crate::Now::mono_ms`], past which operations fail.
     pub fn set_deadline(&mut self, at_ms: u64) {
         self.alarm.set(at_ms);
@@ -210,34 +215,36 @@ impl Link {
         poll_fn(|_| self.poll_sent()).await
     }
 
-    /// Sends `len` bytes of `file` from `offset`, never holding more than a step of them.
+    /// Sends the bytes of `file` from `offset` to `end`, never holding more than a step of them.
+    ///
+    /// - `offset`: moves along, so that a send that was too slow can be taken up again.
     ///
     /// # Errors
     /// [`LinkError`]; `FileTruncated` if the file ends before that.
     pub async fn send_file(
         &mut self,
         file: &File,
-        offset: u64,
-        len: u64,
+        offset: &mut u64,
+        end: u64,
         patience: Patience,
     ) -> Result<(), LinkError> {
-        let (mut at, end) = (offset, offset.saturating_add(len));
-        let began_ms = self.now.mono_ms;
-        while at < end {
-            self.set_deadline(patience.deadline_ms(began_ms, self.now.mono_ms, at - offset));
-            let step = usize::try_from((end - at).min(FILE_STEP)).unwrap_or(COPY_STEP);
+        let (start, began_ms) = (*offset, self.now.mono_ms);
+        while *offset < end {
+            let (sent, now_ms) = (*offset - start, self.now.mono_ms);
+            self.set_deadline(patience.deadline_ms(began_ms, now_ms, sent));
+            let step = usize::try_from((end - *offset).min(FILE_STEP)).unwrap_or(COPY_STEP);
             let sent = poll_fn(|_| {
                 self.attempt(WaitsOn::SocketWrite, false, |reactor, io, _, token| {
-                    reactor.sendfile(io, file.as_fd(), &mut at, step, token)
+                    reactor.sendfile(io, file.as_fd(), offset, step, token)
                 })
             })
             .await;
             match sent {
                 Ok(0) => return Err(LinkError::FileTruncated),
-                Ok(_) if at < end => yield_now().await,
+                Ok(_) if *offset < end => yield_now().await,
                 Ok(_) => {}
                 Err(LinkError::Broken(error)) if error.kind() == io::ErrorKind::Unsupported => {
-                    at += self.copy_file(file, at, step.min(COPY_STEP)).await?;
+                    *offset += self.copy_file(file, *offset, step.min(COPY_STEP)).await?;
                 }
                 Err(error) => return Err(error),
             }
@@ -352,6 +359,7 @@ impl Drop for Link {
             self.alarm.disarm(here);
             here.reactor.borrow_mut().close(&self.io);
             if self.place != NO_PLACE {
+                here.desk().remove_connection();
                 here.crew.places.release(usize::from(self.place));
             }
         });

@@ -288,6 +288,7 @@ fn run(here: &Here, id: TaskId, mut task: BoxTask) {
             if outcome.is_err() || dropped.is_err() {
                 count(&here.crew.counts.panics);
             }
+            here.desk().end_task();
             None
         }
     };

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use gustnado_reactor::{Backend, Clock, Endpoint, IoChoice, descriptor_limit};
+use gustnado_reactor::{Backend, Clock, Endpoint, IoChoice, SocketOptions, descriptor_limit};
 
 use crate::acceptor::Acceptor;
 use crate::crew::{Counts, Crew, Phase, Serve};
@@ -46,6 +46,8 @@ pub struct Plan {
     /// Whether a TCP connection is accepted only once its first bytes are here, or a second has
     /// passed.
     pub defer_accept: bool,
+    /// What accepted TCP connections inherit.
+    pub sockets: SocketOptions,
     /// Microseconds a worker goes on looking for work before it sleeps.
     pub spin_us: u64,
     /// Receive buffers of 4 KiB per worker under `io_uring`; a power of two.
@@ -121,7 +123,7 @@ impl Workers {
         let backend = choose_backend(plan, &mut notes);
         let capacity = plan.capacity(backend);
         let clock = Clock::start();
-        let (addresses, sockets) = bind_all(plan, endpoints)?;
+        let (addresses, sockets) = bind_all(plan, endpoints, &mut notes)?;
         let entrance = Entrance::new(serve, false);
         let plan = plan.clone();
         let ground = Ground { plan: plan.clone(), backend, capacity, clock: clock.clone() };

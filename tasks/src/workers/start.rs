@@ -71,12 +71,14 @@ pub(super) fn choose_backend(plan: &Plan, notes: &mut Vec<String>) -> Backend {
 pub(super) fn bind_all(
     plan: &Plan,
     endpoints: &[Endpoint],
+    notes: &mut Vec<String>,
 ) -> Result<(Vec<Endpoint>, Sockets), StartError> {
     let mut addresses = Vec::new();
     let mut by_acceptor: Sockets = Vec::new();
     for endpoint in endpoints {
         let failed = |error| StartError::Bind(endpoint.clone(), error);
-        let (sockets, address) = listening::open(plan, endpoint).map_err(failed)?;
+        let (sockets, address, refused) = listening::open(plan, endpoint).map_err(failed)?;
+        notes.extend(refused.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>());
         by_acceptor.resize_with(sockets.len(), Vec::new);
         for (own, socket) in by_acceptor.iter_mut().zip(sockets) {
             own.push(socket);

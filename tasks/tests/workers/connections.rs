@@ -97,9 +97,9 @@ fn a_file_is_sent_in_whole_and_one_that_shrank_ends_in_an_error(setup: Setup) {
     let workers = start(&setup.plan(2), |mut link| async move {
         let mut file = tempfile::tempfile().expect("a temporary file can be made");
         file.write_all(&vec![b'f'; 3 << 20]).expect("there is room for it");
-        let whole = link.send_file(&file, 0, LEN, PATIENT).await;
+        let whole = link.send_file(&file, &mut 0, LEN, PATIENT).await;
         assert!(whole.is_ok(), "{whole:?}");
-        let short = link.send_file(&file, LEN - 10, 20, PATIENT).await;
+        let short = link.send_file(&file, &mut (LEN - 10), LEN + 10, PATIENT).await;
         assert!(matches!(short, Err(LinkError::FileTruncated)), "{short:?}");
         let mut out = Link::outgoing();
         out.bytes.extend_from_slice(b"end");

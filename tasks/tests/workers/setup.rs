@@ -9,7 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado_tasks::{
-    Acceptor, BoxTask, Endpoint, Growth, IoChoice, Link, Placement, Plan, SchedulerKind, Workers,
+    Acceptor, BoxTask, Endpoint, Growth, IoChoice, Link, Placement, Plan, SchedulerKind,
+    SocketOptions, Workers,
 };
 
 /// How long one wait may take. Nothing that works comes near it, even on a busy machine.
@@ -35,6 +36,7 @@ impl Setup {
             acceptor: Acceptor::PerWorker,
             defer_accept: false,
             backlog: 128,
+            sockets: SocketOptions::default(),
             spin_us: 0,
             buffers: 64,
         }
