@@ -16,8 +16,12 @@ pub enum Persist {
     Default,
     /// To 1.0: it goes on, which must be said.
     KeepAlive,
+    /// It goes on, and the answer calls itself 1.0.
+    OldKeepAlive,
     /// It ends.
     Close,
+    /// It ends, and the answer calls itself 1.0.
+    OldClose,
 }
 
 impl Persist {
@@ -26,11 +30,46 @@ impl Persist {
     pub const fn line(self) -> &'static [u8] {
         match self {
             Self::Default => b"",
-            Self::KeepAlive => b"Connection: keep-alive\r\n",
-            Self::Close => b"Connection: close\r\n",
+            Self::KeepAlive | Self::OldKeepAlive => b"Connection: keep-alive\r\n",
+            Self::Close | Self::OldClose => b"Connection: close\r\n",
         }
     }
+
+    /// Whether the connection ends after the answer.
+    #[inline]
+    pub const fn ends(self) -> bool {
+        self as u8 >= Self::Close as u8
+    }
+
+    /// Whether the answer calls itself 1.0.
+    #[inline]
+    pub const fn is_old(self) -> bool {
+        matches!(self, Self::OldKeepAlive | Self::OldClose)
+    }
+
+    /// The same, but for the connection's end.
+    #[must_use]
+    pub const fn ended(self) -> Self {
+        if self.is_old() { Self::OldClose } else { Self::Close }
+    }
+
+    /// The same in an answer that calls itself 1.0, where the connection's fate must be said.
+    #[must_use]
+    pub const fn old(self) -> Self {
+        if self.ends() { Self::OldClose } else { Self::OldKeepAlive }
+    }
 }
+
+/// Has the status line call itself 1.0, in a head of which so many bytes have been written.
+#[cold]
+#[inline(never)]
+fn make_old(out: &mut [u8], written: usize) {
+    let start = out.len() - written;
+    out[start + MINOR_AT] = b'0';
+}
+
+/// Where the minor version stands in a status line.
+const MINOR_AT: usize = "HTTP/1.".len();
 
 /// The interim answer that asks for the body (RFC 9110 §15.2.1).
 pub const fn continue_100() -> &'static [u8] {
@@ -62,6 +101,11 @@ impl Opening {
     /// What an answer of 200 begins with.
     pub fn of_ok(&self) -> &[u8] {
         &self.0
+    }
+
+    /// How many bytes are written for a status.
+    fn written(&self, status: Status) -> usize {
+        status.line().len() + self.lines().len()
     }
 
     #[inline]
@@ -105,6 +149,10 @@ impl<'o> Answer<'o> {
         opening.write(out, status);
         if !connection.is_empty() {
             out.extend_from_slice(connection);
+            // (Old answers always say it, so the others need not look.)
+            if persist.is_old() {
+                make_old(out, opening.written(status) + connection.len());
+            }
         }
         out.extend_from_slice(rest);
     }
@@ -140,6 +188,11 @@ impl<'o> Answer<'o> {
             out.extend_from_slice(connection);
             out.extend_from_slice(lines);
             out.extend_from_slice(b"\r\n");
+            // (Old answers always say it, so the others need not look.)
+            if persist.is_old() {
+                let before = lead.len() + digits.len() + 4;
+                make_old(out, before + connection.len() + lines.len());
+            }
         }
         out.extend_from_slice(content);
     }
@@ -151,8 +204,13 @@ impl<'o> Answer<'o> {
         opening: &Opening,
         persist: Persist,
     ) -> Self {
+        let before = out.len();
         opening.write(out, status);
         out.extend_from_slice(persist.line());
+        if persist.is_old() {
+            let written = out.len() - before;
+            make_old(out, written);
+        }
         Self { out, status }
     }
 
@@ -298,6 +356,32 @@ mod tests {
                 b"Content-Length: 0\r\n\r\n",
             );
             assert_eq!(one, two);
+        }
+    }
+
+    #[test]
+    fn an_old_answer_says_so_and_what_becomes_of_the_connection() {
+        for (persist, line) in
+            [(Persist::Default.old(), "keep-alive"), (Persist::Close.old(), "close")]
+        {
+            let mut out = b"before".to_vec();
+            let rest = b"Content-Length: 0\r\n\r\n";
+            Answer::ready(&mut out, Status::OK, &opening(), persist, rest);
+            Answer::ready(&mut out, Status::NOT_FOUND, &opening(), persist, rest);
+            let lead = [opening().of_ok(), b"Content-Length: "].concat();
+            Answer::sized(&mut out, &lead, persist, b"A: b\r\n", 0, b"");
+            let mut answer = Answer::start(&mut out, Status::NOT_FOUND, &opening(), persist);
+            answer.content_length(0);
+            answer.finish();
+            let head = |status: &str| format!("HTTP/1.0 {status}\r\nServer: x\r\n");
+            let (said, none) = (format!("Connection: {line}\r\n"), "Content-Length: 0\r\n");
+            let (ok, missing) = (head("200 OK"), head("404 Not Found"));
+            let want = format!(
+                "before{ok}{said}{none}\r\n{missing}{said}{none}\r\n{ok}{none}{said}A: b\r\n\r\n\
+                 {missing}{said}{none}\r\n"
+            );
+            assert_eq!(String::from_utf8(out).expect("ASCII"), want);
+            assert_eq!((persist.ends(), persist.ended()), (line == "close", Persist::OldClose));
         }
     }
 

@@ -5,23 +5,24 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use gustnado_http::answer::{Answer, Opening};
+use gustnado_http::answer::{Answer, Opening, Persist};
 use gustnado_http::date::imf_fixdate;
 use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
 use gustnado_http::request::{Request, TargetForm};
 use gustnado_http::status::Status;
-use gustnado_tasks::{BlockingPool, Patience, Workers};
+use gustnado_tasks::{BlockingPool, Patience, Workers, Workload};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::config::Config;
+use crate::config::{AnswerVersion, Config};
 use crate::default_site::{self, Live, Process};
 use crate::files::Files;
 use crate::handler::{HandlerId, Placed, panicked};
+use crate::hooks::Hooks;
 use crate::reply::{Now, Rest, Turn, status_page};
 use crate::response::{Response, UsualType};
 use crate::routes::{Means, Tables};
-use crate::stats::{Added, Fault, Stats, Tally};
+use crate::stats::{Added, Fault, Stats, Tally, Thread, WorkerStats};
 
 /// Where answers come from.
 pub(crate) enum Site {
@@ -127,6 +128,8 @@ thread_local! {
 
 /// Times that a connection keeps, in milliseconds.
 pub(crate) struct Times {
+    /// For a connection's first byte.
+    pub(crate) first_ms: u64,
     pub(crate) header_ms: u64,
     pub(crate) keep_alive_ms: u64,
     pub(crate) body: Patience,
@@ -135,11 +138,33 @@ pub(crate) struct Times {
     pub(crate) half_close_ms: u64,
 }
 
+/// How connections behave, where that is not as usual.
+pub(crate) struct Manners {
+    /// Requests per connection; `None` where there is no limit.
+    pub(crate) requests_max: Option<u64>,
+    /// The version that answers call themselves.
+    pub(crate) answers: AnswerVersion,
+}
+
+impl Manners {
+    fn of(config: &Config) -> Option<Self> {
+        let requests_max = Some(config.max_requests_per_connection).filter(|max| *max > 0);
+        let answers = config.answer_version;
+        let is_unusual = requests_max.is_some() || answers != AnswerVersion::Newest;
+        is_unusual.then_some(Self { requests_max, answers })
+    }
+}
+
 pub(crate) struct App {
     pub(crate) limits: Limits,
     pub(crate) times: Times,
-    /// Requests per connection; `None` where there is no limit.
-    pub(crate) requests_max: Option<u64>,
+    /// What is unusual about its connections; `None` if nothing is.
+    pub(crate) manners: Option<Manners>,
+    pub(crate) hooks: Hooks,
+    /// Bytes of later requests that are taken while a handler is at work.
+    pub(crate) read_ahead_bytes: usize,
+    /// Bytes of a stream that are gathered before they are sent, if there are more at once.
+    pub(crate) stream_buffer_bytes: usize,
     /// Ready field line, empty if the server does not say its name.
     server_line: String,
     site: Site,
@@ -151,15 +176,30 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(config: &Config, workers: usize, site: Site) -> Self {
+    /// What the connections of a server share.
+    pub(crate) fn shared(config: &Config, workers: usize, site: Site, hooks: Hooks) -> Arc<Self> {
+        let app = Arc::new(Self::new(config, workers, site, hooks));
+        if let Site::Routes(routed) = &app.site {
+            let first = routed.means.app.set(Arc::downgrade(&app));
+            debug_assert!(first.is_ok(), "made for this server");
+        }
+        app
+    }
+
+    fn new(config: &Config, workers: usize, site: Site, hooks: Hooks) -> Self {
         let name = &config.server_name;
         Self {
             limits: Limits {
                 head_bytes_max: config.limit_head_bytes,
+                target_bytes_max: config.limit_target_bytes,
+                fields_max: config.limit_header_fields,
                 body_bytes_max: config.limit_body_bytes,
-                ..Limits::default()
             },
             times: Times {
+                first_ms: millis(match config.first_request_timeout {
+                    Duration::ZERO => config.header_timeout,
+                    own => own,
+                }),
                 header_ms: millis(config.header_timeout),
                 keep_alive_ms: millis(config.timeout_keep_alive),
                 body: Patience {
@@ -172,7 +212,10 @@ impl App {
                 },
                 half_close_ms: millis(config.half_close_timeout),
             },
-            requests_max: Some(config.max_requests_per_connection).filter(|max| *max > 0),
+            manners: Manners::of(config),
+            hooks,
+            read_ahead_bytes: config.read_ahead_bytes,
+            stream_buffer_bytes: config.stream_buffer_bytes,
             server_line: if name.is_empty() {
                 String::new()
             } else {
@@ -190,6 +233,14 @@ impl App {
     pub(crate) fn attach(&self, workers: &Arc<Workers>) {
         let first = self.workers.set(Arc::downgrade(workers));
         debug_assert!(first.is_ok(), "workers are attached once");
+    }
+
+    /// The connection's end, as a refusal says it.
+    pub(crate) fn last_words(&self) -> Persist {
+        match &self.manners {
+            Some(Manners { answers: AnswerVersion::Old, .. }) => Persist::OldClose,
+            _ => Persist::Close,
+        }
     }
 
     /// Where answers come from.
@@ -276,13 +327,38 @@ impl App {
             stats.accept_failed = counts.accept_failed.load(Ordering::Relaxed);
             stats.accept_paused = counts.accept_paused.load(Ordering::Relaxed);
             stats.panics += counts.panics.load(Ordering::Relaxed);
+            stats.tasks_live = workers.tasks_live();
+            for workload in workers.workloads() {
+                stats.connections_added += workload.connections_added;
+                stats.connections_removed += workload.connections_removed;
+                stats.waits += Thread::read(workload.thread).waits;
+            }
         }
         stats
     }
 
+    /// The same for each worker by itself.
+    pub(crate) fn stats_by_worker(&self) -> Vec<WorkerStats> {
+        let Some(workers) = self.workers.get().and_then(Weak::upgrade) else { return Vec::new() };
+        let with_tally = |workload: Workload| {
+            let tally = self.tallies.get(workload.worker)?;
+            Some(WorkerStats::new(workload, tally, Thread::read(workload.thread)))
+        };
+        workers.workloads().into_iter().filter_map(with_tally).collect()
+    }
+
+    /// The backend at work; empty before the start.
+    pub(crate) fn backend(&self) -> &'static str {
+        let workers = self.workers.get().and_then(Weak::upgrade);
+        workers.map_or("", |workers| workers.backend().name())
+    }
+
+    pub(crate) fn scheduler(&self) -> &'static str {
+        self.scheduler
+    }
+
     fn live(&self) -> Live {
         let stats = self.stats();
-        let backend = self.workers.get().and_then(Weak::upgrade);
         Live {
             uptime_ms: stats.uptime_ms,
             connections_open: stats.connections_open,
@@ -291,7 +367,7 @@ impl App {
             bytes_sent: stats.bytes_sent,
             process: Process::read(),
             workers: stats.workers,
-            backend: backend.map_or("", |workers| workers.backend().name()),
+            backend: self.backend(),
             scheduler: self.scheduler,
         }
     }

@@ -2,12 +2,14 @@
 
 use std::net::ToSocketAddrs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use gustnado_http::status::Status;
 
 use crate::chain::{Flow, Link};
 use crate::config::{Config, Io, SchedulerKind};
 use crate::handler::IntoHandler;
+use crate::hooks::{ClosedConnection, Hooks, Struck, Verdict};
 use crate::request::Request;
 use crate::response::IntoResponse;
 use crate::routes::{Route, Routes};
@@ -31,6 +33,7 @@ use crate::server::{Running, StartError, start_routes};
 pub struct Server {
     routes: Routes,
     config: Config,
+    hooks: Hooks,
 }
 
 /// Routes: each of these does what its namesake of [`Routes`] does.
@@ -179,6 +182,34 @@ impl Server {
         self.tune(|config| config.io = io)
     }
 
+    /// Calls `hook` when a limit strikes, and does what it says: of a time there may be more. It
+    /// runs on the worker, so it should not wait. The last one counts.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use gustnado::{Limit, Server, Struck, Verdict};
+    ///
+    /// let server = Server::new().on_limit(|struck: &Struck<'_>| match struck.limit {
+    ///     Limit::Body if struck.reached > 1_000_000 => Verdict::Wait(Duration::from_secs(30)),
+    ///     _ => Verdict::Close,
+    /// });
+    /// # drop(server);
+    /// ```
+    pub fn on_limit(
+        mut self,
+        hook: impl Fn(&Struck<'_>) -> Verdict + Send + Sync + 'static,
+    ) -> Self {
+        self.hooks.on_limit = Some(Arc::new(hook));
+        self
+    }
+
+    /// Calls `hook` whenever a connection has ended, in whichever way. It runs on the worker, so it
+    /// should not wait. The last one counts.
+    pub fn on_closed(mut self, hook: impl Fn(&ClosedConnection) + Send + Sync + 'static) -> Self {
+        self.hooks.on_closed = Some(Arc::new(hook));
+        self
+    }
+
     /// Starts to serve.
     ///
     /// - `address`: `127.0.0.1:3456`, `[::1]:80`, `localhost:0` (0 picks a free port), or
@@ -207,6 +238,6 @@ impl Server {
     /// # Errors
     /// As [`Server::listen`].
     pub fn start(self) -> Result<Running, StartError> {
-        start_routes(self.config, &self.routes)
+        start_routes(self.config, &self.routes, self.hooks)
     }
 }

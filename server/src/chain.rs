@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::future::{Future, ready};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use gustnado_http::status::Status;
 use gustnado_tasks::BlockingPool;
 
+use crate::app::App;
 use crate::handler::{Answering, BlockingFn, InlineFn, Kind, TaskFn};
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
@@ -107,6 +108,29 @@ pub(crate) enum Runnable {
     Task(Arc<TaskFn>),
 }
 
+impl Runnable {
+    /// The same as a task whose answers leave on their own, so that they can have their own time.
+    pub(crate) fn with_own_time(self) -> Self {
+        let handler: Arc<TaskFn> = match self {
+            Self::Inline(handler) => Arc::new(move |request| {
+                Answering::Boxed(Box::pin(with_whole_body(Arc::clone(&handler), request)))
+            }),
+            Self::Task(handler) => handler,
+        };
+        Self::Task(Arc::new(move |request| {
+            let answering = handler(request);
+            Answering::Boxed(Box::pin(async move { answering.await.on_its_own() }))
+        }))
+    }
+}
+
+async fn with_whole_body(handler: Arc<InlineFn>, mut request: Request) -> Response {
+    match request.read_whole().await {
+        Ok(()) => handler(&mut request),
+        Err(error) => error.into_response(),
+    }
+}
+
 impl Chain {
     /// Puts links around a handler.
     pub(crate) fn around(links: &[Link], handler: Kind, means: &Means) -> Runnable {
@@ -116,6 +140,7 @@ impl Chain {
             Kind::Blocking(handler) => Runnable::Task(on_pool(handler, means.pool.clone())),
             #[cfg(feature = "tower")]
             Kind::Service(ready) => Runnable::Task(ready(&means.tokio)),
+            Kind::OfServer(page) => Runnable::Inline(of_server(page, means)),
         };
         if links.is_empty() {
             return handler;
@@ -153,6 +178,15 @@ impl Chain {
             _ => self.run_inline(at + 1, request),
         }
     }
+}
+
+/// A page about the server that it is served by.
+fn of_server(page: fn(&App) -> Response, means: &Means) -> Arc<InlineFn> {
+    let app = Arc::clone(&means.app);
+    Arc::new(move |_| match app.get().and_then(Weak::upgrade) {
+        Some(app) => page(&app),
+        None => Response::new(Status::SERVICE_UNAVAILABLE),
+    })
 }
 
 fn on_pool(handler: Arc<BlockingFn>, pool: BlockingPool) -> Arc<TaskFn> {
@@ -212,12 +246,9 @@ impl Next {
         }
         match self.chain.handler {
             Runnable::Task(handler) => handler(request),
-            Runnable::Inline(handler) => Answering::Boxed(Box::pin(async move {
-                match request.read_whole().await {
-                    Ok(()) => handler(&mut request),
-                    Err(error) => error.into_response(),
-                }
-            })),
+            Runnable::Inline(handler) => {
+                Answering::Boxed(Box::pin(with_whole_body(handler, request)))
+            }
         }
     }
 }

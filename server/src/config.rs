@@ -5,13 +5,16 @@
 //! what `auto` comes to here. Flags, environment variables and `docs/tuning.md` are made from
 //! [`TUNABLES`]; nothing else names a setting twice.
 
+use gustnado_tasks::SocketOptions;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use gustnado_tasks::Growth;
 
+mod answer_version;
 mod cgroup;
 mod error;
+mod finer;
 mod layers;
 mod machine;
 mod nearest;
@@ -20,8 +23,9 @@ mod table;
 mod tunable;
 mod unit;
 
+pub use answer_version::AnswerVersion;
 pub use error::ConfigError;
-pub use gustnado_tasks::{Acceptor, IoChoice as Io, Placement, SchedulerKind};
+pub use gustnado_tasks::{Acceptor, IoChoice as Io, Placement, Preference, SchedulerKind};
 pub use layers::{Effective, Origin, Settings};
 pub use machine::{Machine, Resolved};
 pub use nearest::nearest;
@@ -47,6 +51,12 @@ pub struct Config {
     /// Whether a TCP connection is accepted only once its first bytes are here, or a second has
     /// passed.
     pub defer_accept: bool,
+    /// Bytes that the kernel may hold received for a TCP connection; 0 is as it sees fit.
+    pub recv_buffer_bytes: usize,
+    /// Bytes that the kernel may hold to be sent on a TCP connection; 0 is as it sees fit.
+    pub send_buffer_bytes: usize,
+    /// What the packets of TCP connections ask routers for.
+    pub socket_preference: Preference,
     /// Worker threads; 0 is auto, see [`Machine::workers`].
     pub workers: usize,
     /// Worker threads at most, those included that are added while all are busy; 0 adds none.
@@ -69,14 +79,27 @@ pub struct Config {
     pub acceptor: Acceptor,
     /// Microseconds that a worker without work tries again before it sleeps, 0 to 1,000.
     pub spin_us: u32,
+    /// Receive buffers of 4 KiB per worker under `io_uring`, 8 to 16,384, rounded up to a power of
+    /// two.
+    pub uring_buffers: u32,
     /// Open connections at which accepting pauses; 0 is auto, see [`Machine::connections_max`].
     pub connections_max: usize,
     /// Requests after which a connection is closed; 0 is no limit.
     pub max_requests_per_connection: u64,
     /// Largest request head in bytes, 256 to 65,535.
     pub limit_head_bytes: usize,
+    /// Largest request target in bytes, 16 to 65,535.
+    pub limit_target_bytes: usize,
+    /// Most header fields of a request, 1 to 10,000.
+    pub limit_header_fields: usize,
     /// Largest request body in bytes.
     pub limit_body_bytes: u64,
+    /// Bytes of later requests that are taken while a handler is at work.
+    pub read_ahead_bytes: usize,
+    /// Bytes of a stream that are gathered before they are sent, if there are more at once.
+    pub stream_buffer_bytes: usize,
+    /// How long a connection may stay open without its first byte; zero is `header_timeout`.
+    pub first_request_timeout: Duration,
     /// Time for a whole request head, from its first byte (or from the connection's start).
     pub header_timeout: Duration,
     /// Longest silence while a request body is on its way.
@@ -103,6 +126,10 @@ pub struct Config {
     pub hidden: bool,
     /// Value of the `Server` field; empty leaves the field out.
     pub server_name: String,
+    /// The version that answers call themselves.
+    pub answer_version: AnswerVersion,
+    /// How often a line of statistics is written to standard error; zero is never.
+    pub stats_interval: Duration,
     /// Whether start and stop are silent but for errors.
     pub quiet: bool,
 }
@@ -141,6 +168,9 @@ impl Config {
             uds: None,
             backlog: 0,
             defer_accept: false,
+            recv_buffer_bytes: 0,
+            send_buffer_bytes: 0,
+            socket_preference: Preference::None,
             workers: 0,
             workers_max: 0,
             grow_after: Duration::ZERO,
@@ -152,10 +182,16 @@ impl Config {
             placement: Placement::Spread,
             acceptor: Acceptor::PerWorker,
             spin_us: 0,
+            uring_buffers: 0,
             connections_max: 0,
             max_requests_per_connection: 0,
             limit_head_bytes: 0,
+            limit_target_bytes: 0,
+            limit_header_fields: 0,
             limit_body_bytes: 0,
+            read_ahead_bytes: 0,
+            stream_buffer_bytes: 0,
+            first_request_timeout: Duration::ZERO,
             header_timeout: Duration::ZERO,
             body_timeout: Duration::ZERO,
             body_rate_min: 0,
@@ -169,8 +205,25 @@ impl Config {
             cache_bytes: 0,
             hidden: false,
             server_name: String::new(),
+            answer_version: AnswerVersion::Newest,
+            stats_interval: Duration::ZERO,
             quiet: false,
         }
+    }
+
+    /// What accepted connections inherit.
+    pub(crate) fn sockets(&self) -> SocketOptions {
+        SocketOptions {
+            recv_bytes: self.recv_buffer_bytes,
+            send_bytes: self.send_buffer_bytes,
+            preference: self.socket_preference,
+        }
+    }
+
+    /// Receive buffers as the kernel takes them: a power of two.
+    pub(crate) fn uring_buffers(&self) -> u16 {
+        let rounded = self.uring_buffers.clamp(8, 16_384).next_power_of_two();
+        u16::try_from(rounded).expect("16,384 at most")
     }
 }
 

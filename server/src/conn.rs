@@ -10,6 +10,7 @@
 
 mod body;
 mod flight;
+mod limit;
 mod remainder;
 mod respond;
 mod route;
@@ -20,12 +21,14 @@ use std::future::{Future, poll_fn};
 use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use gustnado_http::answer::Persist;
-use gustnado_http::status::Status;
-use gustnado_tasks::{Link, LinkError, Outgoing, Piece};
+use gustnado_tasks::{Link, LinkError, Outgoing, Patience, Piece};
 
 use crate::app::App;
+use crate::handler::contained;
+use crate::hooks::{ClosedConnection, Limit};
 use crate::reply::Segment;
 use crate::stats::{Added, Fault};
 use body::BodyRequest;
@@ -46,6 +49,26 @@ pub(crate) struct Conn {
     unread: Option<Box<Unread>>,
     /// Requests so far, up to the limit.
     requests: u32,
+    /// When it began, in milliseconds that begin anew after 49 days.
+    began_ms: u32,
+}
+
+impl Drop for Conn {
+    fn drop(&mut self) {
+        let Some(hook) = &self.app.hooks.on_closed else { return };
+        let lasted_ms = low_half(self.link.now().mono_ms).wrapping_sub(self.began_ms);
+        let closed = ClosedConnection {
+            requests: self.requests,
+            lasted: Duration::from_millis(lasted_ms.into()),
+            worker: gustnado_tasks::worker(),
+        };
+        // A panic in it is its own.
+        _ = contained(|| hook(&closed));
+    }
+}
+
+fn low_half(ms: u64) -> u32 {
+    u32::try_from(ms & u64::from(u32::MAX)).expect("the low half")
 }
 
 /// Bytes on hold.
@@ -73,6 +96,8 @@ enum Next {
     Flight(Box<Flight>),
     /// Send what a handler's answer has besides its head.
     Remainder(Box<Remainder>),
+    /// Go on sending, with more time than the peer had; and then this.
+    Delayed(Box<Next>),
     /// End: the peer knows, and nothing of it is unread.
     Close,
     /// End, which the peer may not expect.
@@ -84,8 +109,9 @@ enum Next {
 /// Faults of the peer and of the network end it; they are counted, and nobody is told.
 pub(crate) fn serve(link: Link, app: Arc<App>) -> impl Future<Output = ()> + Send {
     // Made out here: an `async fn` would keep room for its arguments beside what they moved into.
-    let mut conn = Conn { link, app, unread: None, requests: 0 };
-    conn.link.set_deadline(conn.link.now().mono_ms + conn.app.times.header_ms);
+    let began_ms = low_half(link.now().mono_ms);
+    let mut conn = Conn { link, app, unread: None, requests: 0, began_ms };
+    conn.link.set_deadline(conn.link.now().mono_ms + conn.app.times.first_ms);
     async move {
         let mut next = Next::Receive;
         loop {
@@ -104,8 +130,9 @@ pub(crate) fn serve(link: Link, app: Arc<App>) -> impl Future<Output = ()> + Sen
                 rare => Box::pin(conn.finish(rare)).await,
             };
             if conn.link.is_sending() {
-                if poll_fn(|_| conn.link.poll_sent()).await.is_err() {
-                    return;
+                if let Err(error) = poll_fn(|_| conn.link.poll_sent()).await {
+                    next = conn.fail_send(&error, next);
+                    continue;
                 }
                 conn.expect_request();
             }
@@ -125,9 +152,7 @@ impl Conn {
                 [] => Next::Close,
                 bytes => self.answer_piece(bytes, context),
             },
-            Err(LinkError::TimedOut) if self.unread.is_some() => {
-                self.refuse(Status::REQUEST_TIMEOUT)
-            }
+            Err(LinkError::TimedOut) => self.miss_request(),
             Err(error) => {
                 self.note(&error);
                 Next::Close
@@ -140,7 +165,7 @@ impl Conn {
         match next {
             Next::Segments { segments, persist } => {
                 for segment in *segments {
-                    if let Err(error) = self.send_segment(segment).await {
+                    if let Err(error) = self.send_segment(segment, self.app.times.write).await {
                         self.note(&error);
                         return Next::Close;
                     }
@@ -165,6 +190,13 @@ impl Conn {
             Next::Remainder(remainder) => {
                 self.send_remainder(remainder).await.unwrap_or_else(|error| self.give_up(&error))
             }
+            Next::Delayed(next) => match self.sent(self.app.times.write, b"").await {
+                Ok(()) => {
+                    self.expect_request();
+                    *next
+                }
+                Err(error) => self.give_up(&error),
+            },
             Next::Linger => {
                 self.linger().await;
                 Next::Close
@@ -180,12 +212,12 @@ impl Conn {
 
     /// What comes after an answer that has been sent in several parts.
     fn next_after(&self, persist: Persist) -> Next {
-        match (persist, self.unread.is_some()) {
+        match (persist.ends(), self.unread.is_some()) {
             // Bytes behind the last request are not thrown back at the peer.
-            (Persist::Close, true) => Next::Linger,
-            (Persist::Close, false) => Next::Close,
-            (_, true) => Next::Again,
-            (_, false) => Next::Receive,
+            (true, true) => Next::Linger,
+            (true, false) => Next::Close,
+            (false, true) => Next::Again,
+            (false, false) => Next::Receive,
         }
     }
 
@@ -197,26 +229,41 @@ impl Conn {
 
     /// Takes over bytes to send, and sets the time by which the peer must have taken them.
     fn start_send(&mut self, out: Box<Outgoing>) {
-        let patience = self.app.times.write;
-        let bytes = out.rest().len() as u64;
-        let earned_ms = (bytes * 1000).checked_div(patience.rate_min).unwrap_or(0);
-        self.link.set_deadline(self.link.now().mono_ms + patience.silence_ms + earned_ms);
+        self.set_send_deadline(out.rest().len(), self.app.times.write);
         self.link.start_send(out);
     }
 
-    async fn send_segment(&mut self, segment: Segment) -> Result<(), LinkError> {
+    #[inline]
+    fn set_send_deadline(&mut self, bytes: usize, patience: Patience) {
+        let earned_ms = (bytes as u64 * 1000).checked_div(patience.rate_min).unwrap_or(0);
+        self.link.set_deadline(self.link.now().mono_ms + patience.silence_ms + earned_ms);
+    }
+
+    async fn send_segment(&mut self, segment: Segment, write: Patience) -> Result<(), LinkError> {
         let bytes_sent = match segment {
             Segment::Bytes(bytes) => {
                 let len = bytes.len() as u64;
                 let mut out = Link::outgoing();
                 out.bytes = bytes;
-                self.start_send(out);
-                poll_fn(|_| self.link.poll_sent()).await?;
+                self.send_within(out, write, b"").await?;
                 len
             }
             Segment::File { file, offset, len } => {
-                self.link.send_file(&file, offset, len, self.app.times.write).await?;
-                len
+                let (mut at, mut patience) = (offset, write);
+                let end = offset.saturating_add(len);
+                loop {
+                    match self.link.send_file(&file, &mut at, end, patience).await {
+                        Ok(()) => break len,
+                        Err(LinkError::TimedOut) => {
+                            let granted =
+                                self.more_time(Limit::Write, write.silence_ms, at - offset, b"");
+                            let until_ms = granted.ok_or(LinkError::TimedOut)?;
+                            // (What was granted holds for the rest of it.)
+                            patience.silence_ms = until_ms - self.link.now().mono_ms;
+                        }
+                        Err(error) => return Err(error),
+                    }
+                }
             }
         };
         self.app.count(&Added { bytes_sent, ..Added::default() });
@@ -242,13 +289,6 @@ impl Conn {
         let times = &self.app.times;
         let wait_ms = if self.unread.is_some() { times.header_ms } else { times.keep_alive_ms };
         self.link.set_deadline(self.link.now().mono_ms + wait_ms);
-    }
-
-    /// Whether the answer to a request with this head is the connection's last.
-    fn is_last(&self, keep_alive: bool) -> bool {
-        !keep_alive
-            || self.app.requests_max.is_some_and(|max| u64::from(self.requests) >= max)
-            || self.app.is_draining()
     }
 
     /// Counts what ended the connection, if that was somebody's fault.

@@ -12,6 +12,7 @@ use crate::reply::{Rest, Turn, status_page};
 
 mod live;
 
+pub(crate) use live::cpu_ms;
 pub use live::{Live, Process};
 
 const PAGE: &[u8] = include_bytes!("../site/index.html");

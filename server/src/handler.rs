@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use gustnado_http::status::Status;
 
+use crate::app::App;
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 
@@ -31,6 +32,8 @@ pub(crate) enum Kind {
     /// Becomes a task once the server's tokio runtime is known.
     #[cfg(feature = "tower")]
     Service(Arc<ServiceFn>),
+    /// Tells of the server that it runs on; inline.
+    OfServer(fn(&App) -> Response),
 }
 
 /// What can be made a handler.
@@ -137,6 +140,7 @@ impl std::fmt::Debug for Handler {
             Kind::Blocking(_) => "Handler (blocking)",
             #[cfg(feature = "tower")]
             Kind::Service(_) => "Handler (service)",
+            Kind::OfServer(_) => "Handler (of the server)",
         })
     }
 }

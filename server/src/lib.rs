@@ -26,6 +26,7 @@ pub mod default_site;
 pub mod files;
 pub mod forms;
 mod handler;
+mod hooks;
 pub mod protocol;
 pub mod reply;
 mod request;
@@ -47,11 +48,12 @@ pub use gustnado_http::method::Method;
 pub use gustnado_http::status::Status;
 pub use gustnado_tasks::Endpoint;
 pub use handler::{Blocking, Handler, IntoHandler, blocking, form};
+pub use hooks::{ClosedConnection, Limit, Struck, Verdict};
 pub use request::{Cookies, Pairs, Request, percent_decoded};
 pub use response::{AppendError, Appender, Event, IntoResponse, Response, Sent};
 pub use routes::{Route, RouteError, Routes, route};
 pub use server::{DrainReport, Running, StartError, probe_io_uring, start};
-pub use stats::Stats;
+pub use stats::{Stats, WorkerStats, stats_page};
 #[cfg(feature = "tower")]
 pub use tower::{ServiceError, Tower, tower};
 

@@ -318,6 +318,12 @@ impl Response {
         self.rare().status_line = Some(line);
     }
 
+    /// Has it leave on its own, though it may be ready: not together with other answers.
+    pub(crate) fn on_its_own(mut self) -> Self {
+        self.rare();
+        self
+    }
+
     fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
     }

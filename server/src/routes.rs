@@ -4,12 +4,14 @@ mod path;
 mod table;
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use gustnado_http::method::Method;
 use gustnado_http::status::Status;
+use gustnado_tasks::Patience;
 
 use crate::chain::Link;
 use crate::handler::{Handler, IntoHandler, Kind};
@@ -54,8 +56,37 @@ pub struct Route {
 /// What may be set for a route alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RouteOptions {
-    pub(crate) body_timeout: Option<Duration>,
+    pub(crate) body_ms: Option<NonZeroU32>,
+    pub(crate) write_ms: Option<NonZeroU32>,
+    pub(crate) idle_ms: Option<NonZeroU32>,
     pub(crate) limit_body_bytes: Option<u64>,
+}
+
+impl RouteOptions {
+    /// Whether its answers keep another time than those of other routes.
+    pub(crate) fn has_terms(self) -> bool {
+        self.write_ms.is_some() || self.idle_ms.is_some()
+    }
+
+    /// How slow a body may be: with a silence of its own, or the usual one.
+    pub(crate) fn body_patience(self, usual: Patience) -> Patience {
+        with_silence(self.body_ms, usual)
+    }
+
+    /// How slow a reader may be.
+    pub(crate) fn write_patience(self, usual: Patience) -> Patience {
+        with_silence(self.write_ms, usual)
+    }
+}
+
+fn with_silence(own_ms: Option<NonZeroU32>, usual: Patience) -> Patience {
+    let silence_ms = own_ms.map_or(usual.silence_ms, |ms| u64::from(ms.get()));
+    Patience { silence_ms, ..usual }
+}
+
+/// From 1 ms to 49 days.
+fn bounded_ms(duration: Duration) -> Option<NonZeroU32> {
+    NonZeroU32::new(u32::try_from(duration.as_millis()).unwrap_or(u32::MAX).max(1))
 }
 
 /// A route to be filled: `route().get(…).post(…)`.
@@ -115,10 +146,32 @@ impl Route {
         self
     }
 
-    /// How long a request's body may make no progress, in place of `body-timeout`.
+    /// How long nothing at all may move while a request of this route is answered, from 1 ms to 49
+    /// days: its body, its answer, and also its handler or stream, which otherwise may take their
+    /// time. (Say [`Route::body_timeout`] and [`Route::write_timeout`] behind it where those are to
+    /// differ.)
+    ///
+    /// A handler that has not answered by then is dropped, and its client gets 503; where the
+    /// answer has begun, the connection is cut.
+    #[must_use]
+    pub fn idle_timeout(mut self, silence: Duration) -> Self {
+        self.options.idle_ms = bounded_ms(silence);
+        self.body_timeout(silence).write_timeout(silence)
+    }
+
+    /// How long a request's body may make no progress, in place of `body-timeout`; from 1 ms to 49
+    /// days.
     #[must_use]
     pub fn body_timeout(mut self, silence: Duration) -> Self {
-        self.options.body_timeout = Some(silence);
+        self.options.body_ms = bounded_ms(silence);
+        self
+    }
+
+    /// How long an answer's content may make no progress, in place of `write-timeout`; from 1 ms to
+    /// 49 days. (Its head still keeps `write-timeout`.)
+    #[must_use]
+    pub fn write_timeout(mut self, silence: Duration) -> Self {
+        self.options.write_ms = bounded_ms(silence);
         self
     }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gustnado_tasks::{BlockingPool, Endpoint, Phase, Plan, Workers};
+use gustnado_tasks::{BlockingPool, Endpoint, Phase, Plan, SpawnError, Workers};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_shutdown;
@@ -18,11 +18,10 @@ use crate::app::{App, Routed, Site};
 use crate::config::{Config, Machine};
 use crate::conn;
 use crate::files::{FileOptions, Files, FilesError};
+use crate::hooks::Hooks;
 use crate::routes::{Means, RouteError, Routes, Tables};
-use crate::stats::Stats;
+use crate::stats::{Stats, WorkerStats, write_regularly};
 
-/// Receive buffers per worker under `io_uring`, 4 KiB each.
-const BUFFERS: u16 = 64;
 /// How long workers may take to end once nothing is left to do.
 const STOP_WITHIN: Duration = Duration::from_secs(1);
 
@@ -31,12 +30,16 @@ const STOP_WITHIN: Duration = Duration::from_secs(1);
 /// # Errors
 /// [`StartError`]: one line that says what is wrong, where, and what helps.
 pub fn start(config: Config) -> Result<Running, StartError> {
-    start_site(config, open_site)
+    start_site(config, Hooks::default(), open_site)
 }
 
 /// Starts a server with routes.
-pub(crate) fn start_routes(config: Config, routes: &Routes) -> Result<Running, StartError> {
-    start_site(config, |config, workers| {
+pub(crate) fn start_routes(
+    config: Config,
+    routes: &Routes,
+    hooks: Hooks,
+) -> Result<Running, StartError> {
+    start_site(config, hooks, |config, workers| {
         let pool = BlockingPool::new(config.blocking_threads, config.blocking_queue);
         let means = Means::new(pool, file_options(config, workers));
         let tables = Tables::new(routes, &means).map_err(StartError::Routes)?;
@@ -54,13 +57,14 @@ pub fn probe_io_uring() -> Result<(), String> {
 
 fn start_site(
     config: Config,
+    hooks: Hooks,
     open: impl FnOnce(&Config, usize) -> Result<Site, StartError>,
 ) -> Result<Running, StartError> {
     let workers = Machine::read().workers(&config).value;
     let endpoints = endpoints(&config)?;
     let plan = plan(&config, workers);
     let site = open(&config, plan.workers_max())?;
-    let app = Arc::new(App::new(&config, plan.workers_max(), site));
+    let app = App::shared(&config, plan.workers_max(), site, hooks);
     let serve = {
         let app = Arc::clone(&app);
         Box::new(move |link| Box::pin(conn::serve(link, Arc::clone(&app))) as _)
@@ -68,6 +72,11 @@ fn start_site(
     let workers = Workers::start(&plan, &endpoints, serve).map_err(StartError::from_workers)?;
     let workers = Arc::new(workers);
     app.attach(&workers);
+    if !config.stats_interval.is_zero() {
+        let writing = write_regularly(Arc::downgrade(&app), config.stats_interval);
+        let failed = |error: SpawnError| StartError::Worker { error: io::Error::other(error) };
+        workers.spawner().spawn(writing).map_err(failed)?;
+    }
     Ok(Running { workers, app, config })
 }
 
@@ -83,8 +92,9 @@ fn plan(config: &Config, workers: usize) -> Plan {
         acceptor: config.acceptor,
         backlog: config.backlog,
         defer_accept: config.defer_accept,
+        sockets: config.sockets(),
         spin_us: u64::from(config.spin_us),
-        buffers: BUFFERS,
+        buffers: config.uring_buffers(),
     }
 }
 
@@ -159,6 +169,11 @@ impl Running {
     /// ended.
     pub fn workers(&self) -> usize {
         self.workers.workers()
+    }
+
+    /// What each worker has done so far.
+    pub fn stats_by_worker(&self) -> Vec<WorkerStats> {
+        self.app.stats_by_worker()
     }
 
     /// Connections open now on each worker, those included that may still be added; one number

@@ -1,6 +1,15 @@
 //! What the server has done: counted by each worker for itself, added up when someone asks.
 
+mod report;
+mod thread;
+
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use gustnado_tasks::Workload;
+
+pub use report::stats_page;
+pub(crate) use report::write_regularly;
+pub(crate) use thread::Thread;
 
 /// One worker's counts. Only that worker writes them, so no write needs to be a read-modify-write;
 /// the alignment keeps workers off each other's cache lines.
@@ -14,6 +23,8 @@ pub(crate) struct Tally {
     timeouts: AtomicU64,
     files_cut: AtomicU64,
     panics: AtomicU64,
+    idle_closed: AtomicU64,
+    never_asked: AtomicU64,
 }
 
 /// What one answer, or one end of a connection, adds to a tally.
@@ -40,6 +51,10 @@ pub(crate) enum Fault {
     BadRequest,
     /// The peer was silent or slow for too long.
     TooSlow,
+    /// Nothing came between two requests for too long.
+    Idle,
+    /// Not a byte came for too long.
+    NeverAsked,
     /// A file became shorter while it was sent.
     FileCut,
     /// A handler panicked. (Its connection goes on.)
@@ -57,6 +72,14 @@ impl Tally {
             None => {}
             Some(Fault::BadRequest) => add(&self.bad_requests, 1),
             Some(Fault::TooSlow) => add(&self.timeouts, 1),
+            Some(Fault::Idle) => {
+                add(&self.timeouts, 1);
+                add(&self.idle_closed, 1);
+            }
+            Some(Fault::NeverAsked) => {
+                add(&self.timeouts, 1);
+                add(&self.never_asked, 1);
+            }
             Some(Fault::FileCut) => add(&self.files_cut, 1),
             Some(Fault::HandlerPanicked) => add(&self.panics, 1),
         }
@@ -94,6 +117,18 @@ pub struct Stats {
     pub bad_requests: u64,
     /// Connections ended because the peer was silent or slow for too long.
     pub timeouts: u64,
+    /// Of these, those that were idle between two requests.
+    pub idle_closed: u64,
+    /// Of these, those that never sent a byte.
+    pub never_asked: u64,
+    /// Connections that workers have taken in. (Those accepted last may still be on their way.)
+    pub connections_added: u64,
+    /// Connections that have ended.
+    pub connections_removed: u64,
+    /// Light tasks that live now: connections, acceptors, and what handlers have started.
+    pub tasks_live: u64,
+    /// Times that a worker's thread gave its CPU up to wait, by the kernel's own count.
+    pub waits: u64,
     /// Connections cut because a file became shorter while it was sent.
     pub files_cut: u64,
     /// Accepts that failed for want of descriptors or memory; accepting rested for a moment.
@@ -129,8 +164,79 @@ impl Stats {
         self.answers_5xx += read(&tally.answers[5]);
         self.bad_requests += read(&tally.bad_requests);
         self.timeouts += read(&tally.timeouts);
+        self.idle_closed += read(&tally.idle_closed);
+        self.never_asked += read(&tally.never_asked);
         self.files_cut += read(&tally.files_cut);
         self.panics += read(&tally.panics);
+    }
+}
+
+/// One worker's part of [`Stats`].
+///
+/// Where workers share their tasks, a connection may be added by one and removed by another: then
+/// only the sums say how many live.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkerStats {
+    /// Its number, from 0; a thread that only accepts has the one behind the last.
+    pub worker: usize,
+    /// Connections that it has taken in.
+    pub connections_added: u64,
+    /// Connections that have ended on it.
+    pub connections_removed: u64,
+    /// Light tasks that it has taken in, connections among them.
+    pub tasks_added: u64,
+    /// Light tasks that have ended on it.
+    pub tasks_ended: u64,
+    /// Requests that it has answered.
+    pub requests: u64,
+    /// Bytes of answers that it has handed to the kernel.
+    pub bytes_sent: u64,
+    /// Answers with a status of 400 to 499.
+    pub answers_4xx: u64,
+    /// Answers with a status of 500 to 599.
+    pub answers_5xx: u64,
+    /// Requests that it has refused for their form.
+    pub bad_requests: u64,
+    /// Connections that it has ended for silence or slowness.
+    pub timeouts: u64,
+    /// Of these, those that were idle between two requests.
+    pub idle_closed: u64,
+    /// Of these, those that never sent a byte.
+    pub never_asked: u64,
+    /// Connections that it has cut because a file became shorter.
+    pub files_cut: u64,
+    /// Handlers that panicked on it.
+    pub panics: u64,
+    /// Times that its thread gave its CPU up to wait, by the kernel's own count.
+    pub waits: u64,
+    /// CPU time of its thread, user and system together.
+    pub cpu_ms: u64,
+}
+
+impl WorkerStats {
+    pub(crate) fn new(workload: Workload, tally: &Tally, thread: Thread) -> Self {
+        let mut sum = Stats::default();
+        sum.include(tally);
+        Self {
+            worker: workload.worker,
+            connections_added: workload.connections_added,
+            connections_removed: workload.connections_removed,
+            tasks_added: workload.tasks_added,
+            tasks_ended: workload.tasks_ended,
+            requests: sum.requests,
+            bytes_sent: sum.bytes_sent,
+            answers_4xx: sum.answers_4xx,
+            answers_5xx: sum.answers_5xx,
+            bad_requests: sum.bad_requests,
+            timeouts: sum.timeouts,
+            idle_closed: sum.idle_closed,
+            never_asked: sum.never_asked,
+            files_cut: sum.files_cut,
+            panics: sum.panics,
+            waits: thread.waits,
+            cpu_ms: thread.cpu_ms,
+        }
     }
 }
 

@@ -38,6 +38,7 @@ use crate::client::{self, ClientError, ClientOptions};
 use crate::config::Config;
 use crate::conn;
 use crate::files::FileOptions;
+use crate::hooks::Hooks;
 use crate::routes::{Means, RouteError, Routes, Tables};
 
 /// How long one request may take, and how much of an answer is collected.
@@ -78,7 +79,7 @@ impl Client {
             user_agent: String::new(),
             ..ClientOptions::default()
         };
-        let app = Arc::new(App::new(config, 1, site));
+        let app = App::shared(config, 1, site, Hooks::default());
         Ok(Self { app, asks: client::Client::new(options) })
     }
 

@@ -2,10 +2,10 @@
 
 use super::tunable::{Field, Group, Tunable};
 use super::unit::Unit;
-use super::{Acceptor, Io, Placement, SchedulerKind};
+use super::{Acceptor, Io, Placement, SchedulerKind, finer};
 use std::time::Duration;
 
-const HOUR: u64 = 3_600_000;
+pub(super) const HOUR: u64 = 3_600_000;
 const DAY: u64 = 24 * HOUR;
 
 /// Every setting, in the order of `check` and of the documentation.
@@ -80,6 +80,9 @@ pub static TUNABLES: &[Tunable] = &[
             set: |config, on| config.defer_accept = on,
         },
     },
+    finer::RECV_BUFFER_BYTES,
+    finer::SEND_BUFFER_BYTES,
+    finer::SOCKET_PREFERENCE,
     Tunable {
         name: "workers",
         group: Group::Engine,
@@ -246,6 +249,7 @@ pub static TUNABLES: &[Tunable] = &[
             set: |config, number| config.spin_us = narrow(number),
         },
     },
+    finer::URING_BUFFERS,
     Tunable {
         name: "connections-max",
         group: Group::Limits,
@@ -288,6 +292,8 @@ pub static TUNABLES: &[Tunable] = &[
             set: |config, number| config.limit_head_bytes = narrow(number),
         },
     },
+    finer::LIMIT_TARGET_BYTES,
+    finer::LIMIT_HEADER_FIELDS,
     Tunable {
         name: "limit-body-bytes",
         group: Group::Limits,
@@ -302,6 +308,9 @@ pub static TUNABLES: &[Tunable] = &[
             set: |config, number| config.limit_body_bytes = number,
         },
     },
+    finer::READ_AHEAD_BYTES,
+    finer::STREAM_BUFFER_BYTES,
+    finer::FIRST_REQUEST_TIMEOUT,
     Tunable {
         name: "header-timeout",
         group: Group::Time,
@@ -447,6 +456,8 @@ pub static TUNABLES: &[Tunable] = &[
             set: |config, text| text.clone_into(&mut config.server_name),
         },
     },
+    finer::ANSWER_VERSION,
+    finer::STATS_INTERVAL,
     Tunable {
         name: "quiet",
         group: Group::Output,
@@ -457,11 +468,11 @@ pub static TUNABLES: &[Tunable] = &[
 ];
 
 /// A timeout as the table keeps it; the ranges stay far below the end of `u64`.
-fn millis(duration: Duration) -> u64 {
+pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn narrow<T: TryFrom<u64>>(number: u64) -> T {
+pub(super) fn narrow<T: TryFrom<u64>>(number: u64) -> T {
     T::try_from(number).ok().expect("each range above is within its type")
 }
 

@@ -1,7 +1,5 @@
 //! Reading a request's body: for its handler, or to get to the next request.
 
-use std::future::poll_fn;
-
 use gustnado_http::answer::continue_100;
 use gustnado_http::body::BodyDecoder;
 use gustnado_http::head::{Framing, Head};
@@ -9,6 +7,8 @@ use gustnado_http::status::Status;
 use gustnado_tasks::{Link, LinkError};
 
 use super::{Conn, Next};
+use crate::hooks::Limit;
+use crate::routes::RouteOptions;
 
 /// A body that nobody wants is read to its end if it is not longer than this; else the answer comes
 /// at once, and the connection ends.
@@ -25,8 +25,8 @@ pub(super) struct BodyRequest {
 /// What is to become of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wish {
-    /// A handler wants it whole, up to so many bytes.
-    Whole { bytes_max: u64 },
+    /// A handler wants it whole, within its route's limits.
+    Whole(RouteOptions),
     /// Nobody wants it.
     Nothing,
 }
@@ -55,15 +55,18 @@ impl Conn {
     /// The connection is over.
     pub(super) async fn read_body(&mut self, request: &BodyRequest) -> Result<Body, LinkError> {
         let framing = request.head.framing();
+        let target = request.head.on(&request.bytes).target();
         let mut limits = self.app.limits;
-        let wanted = match request.wish {
-            Wish::Whole { bytes_max } => {
-                limits.body_bytes_max = bytes_max;
-                true
-            }
-            Wish::Nothing => false,
+        let (wanted, options) = match request.wish {
+            Wish::Whole(options) => (true, options),
+            Wish::Nothing => (false, RouteOptions::default()),
         };
-        if exceeds(framing, limits.body_bytes_max) {
+        limits.body_bytes_max = options.limit_body_bytes.unwrap_or(limits.body_bytes_max);
+        let bytes_max = limits.body_bytes_max;
+        if let Framing::Length(length) = framing
+            && length > bytes_max
+        {
+            self.note_size(Limit::BodyBytes, (bytes_max, length), target);
             return Ok(Body::Refused(Status::CONTENT_TOO_LARGE));
         }
         if !wanted {
@@ -77,27 +80,38 @@ impl Conn {
             // RFC 9110 §10.1.1: not where the body is on its way already.
             let mut out = Link::outgoing();
             out.bytes.extend_from_slice(continue_100());
-            self.start_send(out);
-            poll_fn(|_| self.link.poll_sent()).await?;
+            self.send_within(out, self.app.times.write, target).await?;
         }
+        let patience = options.body_patience(self.app.times.body);
         let mut decoder = BodyDecoder::new(framing, &limits);
-        let (mut body, began_ms) = (Vec::new(), self.link.now().mono_ms);
+        let (mut body, began_ms, mut granted_ms) = (Vec::new(), self.link.now().mono_ms, 0);
         loop {
-            match self.decode_unread(&mut decoder, wanted.then_some(&mut body)) {
+            let done = self.decode_unread(&mut decoder, wanted.then_some(&mut body));
+            let received = decoder.received();
+            match done {
                 Ok(true) => return Ok(Body::Whole(body)),
                 Ok(false) => {}
                 Err(Status::CONTENT_TOO_LARGE) if !wanted => return Ok(Body::Skipped),
-                Err(status) => return Ok(Body::Refused(status)),
+                Err(status) => {
+                    if status == Status::CONTENT_TOO_LARGE {
+                        self.note_size(Limit::BodyBytes, (bytes_max, received), target);
+                    }
+                    return Ok(Body::Refused(status));
+                }
             }
-            let patience = self.app.times.body;
-            let (now_ms, received) = (self.link.now().mono_ms, decoder.received());
-            self.link.set_deadline(patience.deadline_ms(began_ms, now_ms, received));
+            let deadline = patience.deadline_ms(began_ms, self.link.now().mono_ms, received);
+            self.link.set_deadline(deadline.max(granted_ms));
             match self.link.recv(false).await {
                 Ok(piece) if piece.bytes().is_empty() => return Err(LinkError::Ending),
                 Ok(piece) => {
                     self.hold(&piece);
                 }
-                Err(LinkError::TimedOut) => return Ok(Body::Refused(Status::REQUEST_TIMEOUT)),
+                Err(LinkError::TimedOut) => {
+                    match self.more_time(Limit::Body, patience.silence_ms, received, target) {
+                        Some(until_ms) => granted_ms = until_ms,
+                        None => return Ok(Body::Refused(Status::REQUEST_TIMEOUT)),
+                    }
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -7,19 +7,19 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use gustnado_http::answer::{Persist, continue_100};
-use gustnado_http::body::BodyDecoder;
+use gustnado_http::body::{BodyDecoder, BodyError as TooMuch};
+use gustnado_http::status::Status;
 use gustnado_tasks::{Link, LinkError, Patience};
 
 use super::Conn;
 use super::body::UNWANTED_BYTES_MAX;
+use super::limit::Terms;
 use crate::body::{BodyError, Exchange, Feed};
 use crate::handler::Contained;
+use crate::hooks::Limit;
 use crate::request::Recycled;
 use crate::response::{Content, Response};
 use crate::routes::Table;
-
-/// Bytes of later requests that are taken while a handler is at work. Then the client has to wait.
-const READ_AHEAD_MAX: usize = 64 << 10;
 
 /// A request that is being answered.
 pub(super) struct Flight {
@@ -28,7 +28,13 @@ pub(super) struct Flight {
     answering: Contained,
     pub(super) incoming: Incoming,
     /// Set when the client has sent its last byte: when it is taken for gone.
-    gone_ms: Option<u64>,
+    pub(super) gone_ms: Option<u64>,
+    /// What is special about its route's time.
+    pub(super) terms: Option<Terms>,
+    /// When the handler, or the stream, has had nothing to say for too long.
+    pub(super) idle_until_ms: u64,
+    /// That time has come.
+    pub(super) is_overdue: bool,
 }
 
 /// The request's body, still coming.
@@ -38,6 +44,11 @@ pub(super) struct Incoming {
     pub(super) expects_continue: bool,
     pub(super) began_ms: u64,
     pub(super) patience: Patience,
+    /// Since when bytes are waited for, if they are. (The handler may be polled more often than
+    /// they come, and that must not buy the client time.)
+    pub(super) waits_since_ms: Option<u64>,
+    /// Until when a client that was too slow has been given more time.
+    pub(super) granted_ms: u64,
     /// It cannot be read to its end: this connection's next request will not be found.
     pub(super) is_spoilt: bool,
 }
@@ -62,8 +73,18 @@ impl Flight {
         table: Arc<Table>,
         answering: Contained,
         incoming: Incoming,
+        terms: Option<Terms>,
     ) -> Self {
-        Self { parts, table, answering, incoming, gone_ms: None }
+        let idle_until_ms = terms.map_or(u64::MAX, |terms| terms.idle_from(incoming.began_ms));
+        let (gone_ms, is_overdue) = (None, false);
+        Self { parts, table, answering, incoming, gone_ms, terms, idle_until_ms, is_overdue }
+    }
+
+    /// Something has moved: the handler, or the stream, may be quiet for as long as at first.
+    pub(super) fn note_progress(&mut self, now_ms: u64) {
+        if let Some(terms) = self.terms {
+            self.idle_until_ms = terms.idle_from(now_ms);
+        }
     }
 }
 
@@ -89,7 +110,7 @@ impl Incoming {
         let is_read_on =
             || matches!(response.content, Content::Stream(_)) && !exchange.is_given_up();
         let can = self.decoder.is_done() || self.is_worth_draining() || is_read_on();
-        if can { wanted } else { Persist::Close }
+        if can { wanted } else { wanted.ended() }
     }
 
     /// What is left of the body is no longer wanted. Returns whether it is worth reading to its
@@ -120,9 +141,19 @@ impl Conn {
                     }
                 }
             });
-            match step.await? {
-                Step::Say(bytes) => self.send_bytes(&bytes).await?,
-                Step::Answer(answer) => return Ok(self.app.answer_or_500(answer)),
+            match step.await {
+                Ok(Step::Say(bytes)) => {
+                    let mut out = Link::outgoing();
+                    out.bytes.extend_from_slice(&bytes);
+                    let target = flight.parts.view().target();
+                    self.send_within(out, self.app.times.write, target).await?;
+                }
+                Ok(Step::Answer(answer)) => return Ok(self.app.answer_or_500(answer)),
+                Err(error) if flight.is_overdue => {
+                    self.note(&error);
+                    return Ok(Response::new(Status::SERVICE_UNAVAILABLE).close());
+                }
+                Err(error) => return Err(error),
             }
         }
     }
@@ -146,26 +177,43 @@ impl Conn {
 
     /// Gets bytes of the body for a reader that waits for them.
     fn poll_feed(&mut self, flight: &mut Flight) -> Poll<Result<Errand, LinkError>> {
-        let Flight { incoming, parts, .. } = flight;
-        let exchange = parts.exchange();
         loop {
-            if self.feed_unread(incoming, exchange) {
+            let Flight { incoming, parts, .. } = flight;
+            let exchange = parts.exchange();
+            if self.feed_unread(incoming, parts) {
+                let now_ms = self.link.now().mono_ms;
+                flight.note_progress(now_ms);
                 return Poll::Ready(Ok(Errand::Fed));
             }
             if std::mem::take(&mut incoming.expects_continue) {
                 return Poll::Ready(Ok(Errand::Say(continue_100().to_vec())));
             }
             let received = incoming.decoder.received();
+            if incoming.waits_since_ms.is_none() {
+                self.link.refresh_now();
+            }
             let now_ms = self.link.now().mono_ms;
-            let deadline = incoming.patience.deadline_ms(incoming.began_ms, now_ms, received);
-            self.link.set_deadline(deadline);
+            let since_ms = *incoming.waits_since_ms.get_or_insert(now_ms);
+            let deadline = incoming.patience.deadline_ms(incoming.began_ms, since_ms, received);
+            self.link.set_deadline(deadline.max(incoming.granted_ms));
             let failed = match ready!(self.link.poll_recv(false)) {
                 Ok(piece) if piece.bytes().is_empty() => BodyError::Gone,
                 Ok(piece) => {
+                    incoming.waits_since_ms = None;
                     self.hold(&piece);
                     continue;
                 }
-                Err(LinkError::TimedOut) => BodyError::TooSlow,
+                Err(LinkError::TimedOut) => {
+                    let (silence_ms, target) =
+                        (incoming.patience.silence_ms, parts.view().target());
+                    let granted = self.more_time(Limit::Body, silence_ms, received, target);
+                    if let Some(until_ms) = granted {
+                        incoming.granted_ms = until_ms;
+                        continue;
+                    }
+                    self.note(&LinkError::TimedOut);
+                    BodyError::TooSlow
+                }
                 Err(error) => return Poll::Ready(Err(error)),
             };
             incoming.is_spoilt = true;
@@ -175,8 +223,8 @@ impl Conn {
     }
 
     /// Hands over what is on hold. Returns whether the reader has something to read by that.
-    fn feed_unread(&mut self, incoming: &mut Incoming, exchange: &Exchange) -> bool {
-        let decoder = &mut incoming.decoder;
+    fn feed_unread(&mut self, incoming: &mut Incoming, parts: &Recycled) -> bool {
+        let (decoder, exchange) = (&mut incoming.decoder, parts.exchange());
         let Some(mut unread) = self.unread.take() else {
             if decoder.is_done() {
                 exchange.end(Ok(()));
@@ -200,6 +248,10 @@ impl Conn {
                 }
                 Err(error) => {
                     incoming.is_spoilt = true;
+                    if let TooMuch::TooLarge { limit_bytes } = error {
+                        let numbers = (limit_bytes, decoder.received());
+                        self.note_size(Limit::BodyBytes, numbers, parts.view().target());
+                    }
                     exchange.end(Err(BodyError::of(error)));
                     fed = true;
                 }
@@ -217,11 +269,14 @@ impl Conn {
     fn poll_watch(&mut self, flight: &mut Flight) -> Poll<Result<Errand, LinkError>> {
         loop {
             let unread = self.unread.as_ref().map_or(0, |unread| unread.bytes.len());
-            self.link.set_deadline(flight.gone_ms.unwrap_or(u64::MAX));
-            if flight.gone_ms.is_some() || unread >= READ_AHEAD_MAX {
-                return self.link.poll_deadline(false).map(Err);
-            }
-            match ready!(self.link.poll_recv(false)) {
+            let gone_ms = flight.gone_ms.unwrap_or(u64::MAX);
+            self.link.set_deadline(gone_ms.min(flight.idle_until_ms));
+            let waited = if flight.gone_ms.is_some() || unread >= self.app.read_ahead_bytes {
+                self.link.poll_deadline(false).map(Err)
+            } else {
+                self.link.poll_recv(false)
+            };
+            match ready!(waited) {
                 Ok(piece) if piece.bytes().is_empty() => {
                     let patience_ms = self.app.times.half_close_ms;
                     flight.gone_ms = Some(self.link.now().mono_ms.saturating_add(patience_ms));
@@ -229,16 +284,9 @@ impl Conn {
                 Ok(piece) => {
                     self.hold(&piece);
                 }
+                Err(LinkError::TimedOut) if self.may_wait_on(flight) => {}
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
-    }
-
-    /// Sends bytes now.
-    async fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), LinkError> {
-        let mut out = Link::outgoing();
-        out.bytes.extend_from_slice(bytes);
-        self.start_send(out);
-        poll_fn(|_| self.link.poll_sent()).await
     }
 }

@@ -4,22 +4,22 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::mem;
-use std::task::{Poll, ready};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use gustnado_http::answer::{Persist, check_field};
 use gustnado_http::chunk::{LAST_CHUNK, write_chunk};
-use gustnado_tasks::{Link, LinkError, Outgoing};
+use gustnado_tasks::{Link, LinkError, Outgoing, Patience};
 
 use super::flight::{Errand, Flight};
+use super::limit::Terms;
 use super::{Conn, Next};
 use crate::handler::contained;
+use crate::hooks::Limit;
 use crate::reply::Segment;
 use crate::response::{Failed, OnSent, Sent, Streamed, Trailers};
 use crate::stats::Added;
 
-/// Bytes that are gathered from a stream before they are sent, if there are more at once.
-const GATHER_BYTES: usize = 16 << 10;
 /// Bytes of ready content that are sent in one go.
 const STEP_BYTES: usize = 64 << 10;
 
@@ -30,6 +30,8 @@ pub(super) struct Remainder {
     pub(super) stream: Option<StreamOut>,
     pub(super) notices: Notices,
     pub(super) persist: Persist,
+    /// What is special about its route's time.
+    pub(super) terms: Option<Terms>,
     /// The request whose body may still be coming.
     pub(super) flight: Option<Box<Flight>>,
 }
@@ -63,7 +65,7 @@ impl Drop for Notices {
 impl Remainder {
     pub(super) fn new(notices: Notices, persist: Persist) -> Self {
         let (bytes, segments) = (Bytes::new(), VecDeque::new());
-        Self { bytes, segments, stream: None, notices, persist, flight: None }
+        Self { bytes, segments, stream: None, notices, persist, terms: None, flight: None }
     }
 
     /// Whether more bytes are at hand, so that the head need not leave alone.
@@ -98,17 +100,19 @@ impl Conn {
         &mut self,
         mut remainder: Box<Remainder>,
     ) -> Result<Next, LinkError> {
+        let write = remainder.terms.map_or(self.app.times.write, |terms| terms.write);
         while !remainder.bytes.is_empty() {
             let step = remainder.bytes.split_to(remainder.bytes.len().min(STEP_BYTES));
             let mut out = Link::outgoing();
             out.bytes.extend_from_slice(&step);
-            self.send_counted(out).await?;
+            self.send_counted(out, write).await?;
         }
         for segment in mem::take(&mut remainder.segments) {
-            self.send_segment(segment).await?;
+            self.send_segment(segment, write).await?;
         }
         if let Some(stream) = remainder.stream.take() {
-            self.send_stream(stream, remainder.flight.as_deref_mut()).await?;
+            let terms = remainder.terms.unwrap_or(Terms { write, idle_ms: u64::MAX });
+            self.send_stream(stream, terms, remainder.flight.as_deref_mut()).await?;
         }
         remainder.notices.tell(Sent::Whole);
         if let Some(flight) = remainder.flight.take()
@@ -123,48 +127,28 @@ impl Conn {
     async fn send_stream(
         &mut self,
         mut stream: StreamOut,
+        terms: Terms,
         mut flight: Option<&mut Flight>,
     ) -> Result<(), LinkError> {
         let mut left = stream.streamed.length;
         let mut out = Link::outgoing();
+        self.expect_piece(terms, flight.as_deref_mut());
         loop {
             let step = poll_fn(|context| {
-                loop {
-                    let polled = contained(|| stream.streamed.poll_next(context));
-                    match polled.unwrap_or(Poll::Ready(Some(Err(Failed)))) {
-                        Poll::Ready(Some(Ok(piece))) => {
-                            if !take(&piece, &mut left, stream.chunked, &mut out) {
-                                return Poll::Ready(Ok(Step::Failed));
-                            }
-                            if out.bytes.len() >= GATHER_BYTES {
-                                return Poll::Ready(Ok(Step::Flush));
-                            }
-                            continue;
-                        }
-                        Poll::Ready(Some(Err(_))) => return Poll::Ready(Ok(Step::Failed)),
-                        Poll::Ready(None) => return Poll::Ready(Ok(Step::End)),
-                        Poll::Pending => {}
-                    }
-                    if !out.bytes.is_empty() {
-                        return Poll::Ready(Ok(Step::Flush));
-                    }
-                    let Some(flight) = flight.as_deref_mut() else {
-                        return self.link.poll_deadline(false).map(Err);
-                    };
-                    match ready!(self.poll_errand(flight, context)) {
-                        // Behind the answer's head there is no place for it (RFC 9110 §15.2).
-                        Ok(Errand::Fed | Errand::Say(_)) => {}
-                        Err(error) => return Poll::Ready(Err(error)),
-                    }
-                }
+                self.poll_stream(&mut stream, &mut left, &mut out, flight.as_deref_mut(), context)
             });
-            match step.await? {
-                Step::Flush => {
-                    self.send_counted(mem::replace(&mut out, Link::outgoing())).await?;
-                    self.link.set_deadline(u64::MAX);
+            match step.await {
+                Ok(Step::Flush) => {
+                    let out = mem::replace(&mut out, Link::outgoing());
+                    self.send_counted(out, terms.write).await?;
+                    self.expect_piece(terms, flight.as_deref_mut());
                 }
-                Step::End if left.is_none_or(|left| left == 0) => break,
-                Step::End | Step::Failed => return Err(LinkError::FileTruncated),
+                Ok(Step::End) if left.is_none_or(|left| left == 0) => break,
+                Ok(Step::End | Step::Failed) => return Err(LinkError::FileTruncated),
+                Err(LinkError::TimedOut)
+                    if flight.is_none()
+                        && self.more_time(Limit::Idle, terms.idle_ms, 0, b"").is_some() => {}
+                Err(error) => return Err(error),
             }
         }
         if stream.chunked {
@@ -174,13 +158,62 @@ impl Conn {
             Link::put_back(out);
             return Ok(());
         }
-        self.send_counted(out).await
+        self.send_counted(out, terms.write).await
     }
 
-    async fn send_counted(&mut self, out: Box<Outgoing>) -> Result<(), LinkError> {
+    /// Sets the time by which a stream must have brought something, if there is one.
+    fn expect_piece(&mut self, terms: Terms, flight: Option<&mut Flight>) {
+        self.link.refresh_now();
+        let now_ms = self.link.now().mono_ms;
+        self.link.set_deadline(terms.idle_from(now_ms));
+        if let Some(flight) = flight {
+            flight.note_progress(now_ms);
+        }
+    }
+
+    /// Gathers what a stream brings; does meanwhile what its request's handler asks for.
+    fn poll_stream(
+        &mut self,
+        stream: &mut StreamOut,
+        left: &mut Option<u64>,
+        out: &mut Outgoing,
+        flight: Option<&mut Flight>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Step, LinkError>> {
+        let mut flight = flight;
+        loop {
+            let polled = contained(|| stream.streamed.poll_next(context));
+            match polled.unwrap_or(Poll::Ready(Some(Err(Failed)))) {
+                Poll::Ready(Some(Ok(piece))) => {
+                    if !take(&piece, left, stream.chunked, out) {
+                        return Poll::Ready(Ok(Step::Failed));
+                    }
+                    if out.bytes.len() >= self.app.stream_buffer_bytes {
+                        return Poll::Ready(Ok(Step::Flush));
+                    }
+                    continue;
+                }
+                Poll::Ready(Some(Err(_))) => return Poll::Ready(Ok(Step::Failed)),
+                Poll::Ready(None) => return Poll::Ready(Ok(Step::End)),
+                Poll::Pending => {}
+            }
+            if !out.bytes.is_empty() {
+                return Poll::Ready(Ok(Step::Flush));
+            }
+            let Some(flight) = flight.as_deref_mut() else {
+                return self.link.poll_deadline(false).map(Err);
+            };
+            match ready!(self.poll_errand(flight, context)) {
+                // Behind the answer's head there is no place for it (RFC 9110 §15.2).
+                Ok(Errand::Fed | Errand::Say(_)) => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    async fn send_counted(&mut self, out: Box<Outgoing>, write: Patience) -> Result<(), LinkError> {
         let bytes_sent = out.bytes.len() as u64;
-        self.start_send(out);
-        poll_fn(|_| self.link.poll_sent()).await?;
+        self.send_within(out, write, b"").await?;
         self.app.count(&Added { bytes_sent, ..Added::default() });
         Ok(())
     }

@@ -6,6 +6,7 @@ use gustnado_http::method::Method;
 use gustnado_tasks::LinkId;
 
 use super::Conn;
+use super::limit::Terms;
 use super::remainder::{Notices, Remainder, StreamOut};
 use crate::app::Common;
 use crate::body::Body;
@@ -25,6 +26,8 @@ pub(super) struct Asked<'a> {
     pub(super) now: Now,
     pub(super) persist: Persist,
     pub(super) link: LinkId,
+    /// What is special about its route's time.
+    pub(super) terms: Option<Terms>,
 }
 
 impl Conn {
@@ -38,7 +41,7 @@ impl Conn {
         out: &mut Vec<u8>,
     ) -> (Option<Box<Remainder>>, Persist) {
         let before = out.len();
-        let written = if response.is_ready() {
+        let written = if response.is_ready() && asked.terms.is_none() {
             let head_only = asked.parts.view().method() == Method::Head;
             response.write_ready(asked.common, asked.persist, head_only, out);
             (None, asked.persist)
@@ -62,9 +65,11 @@ fn write(
     let view = asked.parts.view();
     let head_only = view.method() == Method::Head;
     let is_endless = matches!(&content, Content::Stream(streamed) if streamed.length.is_none());
-    let must_close = rare.close || (is_endless && view.version() == Version::Http10);
-    let persist = if must_close { Persist::Close } else { asked.persist };
+    let is_old = view.version() == Version::Http10 || asked.persist.is_old();
+    let must_close = rare.close || (is_endless && is_old);
+    let persist = if must_close { asked.persist.ended() } else { asked.persist };
     let mut remainder = Remainder::new(Notices(rare.on_sent), persist);
+    remainder.terms = asked.terms;
     if matches!(content, Content::File(_) | Content::Folder { .. }) {
         if let Rest::Segments(segments) = write_file(&content, &lines, asked, persist, out) {
             remainder.segments = *segments;
@@ -87,14 +92,14 @@ fn write(
             answer.content_length(bytes.len() as u64);
             answer.finish();
             if head_only || !status.may_have_body() {
-            } else if bytes.len() <= INLINE_BYTES_MAX {
+            } else if bytes.len() <= INLINE_BYTES_MAX && asked.terms.is_none() {
                 out.extend_from_slice(&bytes);
             } else {
                 remainder.bytes = bytes;
             }
         }
         Content::Stream(streamed) => {
-            let chunked = streamed.length.is_none() && view.version() == Version::Http11;
+            let chunked = streamed.length.is_none() && !is_old;
             match streamed.length {
                 Some(length) => answer.content_length(length),
                 None if chunked => answer.chunked(),

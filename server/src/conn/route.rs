@@ -11,10 +11,11 @@ use gustnado_http::head::{Framing, Head};
 use gustnado_http::method::Method;
 use gustnado_http::request::{Request as View, TargetForm};
 use gustnado_http::status::Status;
-use gustnado_tasks::{Link, LinkError, LinkId, Outgoing, Patience};
+use gustnado_tasks::{Link, LinkError, LinkId, Outgoing};
 
 use super::body::{Wish, body_first};
 use super::flight::{Flight, Incoming};
+use super::limit::Terms;
 use super::remainder::{Notices, Remainder};
 use super::respond::Asked;
 use super::turn::{Moment, after_rest};
@@ -23,6 +24,7 @@ use crate::app::{Known, Routed};
 use crate::body::Body;
 use crate::chain::Runnable;
 use crate::handler::{Contained, HandlerId, InlineFn, TaskFn, contained};
+use crate::hooks::Limit;
 use crate::reply::{Rest, Turn, status_page};
 use crate::request::Request;
 use crate::response::{Content, Response};
@@ -151,8 +153,7 @@ impl Conn {
         let Called { known, table, options, mut request } = called;
         match runnable {
             Runnable::Inline(_) if arrived.has_body_ahead() => {
-                let bytes_max = self.body_bytes_max(options);
-                body_first(arrived.head, arrived.bytes, Wish::Whole { bytes_max })
+                body_first(arrived.head, arrived.bytes, Wish::Whole(options))
             }
             Runnable::Inline(handler) => {
                 let body = arrived.body.as_deref_mut().map(mem::take).unwrap_or_default();
@@ -177,7 +178,7 @@ impl Conn {
     ) -> Next {
         let Called { known, table, options, request } = called;
         let has_body = arrived.head.has_body();
-        if has_body && self.is_too_large(options, arrived.head.framing()) {
+        if has_body && self.is_too_large(options, arrived) {
             return self.write_refusal(Status::CONTENT_TOO_LARGE, moment, out);
         }
         let body = if has_body { arrived.body_at_hand() } else { None };
@@ -206,7 +207,9 @@ impl Conn {
                 let waits = !is_whole && head.expects_continue();
                 let incoming = self.incoming(options, framing, waits);
                 let parts = request.parts().clone();
-                let flight = Box::new(Flight::new(parts, Arc::clone(table), answering, incoming));
+                let terms = Terms::of(options, self.app.times.write);
+                let table = Arc::clone(table);
+                let flight = Box::new(Flight::new(parts, table, answering, incoming, terms));
                 if is_done {
                     let response = self.app.answer_or_500(answer);
                     self.land(response, flight, arrived.persist, moment, out)
@@ -262,7 +265,8 @@ impl Conn {
                     let incoming = self.incoming(RouteOptions::default(), Framing::None, false);
                     let parts = request.parts().clone();
                     let ended = Contained::ended();
-                    let flight = Box::new(Flight::new(parts, Arc::clone(table), ended, incoming));
+                    let table = Arc::clone(table);
+                    let flight = Box::new(Flight::new(parts, table, ended, incoming, None));
                     return self.land(response, flight, arrived.persist, moment, out);
                 }
                 let asked = Asked {
@@ -272,6 +276,8 @@ impl Conn {
                     now: moment.time,
                     persist: arrived.persist,
                     link: self.link.id(),
+                    // (A route with time of its own is no inline one.)
+                    terms: None,
                 };
                 let (rest, persist) = self.write_response(response, &asked, &mut out.bytes);
                 after_head(rest, persist, &arrived.view(), out)
@@ -294,14 +300,23 @@ impl Conn {
             decoder: BodyDecoder::new(framing, &limits),
             expects_continue,
             began_ms: self.link.now().mono_ms,
-            patience: patience(options, self.app.times.body),
+            patience: options.body_patience(self.app.times.body),
+            waits_since_ms: None,
+            granted_ms: 0,
             is_spoilt: false,
         }
     }
 
-    /// Whether a body is announced to be larger than its route allows.
-    fn is_too_large(&self, options: RouteOptions, framing: Framing) -> bool {
-        matches!(framing, Framing::Length(length) if length > self.body_bytes_max(options))
+    /// Whether a body is announced to be larger than its route allows. If so, that is told.
+    fn is_too_large(&self, options: RouteOptions, arrived: &Arrived<'_>) -> bool {
+        let bytes_max = self.body_bytes_max(options);
+        match arrived.head.framing() {
+            Framing::Length(length) if length > bytes_max => {
+                self.note_size(Limit::BodyBytes, (bytes_max, length), arrived.view().target());
+                true
+            }
+            _ => false,
+        }
     }
 
     fn body_bytes_max(&self, options: RouteOptions) -> u64 {
@@ -314,6 +329,7 @@ impl Conn {
     /// The connection is lost.
     pub(super) async fn fly(&mut self, mut flight: Box<Flight>) -> Result<Next, LinkError> {
         let response = self.answer_of(&mut flight).await?;
+        self.link.refresh_now();
         let (mut out, moment) = (Link::outgoing(), self.moment());
         let persist = self.persist(flight.parts.head());
         let next = self.land(response, flight, persist, &moment, &mut out);
@@ -342,6 +358,7 @@ impl Conn {
             now: moment.time,
             persist: flight.incoming.persist(flight.parts.exchange(), &response, wanted),
             link: self.link.id(),
+            terms: flight.terms,
         };
         let (rest, persist) = self.write_response(response, &asked, &mut out.bytes);
         // A stream's handler may still read, and wants to know when the client goes.
@@ -369,13 +386,6 @@ fn after_head(
             Next::Remainder(rest)
         }
         None => after_rest(Rest::Nothing, persist, request, out),
-    }
-}
-
-fn patience(options: RouteOptions, usual: Patience) -> Patience {
-    match options.body_timeout {
-        Some(silence) => Patience { silence_ms: crate::app::millis(silence), ..usual },
-        None => usual,
     }
 }
 

@@ -13,8 +13,10 @@ use gustnado_tasks::{Link, Now, Outgoing};
 use super::body::{Body, BodyRequest, Wish, body_first};
 use super::route::Arrived;
 use super::{Conn, Next, Unread};
-use crate::app::{Common, Site};
+use crate::app::{Common, Manners, Site};
+use crate::config::AnswerVersion;
 use crate::reply::{Rest, Segment, Turn, status_page};
+use crate::routes::RouteOptions;
 use crate::stats::{Added, Fault};
 
 /// Answers are sent once they have come to this many bytes, though more requests may be there.
@@ -74,7 +76,8 @@ impl Conn {
             Body::Skipped => None,
             Body::Refused(status) => return self.refuse(status),
         };
-        let persist = if body.is_some() { self.persist(&request.head) } else { Persist::Close };
+        let persist = self.persist(&request.head);
+        let persist = if body.is_some() { persist } else { persist.ended() };
         let (mut out, moment) = (Link::outgoing(), self.moment());
         let is_skipped = body.is_none();
         let mut body = body.unwrap_or_default();
@@ -141,7 +144,7 @@ impl Conn {
                         next => break next,
                     }
                 }
-                Err(error) => break self.write_refusal(error.status(), &moment, &mut out),
+                Err(error) => break self.refuse_head(error, rest, &moment, &mut out),
             }
         };
         if out.bytes.is_empty() {
@@ -171,9 +174,9 @@ impl Conn {
         }
         let request = head.on(input);
         if has_body {
-            let bytes_max = self.app.limits.body_bytes_max;
             let is_wanted = self.app.wants_body(&request);
-            let wish = if is_wanted { Wish::Whole { bytes_max } } else { Wish::Nothing };
+            let usual = RouteOptions::default();
+            let wish = if is_wanted { Wish::Whole(usual) } else { Wish::Nothing };
             return body_first(head, input, wish);
         }
         self.answer_by_site(&request, &[], moment, persist, out)
@@ -202,7 +205,7 @@ impl Conn {
         moment: &Moment,
         out: &mut Outgoing,
     ) -> Next {
-        let turn = Turn { common: &moment.common.opening, persist: Persist::Close };
+        let turn = Turn { common: &moment.common.opening, persist: self.app.last_words() };
         let before = out.bytes.len();
         status_page(&mut out.bytes, status, &turn, false, &[]);
         let late = status == Status::REQUEST_TIMEOUT;
@@ -216,12 +219,31 @@ impl Conn {
         Moment { time, common: self.app.common(time.unix_secs) }
     }
 
+    /// Whether the connection goes on after the answer to a request with this head.
     pub(super) fn persist(&self, head: &Head) -> Persist {
+        if let Some(manners) = &self.app.manners {
+            return self.persist_by(manners, head);
+        }
         match head.version() {
-            _ if self.is_last(head.keep_alive()) => Persist::Close,
+            _ if !head.keep_alive() || self.app.is_draining() => Persist::Close,
             Version::Http10 => Persist::KeepAlive,
             Version::Http11 => Persist::Default,
         }
+    }
+
+    fn persist_by(&self, manners: &Manners, head: &Head) -> Persist {
+        let is_last = manners.requests_max.is_some_and(|max| u64::from(self.requests) >= max);
+        let persist = match head.version() {
+            _ if is_last || !head.keep_alive() || self.app.is_draining() => Persist::Close,
+            Version::Http10 => Persist::KeepAlive,
+            Version::Http11 => Persist::Default,
+        };
+        let is_old = match manners.answers {
+            AnswerVersion::Newest => false,
+            AnswerVersion::Old => true,
+            AnswerVersion::AsAsked => head.version() == Version::Http10,
+        };
+        if is_old { persist.old() } else { persist }
     }
 }
 
@@ -238,7 +260,7 @@ pub(super) fn after_rest(
             out.more = bytes_of(&segments) <= MORE_BYTES_MAX;
             Next::Segments { segments, persist }
         }
-        Rest::Nothing if persist == Persist::Close => {
+        Rest::Nothing if persist.ends() => {
             // The end travels with the answer: one packet less. (A client that did not ask for
             // the end may have sent more by now. Closing on that discards what has not left.)
             out.more = !request.keep_alive();

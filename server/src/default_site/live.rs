@@ -16,12 +16,17 @@ impl Process {
     pub fn read() -> Self {
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
         let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
-        let ticks = rustix::param::clock_ticks_per_second().max(1);
         Self {
-            cpu_ms: cpu_ticks(&stat).unwrap_or(0).saturating_mul(1_000) / ticks,
+            cpu_ms: cpu_ms(&stat),
             memory_bytes: resident_pages(&statm).unwrap_or(0) * rustix::param::page_size() as u64,
         }
     }
+}
+
+/// CPU time of a process or a thread, from its `stat` file.
+pub(crate) fn cpu_ms(stat: &str) -> u64 {
+    let ticks = rustix::param::clock_ticks_per_second().max(1);
+    cpu_ticks(stat).unwrap_or(0).saturating_mul(1_000) / ticks
 }
 
 /// Fields 14 and 15, counted behind the name, which may itself hold spaces and brackets.

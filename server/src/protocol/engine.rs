@@ -20,8 +20,6 @@ use super::connector::{ConnectOptions, Connector};
 use super::port::{ListenError, Port, Ports, Used};
 use super::tally::{EngineStats, Tally};
 
-/// Receive buffers per worker under `io_uring`, 4 KiB each.
-const BUFFERS: u16 = 64;
 /// Descriptors left for files, listeners and the rest of the process.
 const RESERVED_DESCRIPTORS: usize = 128;
 /// How long workers may take to end once nothing is left to do.
@@ -277,8 +275,9 @@ fn plan(config: &Config) -> Plan {
         acceptor: config.acceptor,
         backlog: config.backlog,
         defer_accept: false,
+        sockets: config.sockets(),
         spin_us: u64::from(config.spin_us),
-        buffers: BUFFERS,
+        buffers: config.uring_buffers(),
     }
 }
 

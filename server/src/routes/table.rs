@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 use foldhash::fast::RandomState;
 use gustnado_http::method::Method;
@@ -13,6 +13,7 @@ use gustnado_tasks::BlockingPool;
 use matchit::{InsertError, Params, Router};
 
 use super::{Matcher, Page, Route, RouteOptions, Routes, path, plain_status};
+use crate::app::App;
 use crate::chain::{Chain, Link, Runnable};
 use crate::files::{FileOptions, Files, FilesError};
 use crate::handler::Kind;
@@ -85,6 +86,8 @@ pub(crate) struct Pages(Vec<(Option<Status>, Page)>);
 pub(crate) struct Means {
     pub(crate) pool: BlockingPool,
     pub(crate) files: FileOptions,
+    /// The server, once it runs.
+    pub(crate) app: Arc<OnceLock<Weak<App>>>,
     #[cfg(feature = "tower")]
     pub(crate) tokio: Arc<crate::tower::Tokio>,
 }
@@ -94,6 +97,7 @@ impl Means {
         Self {
             pool,
             files,
+            app: Arc::default(),
             #[cfg(feature = "tower")]
             tokio: Arc::default(),
         }
@@ -162,8 +166,10 @@ impl Table {
         let links: Vec<Link> = outer.iter().chain(&routes.links).cloned().collect();
         let ready = |kind: Kind, more: &[Link], options| {
             let links: Vec<Link> = links.iter().chain(more).cloned().collect();
-            let does = EndpointDoes::Run(Chain::around(&links, kind, means));
-            Endpoint { does, options }
+            let runnable = Chain::around(&links, kind, means);
+            let has_terms = RouteOptions::has_terms(options);
+            let runnable = if has_terms { runnable.with_own_time() } else { runnable };
+            Endpoint { does: EndpointDoes::Run(runnable), options }
         };
         let mut table = Self {
             exact: HashMap::default(),

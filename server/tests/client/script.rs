@@ -17,7 +17,7 @@ use futures_core::Stream;
 use gustnado::Endpoint;
 use gustnado::client::{Answer, Client, ClientError, ClientOptions};
 use gustnado::config::{Acceptor, Placement};
-use gustnado_tasks::{BoxTask, Growth, Link, Plan, Workers};
+use gustnado_tasks::{BoxTask, Growth, Link, Plan, SocketOptions, Workers};
 
 use crate::harness::{PATIENCE, Setup};
 
@@ -201,6 +201,7 @@ pub(crate) fn in_task<T: Send + 'static>(
         acceptor: Acceptor::PerWorker,
         defer_accept: false,
         backlog: 16,
+        sockets: SocketOptions::default(),
         spin_us: 0,
         buffers: 64,
     };

@@ -25,6 +25,11 @@ impl Server {
         Self::of(server.start().expect("the server starts"))
     }
 
+    /// Starts what a program has put together.
+    pub(crate) fn built(server: gustnado::Server) -> Self {
+        Self::of(server.start().expect("the server starts"))
+    }
+
     /// What has been started.
     pub(crate) fn of(running: Running) -> Self {
         let address = running.addresses().iter().find_map(|found| found.to_string().parse().ok());

@@ -1,0 +1,26 @@
+//! Which version of HTTP answers call themselves.
+
+/// The version in the status line of answers. Whatever it says, an answer holds nothing that the
+/// client's version does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AnswerVersion {
+    /// 1.1, also to a client of 1.0, as RFC 9110 §2.5 has it.
+    #[default]
+    Newest,
+    /// 1.0 to everybody: no chunks, and each answer says whether the connection goes on.
+    Old,
+    /// The version of the request.
+    AsAsked,
+}
+
+impl AnswerVersion {
+    /// Every member, in the order of [`Self::NAMES`]; the first is the default.
+    pub const ALL: [Self; 3] = [Self::Newest, Self::Old, Self::AsAsked];
+    /// What a person writes for each member.
+    pub const NAMES: [&'static str; 3] = ["1.1", "1.0", "as-asked"];
+
+    /// What a person writes for this member.
+    pub fn as_str(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}

@@ -1,0 +1,167 @@
+//! Settings that few need: the kernel's buffers, finer limits, what answers call themselves. They
+//! stand in the table beside the others.
+
+use super::table::{HOUR, millis, narrow};
+use super::tunable::{Field, Group, Tunable};
+use super::unit::Unit;
+use super::{AnswerVersion, Preference};
+use std::time::Duration;
+
+pub(super) const RECV_BUFFER_BYTES: Tunable = Tunable {
+    name: "recv-buffer-bytes",
+    group: Group::Address,
+    default: "system",
+    doc: "Bytes the kernel may hold received for a TCP connection (SO_RCVBUF)",
+    field: Field::Number {
+        unit: Unit::Bytes,
+        min: 1_024,
+        max: 1 << 30,
+        zero: Some("system"),
+        get: |config| config.recv_buffer_bytes as u64,
+        set: |config, number| config.recv_buffer_bytes = narrow(number),
+    },
+};
+
+pub(super) const SEND_BUFFER_BYTES: Tunable = Tunable {
+    name: "send-buffer-bytes",
+    group: Group::Address,
+    default: "system",
+    doc: "Bytes the kernel may hold to be sent on a TCP connection (SO_SNDBUF)",
+    field: Field::Number {
+        unit: Unit::Bytes,
+        min: 1_024,
+        max: 1 << 30,
+        zero: Some("system"),
+        get: |config| config.send_buffer_bytes as u64,
+        set: |config, number| config.send_buffer_bytes = narrow(number),
+    },
+};
+
+pub(super) const SOCKET_PREFERENCE: Tunable = Tunable {
+    name: "socket-preference",
+    group: Group::Address,
+    default: "none",
+    doc: "What packets ask routers for: low latency (AF21) or high throughput (AF11)",
+    field: Field::Choice {
+        names: &Preference::NAMES,
+        get: |config| config.socket_preference.as_str(),
+        set: |config, place| config.socket_preference = Preference::ALL[place],
+    },
+};
+
+pub(super) const URING_BUFFERS: Tunable = Tunable {
+    name: "uring-buffers",
+    group: Group::Engine,
+    default: "64",
+    doc: "Receive buffers of 4 KiB per worker under io_uring; rounded up to a power of 2",
+    field: Field::Number {
+        unit: Unit::Count,
+        min: 8,
+        max: 16_384,
+        zero: None,
+        get: |config| u64::from(config.uring_buffers),
+        set: |config, number| config.uring_buffers = narrow(number),
+    },
+};
+
+pub(super) const LIMIT_TARGET_BYTES: Tunable = Tunable {
+    name: "limit-target-bytes",
+    group: Group::Limits,
+    default: "8k",
+    doc: "Largest request target; a larger one is answered 414",
+    field: Field::Number {
+        unit: Unit::Bytes,
+        min: 16,
+        max: 65_535,
+        zero: None,
+        get: |config| config.limit_target_bytes as u64,
+        set: |config, number| config.limit_target_bytes = narrow(number),
+    },
+};
+
+pub(super) const LIMIT_HEADER_FIELDS: Tunable = Tunable {
+    name: "limit-header-fields",
+    group: Group::Limits,
+    default: "100",
+    doc: "Most header fields of a request; more are answered 431",
+    field: Field::Number {
+        unit: Unit::Count,
+        min: 1,
+        max: 10_000,
+        zero: None,
+        get: |config| config.limit_header_fields as u64,
+        set: |config, number| config.limit_header_fields = narrow(number),
+    },
+};
+
+pub(super) const READ_AHEAD_BYTES: Tunable = Tunable {
+    name: "read-ahead-bytes",
+    group: Group::Limits,
+    default: "64k",
+    doc: "Bytes of later requests that are taken while a handler is at work",
+    field: Field::Number {
+        unit: Unit::Bytes,
+        min: 1_024,
+        max: 1 << 30,
+        zero: None,
+        get: |config| config.read_ahead_bytes as u64,
+        set: |config, number| config.read_ahead_bytes = narrow(number),
+    },
+};
+
+pub(super) const STREAM_BUFFER_BYTES: Tunable = Tunable {
+    name: "stream-buffer-bytes",
+    group: Group::Limits,
+    default: "16k",
+    doc: "Bytes of a stream that are gathered into one send, if there are more at once",
+    field: Field::Number {
+        unit: Unit::Bytes,
+        min: 1,
+        max: 1 << 26,
+        zero: None,
+        get: |config| config.stream_buffer_bytes as u64,
+        set: |config, number| config.stream_buffer_bytes = narrow(number),
+    },
+};
+
+pub(super) const FIRST_REQUEST_TIMEOUT: Tunable = Tunable {
+    name: "first-request-timeout",
+    group: Group::Time,
+    default: "auto",
+    doc: "How long a connection may stay without its first byte; auto is header-timeout",
+    field: Field::Number {
+        unit: Unit::Duration,
+        min: 10,
+        max: HOUR,
+        zero: Some("auto"),
+        get: |config| millis(config.first_request_timeout),
+        set: |config, number| config.first_request_timeout = Duration::from_millis(number),
+    },
+};
+
+pub(super) const ANSWER_VERSION: Tunable = Tunable {
+    name: "answer-version",
+    group: Group::Output,
+    default: "1.1",
+    doc: "HTTP version in status lines: the newest, 1.0 to all, or that of the request",
+    field: Field::Choice {
+        names: &AnswerVersion::NAMES,
+        get: |config| config.answer_version.as_str(),
+        set: |config, place| config.answer_version = AnswerVersion::ALL[place],
+    },
+};
+
+pub(super) const STATS_INTERVAL: Tunable = Tunable {
+    name: "stats-interval",
+    group: Group::Output,
+    default: "off",
+    doc: "How often a line of statistics is written to standard error",
+    field: Field::Number {
+        unit: Unit::Duration,
+        min: 10,
+        max: HOUR,
+        zero: Some("off"),
+        get: |config| millis(config.stats_interval),
+        set: |config, number| config.stats_interval = Duration::from_millis(number),
+    },
+};

@@ -1,0 +1,188 @@
+//! What happens when a limit strikes: the program is asked, if it wishes, and the fault is counted.
+
+use std::future::poll_fn;
+
+use gustnado_http::head::HeadError;
+use gustnado_http::status::Status;
+use gustnado_tasks::{LinkError, Outgoing, Patience};
+
+use super::flight::Flight;
+use super::turn::Moment;
+use super::{Conn, Next};
+use crate::app::millis;
+use crate::handler::contained;
+use crate::hooks::{Limit, Struck, Verdict};
+use crate::routes::RouteOptions;
+use crate::stats::{Added, Fault};
+
+/// How slow the client of one route may be, and how quiet its handler, where that is the route's
+/// own.
+#[derive(Clone, Copy)]
+pub(super) struct Terms {
+    pub(super) write: Patience,
+    /// Milliseconds that a handler or a stream may have nothing to say; `u64::MAX` is no limit.
+    pub(super) idle_ms: u64,
+}
+
+impl Terms {
+    /// `None` where a route has none of its own.
+    pub(super) fn of(options: RouteOptions, usual: Patience) -> Option<Self> {
+        options.has_terms().then(|| Self {
+            write: options.write_patience(usual),
+            idle_ms: options.idle_ms.map_or(u64::MAX, |ms| u64::from(ms.get())),
+        })
+    }
+
+    /// When idling since `now_ms` is over.
+    pub(super) fn idle_from(self, now_ms: u64) -> u64 {
+        now_ms.saturating_add(self.idle_ms)
+    }
+}
+
+impl Conn {
+    /// Tells the program, if it wishes, that a limit has struck.
+    #[cold]
+    fn judge(&self, limit: Limit, (configured, reached): (u64, u64), target: &[u8]) -> Verdict {
+        let Some(hook) = &self.app.hooks.on_limit else { return Verdict::Close };
+        let target = std::str::from_utf8(target).ok().filter(|target| !target.is_empty());
+        let struck = Struck { limit, configured, reached, target, requests: self.requests };
+        // A panic in it is its own.
+        contained(|| hook(&struck)).unwrap_or_default()
+    }
+
+    /// A size has struck.
+    pub(super) fn note_size(&self, limit: Limit, numbers: (u64, u64), target: &[u8]) {
+        _ = self.judge(limit, numbers, target);
+    }
+
+    /// A time has struck. Returns until when there is more of it, if the program grants some; the
+    /// connection's deadline is set to that.
+    ///
+    /// - `configured_ms`, `reached`: as in [`Struck`].
+    /// - `target`: the request's, or empty.
+    pub(super) fn more_time(
+        &mut self,
+        limit: Limit,
+        configured_ms: u64,
+        reached: u64,
+        target: &[u8],
+    ) -> Option<u64> {
+        match self.judge(limit, (configured_ms, reached), target) {
+            Verdict::Wait(more) => {
+                let until_ms = self.link.now().mono_ms.saturating_add(millis(more).max(1));
+                self.link.set_deadline(until_ms);
+                Some(until_ms)
+            }
+            Verdict::Close => None,
+        }
+    }
+
+    /// The time for a request has come while it was waited for.
+    #[cold]
+    pub(super) fn miss_request(&mut self) -> Next {
+        let (times, held) = (&self.app.times, self.unread.as_ref());
+        let (limit, ms) = match (held, self.requests) {
+            (Some(_), _) => (Limit::Head, times.header_ms),
+            (None, 0) => (Limit::FirstRequest, times.first_ms),
+            (None, _) => (Limit::KeepAlive, times.keep_alive_ms),
+        };
+        let bytes = held.map_or(0, |unread| unread.bytes.len() as u64);
+        if self.more_time(limit, ms, bytes, b"").is_some() {
+            return Next::Receive;
+        }
+        let fault = match limit {
+            Limit::Head => return self.refuse(Status::REQUEST_TIMEOUT),
+            Limit::FirstRequest => Fault::NeverAsked,
+            _ => Fault::Idle,
+        };
+        self.app.count(&Added { fault: Some(fault), ..Added::default() });
+        Next::Close
+    }
+
+    /// A head was refused: says so to the program if that was for its size.
+    #[cold]
+    pub(super) fn refuse_head(
+        &self,
+        error: HeadError,
+        input: &[u8],
+        moment: &Moment,
+        out: &mut Outgoing,
+    ) -> Next {
+        let size = |limit: usize, reached: usize| (limit as u64, reached as u64);
+        match error {
+            HeadError::TooLarge { limit_bytes } => {
+                self.note_size(Limit::HeadBytes, size(limit_bytes, input.len()), b"");
+            }
+            HeadError::TargetTooLong { limit_bytes } => {
+                self.note_size(Limit::TargetBytes, size(limit_bytes, input.len()), b"");
+            }
+            HeadError::TooManyFields { limit } => {
+                self.note_size(Limit::HeaderFields, size(limit, limit + 1), b"");
+            }
+            _ => {}
+        }
+        self.write_refusal(error.status(), moment, out)
+    }
+
+    /// A send has failed: the end, unless that was for its time, and there is more of it.
+    #[cold]
+    pub(super) fn fail_send(&mut self, error: &LinkError, next: Next) -> Next {
+        let silence_ms = self.app.times.write.silence_ms;
+        if matches!(error, LinkError::TimedOut)
+            && self.more_time(Limit::Write, silence_ms, 0, b"").is_some()
+        {
+            return Next::Delayed(Box::new(next));
+        }
+        self.give_up(error)
+    }
+
+    /// Sends bytes now.
+    ///
+    /// - `target`: of the request that is answered, or empty.
+    pub(super) async fn send_within(
+        &mut self,
+        out: Box<Outgoing>,
+        patience: Patience,
+        target: &[u8],
+    ) -> Result<(), LinkError> {
+        // What is sent may have been long in coming.
+        self.link.refresh_now();
+        self.set_send_deadline(out.rest().len(), patience);
+        self.link.start_send(out);
+        self.sent(patience, target).await
+    }
+
+    /// Waits until what was taken over has been sent.
+    pub(super) async fn sent(
+        &mut self,
+        patience: Patience,
+        target: &[u8],
+    ) -> Result<(), LinkError> {
+        loop {
+            match poll_fn(|_| self.link.poll_sent()).await {
+                Err(LinkError::TimedOut)
+                    if self.more_time(Limit::Write, patience.silence_ms, 0, target).is_some() => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// A client that waits for a handler has waited long enough: whether it may wait on.
+    #[cold]
+    pub(super) fn may_wait_on(&mut self, flight: &mut Flight) -> bool {
+        let is_idle = flight.idle_until_ms <= self.link.now().mono_ms;
+        let (limit, ms) = if is_idle {
+            (Limit::Idle, flight.terms.map_or(0, |terms| terms.idle_ms))
+        } else {
+            (Limit::HalfClose, self.app.times.half_close_ms)
+        };
+        let received = flight.incoming.decoder.received();
+        let until_ms = self.more_time(limit, ms, received, flight.parts.view().target());
+        match until_ms {
+            Some(until_ms) if is_idle => flight.idle_until_ms = until_ms,
+            Some(until_ms) => flight.gone_ms = Some(until_ms),
+            None => flight.is_overdue = is_idle,
+        }
+        until_ms.is_some()
+    }
+}

@@ -1,0 +1,119 @@
+//! What a program may have called when something rare happens: a limit strikes, a connection ends.
+//! Servers without such calls pay nothing for them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A limit that can strike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Limit {
+    /// Time for a connection's first byte: `first-request-timeout`.
+    FirstRequest,
+    /// Time for a whole head: `header-timeout`.
+    Head,
+    /// Time between two requests: `timeout-keep-alive`.
+    KeepAlive,
+    /// A body that is silent or slow: `body-timeout` and `body-rate-min`, or those of its route.
+    Body,
+    /// A reader that is silent or slow: `write-timeout` and `write-rate-min`, or those of its
+    /// route.
+    Write,
+    /// A client that sends no more and waits for a handler: `half-close-timeout`.
+    HalfClose,
+    /// A handler or a stream that has had nothing to say: [`crate::Route::idle_timeout`].
+    Idle,
+    /// Bytes of a head: `limit-head-bytes`.
+    HeadBytes,
+    /// Bytes of a target: `limit-target-bytes`.
+    TargetBytes,
+    /// Lines of a head: `limit-header-fields`.
+    HeaderFields,
+    /// Bytes of a body: `limit-body-bytes`, or that of its route.
+    BodyBytes,
+}
+
+impl Limit {
+    /// The setting that it is of.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::FirstRequest => "first-request-timeout",
+            Self::Head => "header-timeout",
+            Self::KeepAlive => "timeout-keep-alive",
+            Self::Body => "body-timeout",
+            Self::Write => "write-timeout",
+            Self::HalfClose => "half-close-timeout",
+            Self::Idle => "idle_timeout",
+            Self::HeadBytes => "limit-head-bytes",
+            Self::TargetBytes => "limit-target-bytes",
+            Self::HeaderFields => "limit-header-fields",
+            Self::BodyBytes => "limit-body-bytes",
+        }
+    }
+
+    /// Whether more time would help: not so for a size.
+    pub fn is_time(self) -> bool {
+        !matches!(self, Self::HeadBytes | Self::TargetBytes | Self::HeaderFields | Self::BodyBytes)
+    }
+}
+
+/// A limit that has struck.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Struck<'a> {
+    /// Which one.
+    pub limit: Limit,
+    /// What it was set to: milliseconds, bytes or lines.
+    pub configured: u64,
+    /// How far it had come: for a time, the bytes that were here or had left; for a size, what was
+    /// announced, or had come until it struck (lines are not counted further than the limit).
+    pub reached: u64,
+    /// The request's target as it was sent, where it is known.
+    pub target: Option<&'a str>,
+    /// Requests of this connection so far, this one included if its head has come.
+    pub requests: u32,
+}
+
+/// What is to become of whoever a limit has struck.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verdict {
+    /// What always becomes of it: a status that says so where there is still a place for one, and
+    /// the connection's end.
+    #[default]
+    Close,
+    /// It has so much more time, at least a millisecond; then it is asked again. A size takes this
+    /// for [`Verdict::Close`].
+    Wait(Duration),
+}
+
+/// A connection that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClosedConnection {
+    /// Requests whose heads had come whole.
+    pub requests: u32,
+    /// How long it was open. (It is counted in milliseconds, and up to 49 days.)
+    pub lasted: Duration,
+    /// The worker that it ended on.
+    pub worker: Option<usize>,
+}
+
+type OnLimit = dyn Fn(&Struck<'_>) -> Verdict + Send + Sync;
+type OnClosed = dyn Fn(&ClosedConnection) + Send + Sync;
+
+/// The calls of one server.
+#[derive(Clone, Default)]
+pub(crate) struct Hooks {
+    pub(crate) on_limit: Option<Arc<OnLimit>>,
+    pub(crate) on_closed: Option<Arc<OnClosed>>,
+}
+
+impl fmt::Debug for Hooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hooks")
+            .field("on_limit", &self.on_limit.is_some())
+            .field("on_closed", &self.on_closed.is_some())
+            .finish()
+    }
+}
