@@ -98,3 +98,23 @@ fn a_unix_socket_is_listened_on_instead_of_a_port() {
     stream.read_to_string(&mut answer).expect("answered");
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
 }
+
+#[test]
+fn statistics_are_printed_now_and_then_on_every_engine() {
+    for io in ["uring", "epoll"] {
+        for scheduler in ["pool", "pool-shared", "queue", "queue-shared"] {
+            let setup = ["--io", io, "--scheduler", scheduler, "--stats-interval", "50ms"];
+            let mut server = Server::start(&setup);
+            server.line_with("event=stats ");
+            assert!(server.get("/").starts_with("HTTP/1.1 200 "));
+            let line = server.line_with(" requests=1 ");
+            let started = line.starts_with("event=stats requests_per_s=");
+            assert!(started && line.contains(" connections_accepted=1 "), "{setup:?}: {line}");
+            for field in line.split(' ') {
+                let (name, value) = field.split_once('=').expect("logfmt: name=value");
+                let is_number = value.parse::<u64>().is_ok();
+                assert!(is_number || name == "event", "{setup:?}: {line}");
+            }
+        }
+    }
+}
