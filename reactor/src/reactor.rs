@@ -294,6 +294,14 @@ impl Reactor {
         }
     }
 
+    /// Has a socket receive only when [`Reactor::recv`] asks for it, and hold no buffer while it
+    /// does not. (Under epoll that is always so.)
+    pub fn receive_on_demand(&mut self, io: &Io) {
+        if let (Door::Uring(uring), IoKind::Uring(io)) = (&mut self.door, &io.0) {
+            uring.receive_on_demand(*io);
+        }
+    }
+
     /// An empty buffer for [`Reactor::send`].
     pub fn outgoing(&mut self) -> Box<Outgoing> {
         self.spare().take()

@@ -252,13 +252,36 @@ impl Uring {
             if available == 0 {
                 self.starved.push_back(io.key);
             } else {
-                let multishot = socket.state.has(State::KEPT);
+                let multishot = socket.state.is_multishot();
                 socket.state.set(State::RECEIVING);
                 self.ring.recv(target, io.key, multishot);
             }
         }
         self.socket(io.key).state.set(State::WANTS_BYTES);
         Poll::Pending
+    }
+
+    /// Ends multishot receiving for good. Buffers that wait to be read are copied and given back:
+    /// whoever asks seldom would keep them from the others.
+    pub(crate) fn receive_on_demand(&mut self, io: UringIo) {
+        let pool = self.ring.pool().clone();
+        let socket = self.socket(io.key);
+        socket.state.set(State::ON_DEMAND);
+        let mut bytes = Vec::new();
+        while let Some(piece) = pool.pop(&mut socket.chain) {
+            bytes.extend_from_slice(piece.bytes());
+        }
+        if !bytes.is_empty() {
+            socket.state.set(State::OVERFLOWED);
+            let behind = self.overflow.remove(&io.key.index).unwrap_or_default();
+            bytes.extend_from_slice(&behind);
+            self.overflow.insert(io.key.index, bytes);
+        }
+        let socket = self.socket(io.key);
+        if socket.state.has(State::RECEIVING) && !socket.state.has(State::STOPPING_RECEIVE) {
+            socket.state.set(State::STOPPING_RECEIVE);
+            self.ring.cancel_recv(io.key);
+        }
     }
 
     /// Sends what `out` holds. It leaves `out` empty while it is under way.

@@ -174,6 +174,12 @@ impl Link {
         poll_fn(|_| self.poll_recv(idle)).await
     }
 
+    /// From now on receives only when it is asked to: what the peer sends meanwhile stays in the
+    /// kernel, which makes it wait. For whoever is slow to ask on purpose.
+    pub fn receive_on_demand(&mut self) {
+        here::with(|here| here.reactor.borrow_mut().receive_on_demand(&self.io));
+    }
+
     /// An empty buffer to fill and [`Link::send`].
     pub fn outgoing() -> Box<Outgoing> {
         here::with(|here| here.reactor.borrow_mut().outgoing())
@@ -189,6 +195,14 @@ impl Link {
         debug_assert!(self.out.is_none(), "one send at a time");
         self.out = Some(out);
         self.sending = true;
+    }
+
+    /// Takes back what [`Link::start_send`] took over, if nothing of it was sent yet: for who wants
+    /// to send it in smaller parts.
+    pub fn take_unsent(&mut self) -> Option<Box<Outgoing>> {
+        let out = self.out.take()?;
+        self.sending = false;
+        Some(out)
     }
 
     /// Whether something that [`Link::start_send`] took over was not sent yet.

@@ -121,7 +121,7 @@ impl Uring {
                 // It was stopped for being ahead, and its task has caught up meanwhile.
                 if socket.state.has(State::WANTS_BYTES) && !socket.state.has(State::CLOSING) {
                     socket.state.set(State::RECEIVING);
-                    let multishot = socket.state.has(State::KEPT);
+                    let multishot = socket.state.is_multishot();
                     let target = self.target(key);
                     self.ring.recv(target, key, multishot);
                     return None;
@@ -185,7 +185,7 @@ impl Uring {
             if socket.state.has(State::RECEIVING | State::CLOSING) {
                 continue;
             }
-            let multishot = socket.state.has(State::KEPT);
+            let multishot = socket.state.is_multishot();
             socket.state.set(State::RECEIVING);
             self.ring.recv(target, key, multishot);
             buffers -= 1;

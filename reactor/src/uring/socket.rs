@@ -54,6 +54,14 @@ impl State {
     /// Somebody has asked for its names, which are kept.
     pub(super) const NAMED: u16 = 1 << 15;
 
+    /// The task asks seldom on purpose: nothing is received ahead.
+    pub(super) const ON_DEMAND: u16 = 1 << 15;
+
+    /// Whether a receive stays armed after its first bytes.
+    pub(super) fn is_multishot(self) -> bool {
+        self.0 & (Self::KEPT | Self::ON_DEMAND) == Self::KEPT
+    }
+
     pub(super) fn has(self, bits: u16) -> bool {
         self.0 & bits != 0
     }
