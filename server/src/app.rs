@@ -19,6 +19,7 @@ use crate::default_site::{self, Live, Process};
 use crate::files::Files;
 use crate::handler::{HandlerId, Placed, panicked};
 use crate::hooks::Hooks;
+use crate::pace::Pace;
 use crate::reply::{Now, Rest, Turn, status_page};
 use crate::response::{Response, UsualType};
 use crate::routes::{Means, Tables};
@@ -173,6 +174,8 @@ pub(crate) struct App {
     /// Set once they run; weak, for they hold this.
     workers: OnceLock<Weak<Workers>>,
     scheduler: &'static str,
+    /// What paces each connection, if anything does.
+    pace: Option<Pace>,
 }
 
 impl App {
@@ -227,6 +230,7 @@ impl App {
             draining: AtomicBool::new(false),
             workers: OnceLock::new(),
             scheduler: config.scheduler.as_str(),
+            pace: Pace::new(&config.pace),
         }
     }
 
@@ -241,6 +245,11 @@ impl App {
             Some(Manners { answers: AnswerVersion::Old, .. }) => Persist::OldClose,
             _ => Persist::Close,
         }
+    }
+
+    /// What paces each connection, if anything does.
+    pub(crate) fn pace(&self) -> Option<&Pace> {
+        self.pace.as_ref()
     }
 
     /// Where answers come from.

@@ -18,6 +18,7 @@ mod finer;
 mod layers;
 mod machine;
 mod nearest;
+mod pace;
 mod reference;
 mod table;
 mod tunable;
@@ -29,6 +30,7 @@ pub use gustnado_tasks::{Acceptor, IoChoice as Io, Placement, Preference, Schedu
 pub use layers::{Effective, Origin, Settings};
 pub use machine::{Machine, Resolved};
 pub use nearest::nearest;
+pub use pace::Pace;
 pub use reference::reference;
 pub use table::TUNABLES;
 pub use tunable::{Field, Group, Tunable};
@@ -120,6 +122,8 @@ pub struct Config {
     pub blocking_queue: usize,
     /// How long a drain waits before it cuts what is left.
     pub timeout_graceful_shutdown: Duration,
+    /// How fast anything may go.
+    pub pace: Pace,
     /// Memory for ready answers of small files, in bytes, over all workers; 0 is none.
     pub cache_bytes: u64,
     /// Whether names that begin with a dot are served.
@@ -202,6 +206,7 @@ impl Config {
             blocking_threads: 0,
             blocking_queue: 0,
             timeout_graceful_shutdown: Duration::ZERO,
+            pace: Pace::blank(),
             cache_bytes: 0,
             hidden: false,
             server_name: String::new(),
@@ -250,6 +255,7 @@ mod tests {
         assert_eq!(config.body_rate_min, 240);
         assert_eq!(config.timeout_keep_alive, Duration::from_secs(75));
         assert_eq!(config.timeout_graceful_shutdown, Duration::from_secs(10));
+        assert_eq!(config.pace, Pace { clients_max: 65_536, ..Pace::blank() });
         assert_eq!(config.cache_bytes, 64 << 20);
         assert_eq!(config.server_name, "gustnado");
         assert!(!config.hidden && !config.quiet);

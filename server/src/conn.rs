@@ -11,6 +11,7 @@
 mod body;
 mod flight;
 mod limit;
+mod pace;
 mod remainder;
 mod respond;
 mod route;
@@ -29,10 +30,12 @@ use gustnado_tasks::{Link, LinkError, Outgoing, Patience, Piece};
 use crate::app::App;
 use crate::handler::contained;
 use crate::hooks::{ClosedConnection, Limit};
+use crate::pace::Pacer;
 use crate::reply::Segment;
 use crate::stats::{Added, Fault};
 use body::BodyRequest;
 use flight::Flight;
+pub(crate) use pace::serve_paced;
 use remainder::Remainder;
 
 /// How long, and for how many bytes, a peer that was refused is listened to, so that it can read
@@ -51,6 +54,8 @@ pub(crate) struct Conn {
     requests: u32,
     /// When it began, in milliseconds that begin anew after 49 days.
     began_ms: u32,
+    /// What slows it down, if anything does.
+    pace: Option<Box<Pacer>>,
 }
 
 impl Drop for Conn {
@@ -110,7 +115,7 @@ enum Next {
 pub(crate) fn serve(link: Link, app: Arc<App>) -> impl Future<Output = ()> + Send {
     // Made out here: an `async fn` would keep room for its arguments beside what they moved into.
     let began_ms = low_half(link.now().mono_ms);
-    let mut conn = Conn { link, app, unread: None, requests: 0, began_ms };
+    let mut conn = Conn { link, app, unread: None, requests: 0, began_ms, pace: None };
     conn.link.set_deadline(conn.link.now().mono_ms + conn.app.times.first_ms);
     async move {
         let mut next = Next::Receive;
@@ -241,6 +246,9 @@ impl Conn {
 
     async fn send_segment(&mut self, segment: Segment, write: Patience) -> Result<(), LinkError> {
         let bytes_sent = match segment {
+            segment if self.pace.is_some() => {
+                Box::pin(self.send_segment_paced(segment, write)).await?
+            }
             Segment::Bytes(bytes) => {
                 let len = bytes.len() as u64;
                 let mut out = Link::outgoing();

@@ -27,6 +27,7 @@ pub mod files;
 pub mod forms;
 mod handler;
 mod hooks;
+mod pace;
 pub mod protocol;
 pub mod reply;
 mod request;

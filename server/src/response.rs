@@ -16,6 +16,7 @@ use gustnado_http::status::Status;
 
 use crate::app::Common;
 use crate::files::Files;
+use crate::pace::AnswerPace;
 
 pub use appender::{AppendError, Appender};
 pub(crate) use content::{Content, Failed, Streamed, Trailers};
@@ -81,6 +82,8 @@ pub(crate) struct Rare {
     /// A status line in place of the status's own, with its line end.
     #[cfg(feature = "tower")]
     pub(crate) status_line: Option<String>,
+    /// The pace of its route.
+    pub(crate) pace: Option<Arc<AnswerPace>>,
 }
 
 pub(crate) type OnSent = Box<dyn FnOnce(Sent) + Send>;
@@ -187,6 +190,11 @@ impl Response {
     pub fn redirect(status: Status, location: &str) -> Self {
         debug_assert!(status.is_redirect(), "{status:?} is no redirect");
         Self::new(status).header("Location", location)
+    }
+
+    /// Has all of it sent at a route's pace.
+    pub(crate) fn set_pace(&mut self, pace: Arc<AnswerPace>) {
+        self.rare.get_or_insert_default().pace = Some(pace);
     }
 
     /// Takes another status.

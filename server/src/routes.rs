@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use gustnado_http::method::Method;
 use gustnado_http::status::Status;
-use gustnado_tasks::Patience;
+use gustnado_tasks::{Patience, Rate};
 
 use crate::chain::Link;
 use crate::handler::{Handler, IntoHandler, Kind};
+use crate::pace::RoutePace;
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 
@@ -51,6 +52,7 @@ pub struct Route {
     pub(crate) folder: Option<PathBuf>,
     pub(crate) links: Vec<Link>,
     pub(crate) options: RouteOptions,
+    pub(crate) pace: RoutePace,
 }
 
 /// What may be set for a route alone.
@@ -60,6 +62,8 @@ pub(crate) struct RouteOptions {
     pub(crate) write_ms: Option<NonZeroU32>,
     pub(crate) idle_ms: Option<NonZeroU32>,
     pub(crate) limit_body_bytes: Option<u64>,
+    /// How fast a body may come.
+    pub(crate) read: Option<Rate>,
 }
 
 impl RouteOptions {
@@ -175,6 +179,55 @@ impl Route {
         self
     }
 
+    /// Serves a folder beneath the route's path, as [`Routes::files`] does.
+    #[must_use]
+    pub fn files(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// How many bytes per second of this route's answers each connection is sent. Head and content
+    /// count.
+    ///
+    /// What is set for connections, client addresses and the server counts besides: the slowest
+    /// decides.
+    #[must_use]
+    pub fn bytes_per_second(mut self, bytes: u64) -> Self {
+        self.pace.write = bytes;
+        self
+    }
+
+    /// How many bytes per second of this route's answers are sent on all connections together.
+    #[must_use]
+    pub fn bytes_per_second_in_all(mut self, bytes: u64) -> Self {
+        self.pace.write_in_all = bytes;
+        self
+    }
+
+    /// How many bytes per second of a body for this route are received on each connection. The
+    /// client has to wait with the rest of it. What one receive brings, 32 KiB at most, may come
+    /// before its time.
+    #[must_use]
+    pub fn read_bytes_per_second(mut self, bytes: u64) -> Self {
+        self.pace.read = bytes;
+        self
+    }
+
+    /// How many bytes may go at once where this route has a pace; by default, and at least, what
+    /// [`crate::config::Pace`] says of bursts.
+    #[must_use]
+    pub fn burst(mut self, bytes: u64) -> Self {
+        self.pace.burst = bytes;
+        self
+    }
+
+    /// Least time from a request to the first byte of its answer.
+    #[must_use]
+    pub fn first_byte_delay(mut self, delay: Duration) -> Self {
+        self.pace.first_byte_delay = delay;
+        self
+    }
+
     /// How many bytes a request's body may have, in place of `limit-body-bytes`.
     #[must_use]
     pub fn limit_body_bytes(mut self, bytes_max: u64) -> Self {
@@ -192,6 +245,8 @@ impl Routes {
     /// A route with all that may be said about it.
     #[must_use]
     pub fn route(mut self, path: &str, route: Route) -> Self {
+        let is_folder = route.folder.is_some();
+        let path = if is_folder { path.trim_end_matches('/') } else { path };
         self.paths.push((path.to_owned(), route));
         self
     }
@@ -229,8 +284,7 @@ impl Routes {
     /// Serves a folder beneath a path: `/static` serves `/static/` and all that is in it.
     #[must_use]
     pub fn files(self, path: &str, folder: impl Into<PathBuf>) -> Self {
-        let files = Route { folder: Some(folder.into()), ..route() };
-        self.route(path.trim_end_matches('/'), files)
+        self.route(path, route().files(folder))
     }
 
     /// Puts routes beneath a path, with their own chains.

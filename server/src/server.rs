@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gustnado_tasks::{BlockingPool, Endpoint, Phase, Plan, SpawnError, Workers};
+use gustnado_tasks::{BlockingPool, Endpoint, Phase, Plan, Serve, SpawnError, Workers};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_shutdown;
@@ -19,6 +19,7 @@ use crate::config::{Config, Machine};
 use crate::conn;
 use crate::files::{FileOptions, Files, FilesError};
 use crate::hooks::Hooks;
+use crate::pace;
 use crate::routes::{Means, RouteError, Routes, Tables};
 use crate::stats::{Stats, WorkerStats, write_regularly};
 
@@ -65,10 +66,7 @@ fn start_site(
     let plan = plan(&config, workers);
     let site = open(&config, plan.workers_max())?;
     let app = App::shared(&config, plan.workers_max(), site, hooks);
-    let serve = {
-        let app = Arc::clone(&app);
-        Box::new(move |link| Box::pin(conn::serve(link, Arc::clone(&app))) as _)
-    };
+    let serve = server_of(Arc::clone(&app));
     let workers = Workers::start(&plan, &endpoints, serve).map_err(StartError::from_workers)?;
     let workers = Arc::new(workers);
     app.attach(&workers);
@@ -78,6 +76,14 @@ fn start_site(
         workers.spawner().spawn(writing).map_err(failed)?;
     }
     Ok(Running { workers, app, config })
+}
+
+/// What makes the task of a connection: known once and for all.
+fn server_of(app: Arc<App>) -> Box<Serve> {
+    if app.pace().is_some() {
+        return Box::new(move |link| Box::pin(conn::serve_paced(link, Arc::clone(&app))) as _);
+    }
+    Box::new(move |link| Box::pin(conn::serve(link, Arc::clone(&app))) as _)
 }
 
 fn plan(config: &Config, workers: usize) -> Plan {
@@ -95,6 +101,7 @@ fn plan(config: &Config, workers: usize) -> Plan {
         sockets: config.sockets(),
         spin_us: u64::from(config.spin_us),
         buffers: config.uring_buffers(),
+        slowness: pace::slowness(&config.pace),
     }
 }
 

@@ -25,6 +25,7 @@ pub(crate) struct Tally {
     panics: AtomicU64,
     idle_closed: AtomicU64,
     never_asked: AtomicU64,
+    too_many: AtomicU64,
 }
 
 /// What one answer, or one end of a connection, adds to a tally.
@@ -59,6 +60,8 @@ pub(crate) enum Fault {
     FileCut,
     /// A handler panicked. (Its connection goes on.)
     HandlerPanicked,
+    /// A client has sent more requests than it may. (Its connection goes on.)
+    TooManyRequests,
 }
 
 impl Tally {
@@ -82,6 +85,7 @@ impl Tally {
             }
             Some(Fault::FileCut) => add(&self.files_cut, 1),
             Some(Fault::HandlerPanicked) => add(&self.panics, 1),
+            Some(Fault::TooManyRequests) => add(&self.too_many, 1),
         }
     }
 }
@@ -147,6 +151,8 @@ pub struct Stats {
     pub workers_failed: u64,
     /// Handlers that panicked; the panic was contained.
     pub panics: u64,
+    /// Requests answered with 429: their client has sent more than it may.
+    pub too_many_requests: u64,
     /// Files that could not be opened for want of descriptors.
     pub files_exhausted: u64,
 }
@@ -168,6 +174,7 @@ impl Stats {
         self.never_asked += read(&tally.never_asked);
         self.files_cut += read(&tally.files_cut);
         self.panics += read(&tally.panics);
+        self.too_many_requests += read(&tally.too_many);
     }
 }
 

@@ -1,8 +1,9 @@
 //! Accepting: a task per listening socket, that waits for room, accepts, and places the connection.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -66,7 +67,12 @@ async fn accept_all(
     let mut burst = 0;
     while let Some(accepted) = next(&listener, me, entrance).await {
         match accepted {
-            Ok(accepted) => place(accepted, me, entrance).await,
+            Ok(accepted) => {
+                place(accepted, me, entrance).await;
+                if here::with(|here| here.crew.pauses.has_paced_accepts()) {
+                    rest(entrance).await;
+                }
+            }
             Err(error) => after_error(&error).await,
         }
         burst += 1;
@@ -88,7 +94,7 @@ async fn next(
     me: Option<usize>,
     entrance: &Entrance,
 ) -> Option<io::Result<Accepted>> {
-    let serves = |here: &Here| here.phase() == Phase::Serving && entrance.is_open();
+    let serves = |here: &Here| serves(here, entrance);
     if here::with(|here| serves(here) && choose(here, me).is_none()) {
         here::with(|here| count(&here.crew.counts.accept_paused));
         wait_here(|here| (!serves(here) || choose(here, me).is_some()).then_some(())).await;
@@ -101,11 +107,34 @@ async fn next(
             // A connection that will go elsewhere must not come into this reactor's table.
             let stays = !entrance.descriptors && me.is_some() && choose(here, me) == me;
             let room = me.filter(|_| stays).map_or(0, |me| here.crew.places.room_on(me));
+            let room = room.min(here.crew.pauses.accept_room_max);
             here.waits_on(WaitsOn::Socket);
             here.reactor.borrow_mut().accept(listener, room, here.token()).map(Some)
         })
     })
     .await
+}
+
+/// Whether connections are still accepted.
+fn serves(here: &Here, entrance: &Entrance) -> bool {
+    here.phase() == Phase::Serving && entrance.is_open()
+}
+
+/// Rests after a connection for as long as the pace of accepting says. Not once no more are
+/// accepted: a drain does not wait for it.
+async fn rest(entrance: &Entrance) {
+    let rest_ms = here::with(|here| {
+        let now_ms = here.reactor.borrow().clock().read_ms();
+        here.crew.pauses.rest_after_accept_ms(now_ms)
+    });
+    let mut sleep = sleep(Duration::from_millis(rest_ms));
+    poll_fn(|context| {
+        if rest_ms == 0 || here::with(|here| !serves(here, entrance)) {
+            return Poll::Ready(());
+        }
+        Pin::new(&mut sleep).poll(context)
+    })
+    .await;
 }
 
 fn choose(here: &Here, me: Option<usize>) -> Option<usize> {

@@ -14,14 +14,14 @@ use std::task::{Context, Poll};
 
 use gustnado_reactor::{Clock, IoChoice, Options, Reactor, descriptor_limit};
 
-use crate::crew::{Crew, Post};
+use crate::crew::{Crew, Pauses, Post};
 use crate::here::{self, Here};
 use crate::inbox::Inbox;
 use crate::places::{Placement, Places};
 use crate::schedule::SchedulerKind;
 use crate::wake::{self, TaskId};
 use crate::worker::pass;
-use crate::workers::StartError;
+use crate::workers::{Slowness, StartError};
 
 /// Runs a future to its end on the current thread, which is a worker meanwhile: tasks, timers and
 /// sockets work as they do on any other. Tasks that have not ended by then are dropped.
@@ -72,7 +72,8 @@ impl LoneWorker {
         let post = Arc::clone(&inbox) as Arc<dyn Post>;
         let station = wake::enter(Arc::clone(&inbox) as _).map_err(StartError::Thread)?;
         let places = Places::new(1, descriptor_limit(), descriptor_limit());
-        let crew = Arc::new(Crew::new(vec![post], places, Placement::Spread, BACKLOG, 0));
+        let pauses = Pauses::new(0, Slowness::default());
+        let crew = Arc::new(Crew::new(vec![post], places, Placement::Spread, BACKLOG, pauses));
         let schedule = SchedulerKind::Queue.pinned(0);
         let here = Here::new(reactor, schedule, None, station, 0, crew);
         here.enter();

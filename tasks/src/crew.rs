@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use crate::bucket::{Rate, SharedBucket};
 use crate::desk::Desk;
 use crate::dump::Look;
 use crate::listening::Arrival;
@@ -15,6 +16,7 @@ use crate::schedule::BoxTask;
 use crate::task::SpawnError;
 use crate::wake::{Station, TaskId};
 use crate::watch::Watch;
+use crate::workers::Slowness;
 
 /// How far a server is from its end. It only ever goes forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,7 +70,7 @@ pub(crate) struct Crew {
     pub(crate) places: Places,
     pub(crate) placement: Placement,
     pub(crate) backlog: usize,
-    pub(crate) spin_us: u64,
+    pub(crate) pauses: Pauses,
     pub(crate) counts: Counts,
     /// One per worker that has started.
     desks: Mutex<Vec<Arc<Desk>>>,
@@ -80,6 +82,51 @@ pub(crate) struct Crew {
 
 /// What tasks are called, by their numbers.
 pub(crate) type Names = HashMap<TaskId, Cow<'static, str>>;
+
+/// When workers and acceptors do nothing though they could, or look for work though there is none.
+#[derive(Debug)]
+pub(crate) struct Pauses {
+    /// There is something to do before a worker sleeps: one of the next two is not zero.
+    pub(crate) before_sleep: bool,
+    pub(crate) spin_us: u64,
+    pub(crate) no_io_wait_us: u64,
+    pub(crate) pass_delay_us: u64,
+    /// How many connections one request to the kernel may bring in.
+    pub(crate) accept_room_max: usize,
+    pub(crate) accept_delay_ms: u64,
+    /// What all acceptors together may accept.
+    pub(crate) accepts: Option<(Rate, SharedBucket)>,
+}
+
+impl Pauses {
+    pub(crate) fn new(spin_us: u64, slowness: Slowness) -> Self {
+        // Who accepts at a pace must not let the kernel go ahead.
+        let is_paced = slowness.accepts_per_second > 0 || slowness.accept_delay_ms > 0;
+        Self {
+            before_sleep: spin_us > 0 || slowness.no_io_wait_us > 0,
+            spin_us,
+            no_io_wait_us: slowness.no_io_wait_us,
+            pass_delay_us: slowness.pass_delay_us,
+            accept_room_max: if is_paced { 1 } else { usize::MAX },
+            accept_delay_ms: slowness.accept_delay_ms,
+            accepts: Rate::steady(slowness.accepts_per_second, 1)
+                .map(|rate| (rate, SharedBucket::default())),
+        }
+    }
+
+    /// Whether acceptors wait between two connections.
+    pub(crate) fn has_paced_accepts(&self) -> bool {
+        self.accept_room_max == 1
+    }
+
+    /// How long an acceptor rests after a connection. (So each may be one ahead of the pace, and no
+    /// accepted connection waits.)
+    pub(crate) fn rest_after_accept_ms(&self, now_ms: u64) -> u64 {
+        let due_ms =
+            self.accepts.as_ref().map_or(0, |(rate, bucket)| bucket.take(*rate, now_ms, 1));
+        due_ms.saturating_sub(now_ms).max(self.accept_delay_ms)
+    }
+}
 
 /// What happened to connections and tasks since the start.
 #[derive(Debug, Default)]
@@ -113,7 +160,7 @@ impl Crew {
         places: Places,
         placement: Placement,
         backlog: usize,
-        spin_us: u64,
+        pauses: Pauses,
     ) -> Self {
         let (phase, counts) = (AtomicU8::new(Phase::Serving as u8), Counts::default());
         Self {
@@ -124,7 +171,7 @@ impl Crew {
             places,
             placement,
             backlog,
-            spin_us,
+            pauses,
             counts,
             desks: Mutex::default(),
             names: Mutex::default(),

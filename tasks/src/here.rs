@@ -312,6 +312,10 @@ impl Alarm {
         self.at_ms = at_ms;
     }
 
+    pub(crate) fn at_ms(&self) -> u64 {
+        self.at_ms
+    }
+
     /// Whether the deadline has come; if not, sees to it that the task is woken then.
     pub(crate) fn poll_at(&mut self, now_ms: u64, here: &Here) -> Poll<()> {
         if now_ms >= self.at_ms {

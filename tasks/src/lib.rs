@@ -56,6 +56,7 @@
 mod acceptor;
 mod block_on;
 mod blocking;
+mod bucket;
 mod claim;
 mod crew;
 mod desk;
@@ -92,6 +93,7 @@ mod workload;
 pub use acceptor::Acceptor;
 pub use block_on::block_on;
 pub use blocking::{BlockingPool, PoolFull};
+pub use bucket::{Bucket, Rate, SharedBucket};
 pub use crew::{Counts, Phase, Serve};
 pub use dump::{Dump, TaskInfo, TaskState, dump};
 pub use growth::Growth;
@@ -117,7 +119,7 @@ pub use task::{
 };
 pub use time::{Now, Sleep, now, sleep, timeout};
 pub use waits::WaitsOn;
-pub use workers::{Capacity, Plan, StartError, Workers};
+pub use workers::{Capacity, Plan, Slowness, StartError, Workers};
 pub use workload::Workload;
 
 /// The running worker's number, from 0; `None` on a thread that is no worker. Numbers are below

@@ -3,6 +3,7 @@
 //! Each file models one part with as few threads and steps as can still go wrong. What is not here:
 //! parking threads and the kernel, for which flags stand in.
 
+mod bucket;
 mod claim;
 mod doorbell;
 mod group;

@@ -156,6 +156,11 @@ impl Link {
         self.alarm.set(at_ms);
     }
 
+    /// What [`Link::set_deadline`] was told last.
+    pub fn deadline_ms(&self) -> u64 {
+        self.alarm.at_ms()
+    }
+
     /// Receives bytes; an empty piece is the peer's end.
     ///
     /// - `idle`: nothing is owed to the peer, so the server's draining ends the wait.

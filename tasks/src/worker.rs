@@ -1,11 +1,13 @@
 //! A worker: takes what others sent, runs what is ready, sleeps in the kernel.
 
+use std::cell::Cell;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::thread;
+use std::time::Duration;
 
 use gustnado_reactor::{Token, Wait};
 
@@ -25,11 +27,16 @@ const RUNS_MAX: u32 = 256;
 const LETTERS_MAX: u32 = 256;
 /// Turns a worker spends on letting its last operations end, 10 ms each at most.
 const LAST_TURNS: u32 = 100;
+/// How long a paused worker sleeps at most before it looks whether the server stops.
+const PAUSE_STEP: Duration = Duration::from_millis(10);
 
 /// Runs a worker that shares nothing, until the server stops.
 pub(crate) fn run_pinned(here: &Rc<Here>, inbox: &Inbox) -> std::io::Result<()> {
     here.enter();
     let mut woken = Vec::new();
+    if here.crew.pauses.pass_delay_us > 0 {
+        run_slowly(here, inbox, &mut woken)?;
+    }
     while here.phase() != Phase::Stopping {
         // (Never ready: tasks are all that runs here.)
         _ = pass(here, inbox, &mut woken, || Poll::Pending)?;
@@ -37,6 +44,39 @@ pub(crate) fn run_pinned(here: &Rc<Here>, inbox: &Inbox) -> std::io::Result<()> 
     end(here);
     inbox.arrivals().close();
     Ok(())
+}
+
+/// The same with a pause between two rounds. (A loop of its own, so that the other one has nothing
+/// to ask.) The time that it waited for the kernel counts as a pause.
+fn run_slowly(here: &Here, inbox: &Inbox, woken: &mut Vec<Token>) -> std::io::Result<()> {
+    let read_us = || here.reactor.borrow().clock().read_us();
+    let pass_delay_us = here.crew.pauses.pass_delay_us;
+    let worked_us = Cell::new(0);
+    while here.phase() != Phase::Stopping {
+        _ = pass(here, inbox, woken, || {
+            worked_us.set(read_us());
+            Poll::Pending
+        })?;
+        let paused_us = read_us() - worked_us.get();
+        pause(here, pass_delay_us.saturating_sub(paused_us));
+    }
+    Ok(())
+}
+
+/// Holds the running thread for so long, or until the server stops.
+fn pause(here: &Here, pause_us: u64) {
+    let mut left = Duration::from_micros(pause_us);
+    if left.is_zero() {
+        return;
+    }
+    while !left.is_zero() && here.phase() != Phase::Stopping {
+        let step = left.min(PAUSE_STEP);
+        thread::sleep(step);
+        left -= step;
+    }
+    // Whatever runs next goes by the clock.
+    here.reactor.borrow_mut().tick();
+    here.note_time();
 }
 
 /// Runs a worker that shares nothing and was added to those of the start, until the server stops or
@@ -51,6 +91,7 @@ pub(crate) fn run_guest(here: &Rc<Here>, inbox: &Inbox, watch: &Watch) -> std::i
         let may_go = || is_idle() && arrivals.is_empty() && !seats.is_parked(here.worker);
         let main = || if may_go() { Poll::Ready(()) } else { Poll::Pending };
         if pass(here, inbox, &mut woken, main)?.is_pending() {
+            pause(here, here.crew.pauses.pass_delay_us);
             continue;
         }
         // One that is parked sleeps in the kernel like any other: nothing comes to it.
@@ -178,6 +219,9 @@ pub(crate) fn run_shared<const GROWS: bool>(
             run(here, claimed.id(here), claimed.task);
             continue;
         }
+        if runs > 0 && here.crew.pauses.pass_delay_us > 0 {
+            pause(here, here.crew.pauses.pass_delay_us);
+        }
         runs = 0;
         if group.roles().take_poller() {
             let result = poll_for_group(here, group, &mut woken);
@@ -251,12 +295,18 @@ fn poll_for_group(here: &Here, group: &Group, woken: &mut Vec<Token>) -> std::io
     Ok(())
 }
 
-/// Polls for as long as the spin time, if there is one. Returns whether something came.
+/// Lets time pass before the worker sleeps, if it should: holds still, and polls for as long as the
+/// spin time. Returns whether something came.
 fn spin(here: &Here, woken: &mut Vec<Token>) -> std::io::Result<bool> {
-    let spin_us = here.crew.spin_us;
-    if spin_us == 0 {
+    let pauses = &here.crew.pauses;
+    if !pauses.before_sleep {
         return Ok(false);
     }
+    if pauses.no_io_wait_us > 0 {
+        pause(here, pauses.no_io_wait_us);
+        turn(here, Wait::Poll, woken)?;
+    }
+    let spin_us = pauses.spin_us;
     let until_us = here.reactor.borrow().clock().read_us() + spin_us;
     while woken.is_empty() && here.reactor.borrow().clock().read_us() < until_us {
         turn(here, Wait::Poll, woken)?;

@@ -52,6 +52,22 @@ pub struct Plan {
     pub spin_us: u64,
     /// Receive buffers of 4 KiB per worker under `io_uring`; a power of two.
     pub buffers: u16,
+    /// What slows accepting and the workers down.
+    pub slowness: Slowness,
+}
+
+/// What slows accepting and the workers themselves down. Zeros: nothing does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Slowness {
+    /// Milliseconds that an acceptor rests after each connection.
+    pub accept_delay_ms: u64,
+    /// Connections accepted per second, over all acceptors.
+    pub accepts_per_second: u64,
+    /// Microseconds that a worker pauses after each round of its loop that did work.
+    pub pass_delay_us: u64,
+    /// Microseconds that a worker without work lets pass before it looks at the kernel again, so
+    /// that events come together; only then it sleeps there.
+    pub no_io_wait_us: u64,
 }
 
 /// What a plan comes to on this machine.

@@ -31,6 +31,8 @@ impl From<HeadError> for Stop {
 }
 
 /// See [`Head::decode`].
+#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
+#[inline(always)]
 pub(super) fn decode(
     input: &[u8],
     seen: &mut usize,
@@ -70,6 +72,8 @@ fn is_worth_a_pass(window: &[u8], seen: usize, limits: &Limits) -> bool {
 
 /// Reads the head in one go. `rest` is what is still unread; its length tells where in `bytes` it
 /// starts.
+#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
+#[inline(always)]
 fn pass(bytes: &[u8], limits: &Limits) -> Result<Head, Stop> {
     let start = if bytes.first() == Some(&b'\r') { skip_empty_lines(bytes)? } else { 0 };
     let (method, rest) = method(&bytes[start..])?;
@@ -115,7 +119,8 @@ fn skip_empty_lines(bytes: &[u8]) -> Result<usize, Stop> {
 
 /// The method, if we know it, and what stands behind its space: `method SP request-target SP
 /// HTTP-version CRLF` (RFC 9112 §3), each space exactly one.
-#[inline]
+#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
+#[inline(always)]
 fn method(line: &[u8]) -> Result<(Option<Method>, &[u8]), Stop> {
     match line.split_first_chunk::<4>() {
         Some((token, rest)) if *token == *b"GET " => Ok((Some(Method::Get), rest)),
@@ -135,7 +140,8 @@ fn method_other(line: &[u8]) -> Result<(Option<Method>, &[u8]), Stop> {
 }
 
 /// How long the target's path is, the target, and what stands behind it, from the space on.
-#[inline]
+#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
+#[inline(always)]
 fn target<'a>(rest: &'a [u8], limits: &Limits) -> Result<(usize, &'a [u8], &'a [u8]), Stop> {
     let mut behind = skip(rest, PATH);
     let path_len = rest.len() - behind.len();
@@ -161,7 +167,8 @@ fn behind_query<'a>(rest: &'a [u8], query: &'a [u8], limits: &Limits) -> Result<
 }
 
 /// The version, if we know it, and what stands behind its line.
-#[inline]
+#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
+#[inline(always)]
 fn version(rest: &[u8]) -> Result<(Option<Version>, &[u8]), Stop> {
     let (line, rest) = rest.split_first_chunk::<11>().ok_or(Stop::NeedMore)?;
     // Two words that overlap in the point.
@@ -245,7 +252,8 @@ fn fields<'a>(
 }
 
 /// Whether there is a byte, and it is neither space nor control.
-#[inline]
+#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
+#[inline(always)]
 fn is_visible(byte: Option<&u8>) -> bool {
     byte.is_some_and(|byte| *byte > b' ')
 }
@@ -274,7 +282,8 @@ fn plain_host(line: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// What follows a port of one to five digits, at most 65,535.
-#[inline]
+#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
+#[inline(always)]
 fn skip_port(digits: &[u8]) -> Option<&[u8]> {
     let count = digits.iter().take(5).take_while(|byte| byte.is_ascii_digit()).count();
     let (port, rest) = digits.split_at(count);

@@ -118,7 +118,7 @@ fn counted(number: usize, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gustnado_tasks::{Backend, Plan};
+    use gustnado_tasks::{Backend, Plan, Slowness};
 
     fn machine() -> Machine {
         Machine {
@@ -179,6 +179,7 @@ mod tests {
             sockets: config.sockets(),
             spin_us: 0,
             buffers: 64,
+            slowness: Slowness::default(),
         };
         for (backend, uring) in [(Backend::Epoll, false), (Backend::Uring, true)] {
             let told = machine.connections_max(&config, uring).value;

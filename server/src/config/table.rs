@@ -2,7 +2,7 @@
 
 use super::tunable::{Field, Group, Tunable};
 use super::unit::Unit;
-use super::{Acceptor, Io, Placement, SchedulerKind, finer};
+use super::{Acceptor, Io, Placement, SchedulerKind, finer, pace};
 use std::time::Duration;
 
 pub(super) const HOUR: u64 = 3_600_000;
@@ -423,6 +423,26 @@ pub static TUNABLES: &[Tunable] = &[
             set: |config, number| config.timeout_graceful_shutdown = Duration::from_millis(number),
         },
     },
+    pace::ACCEPT_DELAY,
+    pace::ACCEPTS_PER_SECOND,
+    pace::PASS_DELAY,
+    pace::NO_IO_WAIT,
+    pace::FIRST_BYTE_DELAY,
+    pace::WRITE_RATE,
+    pace::WRITE_BURST,
+    pace::READ_RATE,
+    pace::READ_BURST,
+    pace::CLIENT_WRITE_RATE,
+    pace::CLIENT_WRITE_BURST,
+    pace::CLIENT_READ_RATE,
+    pace::CLIENT_READ_BURST,
+    pace::SERVER_WRITE_RATE,
+    pace::SERVER_WRITE_BURST,
+    pace::SERVER_READ_RATE,
+    pace::SERVER_READ_BURST,
+    pace::REQUESTS_PER_SECOND,
+    pace::REQUESTS_BURST,
+    pace::PACE_CLIENTS_MAX,
     Tunable {
         name: "cache-bytes",
         group: Group::Files,

@@ -18,6 +18,8 @@ pub enum Group {
     Limits,
     /// How long anything may take, and how slow it may be.
     Time,
+    /// How fast anything may go, in real units.
+    Pace,
     /// What is served.
     Files,
     /// What is shown.
@@ -26,8 +28,15 @@ pub enum Group {
 
 impl Group {
     /// Every group in the order of the documentation.
-    pub const ALL: [Self; 6] =
-        [Self::Address, Self::Engine, Self::Limits, Self::Time, Self::Files, Self::Output];
+    pub const ALL: [Self; 7] = [
+        Self::Address,
+        Self::Engine,
+        Self::Limits,
+        Self::Time,
+        Self::Pace,
+        Self::Files,
+        Self::Output,
+    ];
 
     /// The group's heading.
     pub fn heading(self) -> &'static str {
@@ -36,6 +45,7 @@ impl Group {
             Self::Engine => "Engine",
             Self::Limits => "Limits",
             Self::Time => "Time",
+            Self::Pace => "Pace",
             Self::Files => "Files",
             Self::Output => "Output",
         }

@@ -84,7 +84,10 @@ impl Conn {
         }
         let patience = options.body_patience(self.app.times.body);
         let mut decoder = BodyDecoder::new(framing, &limits);
-        let (mut body, began_ms, mut granted_ms) = (Vec::new(), self.link.now().mono_ms, 0);
+        if let Some(rate) = options.read {
+            self.begin_route_read(rate);
+        }
+        let (mut body, mut began_ms, mut granted_ms) = (Vec::new(), self.link.now().mono_ms, 0);
         loop {
             let done = self.decode_unread(&mut decoder, wanted.then_some(&mut body));
             let received = decoder.received();
@@ -99,11 +102,13 @@ impl Conn {
                     return Ok(Body::Refused(status));
                 }
             }
+            began_ms += self.await_reading(false).await?;
             let deadline = patience.deadline_ms(began_ms, self.link.now().mono_ms, received);
             self.link.set_deadline(deadline.max(granted_ms));
             match self.link.recv(false).await {
                 Ok(piece) if piece.bytes().is_empty() => return Err(LinkError::Ending),
                 Ok(piece) => {
+                    self.charge_read(&piece);
                     self.hold(&piece);
                 }
                 Err(LinkError::TimedOut) => {
@@ -125,13 +130,14 @@ impl Conn {
         &mut self,
         decoder: &mut BodyDecoder,
     ) -> Result<bool, LinkError> {
-        let (began_ms, before) = (self.link.now().mono_ms, decoder.received());
+        let (mut began_ms, before) = (self.link.now().mono_ms, decoder.received());
         loop {
             match self.decode_unread(decoder, None) {
                 Ok(true) => return Ok(true),
                 Ok(false) if decoder.received() - before <= UNWANTED_BYTES_MAX => {}
                 _ => return Ok(false),
             }
+            began_ms += self.await_reading(false).await?;
             let (patience, now_ms) = (self.app.times.body, self.link.now().mono_ms);
             let received = decoder.received() - before;
             self.link.set_deadline(patience.deadline_ms(began_ms, now_ms, received));
@@ -139,6 +145,7 @@ impl Conn {
             if piece.bytes().is_empty() {
                 return Ok(false);
             }
+            self.charge_read(&piece);
             self.hold(&piece);
         }
     }

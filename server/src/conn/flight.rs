@@ -9,7 +9,7 @@ use bytes::Bytes;
 use gustnado_http::answer::{Persist, continue_100};
 use gustnado_http::body::{BodyDecoder, BodyError as TooMuch};
 use gustnado_http::status::Status;
-use gustnado_tasks::{Link, LinkError, Patience};
+use gustnado_tasks::{Link, LinkError, Patience, Rate};
 
 use super::Conn;
 use super::body::UNWANTED_BYTES_MAX;
@@ -49,6 +49,8 @@ pub(super) struct Incoming {
     pub(super) waits_since_ms: Option<u64>,
     /// Until when a client that was too slow has been given more time.
     pub(super) granted_ms: u64,
+    /// How fast it is to come, by its route.
+    pub(super) read: Option<Rate>,
     /// It cannot be read to its end: this connection's next request will not be found.
     pub(super) is_spoilt: bool,
 }
@@ -188,6 +190,7 @@ impl Conn {
             if std::mem::take(&mut incoming.expects_continue) {
                 return Poll::Ready(Ok(Errand::Say(continue_100().to_vec())));
             }
+            ready!(self.poll_reading())?;
             let received = incoming.decoder.received();
             if incoming.waits_since_ms.is_none() {
                 self.link.refresh_now();
@@ -200,6 +203,7 @@ impl Conn {
                 Ok(piece) if piece.bytes().is_empty() => BodyError::Gone,
                 Ok(piece) => {
                     incoming.waits_since_ms = None;
+                    incoming.began_ms += self.charge_read(&piece);
                     self.hold(&piece);
                     continue;
                 }
@@ -269,11 +273,13 @@ impl Conn {
     fn poll_watch(&mut self, flight: &mut Flight) -> Poll<Result<Errand, LinkError>> {
         loop {
             let unread = self.unread.as_ref().map_or(0, |unread| unread.bytes.len());
-            let gone_ms = flight.gone_ms.unwrap_or(u64::MAX);
-            self.link.set_deadline(gone_ms.min(flight.idle_until_ms));
+            let until_ms = flight.gone_ms.unwrap_or(u64::MAX).min(flight.idle_until_ms);
+            self.link.set_deadline(until_ms);
             let waited = if flight.gone_ms.is_some() || unread >= self.app.read_ahead_bytes {
                 self.link.poll_deadline(false).map(Err)
             } else {
+                ready!(self.poll_reading())?;
+                self.link.set_deadline(until_ms);
                 self.link.poll_recv(false)
             };
             match ready!(waited) {
@@ -282,6 +288,7 @@ impl Conn {
                     flight.gone_ms = Some(self.link.now().mono_ms.saturating_add(patience_ms));
                 }
                 Ok(piece) => {
+                    flight.incoming.began_ms += self.charge_read(&piece);
                     self.hold(&piece);
                 }
                 Err(LinkError::TimedOut) if self.may_wait_on(flight) => {}

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::mem;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -16,6 +17,7 @@ use super::limit::Terms;
 use super::{Conn, Next};
 use crate::handler::contained;
 use crate::hooks::Limit;
+use crate::pace::AnswerPace;
 use crate::reply::Segment;
 use crate::response::{Failed, OnSent, Sent, Streamed, Trailers};
 use crate::stats::Added;
@@ -34,6 +36,17 @@ pub(super) struct Remainder {
     pub(super) terms: Option<Terms>,
     /// The request whose body may still be coming.
     pub(super) flight: Option<Box<Flight>>,
+    /// The pace of its route, if it has one of its own.
+    pub(super) paced: Option<Box<Paced>>,
+}
+
+/// An answer at a pace: all of it is still to be sent.
+pub(super) struct Paced {
+    pub(super) pace: Arc<AnswerPace>,
+    /// Its head, and short content.
+    pub(super) start: Vec<u8>,
+    /// When the request was read.
+    pub(super) read_ms: u64,
 }
 
 /// Content that comes over time, and how it is framed.
@@ -65,12 +78,21 @@ impl Drop for Notices {
 impl Remainder {
     pub(super) fn new(notices: Notices, persist: Persist) -> Self {
         let (bytes, segments) = (Bytes::new(), VecDeque::new());
-        Self { bytes, segments, stream: None, notices, persist, terms: None, flight: None }
+        Self {
+            bytes,
+            segments,
+            stream: None,
+            notices,
+            persist,
+            terms: None,
+            flight: None,
+            paced: None,
+        }
     }
 
     /// Whether more bytes are at hand, so that the head need not leave alone.
     pub(super) fn follows_at_once(&self) -> bool {
-        !self.bytes.is_empty() || !self.segments.is_empty()
+        self.paced.is_none() && (!self.bytes.is_empty() || !self.segments.is_empty())
     }
 
     /// `None` if nothing is left to be done.
@@ -101,6 +123,18 @@ impl Conn {
         mut remainder: Box<Remainder>,
     ) -> Result<Next, LinkError> {
         let write = remainder.terms.map_or(self.app.times.write, |terms| terms.write);
+        if let Some(rate) = remainder.flight.as_ref().and_then(|flight| flight.incoming.read) {
+            self.begin_route_read(rate);
+        }
+        let is_paced = remainder.paced.is_some();
+        if let Some(paced) = remainder.paced.take() {
+            self.begin_route(&paced.pace, paced.read_ms);
+            self.app.count(&Added { bytes_sent: 0, ..Added::answer(&paced.start) });
+            let mut out = Link::outgoing();
+            out.bytes = paced.start;
+            self.send_counted(out, write).await?;
+            self.link.set_deadline(u64::MAX);
+        }
         while !remainder.bytes.is_empty() {
             let step = remainder.bytes.split_to(remainder.bytes.len().min(STEP_BYTES));
             let mut out = Link::outgoing();
@@ -113,6 +147,9 @@ impl Conn {
         if let Some(stream) = remainder.stream.take() {
             let terms = remainder.terms.unwrap_or(Terms { write, idle_ms: u64::MAX });
             self.send_stream(stream, terms, remainder.flight.as_deref_mut()).await?;
+        }
+        if is_paced {
+            self.end_route();
         }
         remainder.notices.tell(Sent::Whole);
         if let Some(flight) = remainder.flight.take()

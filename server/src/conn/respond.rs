@@ -7,7 +7,7 @@ use gustnado_tasks::LinkId;
 
 use super::Conn;
 use super::limit::Terms;
-use super::remainder::{Notices, Remainder, StreamOut};
+use super::remainder::{Notices, Paced, Remainder, StreamOut};
 use crate::app::Common;
 use crate::body::Body;
 use crate::files;
@@ -28,6 +28,8 @@ pub(super) struct Asked<'a> {
     pub(super) link: LinkId,
     /// What is special about its route's time.
     pub(super) terms: Option<Terms>,
+    /// When the request was read.
+    pub(super) read_ms: u64,
 }
 
 impl Conn {
@@ -53,8 +55,25 @@ impl Conn {
     }
 }
 
-/// Writes an answer of any kind.
+/// Writes an answer of any kind. If it has a pace, all of it is left to be sent.
 fn write(
+    mut response: Response,
+    asked: &Asked<'_>,
+    out: &mut Vec<u8>,
+) -> (Option<Box<Remainder>>, Persist) {
+    let Some(pace) = response.rare.as_mut().and_then(|rare| rare.pace.take()) else {
+        return write_unpaced(response, asked, out);
+    };
+    let before = out.len();
+    let (rest, persist) = write_unpaced(response, asked, out);
+    let start = out.split_off(before);
+    let nothing = || Box::new(Remainder::new(Notices(Vec::new()), persist));
+    let mut rest = rest.unwrap_or_else(nothing);
+    rest.paced = Some(Box::new(Paced { pace, start, read_ms: asked.read_ms }));
+    (Some(rest), persist)
+}
+
+fn write_unpaced(
     response: Response,
     asked: &Asked<'_>,
     out: &mut Vec<u8>,

@@ -278,6 +278,7 @@ impl Conn {
                     link: self.link.id(),
                     // (A route with time of its own is no inline one.)
                     terms: None,
+                    read_ms: moment.time.mono_ms,
                 };
                 let (rest, persist) = self.write_response(response, &asked, &mut out.bytes);
                 after_head(rest, persist, &arrived.view(), out)
@@ -303,6 +304,7 @@ impl Conn {
             patience: options.body_patience(self.app.times.body),
             waits_since_ms: None,
             granted_ms: 0,
+            read: options.read,
             is_spoilt: false,
         }
     }
@@ -328,6 +330,9 @@ impl Conn {
     /// # Errors
     /// The connection is lost.
     pub(super) async fn fly(&mut self, mut flight: Box<Flight>) -> Result<Next, LinkError> {
+        if let Some(rate) = flight.incoming.read {
+            self.begin_route_read(rate);
+        }
         let response = self.answer_of(&mut flight).await?;
         self.link.refresh_now();
         let (mut out, moment) = (Link::outgoing(), self.moment());
@@ -359,6 +364,7 @@ impl Conn {
             persist: flight.incoming.persist(flight.parts.exchange(), &response, wanted),
             link: self.link.id(),
             terms: flight.terms,
+            read_ms: flight.incoming.began_ms,
         };
         let (rest, persist) = self.write_response(response, &asked, &mut out.bytes);
         // A stream's handler may still read, and wants to know when the client goes.

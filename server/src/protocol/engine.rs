@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use gustnado_tasks::{BoxTask, Endpoint, Phase, Plan, Workers};
 
 use crate::config::{Config, Machine};
+use crate::pace;
 use crate::server::DrainReport;
 
 use super::Factory;
@@ -52,9 +53,10 @@ impl Engine {
     /// - `config`: `workers` and how they grow, `io`, `scheduler`, `slots`, `placement`, `acceptor`,
     ///   `spin_us`, `connections_max` and `backlog` say how they work; `timeout_graceful_shutdown` is
     ///   how long the end may take, and `write_timeout` the longest time without progress while a
-    ///   connection that ends is written out. Nothing else of it counts. Connections are accepted
-    ///   before their first bytes are here, since a server may speak first. Those that the engine
-    ///   makes itself are not counted against `connections_max`.
+    ///   connection that ends is written out. Of `pace`, what slows accepting and the workers counts.
+    ///   Nothing else of it does. Connections are accepted before their first bytes are here, since a
+    ///   server may speak first. Those that the engine makes itself are not counted against
+    ///   `connections_max`.
     ///
     /// # Errors
     /// A thread cannot be had, or the process is out of descriptors.
@@ -278,6 +280,7 @@ fn plan(config: &Config) -> Plan {
         sockets: config.sockets(),
         spin_us: u64::from(config.spin_us),
         buffers: config.uring_buffers(),
+        slowness: pace::slowness(&config.pace),
     }
 }
 

@@ -17,6 +17,7 @@ use crate::app::App;
 use crate::chain::{Chain, Link, Runnable};
 use crate::files::{FileOptions, Files, FilesError};
 use crate::handler::Kind;
+use crate::pace::RoutePace;
 use crate::request::Request;
 use crate::response::Response;
 
@@ -188,6 +189,7 @@ impl Table {
             table.matchers.push((Arc::clone(matcher), endpoint));
         }
         for (path, route) in merged(&routes.paths)? {
+            let route = paced(route);
             if let Some(folder) = &route.folder {
                 table.add_folder(&path, folder, &route, &ready, means)?;
             } else {
@@ -281,6 +283,15 @@ impl Table {
     }
 }
 
+/// A route's pace as what carries it out: a link around all that is its own, and an option.
+fn paced(mut route: Route) -> Route {
+    route.options.read = route.pace.read_rate();
+    if let Some(pace) = route.pace.of_answers() {
+        route.links.insert(0, Link::after(move |_, response| response.set_pace(pace.clone())));
+    }
+    route
+}
+
 /// Routes of the same path are one.
 fn merged(paths: &[(String, Route)]) -> Result<Vec<(String, Route)>, RouteError> {
     let mut all: Vec<(String, Route)> = Vec::new();
@@ -298,6 +309,12 @@ fn merged(paths: &[(String, Route)]) -> Result<Vec<(String, Route)>, RouteError>
         }
         if route.folder.is_some() || known.folder.is_some() || !route.links.is_empty() {
             return Err(RouteError::Conflict { path: path.clone(), with: path.clone() });
+        }
+        if route.pace != RoutePace::default() {
+            if known.pace != RoutePace::default() && known.pace != route.pace {
+                return Err(RouteError::PaceRepeated { path: path.clone() });
+            }
+            known.pace = route.pace;
         }
         known.handlers.extend(route.handlers.iter().cloned());
         known.any = route.any.clone().or(known.any.take());
@@ -418,6 +435,11 @@ pub enum RouteError {
         /// The method.
         method: &'static str,
     },
+    /// A path has two different paces.
+    PaceRepeated {
+        /// The path.
+        path: String,
+    },
     /// A path is not well formed.
     Malformed {
         /// The path.
@@ -452,6 +474,10 @@ impl fmt::Display for RouteError {
             Self::Repeated { path, method } => {
                 write!(f, "the route {path} has two handlers for {method}; remove one of them")
             }
+            Self::PaceRepeated { path } => write!(
+                f,
+                "the route {path} is given two different paces; say one, for all its methods"
+            ),
             Self::Malformed { path, reason } => write!(
                 f,
                 "the route {path} is not well formed ({reason}); expected /exact, /{{name}} or \

@@ -11,7 +11,7 @@ use gustnado_reactor::{
 
 use super::{Capacity, Plan, StartError};
 use crate::acceptor::{self, Acceptor};
-use crate::crew::{Crew, Phase, Post, count};
+use crate::crew::{Crew, Pauses, Phase, Post, count};
 use crate::group::{Group, WORKERS_MAX};
 use crate::here::Here;
 use crate::inbox::Inbox;
@@ -268,7 +268,8 @@ impl Ground {
         let Self { plan, capacity, .. } = self;
         let places = Places::new(posts.len(), capacity.total, capacity.per_place);
         let backlog = plan.backlog as usize;
-        Arc::new(Crew::new(posts, places, plan.placement, backlog, plan.spin_us))
+        let pauses = Pauses::new(plan.spin_us, plan.slowness);
+        Arc::new(Crew::new(posts, places, plan.placement, backlog, pauses))
     }
 
     fn options(&self, io: IoChoice, capacity: Capacity) -> Options {

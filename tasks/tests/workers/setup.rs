@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado_tasks::{
-    Acceptor, BoxTask, Endpoint, Growth, IoChoice, Link, Placement, Plan, SchedulerKind,
+    Acceptor, BoxTask, Endpoint, Growth, IoChoice, Link, Placement, Plan, SchedulerKind, Slowness,
     SocketOptions, Workers,
 };
 
@@ -39,6 +39,7 @@ impl Setup {
             sockets: SocketOptions::default(),
             spin_us: 0,
             buffers: 64,
+            slowness: Slowness::default(),
         }
     }
 }

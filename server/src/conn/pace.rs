@@ -1,0 +1,360 @@
+//! Going at a pace: what a connection does differently where bytes or requests are paced.
+//!
+//! A connection that is paced from its start is served by [`serve_paced`], so that the usual loop
+//! has nothing to ask. One that comes to a paced route gets its [`Pacer`] there. Every pause is a
+//! timer of the connection's own task; no thread waits.
+
+use std::future::poll_fn;
+use std::mem;
+use std::sync::Arc;
+use std::task::{Poll, ready};
+
+use gustnado_http::answer::Persist;
+use gustnado_http::head::{Decoded, Head};
+use gustnado_http::method::Method;
+use gustnado_http::status::Status;
+use gustnado_tasks::{Link, LinkError, Outgoing, Patience, Piece, Rate, now};
+
+use super::body::{Body, BodyRequest, Wish};
+use super::{Conn, Next, Unread, low_half};
+use crate::app::App;
+use crate::pace::{AnswerPace, Pace, Pacer};
+use crate::reply::{Segment, Turn, status_page};
+use crate::stats::{Added, Fault};
+
+/// Most bytes that are sent in one go, however fast the pace.
+const STEP_BYTES_MAX: u64 = 64 << 10;
+/// The same for files, which are not copied.
+const FILE_STEP_BYTES_MAX: u64 = 1 << 20;
+
+/// Serves one connection at the pace that is set for all of them, until either side closes it.
+///
+/// It goes through the steps of [`super::serve`], but answers one request at a time.
+pub(crate) async fn serve_paced(link: Link, app: Arc<App>) {
+    let Some(pace) = app.pace() else { return super::serve(link, app).await };
+    let mut conn = Conn::paced(link, &app, pace);
+    let mut next = Next::Receive;
+    loop {
+        next = match next {
+            Next::Receive => conn.receive_paced().await,
+            Next::Again => conn.answer_next().await,
+            Next::Close => return,
+            rare => Box::pin(conn.finish(rare)).await,
+        };
+        if let Some(out) = conn.link.take_unsent() {
+            let patience = conn.app.times.write;
+            if conn.send_paced(out, patience).await.is_err() {
+                return;
+            }
+            conn.expect_request();
+        }
+    }
+}
+
+/// A request on hold, as far as it is there.
+enum Held {
+    /// More of its head has to come.
+    Incomplete,
+    /// It is against the rules; that has been said.
+    Refused(Next),
+    /// The first request, and the bytes behind it.
+    Whole(Box<Head>, Vec<u8>, Option<Box<Unread>>),
+}
+
+impl Conn {
+    fn paced(mut link: Link, app: &Arc<App>, pace: &Pace) -> Self {
+        let now_ms = link.now().mono_ms;
+        let mut pacer = pace.pacer(&link.peer(), now_ms);
+        pacer.request_due_ms = Some(now_ms + app.times.first_ms);
+        if pacer.has_read_pace() {
+            link.receive_on_demand();
+        }
+        let began_ms = low_half(now_ms);
+        Self { link, app: Arc::clone(app), unread: None, requests: 0, began_ms, pace: Some(pacer) }
+    }
+
+    /// What paces this connection. Made if there is none: it lets everything through.
+    fn pacer(&mut self) -> &mut Pacer {
+        self.pace.get_or_insert_with(|| Box::new(Pacer::free()))
+    }
+
+    /// Receives more of a request, not before the pace allows it.
+    async fn receive_paced(&mut self) -> Next {
+        let idle = self.unread.is_none();
+        let times = &self.app.times;
+        let wait_ms = if idle { times.keep_alive_ms } else { times.header_ms };
+        let due_ms = self.pacer().request_due_ms.unwrap_or(now().mono_ms + wait_ms);
+        let received = match self.await_reading(idle).await {
+            Ok(paused_ms) => {
+                let due_ms = due_ms.saturating_add(paused_ms);
+                self.pacer().request_due_ms = Some(due_ms);
+                self.link.set_deadline(due_ms);
+                self.link.recv(idle).await
+            }
+            Err(error) => Err(error),
+        };
+        match received {
+            Ok(piece) if piece.bytes().is_empty() => Next::Close,
+            Ok(piece) => {
+                self.charge_read(&piece);
+                self.hold(&piece);
+                if idle {
+                    // The first bytes of a request start its clock.
+                    let due_ms = self.link.now().mono_ms + self.app.times.header_ms;
+                    self.pacer().request_due_ms = Some(due_ms);
+                }
+                Next::Again
+            }
+            Err(LinkError::TimedOut) => {
+                let next = self.miss_request();
+                if matches!(next, Next::Receive) {
+                    self.pacer().request_due_ms = Some(self.link.deadline_ms());
+                }
+                next
+            }
+            Err(error) => self.give_up(&error),
+        }
+    }
+
+    /// Answers the first request that is on hold, if all of its head is there.
+    async fn answer_next(&mut self) -> Next {
+        let now_ms = now().mono_ms;
+        let (head, bytes, rest) = match self.first_held() {
+            Held::Incomplete => return Next::Receive,
+            Held::Refused(next) => return next,
+            Held::Whole(head, bytes, rest) => (head, bytes, rest),
+        };
+        self.pacer().begin_answer(now_ms);
+        if let Err(wait_ms) = self.pacer().admit(now_ms) {
+            self.unread = rest;
+            return Box::pin(self.answer_too_many(BodyRequest::unwanted(*head, bytes), wait_ms))
+                .await;
+        }
+        // The usual way, with this request alone; what is behind it waits here meanwhile.
+        self.unread = Some(Box::new(Unread { bytes, seen: 0 }));
+        let next = poll_fn(|context| Poll::Ready(self.answer_unread(context))).await;
+        self.unread = rest;
+        self.next_behind(next)
+    }
+
+    fn first_held(&mut self) -> Held {
+        let Some(mut unread) = self.unread.take() else { return Held::Incomplete };
+        match Head::decode(&unread.bytes, &mut unread.seen, &self.app.limits) {
+            Ok(Decoded::NeedMore) => {
+                self.unread = Some(unread);
+                Held::Incomplete
+            }
+            Ok(Decoded::Done(head)) => {
+                let behind = unread.bytes.split_off(head.len());
+                let bytes = mem::replace(&mut unread.bytes, behind);
+                unread.seen = 0;
+                let rest = (!unread.bytes.is_empty()).then_some(unread);
+                Held::Whole(Box::new(head), bytes, rest)
+            }
+            Err(error) => {
+                let (mut out, moment) = (Link::outgoing(), self.moment());
+                let next = self.refuse_head(error, &unread.bytes, &moment, &mut out);
+                self.start_send(out);
+                Held::Refused(next)
+            }
+        }
+    }
+
+    /// What comes next, given that bytes may be on hold.
+    fn next_behind(&self, next: Next) -> Next {
+        match next {
+            Next::Receive if self.unread.is_some() => Next::Again,
+            Next::Close if self.unread.is_some() => Next::Linger,
+            next => next,
+        }
+    }
+
+    /// Answers a request of a client that asks too often. The connection goes on.
+    async fn answer_too_many(&mut self, request: BodyRequest, wait_ms: u64) -> Next {
+        let head = &request.head;
+        self.requests = self.requests.saturating_add(1);
+        let persist = match self.read_body(&request).await {
+            Ok(Body::Whole(_)) => self.persist(head),
+            Ok(Body::Skipped) => Persist::Close,
+            Ok(Body::Refused(status)) => return self.refuse(status),
+            Err(error) => return self.give_up(&error),
+        };
+        let out = self.too_many(head, persist, wait_ms);
+        if let Err(error) = self.send_within(out, self.app.times.write, b"").await {
+            return self.give_up(&error);
+        }
+        let is_skipped = persist == Persist::Close && head.has_body();
+        match persist {
+            Persist::Close if is_skipped => Next::Linger,
+            Persist::Close => self.next_behind(Next::Close),
+            _ => self.next_behind(Next::Receive),
+        }
+    }
+
+    fn too_many(&self, head: &Head, persist: Persist, wait_ms: u64) -> Box<Outgoing> {
+        let (mut out, moment) = (Link::outgoing(), self.moment());
+        let turn = Turn { common: &moment.common.opening, persist };
+        let after_secs = wait_ms.div_ceil(1_000).max(1).to_string();
+        let fields = [("Retry-After", after_secs.as_bytes())];
+        let head_only = head.method() == Method::Head;
+        status_page(&mut out.bytes, Status::TOO_MANY_REQUESTS, &turn, head_only, &fields);
+        let fault = Some(Fault::TooManyRequests);
+        self.app.count(&Added { fault, ..Added::answer(&out.bytes) });
+        out
+    }
+
+    /// Has the answer that begins now go at its route's pace.
+    pub(super) fn begin_route(&mut self, pace: &Arc<AnswerPace>, read_ms: u64) {
+        self.pacer().begin_route(pace, read_ms);
+    }
+
+    /// That answer has been sent.
+    pub(super) fn end_route(&mut self) {
+        if let Some(pacer) = &mut self.pace {
+            pacer.end_route();
+        }
+    }
+
+    /// Has the body that comes now come at its route's pace.
+    pub(super) fn begin_route_read(&mut self, rate: Rate) {
+        let received = self.unread.as_ref().map_or(0, |unread| unread.bytes.len() as u64);
+        self.pacer().begin_route_read(rate, now().mono_ms, received);
+        self.link.receive_on_demand();
+    }
+
+    pub(super) async fn send_paced(
+        &mut self,
+        mut out: Box<Outgoing>,
+        patience: Patience,
+    ) -> Result<(), LinkError> {
+        if out.bytes.is_empty() {
+            Link::put_back(out);
+            return Ok(());
+        }
+        let (bytes, more) = (mem::take(&mut out.bytes), out.more);
+        let mut at = 0;
+        while at < bytes.len() {
+            let left = (bytes.len() - at) as u64;
+            let granted = self.await_turn(left.min(STEP_BYTES_MAX)).await?;
+            let end = at + usize::try_from(granted).expect("not more than was wanted");
+            let mut step = mem::take(&mut out);
+            step.bytes.extend_from_slice(&bytes[at..end]);
+            step.more = more && end == bytes.len();
+            self.send_step(step, granted, patience).await?;
+            out = Link::outgoing();
+            at = end;
+        }
+        Link::put_back(out);
+        Ok(())
+    }
+
+    /// Sends bytes whose turn has come. Only the time that the peer takes counts against it.
+    async fn send_step(
+        &mut self,
+        step: Box<Outgoing>,
+        bytes: u64,
+        patience: Patience,
+    ) -> Result<(), LinkError> {
+        let began_ms = now().mono_ms;
+        let deadline_ms = self.pacer().send_deadline_ms(patience, began_ms);
+        self.link.set_deadline(deadline_ms);
+        self.link.start_send(step);
+        self.sent(patience, b"").await?;
+        self.pacer().note_sent(now().mono_ms - began_ms, bytes);
+        Ok(())
+    }
+
+    /// Sends a piece of an answer's content at the connection's pace. Returns its length.
+    pub(super) async fn send_segment_paced(
+        &mut self,
+        segment: Segment,
+        patience: Patience,
+    ) -> Result<u64, LinkError> {
+        let (file, offset, len) = match segment {
+            Segment::File { file, offset, len } => (file, offset, len),
+            Segment::Bytes(bytes) => {
+                let len = bytes.len() as u64;
+                let mut out = Link::outgoing();
+                out.bytes = bytes;
+                self.send_paced(out, patience).await?;
+                return Ok(len);
+            }
+        };
+        let mut sent = 0;
+        while sent < len {
+            let granted = self.await_turn((len - sent).min(FILE_STEP_BYTES_MAX)).await?;
+            let began_ms = now().mono_ms;
+            let until_ms = self.pacer().send_deadline_ms(patience, began_ms);
+            let silence_ms = until_ms.saturating_sub(began_ms);
+            // (What the peer has earned is in the silence that it may still keep.)
+            let patience = Patience { silence_ms, rate_min: patience.rate_min };
+            let mut at = offset + sent;
+            let end = at + granted;
+            self.link.send_file(&file, &mut at, end, patience).await?;
+            self.pacer().note_sent(now().mono_ms - began_ms, granted);
+            sent += granted;
+        }
+        Ok(len)
+    }
+
+    /// Waits until some of the wanted bytes may be sent, and the answer may begin. Returns how many
+    /// may.
+    async fn await_turn(&mut self, wanted: u64) -> Result<u64, LinkError> {
+        let first_byte_at_ms = self.pacer().take_first_byte_at_ms();
+        self.pause(first_byte_at_ms, false).await?;
+        let grant = self.pacer().grant(now().mono_ms, wanted);
+        self.pause(grant.at_ms, false).await?;
+        Ok(grant.bytes)
+    }
+
+    /// Waits until something may be received. Returns how long that took, in milliseconds.
+    ///
+    /// - `idle`: as for [`Link::poll_recv`].
+    pub(super) async fn await_reading(&mut self, idle: bool) -> Result<u64, LinkError> {
+        let Some(pacer) = &self.pace else { return Ok(0) };
+        let (at_ms, began_ms) = (pacer.read_at_ms(), now().mono_ms);
+        self.pause(at_ms, idle).await?;
+        Ok(now().mono_ms - began_ms)
+    }
+
+    /// Whether something may be received now; if not, the task is woken when it may.
+    pub(super) fn poll_reading(&mut self) -> Poll<Result<(), LinkError>> {
+        let Some(pacer) = &self.pace else { return Poll::Ready(Ok(())) };
+        let at_ms = pacer.read_at_ms();
+        while now().mono_ms < at_ms {
+            self.link.set_deadline(at_ms);
+            match ready!(self.link.poll_deadline(false)) {
+                LinkError::TimedOut => {}
+                error => return Poll::Ready(Err(error)),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Counts received bytes. Returns how long nothing more will be received for that: the peer's
+    /// time is to be as much longer.
+    pub(super) fn charge_read(&mut self, piece: &Piece) -> u64 {
+        let now_ms = self.link.now().mono_ms;
+        let bytes = piece.bytes().len() as u64;
+        self.pace.as_mut().map_or(0, |pacer| pacer.charge_read(now_ms, bytes))
+    }
+
+    /// Waits until then; not longer than the server lets connections be.
+    async fn pause(&mut self, until_ms: u64, idle: bool) -> Result<(), LinkError> {
+        while now().mono_ms < until_ms {
+            self.link.set_deadline(until_ms);
+            match poll_fn(|_| self.link.poll_deadline(idle)).await {
+                LinkError::TimedOut => {}
+                error => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl BodyRequest {
+    /// A request whose body is nobody's.
+    fn unwanted(head: Head, bytes: Vec<u8>) -> Self {
+        Self { head, bytes, wish: Wish::Nothing }
+    }
+}

@@ -1,0 +1,208 @@
+//! How fast bytes and requests may go: by connection, route, client address and server.
+//!
+//! What lives here: what the settings come to, the buckets that connections share, and what one
+//! connection may do when. Waiting, sending and receiving are the connection's own
+//! ([`crate::conn`]); the buckets' arithmetic is [`gustnado_tasks::Rate`].
+
+mod clients;
+mod pacer;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gustnado_tasks::{Endpoint, Rate, SharedBucket, Slowness};
+
+use crate::app::millis;
+use crate::config;
+use clients::Clients;
+pub(crate) use pacer::Pacer;
+use pacer::Tap;
+
+/// Buckets that several connections share: those of a client, of a route, of the server.
+#[derive(Debug, Default)]
+pub(crate) struct Buckets {
+    write: SharedBucket,
+    read: SharedBucket,
+    requests: SharedBucket,
+}
+
+/// What each connection is paced by, whatever its requests are. Known from the start.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    connection: Flows,
+    client: Flows,
+    server: Flows,
+    /// Of a client.
+    requests: Option<Rate>,
+    first_byte_delay_ms: u64,
+    clients: Clients,
+    server_buckets: Arc<Buckets>,
+}
+
+/// Rates in both directions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Flows {
+    write: Option<Rate>,
+    read: Option<Rate>,
+}
+
+impl Flows {
+    fn is_free(self) -> bool {
+        self.write.is_none() && self.read.is_none()
+    }
+}
+
+impl Pace {
+    /// `None` if nothing is paced, which most servers are happy with.
+    pub(crate) fn new(config: &config::Pace) -> Option<Self> {
+        let flows = |write, write_burst, read, read_burst| Flows {
+            write: Rate::steady(write, write_burst),
+            read: Rate::steady(read, read_burst),
+        };
+        let requests_burst = match config.requests_burst {
+            0 => config.requests_per_second,
+            burst => burst,
+        };
+        let pace = Self {
+            connection: flows(
+                config.write_rate,
+                config.write_burst,
+                config.read_rate,
+                config.read_burst,
+            ),
+            client: flows(
+                config.client_write_rate,
+                config.client_write_burst,
+                config.client_read_rate,
+                config.client_read_burst,
+            ),
+            server: flows(
+                config.server_write_rate,
+                config.server_write_burst,
+                config.server_read_rate,
+                config.server_read_burst,
+            ),
+            requests: Rate::new(config.requests_per_second, requests_burst),
+            first_byte_delay_ms: millis(config.first_byte_delay),
+            clients: Clients::new(config.clients_max),
+            server_buckets: Arc::default(),
+        };
+        let is_free = pace.connection.is_free()
+            && pace.client.is_free()
+            && pace.server.is_free()
+            && pace.requests.is_none()
+            && pace.first_byte_delay_ms == 0;
+        (!is_free).then_some(pace)
+    }
+
+    /// What paces a new connection.
+    ///
+    /// - `peer`: where it comes from; those of whom that is not known count as one client.
+    pub(crate) fn pacer(&self, peer: &io::Result<Endpoint>, now_ms: u64) -> Box<Pacer> {
+        let mut pacer = Pacer::free();
+        pacer.first_byte_delay_ms = self.first_byte_delay_ms;
+        pacer.write.extend(self.connection.write.map(Tap::own));
+        pacer.read.extend(self.connection.read.map(Tap::own));
+        if !self.client.is_free() || self.requests.is_some() {
+            let client = self.clients.of(peer, now_ms);
+            pacer.share(self.client, &client);
+            pacer.requests = self.requests.map(|rate| (rate, client));
+        }
+        pacer.share(self.server, &self.server_buckets);
+        Box::new(pacer)
+    }
+}
+
+/// What the settings say about accepting and the workers themselves.
+pub(crate) fn slowness(config: &config::Pace) -> Slowness {
+    Slowness {
+        accept_delay_ms: millis(config.accept_delay),
+        accepts_per_second: config.accepts_per_second,
+        pass_delay_us: config.pass_delay_us,
+        no_io_wait_us: config.no_io_wait_us,
+    }
+}
+
+/// The pace of a route, as it is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RoutePace {
+    pub(crate) write: u64,
+    pub(crate) write_in_all: u64,
+    pub(crate) read: u64,
+    pub(crate) burst: u64,
+    pub(crate) first_byte_delay: Duration,
+}
+
+impl RoutePace {
+    /// The rate at which requests' bodies are received.
+    pub(crate) fn read_rate(self) -> Option<Rate> {
+        Rate::steady(self.read, self.burst)
+    }
+
+    /// What paces the answers, if anything does.
+    pub(crate) fn of_answers(self) -> Option<Arc<AnswerPace>> {
+        let pace = AnswerPace {
+            write: Rate::steady(self.write, self.burst),
+            in_all: Rate::steady(self.write_in_all, self.burst),
+            buckets: Arc::default(),
+            first_byte_delay_ms: millis(self.first_byte_delay),
+        };
+        let is_free =
+            pace.write.is_none() && pace.in_all.is_none() && pace.first_byte_delay_ms == 0;
+        (!is_free).then(|| Arc::new(pace))
+    }
+}
+
+/// What paces the answers of a route.
+#[derive(Debug)]
+pub(crate) struct AnswerPace {
+    /// Of each connection.
+    write: Option<Rate>,
+    /// Of all connections together.
+    in_all: Option<Rate>,
+    buckets: Arc<Buckets>,
+    first_byte_delay_ms: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_paced_unless_that_is_said() {
+        assert!(Pace::new(&config::Pace::default()).is_none());
+        assert!(RoutePace::default().of_answers().is_none());
+        assert_eq!(slowness(&config::Pace::default()), Slowness::default());
+        // What slows accepting and the workers changes nothing for connections.
+        let pace = config::Pace { accepts_per_second: 1, pass_delay_us: 1, ..Default::default() };
+        assert!(Pace::new(&pace).is_none());
+    }
+
+    #[test]
+    fn each_setting_alone_is_a_pace() {
+        let of = |change: fn(&mut config::Pace)| {
+            let mut pace = config::Pace::default();
+            change(&mut pace);
+            Pace::new(&pace)
+        };
+        assert!(of(|pace| pace.write_rate = 1).is_some());
+        assert!(of(|pace| pace.read_rate = 1).is_some());
+        assert!(of(|pace| pace.client_write_rate = 1).is_some());
+        assert!(of(|pace| pace.client_read_rate = 1).is_some());
+        assert!(of(|pace| pace.server_write_rate = 1).is_some());
+        assert!(of(|pace| pace.server_read_rate = 1).is_some());
+        assert!(of(|pace| pace.requests_per_second = 1).is_some());
+        assert!(of(|pace| pace.first_byte_delay = Duration::from_millis(1)).is_some());
+    }
+
+    #[test]
+    fn a_burst_of_requests_is_a_seconds_worth_unless_it_is_said() {
+        let pace = |requests_burst| {
+            let pace =
+                config::Pace { requests_per_second: 20, requests_burst, ..Default::default() };
+            Pace::new(&pace).and_then(|pace| pace.requests).map(Rate::burst)
+        };
+        assert_eq!((pace(0), pace(3)), (Some(20), Some(3)));
+    }
+}

@@ -1,0 +1,308 @@
+//! What one connection may do when.
+
+use std::sync::Arc;
+
+use gustnado_tasks::{Bucket, Patience, Rate, SharedBucket};
+
+use super::{AnswerPace, Buckets, Flows};
+
+/// What one connection is paced by: its own buckets, and those that it shares.
+#[derive(Debug)]
+pub(crate) struct Pacer {
+    pub(super) write: Vec<Tap>,
+    pub(super) read: Vec<Tap>,
+    pub(super) requests: Option<(Rate, Arc<Buckets>)>,
+    pub(super) first_byte_delay_ms: u64,
+    /// The route that was answered by last, if it has a pace of its own: the next answer by it goes
+    /// on where this one stopped.
+    route: Option<Route>,
+    /// The pace of a request's body, by its route.
+    route_read: Option<Tap>,
+    /// Before this, no byte of the answer is sent.
+    first_byte_at_ms: u64,
+    /// Before this, nothing is received.
+    read_at_ms: u64,
+    /// By when the next request must have come; `None` if that is still to be said.
+    pub(crate) request_due_ms: Option<u64>,
+    /// How long the peer has taken for the bytes of this answer, and how many they are. (Pauses of
+    /// ours are not its fault.)
+    sending_ms: u64,
+    sent: u64,
+}
+
+#[derive(Debug)]
+struct Route {
+    pace: Arc<AnswerPace>,
+    taps: Vec<Tap>,
+    /// The answer of now is one of this route.
+    is_on: bool,
+}
+
+/// A bucket that bytes go past, and its rate.
+#[derive(Debug)]
+pub(super) struct Tap {
+    rate: Rate,
+    bucket: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    Own(Bucket),
+    Shared(Arc<Buckets>, Way),
+}
+
+/// Which of the shared buckets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Write,
+    Read,
+}
+
+/// So many bytes may go, then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub(crate) bytes: u64,
+    pub(crate) at_ms: u64,
+}
+
+impl Tap {
+    pub(super) fn own(rate: Rate) -> Self {
+        Self { rate, bucket: Source::Own(Bucket::default()) }
+    }
+
+    fn shared(rate: Rate, buckets: &Arc<Buckets>, way: Way) -> Self {
+        Self { rate, bucket: Source::Shared(Arc::clone(buckets), way) }
+    }
+
+    fn portion(&self, now_ms: u64, wanted: u64) -> u64 {
+        match &self.bucket {
+            Source::Own(bucket) => bucket.portion(self.rate, now_ms, wanted),
+            Source::Shared(buckets, way) => way.of(buckets).portion(self.rate, now_ms, wanted),
+        }
+    }
+
+    fn take(&mut self, now_ms: u64, bytes: u64) -> u64 {
+        match &mut self.bucket {
+            Source::Own(bucket) => bucket.take(self.rate, now_ms, bytes),
+            Source::Shared(buckets, way) => way.of(buckets).take(self.rate, now_ms, bytes),
+        }
+    }
+}
+
+impl Way {
+    fn of(self, buckets: &Buckets) -> &SharedBucket {
+        match self {
+            Self::Write => &buckets.write,
+            Self::Read => &buckets.read,
+        }
+    }
+}
+
+impl Pacer {
+    /// A pacer that lets everything through.
+    pub(crate) fn free() -> Self {
+        Self {
+            write: Vec::new(),
+            read: Vec::new(),
+            requests: None,
+            first_byte_delay_ms: 0,
+            route: None,
+            route_read: None,
+            first_byte_at_ms: 0,
+            read_at_ms: 0,
+            request_due_ms: None,
+            sending_ms: 0,
+            sent: 0,
+        }
+    }
+
+    /// Has it go by buckets that others go by too.
+    pub(super) fn share(&mut self, flows: Flows, buckets: &Arc<Buckets>) {
+        self.write.extend(flows.write.map(|rate| Tap::shared(rate, buckets, Way::Write)));
+        self.read.extend(flows.read.map(|rate| Tap::shared(rate, buckets, Way::Read)));
+    }
+
+    /// Whether receiving has a pace.
+    pub(crate) fn has_read_pace(&self) -> bool {
+        !self.read.is_empty() || self.route_read.is_some()
+    }
+
+    /// Counts a request. The error is in how many milliseconds the client may send one again.
+    pub(crate) fn admit(&mut self, now_ms: u64) -> Result<(), u64> {
+        match &self.requests {
+            Some((rate, buckets)) => buckets.requests.try_take(*rate, now_ms, 1),
+            None => Ok(()),
+        }
+    }
+
+    /// A request was read then, and is answered now.
+    pub(crate) fn begin_answer(&mut self, read_ms: u64) {
+        (self.sending_ms, self.sent) = (0, 0);
+        self.first_byte_at_ms = after(read_ms, self.first_byte_delay_ms);
+        self.request_due_ms = None;
+        self.route_read = None;
+    }
+
+    /// The answer that begins now is one of a route with a pace of its own.
+    pub(crate) fn begin_route(&mut self, pace: &Arc<AnswerPace>, read_ms: u64) {
+        let first_byte_at_ms = after(read_ms, pace.first_byte_delay_ms);
+        self.first_byte_at_ms = self.first_byte_at_ms.max(first_byte_at_ms);
+        (self.sending_ms, self.sent) = (0, 0);
+        if let Some(route) = &mut self.route
+            && Arc::ptr_eq(&route.pace, pace)
+        {
+            route.is_on = true;
+            return;
+        }
+        let own = pace.write.map(Tap::own);
+        let in_all = pace.in_all.map(|rate| Tap::shared(rate, &pace.buckets, Way::Write));
+        let taps = own.into_iter().chain(in_all).collect();
+        self.route = Some(Route { pace: Arc::clone(pace), taps, is_on: true });
+    }
+
+    /// The next answer is by any route.
+    pub(crate) fn end_route(&mut self) {
+        if let Some(route) = &mut self.route {
+            route.is_on = false;
+        }
+    }
+
+    /// The body that comes now has this pace; so many bytes of it have come.
+    pub(crate) fn begin_route_read(&mut self, rate: Rate, now_ms: u64, received: u64) {
+        let mut tap = Tap::own(rate);
+        self.read_at_ms = self.read_at_ms.max(tap.take(now_ms, received));
+        self.route_read = Some(tap);
+    }
+
+    /// When the answer may begin; 0 once it has.
+    pub(crate) fn take_first_byte_at_ms(&mut self) -> u64 {
+        std::mem::take(&mut self.first_byte_at_ms)
+    }
+
+    /// How many of the `wanted` bytes may be sent next, and when. They are taken from all buckets.
+    pub(crate) fn grant(&mut self, now_ms: u64, wanted: u64) -> Grant {
+        let of_route = match &mut self.route {
+            Some(route) if route.is_on => &mut route.taps[..],
+            _ => &mut [],
+        };
+        let portions = self.write.iter().chain(&*of_route).map(|tap| tap.portion(now_ms, wanted));
+        let bytes = portions.min().unwrap_or(wanted).min(wanted);
+        let times = self.write.iter_mut().chain(of_route).map(|tap| tap.take(now_ms, bytes));
+        Grant { bytes, at_ms: times.max().unwrap_or(now_ms) }
+    }
+
+    /// Before this, nothing is to be received.
+    pub(crate) fn read_at_ms(&self) -> u64 {
+        self.read_at_ms
+    }
+
+    /// Counts received bytes. Returns how long nothing more is to be received.
+    pub(crate) fn charge_read(&mut self, now_ms: u64, bytes: u64) -> u64 {
+        let taps = self.read.iter_mut().chain(&mut self.route_read);
+        let times = taps.map(|tap| tap.take(now_ms, bytes));
+        self.read_at_ms = times.max().unwrap_or(0);
+        self.read_at_ms.saturating_sub(now_ms)
+    }
+
+    /// By when the peer must have taken the bytes that are sent next.
+    pub(crate) fn send_deadline_ms(&self, patience: Patience, now_ms: u64) -> u64 {
+        let began_ms = now_ms.saturating_sub(self.sending_ms);
+        patience.deadline_ms(began_ms, now_ms, self.sent)
+    }
+
+    /// Notes that the peer has taken so many bytes in so long.
+    pub(crate) fn note_sent(&mut self, took_ms: u64, bytes: u64) {
+        self.sending_ms = self.sending_ms.saturating_add(took_ms);
+        self.sent = self.sent.saturating_add(bytes);
+    }
+}
+
+/// When so long has surely passed since a millisecond of the clock, which may have been at its end.
+fn after(since_ms: u64, delay_ms: u64) -> u64 {
+    match delay_ms {
+        0 => 0,
+        delay_ms => since_ms.saturating_add(delay_ms).saturating_add(1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rate(per_second: u64, burst: u64) -> Rate {
+        Rate::steady(per_second, burst).expect("a rate")
+    }
+
+    #[test]
+    fn without_a_pace_everything_goes_at_once() {
+        let mut pacer = Pacer::free();
+        assert_eq!(pacer.grant(5, 1 << 40), Grant { bytes: 1 << 40, at_ms: 5 });
+        assert_eq!(pacer.charge_read(5, 1 << 40), 0);
+        assert_eq!(pacer.admit(5), Ok(()));
+    }
+
+    #[test]
+    fn the_slowest_bucket_decides() {
+        let server = Arc::<Buckets>::default();
+        let mut pacer = Pacer::free();
+        pacer.write.push(Tap::own(rate(10_000, 1_000)));
+        pacer.share(Flows { write: Some(rate(1_000, 100)), read: None }, &server);
+        assert_eq!(pacer.grant(0, 5_000), Grant { bytes: 100, at_ms: 0 });
+        assert_eq!(pacer.grant(0, 5_000), Grant { bytes: 50, at_ms: 50 });
+        assert_eq!(pacer.grant(50, 5_000), Grant { bytes: 50, at_ms: 100 });
+    }
+
+    #[test]
+    fn connections_that_share_a_bucket_take_turns() {
+        let shared = Arc::<Buckets>::default();
+        let flows = Flows { write: Some(rate(1_000, 100)), read: None };
+        let mut pacers = [Pacer::free(), Pacer::free()];
+        for pacer in &mut pacers {
+            pacer.share(flows, &shared);
+        }
+        assert_eq!(pacers[0].grant(0, 100).at_ms, 0);
+        let times: Vec<u64> = (0..6).map(|place| pacers[place % 2].grant(0, 5_000).at_ms).collect();
+        assert_eq!(times, [50, 100, 150, 200, 250, 300]);
+    }
+
+    #[test]
+    fn a_route_goes_on_where_it_stopped_and_slows_nothing_else() {
+        let pace = super::super::RoutePace { write: 1_000, burst: 100, ..Default::default() };
+        let pace = pace.of_answers().expect("a pace");
+        let mut pacer = Pacer::free();
+        pacer.begin_route(&pace, 0);
+        assert_eq!(pacer.grant(0, 100).at_ms, 0);
+        pacer.end_route();
+        assert_eq!(pacer.grant(0, 100).at_ms, 0, "another route");
+        pacer.begin_route(&pace, 0);
+        assert_eq!(pacer.grant(0, 50).at_ms, 50, "its burst was spent");
+    }
+
+    #[test]
+    fn the_first_byte_waits_from_the_moment_the_request_was_read() {
+        let first_byte_delay = std::time::Duration::from_millis(300);
+        let pace = super::super::RoutePace { first_byte_delay, ..Default::default() };
+        let pace = pace.of_answers().expect("a pace");
+        let mut pacer = Pacer::free();
+        pacer.first_byte_delay_ms = 100;
+        pacer.begin_answer(1_000);
+        assert_eq!(pacer.take_first_byte_at_ms(), 1_101, "1,000 may have been 1,000.9");
+        assert_eq!(pacer.take_first_byte_at_ms(), 0, "it has begun");
+        pacer.begin_answer(2_000);
+        pacer.begin_route(&pace, 2_000);
+        assert_eq!(pacer.take_first_byte_at_ms(), 2_301, "the longer one counts");
+    }
+
+    #[test]
+    fn pauses_of_ours_use_up_nobodys_patience() {
+        let patience = Patience { silence_ms: 1_000, rate_min: 100 };
+        let mut pacer = Pacer::free();
+        assert_eq!(pacer.send_deadline_ms(patience, 5_000), 6_000);
+        pacer.note_sent(1, 10);
+        // However late it is by now: the peer has taken a millisecond of its time.
+        assert_eq!(pacer.send_deadline_ms(patience, 900_000), 901_000);
+        pacer.note_sent(1_050, 0);
+        // Ten bytes have earned it 100 ms beyond the silence, of which 49 are left.
+        assert_eq!(pacer.send_deadline_ms(patience, 900_000), 900_049);
+    }
+}
