@@ -21,6 +21,7 @@ mod nearest;
 mod pace;
 mod reference;
 mod table;
+mod text;
 mod tunable;
 mod unit;
 

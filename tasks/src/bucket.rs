@@ -5,9 +5,9 @@
 //! being late loses nothing that the bucket can hold, and several threads may share a bucket
 //! without a lock.
 //!
-//! From the beginning to any moment, never more is given than the burst and what the rate has earned
-//! since. The same is true of every window of time but for one portion: one that was taken before
-//! the window, and is used in it because its taker was late.
+//! From the beginning to any moment, never more is given than the burst and what the rate has
+//! earned since. The same is true of every window of time but for one portion: one that was taken
+//! before the window, and is used in it because its taker was late.
 
 use crate::sync::{AtomicU64, Ordering};
 

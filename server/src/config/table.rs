@@ -1,5 +1,6 @@
 //! The one place where every setting is declared.
 
+use super::text::{bare, is_field_text, is_host};
 use super::tunable::{Field, Group, Tunable};
 use super::unit::Unit;
 use super::{Acceptor, Io, Placement, SchedulerKind, finer, pace};
@@ -494,22 +495,6 @@ pub(super) fn millis(duration: Duration) -> u64 {
 
 pub(super) fn narrow<T: TryFrom<u64>>(number: u64) -> T {
     T::try_from(number).ok().expect("each range above is within its type")
-}
-
-/// An address without the brackets that URLs put around IPv6.
-fn bare(text: &str) -> &str {
-    text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text)
-}
-
-fn is_host(text: &str) -> bool {
-    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:%".contains(&byte);
-    let host = bare(text);
-    !host.is_empty() && host.len() <= 253 && host.bytes().all(letter)
-}
-
-/// What may stand in a field value without any chance of a second field (RFC 9110 §5.5).
-fn is_field_text(text: &str) -> bool {
-    text.len() <= 64 && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())
 }
 
 #[cfg(test)]

@@ -179,7 +179,8 @@ impl Conn {
             Ok(Body::Refused(status)) => return self.refuse(status),
             Err(error) => return self.give_up(&error),
         };
-        let out = self.too_many(head, persist, wait_ms);
+        let mut out = Link::outgoing();
+        self.write_too_many(head, persist, wait_ms, &mut out);
         if let Err(error) = self.send_within(out, self.app.times.write, b"").await {
             return self.give_up(&error);
         }
@@ -191,8 +192,8 @@ impl Conn {
         }
     }
 
-    fn too_many(&self, head: &Head, persist: Persist, wait_ms: u64) -> Box<Outgoing> {
-        let (mut out, moment) = (Link::outgoing(), self.moment());
+    fn write_too_many(&self, head: &Head, persist: Persist, wait_ms: u64, out: &mut Outgoing) {
+        let moment = self.moment();
         let turn = Turn { common: &moment.common.opening, persist };
         let after_secs = wait_ms.div_ceil(1_000).max(1).to_string();
         let fields = [("Retry-After", after_secs.as_bytes())];
@@ -200,7 +201,6 @@ impl Conn {
         status_page(&mut out.bytes, Status::TOO_MANY_REQUESTS, &turn, head_only, &fields);
         let fault = Some(Fault::TooManyRequests);
         self.app.count(&Added { fault, ..Added::answer(&out.bytes) });
-        out
     }
 
     /// Has the answer that begins now go at its route's pace.

@@ -50,13 +50,13 @@ struct Inner {
 impl Engine {
     /// Starts the workers. Nothing is listened to yet.
     ///
-    /// - `config`: `workers` and how they grow, `io`, `scheduler`, `slots`, `placement`, `acceptor`,
-    ///   `spin_us`, `connections_max` and `backlog` say how they work; `timeout_graceful_shutdown` is
-    ///   how long the end may take, and `write_timeout` the longest time without progress while a
-    ///   connection that ends is written out. Of `pace`, what slows accepting and the workers counts.
-    ///   Nothing else of it does. Connections are accepted before their first bytes are here, since a
-    ///   server may speak first. Those that the engine makes itself are not counted against
-    ///   `connections_max`.
+    /// - `config`: `workers` and how they grow, `io`, `scheduler`, `slots`, `placement`,
+    ///   `acceptor`, `spin_us`, `connections_max` and `backlog` say how they work;
+    ///   `timeout_graceful_shutdown` is how long the end may take, and `write_timeout` the
+    ///   longest time without progress while a connection that ends is written out. Of `pace`,
+    ///   what slows accepting and the workers counts. Nothing else of it does. Connections are
+    ///   accepted before their first bytes are here, since a server may speak first. Those that
+    ///   the engine makes itself are not counted against `connections_max`.
     ///
     /// # Errors
     /// A thread cannot be had, or the process is out of descriptors.
