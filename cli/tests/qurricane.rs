@@ -6,18 +6,7 @@ use std::path::{Path, PathBuf};
 use gustnado::config::TUNABLES;
 
 /// Names that the page promises for what other changes bring. Whoever brings one takes it out here.
-const AWAITED: &[&str] = &[
-    "--accept-delay",
-    "--accepts-per-second",
-    "--cache-workers",
-    "--grow-after",
-    "--no-io-wait-us",
-    "--pass-delay-us",
-    "--shrink-period",
-    "--workers-max",
-    "Request::form",
-    "Request::multipart",
-];
+const AWAITED: &[&str] = &[];
 
 /// Every option of Qurricane 1.2.4 and topNET 2.1.13, as their setters are called.
 const OPTIONS: &[&str] = &[
