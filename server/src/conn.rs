@@ -233,6 +233,8 @@ impl Conn {
     }
 
     /// Takes over bytes to send, and sets the time by which the peer must have taken them.
+    #[expect(clippy::inline_always, reason = "as a call it costs a plain request instructions")]
+    #[inline(always)]
     fn start_send(&mut self, out: Box<Outgoing>) {
         self.set_send_deadline(out.rest().len(), self.app.times.write);
         self.link.start_send(out);
@@ -253,7 +255,7 @@ impl Conn {
                 let len = bytes.len() as u64;
                 let mut out = Link::outgoing();
                 out.bytes = bytes;
-                self.send_within(out, write, b"").await?;
+                self.send_out(out, write).await?;
                 len
             }
             Segment::File { file, offset, len } => {

@@ -98,14 +98,19 @@ impl Pace {
 
     /// What paces a new connection.
     ///
-    /// - `peer`: where it comes from; those of whom that is not known count as one client.
-    pub(crate) fn pacer(&self, peer: &io::Result<Endpoint>, now_ms: u64) -> Box<Pacer> {
+    /// - `peer`: asks where it comes from, which is done where it matters; those of whom it is not
+    ///   known count as one client.
+    pub(crate) fn pacer(
+        &self,
+        peer: impl FnOnce() -> io::Result<Endpoint>,
+        now_ms: u64,
+    ) -> Box<Pacer> {
         let mut pacer = Pacer::free();
         pacer.first_byte_delay_ms = self.first_byte_delay_ms;
         pacer.write.extend(self.connection.write.map(Tap::own));
         pacer.read.extend(self.connection.read.map(Tap::own));
         if !self.client.is_free() || self.requests.is_some() {
-            let client = self.clients.of(peer, now_ms);
+            let client = self.clients.of(&peer(), now_ms);
             pacer.share(self.client, &client);
             pacer.requests = self.requests.map(|rate| (rate, client));
         }

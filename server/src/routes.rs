@@ -234,6 +234,15 @@ impl Route {
         self.options.limit_body_bytes = Some(bytes_max);
         self
     }
+
+    /// With its pace as what carries it out: a link around all that is its own, and an option.
+    fn with_pace(mut self) -> Self {
+        self.options.read = self.pace.read_rate();
+        if let Some(pace) = self.pace.of_answers() {
+            self.links.insert(0, Link::after(move |_, response| response.set_pace(pace.clone())));
+        }
+        self
+    }
 }
 
 impl Routes {

@@ -308,12 +308,12 @@ impl Alarm {
         Self { at_ms: Self::NEVER, armed_ms: Self::NEVER, key: TimerKey::NONE }
     }
 
-    pub(crate) fn set(&mut self, at_ms: u64) {
-        self.at_ms = at_ms;
-    }
-
     pub(crate) fn at_ms(&self) -> u64 {
         self.at_ms
+    }
+
+    pub(crate) fn set(&mut self, at_ms: u64) {
+        self.at_ms = at_ms;
     }
 
     /// Whether the deadline has come; if not, sees to it that the task is woken then.

@@ -156,7 +156,7 @@ impl Link {
         self.alarm.set(at_ms);
     }
 
-    /// What [`Link::set_deadline`] was told last.
+    /// The time past which operations fail.
     pub fn deadline_ms(&self) -> u64 {
         self.alarm.at_ms()
     }

@@ -82,11 +82,11 @@ impl Conn {
             out.bytes.extend_from_slice(continue_100());
             self.send_within(out, self.app.times.write, target).await?;
         }
-        let patience = options.body_patience(self.app.times.body);
-        let mut decoder = BodyDecoder::new(framing, &limits);
         if let Some(rate) = options.read {
             self.begin_route_read(rate);
         }
+        let patience = options.body_patience(self.app.times.body);
+        let mut decoder = BodyDecoder::new(framing, &limits);
         let (mut body, mut began_ms, mut granted_ms) = (Vec::new(), self.link.now().mono_ms, 0);
         loop {
             let done = self.decode_unread(&mut decoder, wanted.then_some(&mut body));

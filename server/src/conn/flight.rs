@@ -273,16 +273,18 @@ impl Conn {
     fn poll_watch(&mut self, flight: &mut Flight) -> Poll<Result<Errand, LinkError>> {
         loop {
             let unread = self.unread.as_ref().map_or(0, |unread| unread.bytes.len());
-            let until_ms = flight.gone_ms.unwrap_or(u64::MAX).min(flight.idle_until_ms);
-            self.link.set_deadline(until_ms);
-            let waited = if flight.gone_ms.is_some() || unread >= self.app.read_ahead_bytes {
+            let paused_ms = self.read_pause_ms();
+            let gone_ms = flight.gone_ms.unwrap_or(u64::MAX);
+            let until_ms = gone_ms.min(flight.idle_until_ms);
+            self.link.set_deadline(until_ms.min(paused_ms));
+            let is_held = paused_ms < u64::MAX || unread >= self.app.read_ahead_bytes;
+            let waited = if flight.gone_ms.is_some() || is_held {
                 self.link.poll_deadline(false).map(Err)
             } else {
-                ready!(self.poll_reading())?;
-                self.link.set_deadline(until_ms);
                 self.link.poll_recv(false)
             };
             match ready!(waited) {
+                Err(LinkError::TimedOut) if paused_ms < until_ms => {}
                 Ok(piece) if piece.bytes().is_empty() => {
                     let patience_ms = self.app.times.half_close_ms;
                     flight.gone_ms = Some(self.link.now().mono_ms.saturating_add(patience_ms));

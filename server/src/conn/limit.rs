@@ -136,7 +136,7 @@ impl Conn {
         self.give_up(error)
     }
 
-    /// Sends bytes: at once, or at the connection's pace.
+    /// Sends bytes now.
     ///
     /// - `target`: of the request that is answered, or empty.
     pub(super) async fn send_within(
@@ -145,9 +145,6 @@ impl Conn {
         patience: Patience,
         target: &[u8],
     ) -> Result<(), LinkError> {
-        if self.pace.is_some() {
-            return Box::pin(self.send_paced(out, patience)).await;
-        }
         // What is sent may have been long in coming.
         self.link.refresh_now();
         self.set_send_deadline(out.rest().len(), patience);

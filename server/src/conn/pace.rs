@@ -4,6 +4,7 @@
 //! has nothing to ask. One that comes to a paced route gets its [`Pacer`] there. Every pause is a
 //! timer of the connection's own task; no thread waits.
 
+use std::fs::File;
 use std::future::poll_fn;
 use std::mem;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use gustnado_tasks::{Link, LinkError, Outgoing, Patience, Piece, Rate, now};
 use super::body::{Body, BodyRequest, Wish};
 use super::{Conn, Next, Unread, low_half};
 use crate::app::App;
+use crate::hooks::Limit;
 use crate::pace::{AnswerPace, Pace, Pacer};
 use crate::reply::{Segment, Turn, status_page};
 use crate::stats::{Added, Fault};
@@ -42,9 +44,8 @@ pub(crate) async fn serve_paced(link: Link, app: Arc<App>) {
             rare => Box::pin(conn.finish(rare)).await,
         };
         if let Some(out) = conn.link.take_unsent() {
-            let patience = conn.app.times.write;
-            if conn.send_paced(out, patience).await.is_err() {
-                return;
+            if let Err(error) = conn.send_out(out, app.times.write).await {
+                return conn.note(&error);
             }
             conn.expect_request();
         }
@@ -55,8 +56,8 @@ pub(crate) async fn serve_paced(link: Link, app: Arc<App>) {
 enum Held {
     /// More of its head has to come.
     Incomplete,
-    /// It is against the rules; that has been said.
-    Refused(Next),
+    /// It is against the rules.
+    Refused,
     /// The first request, and the bytes behind it.
     Whole(Box<Head>, Vec<u8>, Option<Box<Unread>>),
 }
@@ -64,13 +65,13 @@ enum Held {
 impl Conn {
     fn paced(mut link: Link, app: &Arc<App>, pace: &Pace) -> Self {
         let now_ms = link.now().mono_ms;
-        let mut pacer = pace.pacer(&link.peer(), now_ms);
+        let mut pacer = pace.pacer(|| link.peer(), now_ms);
         pacer.request_due_ms = Some(now_ms + app.times.first_ms);
         if pacer.has_read_pace() {
             link.receive_on_demand();
         }
-        let began_ms = low_half(now_ms);
-        Self { link, app: Arc::clone(app), unread: None, requests: 0, began_ms, pace: Some(pacer) }
+        let (app, began_ms) = (Arc::clone(app), low_half(now_ms));
+        Self { link, app, unread: None, requests: 0, began_ms, pace: Some(pacer) }
     }
 
     /// What paces this connection. Made if there is none: it lets everything through.
@@ -107,9 +108,9 @@ impl Conn {
             }
             Err(LinkError::TimedOut) => {
                 let next = self.miss_request();
-                if matches!(next, Next::Receive) {
-                    self.pacer().request_due_ms = Some(self.link.deadline_ms());
-                }
+                // If there is more time now, the link knows until when.
+                let due_ms = self.link.deadline_ms();
+                self.pacer().request_due_ms = Some(due_ms);
                 next
             }
             Err(error) => self.give_up(&error),
@@ -121,7 +122,9 @@ impl Conn {
         let now_ms = now().mono_ms;
         let (head, bytes, rest) = match self.first_held() {
             Held::Incomplete => return Next::Receive,
-            Held::Refused(next) => return next,
+            Held::Refused => {
+                return poll_fn(|context| Poll::Ready(self.answer_unread(context))).await;
+            }
             Held::Whole(head, bytes, rest) => (head, bytes, rest),
         };
         self.pacer().begin_answer(now_ms);
@@ -151,11 +154,9 @@ impl Conn {
                 let rest = (!unread.bytes.is_empty()).then_some(unread);
                 Held::Whole(Box::new(head), bytes, rest)
             }
-            Err(error) => {
-                let (mut out, moment) = (Link::outgoing(), self.moment());
-                let next = self.refuse_head(error, &unread.bytes, &moment, &mut out);
-                self.start_send(out);
-                Held::Refused(next)
+            Err(_) => {
+                self.unread = Some(unread);
+                Held::Refused
             }
         }
     }
@@ -175,20 +176,19 @@ impl Conn {
         self.requests = self.requests.saturating_add(1);
         let persist = match self.read_body(&request).await {
             Ok(Body::Whole(_)) => self.persist(head),
-            Ok(Body::Skipped) => Persist::Close,
+            Ok(Body::Skipped) => self.persist(head).ended(),
             Ok(Body::Refused(status)) => return self.refuse(status),
             Err(error) => return self.give_up(&error),
         };
         let mut out = Link::outgoing();
         self.write_too_many(head, persist, wait_ms, &mut out);
-        if let Err(error) = self.send_within(out, self.app.times.write, b"").await {
+        if let Err(error) = self.send_out(out, self.app.times.write).await {
             return self.give_up(&error);
         }
-        let is_skipped = persist == Persist::Close && head.has_body();
-        match persist {
-            Persist::Close if is_skipped => Next::Linger,
-            Persist::Close => self.next_behind(Next::Close),
-            _ => self.next_behind(Next::Receive),
+        match (persist.ends(), head.has_body()) {
+            (true, true) => Next::Linger,
+            (true, false) => self.next_behind(Next::Close),
+            (false, _) => self.next_behind(Next::Receive),
         }
     }
 
@@ -222,10 +222,22 @@ impl Conn {
         self.link.receive_on_demand();
     }
 
-    pub(super) async fn send_paced(
+    /// Sends bytes: at once, or at the connection's pace.
+    pub(super) async fn send_out(
+        &mut self,
+        out: Box<Outgoing>,
+        write: Patience,
+    ) -> Result<(), LinkError> {
+        if self.pace.is_some() {
+            return Box::pin(self.send_paced(out, write)).await;
+        }
+        self.send_within(out, write, b"").await
+    }
+
+    async fn send_paced(
         &mut self,
         mut out: Box<Outgoing>,
-        patience: Patience,
+        write: Patience,
     ) -> Result<(), LinkError> {
         if out.bytes.is_empty() {
             Link::put_back(out);
@@ -240,7 +252,7 @@ impl Conn {
             let mut step = mem::take(&mut out);
             step.bytes.extend_from_slice(&bytes[at..end]);
             step.more = more && end == bytes.len();
-            self.send_step(step, granted, patience).await?;
+            self.send_step(step, granted, write).await?;
             out = Link::outgoing();
             at = end;
         }
@@ -253,13 +265,13 @@ impl Conn {
         &mut self,
         step: Box<Outgoing>,
         bytes: u64,
-        patience: Patience,
+        write: Patience,
     ) -> Result<(), LinkError> {
         let began_ms = now().mono_ms;
-        let deadline_ms = self.pacer().send_deadline_ms(patience, began_ms);
+        let deadline_ms = self.pacer().send_deadline_ms(write, began_ms);
         self.link.set_deadline(deadline_ms);
         self.link.start_send(step);
-        self.sent(patience, b"").await?;
+        self.sent(write, b"").await?;
         self.pacer().note_sent(now().mono_ms - began_ms, bytes);
         Ok(())
     }
@@ -268,7 +280,7 @@ impl Conn {
     pub(super) async fn send_segment_paced(
         &mut self,
         segment: Segment,
-        patience: Patience,
+        write: Patience,
     ) -> Result<u64, LinkError> {
         let (file, offset, len) = match segment {
             Segment::File { file, offset, len } => (file, offset, len),
@@ -276,25 +288,44 @@ impl Conn {
                 let len = bytes.len() as u64;
                 let mut out = Link::outgoing();
                 out.bytes = bytes;
-                self.send_paced(out, patience).await?;
+                self.send_paced(out, write).await?;
                 return Ok(len);
             }
         };
-        let mut sent = 0;
-        while sent < len {
-            let granted = self.await_turn((len - sent).min(FILE_STEP_BYTES_MAX)).await?;
-            let began_ms = now().mono_ms;
-            let until_ms = self.pacer().send_deadline_ms(patience, began_ms);
-            let silence_ms = until_ms.saturating_sub(began_ms);
-            // (What the peer has earned is in the silence that it may still keep.)
-            let patience = Patience { silence_ms, rate_min: patience.rate_min };
-            let mut at = offset + sent;
-            let end = at + granted;
-            self.link.send_file(&file, &mut at, end, patience).await?;
-            self.pacer().note_sent(now().mono_ms - began_ms, granted);
-            sent += granted;
+        let (mut at, end) = (offset, offset.saturating_add(len));
+        while at < end {
+            let granted = self.await_turn((end - at).min(FILE_STEP_BYTES_MAX)).await?;
+            self.send_file_step(&file, &mut at, granted, write).await?;
         }
         Ok(len)
+    }
+
+    /// Sends bytes of a file whose turn has come.
+    async fn send_file_step(
+        &mut self,
+        file: &File,
+        at: &mut u64,
+        bytes: u64,
+        write: Patience,
+    ) -> Result<(), LinkError> {
+        let (began_ms, end) = (now().mono_ms, *at + bytes);
+        let until_ms = self.pacer().send_deadline_ms(write, began_ms);
+        // (What the peer has earned is in the silence that it may still keep.)
+        let silence_ms = until_ms.saturating_sub(began_ms);
+        let mut patience = Patience { silence_ms, ..write };
+        loop {
+            match self.link.send_file(file, at, end, patience).await {
+                Ok(()) => break,
+                Err(LinkError::TimedOut) => {
+                    let granted = self.more_time(Limit::Write, write.silence_ms, 0, b"");
+                    let until_ms = granted.ok_or(LinkError::TimedOut)?;
+                    patience.silence_ms = until_ms.saturating_sub(now().mono_ms);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.pacer().note_sent(now().mono_ms - began_ms, bytes);
+        Ok(())
     }
 
     /// Waits until some of the wanted bytes may be sent, and the answer may begin. Returns how many
@@ -329,6 +360,12 @@ impl Conn {
             }
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Until when nothing is to be received; the end of time if something may be.
+    pub(super) fn read_pause_ms(&self) -> u64 {
+        let at_ms = self.pace.as_ref().map_or(0, |pacer| pacer.read_at_ms());
+        if at_ms > 0 && now().mono_ms < at_ms { at_ms } else { u64::MAX }
     }
 
     /// Counts received bytes. Returns how long nothing more will be received for that: the peer's

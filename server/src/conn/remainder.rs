@@ -133,7 +133,6 @@ impl Conn {
             let mut out = Link::outgoing();
             out.bytes = paced.start;
             self.send_counted(out, write).await?;
-            self.link.set_deadline(u64::MAX);
         }
         while !remainder.bytes.is_empty() {
             let step = remainder.bytes.split_to(remainder.bytes.len().min(STEP_BYTES));
@@ -250,7 +249,7 @@ impl Conn {
 
     async fn send_counted(&mut self, out: Box<Outgoing>, write: Patience) -> Result<(), LinkError> {
         let bytes_sent = out.bytes.len() as u64;
-        self.send_within(out, write, b"").await?;
+        self.send_out(out, write).await?;
         self.app.count(&Added { bytes_sent, ..Added::default() });
         Ok(())
     }

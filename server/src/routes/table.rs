@@ -189,7 +189,7 @@ impl Table {
             table.matchers.push((Arc::clone(matcher), endpoint));
         }
         for (path, route) in merged(&routes.paths)? {
-            let route = paced(route);
+            let route = route.with_pace();
             if let Some(folder) = &route.folder {
                 table.add_folder(&path, folder, &route, &ready, means)?;
             } else {
@@ -281,15 +281,6 @@ impl Table {
     pub(crate) fn matchers(&self) -> &[(Matcher, Endpoint)] {
         &self.matchers
     }
-}
-
-/// A route's pace as what carries it out: a link around all that is its own, and an option.
-fn paced(mut route: Route) -> Route {
-    route.options.read = route.pace.read_rate();
-    if let Some(pace) = route.pace.of_answers() {
-        route.links.insert(0, Link::after(move |_, response| response.set_pace(pace.clone())));
-    }
-    route
 }
 
 /// Routes of the same path are one.
