@@ -4,16 +4,23 @@
 use crate::exit;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::OsStringValueParser};
+use gustnado::Server;
 use gustnado::config::{Field, Group, Settings, TUNABLES, Tunable};
+use gustnado::site::SiteFile;
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 /// What a person asked for.
 #[derive(Debug)]
 pub(crate) enum Order {
     /// Serve until a signal.
-    Serve(Box<Settings>),
+    Serve(Box<Asked>),
     /// Print the settings.
-    Check(Box<Settings>),
+    Check(Box<Asked>),
+    /// Print everything in effect as a configuration file.
+    Effective(Box<Asked>),
+    /// Print the schema of configuration files.
+    Schema,
     /// Look at the machine.
     Doctor,
     /// Print the reference of all settings.
@@ -22,16 +29,81 @@ pub(crate) enum Order {
     Page(String),
 }
 
+/// What is to be served, and where all of that was said.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) settings: Settings,
+    pub(crate) site: Option<SiteFile>,
+    sources: Sources,
+}
+
+/// What settings are read from, and read again at a reload.
+#[derive(Debug, Clone)]
+struct Sources {
+    flags: Vec<(&'static str, OsString)>,
+    environment: Vec<(OsString, OsString)>,
+    file: Option<PathBuf>,
+}
+
+impl Sources {
+    fn read(self) -> Result<Box<Asked>, Refusal> {
+        let site = match &self.file {
+            Some(path) => Some(
+                SiteFile::read(path)
+                    .map_err(|error| Refusal { line: error.to_string(), code: exit::CONFIG })?,
+            ),
+            None => None,
+        };
+        let environment = self.environment.iter().cloned();
+        let settings = Settings::layered(&self.flags, environment, site.as_ref())
+            .map_err(|error| Refusal { line: error.to_string(), code: error.exit_code() })?;
+        Ok(Box::new(Asked { settings, site, sources: self }))
+    }
+}
+
+impl Asked {
+    /// The same, with the file as it is by now.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn again(&self) -> Result<Box<Self>, Refusal> {
+        self.sources.clone().read()
+    }
+
+    /// The file that settings are read from.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.sources.file.as_deref()
+    }
+
+    /// What to start.
+    pub(crate) fn server(&self) -> Server {
+        let config = self.settings.config.clone();
+        match &self.site {
+            Some(site) => site.server_with(config),
+            None => Server::of_config(config),
+        }
+    }
+
+    /// The line for what went wrong at the start, with its place in the file if it has one.
+    pub(crate) fn line(&self, error: &gustnado::StartError) -> String {
+        let place = self.site.as_ref().and_then(|site| Some((site.path(), site.line_of(error)?)));
+        match place {
+            Some((path, line)) => format!("{}:{line}: {error}", path.display()),
+            None => error.to_string(),
+        }
+    }
+}
+
 /// Why the command line was not understood.
 #[derive(Debug)]
 pub(crate) struct Refusal {
-    /// What to print.
+    /// What to print: a line, or one for each mistake in a file.
     pub(crate) line: String,
     /// What to exit with.
     pub(crate) code: u8,
 }
 
-const COMMANDS: [&str; 5] = ["serve", "check", "doctor", "tuning", "help"];
+const COMMANDS: [&str; 6] = ["serve", "check", "doctor", "schema", "tuning", "help"];
 const TOP_FLAGS: [&str; 4] = ["-h", "--help", "-V", "--version"];
 
 /// Reads the command line (`args`, the program's name first) and the environment.
@@ -46,18 +118,32 @@ pub(crate) fn read(
         Ok(matches) => matches,
         Err(error) => return page_or_refusal(&error),
     };
-    let settings = |flags: &ArgMatches| {
-        let settings = Settings::layered(&given(flags), environment)
-            .map_err(|error| Refusal { line: error.to_string(), code: error.exit_code() })?;
-        Ok(Box::new(settings))
-    };
+    let asked = |matches: &ArgMatches| sources(matches, environment.into_iter().collect()).read();
     match matches.subcommand() {
-        Some(("check", flags)) => settings(flags).map(Order::Check),
+        Some(("check", flags)) if flags.get_flag("effective") => asked(flags).map(Order::Effective),
+        Some(("check", flags)) => asked(flags).map(Order::Check),
         Some(("doctor", _)) => Ok(Order::Doctor),
+        Some(("schema", _)) => Ok(Order::Schema),
         Some(("tuning", _)) => Ok(Order::Tuning),
-        Some((_, flags)) => settings(flags).map(Order::Serve),
+        Some((_, flags)) => asked(flags).map(Order::Serve),
         None => Ok(Order::Page(command().render_help().to_string())),
     }
+}
+
+/// What is given by flags and variables. A folder that is called like a file of TOML, and is none,
+/// is the configuration file.
+fn sources(matches: &ArgMatches, environment: Vec<(OsString, OsString)>) -> Sources {
+    let mut flags = given(matches);
+    let is_file = |path: &Path| path.extension().is_some_and(|end| end == "toml") && !path.is_dir();
+    let is_config = |(name, value): &(&str, OsString)| *name == "root" && is_file(value.as_ref());
+    let by_name = flags.iter().position(is_config).map(|at| flags.remove(at).1);
+    let by_flag = matches.get_one::<OsString>("config").cloned();
+    let by_variable = || {
+        let found = environment.iter().find(|(name, _)| name == "GUSTNADO_CONFIG");
+        found.map(|(_, path)| path.clone()).filter(|path| !path.is_empty())
+    };
+    let file = by_flag.or(by_name).or_else(by_variable).map(PathBuf::from);
+    Sources { flags, environment, file }
 }
 
 /// `gustnado DIR` and `gustnado --port 80` mean `gustnado serve …`.
@@ -74,6 +160,11 @@ fn command() -> Command {
     let version = concat!(env!("CARGO_PKG_VERSION"), " (io_uring and epoll)");
     let serve = "Serve a folder, or the built-in page";
     let check = "Print every setting in effect and where it came from, then stop";
+    let schema = "Print the JSON Schema of configuration files, for editors";
+    let effective = Arg::new("effective")
+        .long("effective")
+        .action(ArgAction::SetTrue)
+        .help("Print everything in effect as a configuration file, each value with its origin");
     let doctor = "Look at this machine and say what to change for many connections";
     Command::new("gustnado")
         .version(version)
@@ -81,12 +172,30 @@ fn command() -> Command {
         .override_usage("gustnado [COMMAND]\n       gustnado [OPTIONS] [DIR]")
         .after_help(
             "`gustnado DIR` is short for `gustnado serve DIR`; `gustnado` alone serves a page \
-             about itself.\n`gustnado serve --help` lists every setting.",
+             about itself.\n`gustnado serve --config site.toml` serves what a file says.\n\
+             `gustnado serve --help` lists every setting.",
         )
-        .subcommand(Command::new("serve").about(serve).args(TUNABLES.iter().map(argument)))
-        .subcommand(Command::new("check").about(check).args(TUNABLES.iter().map(argument)))
+        .subcommand(Command::new("serve").about(serve).args(settings()))
+        .subcommand(Command::new("check").about(check).args(settings()).arg(effective))
         .subcommand(Command::new("doctor").about(doctor))
+        .subcommand(Command::new("schema").about(schema))
         .subcommand(Command::new("tuning").hide(true).about("Print docs/tuning.md"))
+}
+
+/// What `serve` and `check` take.
+fn settings() -> impl Iterator<Item = Arg> {
+    let config = Arg::new("config")
+        .long("config")
+        .short('c')
+        .value_name("FILE")
+        .value_parser(OsStringValueParser::new())
+        .overrides_with("config")
+        .help("Configuration file; flags and variables count more [none]")
+        .long_help(
+            "Configuration file: settings, listeners, sites, routes. Flags and variables count \
+             more than what it says.\n\nVariable: GUSTNADO_CONFIG.",
+        );
+    std::iter::once(config).chain(TUNABLES.iter().map(argument))
 }
 
 fn argument(tunable: &'static Tunable) -> Arg {
@@ -177,9 +286,9 @@ mod tests {
         read(args, std::iter::empty())
     }
 
-    fn served(words: &[&str]) -> Box<Settings> {
+    fn served(words: &[&str]) -> Settings {
         match order(words) {
-            Ok(Order::Serve(settings)) => settings,
+            Ok(Order::Serve(asked)) => asked.settings,
             other => panic!("expected serve, got {other:?}"),
         }
     }
@@ -205,7 +314,11 @@ mod tests {
     #[test]
     fn every_flag_of_the_table_is_taken() {
         for tunable in TUNABLES.iter().filter(|tunable| !tunable.is_argument()) {
-            let value = if tunable.default.is_empty() { "x" } else { tunable.default };
+            let value = match (&tunable.field, tunable.default) {
+                (Field::List { .. }, _) => "127.0.0.1:0,unix:x",
+                (_, "") => "x",
+                (_, default) => default,
+            };
             let flag = format!("{}={value}", tunable.flag());
             assert!(order(&["serve", &flag]).is_ok(), "{flag}");
             assert!(order(&["check", &flag]).is_ok(), "{flag}");

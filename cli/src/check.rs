@@ -1,19 +1,44 @@
 //! `gustnado check`: every setting in effect, where it came from, and what `auto` comes to here.
 
+use crate::arguments::Asked;
 use crate::output::{Output, Paint, grouped, page, page_paint};
 use crate::{exit, root};
 use gustnado::config::{Config, Group, Machine, Origin, Resolved, Settings, TUNABLES};
+use gustnado::site::SiteFile;
 
 /// Prints the settings; the exit code says whether the server could be started with them.
-pub(crate) fn run(settings: &Settings) -> u8 {
+pub(crate) fn run(asked: &Asked) -> u8 {
+    let settings = &asked.settings;
     let output = Output::new(false);
     let uring = gustnado::probe_io_uring();
     page(&text(settings, &Machine::read(), &uring, page_paint()));
     for warning in &settings.warnings {
         output.warn(warning);
     }
-    match settings.config.root.as_deref().map_or(Ok(()), root::check) {
-        Ok(()) => exit::CLEAN,
+    verdict(asked, output)
+}
+
+/// Prints everything in effect as a configuration file.
+pub(crate) fn effective(asked: &Asked) -> u8 {
+    let output = Output::new(false);
+    page(&SiteFile::effective(asked.site.as_ref(), &asked.settings));
+    for warning in &asked.settings.warnings {
+        output.warn(warning);
+    }
+    verdict(asked, output)
+}
+
+/// Says whether it could be started.
+fn verdict(asked: &Asked, output: Output) -> u8 {
+    let root = asked.settings.config.root.as_deref().map_or(Ok(()), root::check);
+    let all = root.and_then(|()| asked.server().check().map_err(|error| asked.line(&error)));
+    match all {
+        Ok(()) => {
+            if let Some(site) = &asked.site {
+                output.say(&format!("{}: {}; all is well", site.path().display(), site.summary()));
+            }
+            exit::CLEAN
+        }
         Err(line) => {
             output.error(&line);
             exit::CONFIG
@@ -91,6 +116,9 @@ fn worked_out(
         "slots" => number(machine.slots(config, works)),
         "io" => io(value, config.scheduler.is_shared(), uring),
         "root" if config.root.is_none() => (value, "the built-in page".to_owned()),
+        "host" | "port" | "uds" if !config.listen.is_empty() => {
+            (value, "not used: listen is set".to_owned())
+        }
         "host" | "port" if config.uds.is_some() => (value, "not used: uds is set".to_owned()),
         "port" if config.port == 0 => (value, "a free port, printed at the start".to_owned()),
         "cache-bytes" if config.root.is_none() => (value, "not used: no folder".to_owned()),
@@ -116,7 +144,7 @@ mod tests {
     fn shown(flags: &[(&str, &str)], uring: &Result<(), String>) -> String {
         let flags: Vec<_> = flags.iter().map(|(name, value)| (*name, value.into())).collect();
         let variables = [("GUSTNADO_HIDDEN".into(), "yes".into())];
-        let settings = Settings::layered(&flags, variables).expect("all valid");
+        let settings = Settings::layered(&flags, variables, None).expect("all valid");
         let machine = Machine {
             cpus: 2,
             cpu_quota_milli: None,

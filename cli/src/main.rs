@@ -22,13 +22,15 @@ fn main() -> ExitCode {
     let order = match arguments::read(std::env::args_os(), std::env::vars_os()) {
         Ok(order) => order,
         Err(refusal) => {
-            Output::new(false).error(&refusal.line);
+            refusal.line.lines().for_each(|line| Output::new(false).error(line));
             return ExitCode::from(refusal.code);
         }
     };
     ExitCode::from(match order {
-        Order::Serve(settings) => serve::run(&settings),
-        Order::Check(settings) => check::run(&settings),
+        Order::Serve(asked) => serve::run(asked),
+        Order::Check(asked) => check::run(&asked),
+        Order::Effective(asked) => check::effective(&asked),
+        Order::Schema => output::page(&gustnado::site::schema()),
         Order::Doctor => doctor::run(),
         Order::Tuning => output::page(&gustnado::config::reference()),
         Order::Page(text) => output::page(&text),

@@ -1,20 +1,25 @@
 //! `gustnado serve`: start, say so, wait for signals, drain, and end with the right exit code.
 //!
-//! TERM and INT drain; a second one, or QUIT, ends the process at once. HUP is reserved for
-//! reloading. A broken pipe is an error where it happens: the standard library ignores PIPE.
+//! TERM and INT drain; a second one, or QUIT, ends the process at once. HUP has the configuration
+//! file read again, in `reload`. A broken pipe is an error where it happens: the standard library
+//! ignores PIPE.
 
+mod reload;
+
+use crate::arguments::Asked;
 use crate::banner::{Banner, url};
 use crate::output::{Output, counted};
 use crate::{exit, root};
 use gustnado::config::{Machine, Settings};
-use gustnado::{DrainReport, Running};
+use gustnado::{DrainReport, Endpoint, Running};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// Serves until a signal, and returns the exit code.
-pub(crate) fn run(settings: &Settings) -> u8 {
+pub(crate) fn run(asked: Box<Asked>) -> u8 {
+    let settings = &asked.settings;
     let config = &settings.config;
     let output = Output::new(config.quiet);
     settings.warnings.iter().for_each(|warning| output.warn(warning));
@@ -30,24 +35,28 @@ pub(crate) fn run(settings: &Settings) -> u8 {
             return exit::FAILED;
         }
     };
-    let running = match gustnado::start(config.clone()) {
+    let running = match asked.server().start() {
         Ok(running) => running,
         Err(error) => {
-            output.error(&error.to_string());
+            output.error(&asked.line(&error));
             return error.exit_code();
         }
     };
-    output.say(&banner(&running, settings).text(output.paint()));
-    serve(&running, settings, &mut signals, output)
+    output.say(&banner(&running, &asked).text(output.paint()));
+    serve(&running, asked, &mut signals, output)
 }
 
-fn banner(running: &Running, settings: &Settings) -> Banner {
-    let config = &settings.config;
+fn banner(running: &Running, asked: &Asked) -> Banner {
+    let config = &asked.settings.config;
+    let of_file = asked
+        .site
+        .as_ref()
+        .map(|site| format!("what {} says: {}", site.path().display(), site.summary()));
     let backend = running.backend();
     let machine = Machine::read();
     Banner {
         urls: running.addresses().iter().map(|address| url(&address.to_string())).collect(),
-        root: config.root.as_ref().map(|root| root.display().to_string()),
+        root: of_file.or_else(|| config.root.as_ref().map(|root| root.display().to_string())),
         backend: backend.to_owned(),
         scheduler: config.scheduler.as_str(),
         workers: machine.workers(config).value,
@@ -56,19 +65,17 @@ fn banner(running: &Running, settings: &Settings) -> Banner {
     }
 }
 
-fn serve(running: &Running, settings: &Settings, signals: &mut Signals, output: Output) -> u8 {
+fn serve(running: &Running, asked: Box<Asked>, signals: &mut Signals, output: Output) -> u8 {
+    let mut asked = asked;
     for signal in signals.forever() {
         match signal {
-            SIGHUP => output.say(
-                "HUP: there is no configuration file to read again yet; serving goes on \
-                 (restart to change settings)",
-            ),
-            SIGQUIT => stop_at_once(settings, signal, output),
+            SIGHUP => asked = reload::again(running, asked, output),
+            SIGQUIT => stop_at_once(running, signal, output),
             _ => break,
         }
     }
-    let report = drain(running, settings, signals, output);
-    finish(&report, settings, output)
+    let report = drain(running, &asked.settings, signals, output);
+    finish(&report, &asked.settings, output)
 }
 
 /// Drains on a thread of its own, while this one says what is waited for and minds the signals.
@@ -97,7 +104,7 @@ fn drain(
                 Err(RecvTimeoutError::Disconnected) => panic!("a drain always reports"),
             }
             if let Some(signal) = signals.pending().find(|signal| *signal != SIGHUP) {
-                stop_at_once(settings, signal, output);
+                stop_at_once(running, signal, output);
             }
             let waited_s = started.elapsed().as_secs();
             if waited_s > said_s {
@@ -125,10 +132,12 @@ fn finish(report: &DrainReport, settings: &Settings, output: Output) -> u8 {
 }
 
 /// Ends the process as a shell would report that signal. Nothing is waited for.
-fn stop_at_once(settings: &Settings, signal: i32, output: Output) -> ! {
+fn stop_at_once(running: &Running, signal: i32, output: Output) -> ! {
     output.say("stopping at once");
-    if let Some(path) = &settings.config.uds {
-        let _ = std::fs::remove_file(path);
+    for endpoint in running.listens_on() {
+        if let Endpoint::Unix(path) = endpoint {
+            let _ = std::fs::remove_file(path);
+        }
     }
     std::process::exit(exit::by_signal(signal))
 }

@@ -1,8 +1,10 @@
 //! What all connections of a server have in common: limits, the site, the counts.
 
+mod current;
+
 use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use gustnado_http::answer::{Answer, Opening, Persist};
@@ -11,7 +13,7 @@ use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
 use gustnado_http::request::{Request, TargetForm};
 use gustnado_http::status::Status;
-use gustnado_tasks::{BlockingPool, Patience, Workers, Workload};
+use gustnado_tasks::{BlockingPool, Patience, Workload};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::config::{AnswerVersion, Config};
@@ -24,6 +26,8 @@ use crate::reply::{Now, Rest, Turn, status_page};
 use crate::response::{Response, UsualType};
 use crate::routes::{Means, Tables};
 use crate::stats::{Added, Fault, Stats, Tally, Thread, WorkerStats};
+
+pub(crate) use current::{Current, Lasting};
 
 /// Where answers come from.
 pub(crate) enum Site {
@@ -166,31 +170,24 @@ pub(crate) struct App {
     pub(crate) read_ahead_bytes: usize,
     /// Bytes of a stream that are gathered before they are sent, if there are more at once.
     pub(crate) stream_buffer_bytes: usize,
-    /// Ready field line, empty if the server does not say its name.
-    server_line: String,
     site: Site,
-    tallies: Box<[Tally]>,
-    draining: AtomicBool,
-    /// Set once they run; weak, for they hold this.
-    workers: OnceLock<Weak<Workers>>,
-    scheduler: &'static str,
+    tallies: Arc<[Tally]>,
+    /// There is something to heed before the next answer: a drain, or another app.
+    notice: AtomicBool,
+    lasting: Arc<Lasting>,
+    current: Weak<Current>,
     /// What paces each connection, if anything does.
     pace: Option<Pace>,
 }
 
 impl App {
-    /// What the connections of a server share.
-    pub(crate) fn shared(config: &Config, workers: usize, site: Site, hooks: Hooks) -> Arc<Self> {
-        let app = Arc::new(Self::new(config, workers, site, hooks));
-        if let Site::Routes(routed) = &app.site {
-            let first = routed.means.app.set(Arc::downgrade(&app));
-            debug_assert!(first.is_ok(), "made for this server");
-        }
-        app
-    }
-
-    fn new(config: &Config, workers: usize, site: Site, hooks: Hooks) -> Self {
-        let name = &config.server_name;
+    pub(crate) fn new(
+        config: &Config,
+        site: Site,
+        hooks: Hooks,
+        lasting: Arc<Lasting>,
+        current: Weak<Current>,
+    ) -> Self {
         Self {
             limits: Limits {
                 head_bytes_max: config.limit_head_bytes,
@@ -219,24 +216,13 @@ impl App {
             hooks,
             read_ahead_bytes: config.read_ahead_bytes,
             stream_buffer_bytes: config.stream_buffer_bytes,
-            server_line: if name.is_empty() {
-                String::new()
-            } else {
-                format!("Server: {name}\r\n")
-            },
             site,
-            // One more for a thread that only accepts.
-            tallies: (0..=workers).map(|_| Tally::default()).collect(),
-            draining: AtomicBool::new(false),
-            workers: OnceLock::new(),
-            scheduler: config.scheduler.as_str(),
+            tallies: Arc::clone(&lasting.tallies),
+            notice: AtomicBool::new(false),
+            lasting,
+            current,
             pace: Pace::new(&config.pace),
         }
-    }
-
-    pub(crate) fn attach(&self, workers: &Arc<Workers>) {
-        let first = self.workers.set(Arc::downgrade(workers));
-        debug_assert!(first.is_ok(), "workers are attached once");
     }
 
     /// The connection's end, as a refusal says it.
@@ -267,13 +253,34 @@ impl App {
         })
     }
 
-    /// From now on each connection's next answer is its last.
-    pub(crate) fn drain(&self) {
-        self.draining.store(true, Ordering::SeqCst);
+    /// Whether a connection should look at [`App::is_draining`] and [`App::successor`].
+    #[inline]
+    pub(crate) fn has_notice(&self) -> bool {
+        self.notice.load(Ordering::Relaxed)
     }
 
+    fn give_notice(&self) {
+        self.notice.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether each connection's next answer is its last.
+    #[cold]
     pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Relaxed)
+        self.lasting.is_draining()
+    }
+
+    /// Whether another app counts, and goes on counting for a while.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn is_outdated(&self) -> bool {
+        !self.is_draining() && self.successor().is_some()
+    }
+
+    /// The app that has taken the place of this one.
+    #[cold]
+    pub(crate) fn successor(&self) -> Option<Arc<App>> {
+        let app = self.current.upgrade()?.app();
+        (!std::ptr::eq(&raw const *app, self)).then_some(app)
     }
 
     /// Whether a request's body is read for a handler, rather than thrown away.
@@ -317,13 +324,17 @@ impl App {
 
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = Stats::default();
-        for tally in &self.tallies {
+        for tally in &*self.tallies {
             stats.include(tally);
         }
+        let lasting = &self.lasting;
+        stats.reloads = lasting.reloads.load(Ordering::Relaxed);
+        stats.reloads_refused = lasting.reloads_refused.load(Ordering::Relaxed);
+        stats.files_exhausted = lasting.files_exhausted.load(Ordering::Relaxed);
         if let Site::Folder(files) = &self.site {
-            stats.files_exhausted = files.failures().exhausted;
+            stats.files_exhausted += files.failures().exhausted;
         }
-        if let Some(workers) = self.workers.get().and_then(Weak::upgrade) {
+        if let Some(workers) = lasting.workers() {
             let counts = workers.counts();
             stats.uptime_ms = workers.uptime_ms();
             stats.workers = workers.workers() as u64;
@@ -348,7 +359,7 @@ impl App {
 
     /// The same for each worker by itself.
     pub(crate) fn stats_by_worker(&self) -> Vec<WorkerStats> {
-        let Some(workers) = self.workers.get().and_then(Weak::upgrade) else { return Vec::new() };
+        let Some(workers) = self.lasting.workers() else { return Vec::new() };
         let with_tally = |workload: Workload| {
             let tally = self.tallies.get(workload.worker)?;
             Some(WorkerStats::new(workload, tally, Thread::read(workload.thread)))
@@ -358,12 +369,11 @@ impl App {
 
     /// The backend at work; empty before the start.
     pub(crate) fn backend(&self) -> &'static str {
-        let workers = self.workers.get().and_then(Weak::upgrade);
-        workers.map_or("", |workers| workers.backend().name())
+        self.lasting.workers().map_or("", |workers| workers.backend().name())
     }
 
     pub(crate) fn scheduler(&self) -> &'static str {
-        self.scheduler
+        self.lasting.scheduler
     }
 
     fn live(&self) -> Live {
@@ -377,7 +387,7 @@ impl App {
             process: Process::read(),
             workers: stats.workers,
             backend: self.backend(),
-            scheduler: self.scheduler,
+            scheduler: self.scheduler(),
         }
     }
 
@@ -385,7 +395,7 @@ impl App {
     pub(crate) fn common(&self, unix_secs: u64) -> Rc<Common> {
         COMMON.with_borrow_mut(|common| {
             if common.unix_secs != unix_secs {
-                let mut lines = self.server_line.clone().into_bytes();
+                let mut lines = self.lasting.lines().to_vec();
                 lines.extend_from_slice(b"Date: ");
                 lines.extend_from_slice(&imf_fixdate(unix_secs));
                 lines.extend_from_slice(b"\r\n");

@@ -1,19 +1,23 @@
 //! A server as a program says it: routes, settings, an address.
 
+mod settings;
+
 use std::net::ToSocketAddrs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gustnado_http::status::Status;
 
 use crate::chain::{Flow, Link};
-use crate::config::{Config, Io, SchedulerKind};
+use crate::config::{Config, ConfigError, Origin, Settings};
+use crate::fields::Fields;
 use crate::handler::IntoHandler;
 use crate::hooks::{ClosedConnection, Hooks, Struck, Verdict};
 use crate::request::Request;
 use crate::response::IntoResponse;
 use crate::routes::{Route, Routes};
-use crate::server::{Running, StartError, start_routes};
+use crate::server::{Running, StartError, check_server, start_server};
+use crate::site::{SiteError, SiteFile};
 
 /// A server to be.
 ///
@@ -31,9 +35,13 @@ use crate::server::{Running, StartError, start_routes};
 #[derive(Clone, Debug, Default)]
 #[must_use = "it serves nothing before `listen`"]
 pub struct Server {
-    routes: Routes,
-    config: Config,
-    hooks: Hooks,
+    pub(crate) routes: Routes,
+    pub(crate) config: Config,
+    /// Header fields of every answer, those to bad requests included.
+    pub(crate) fields: Fields,
+    /// Serves the built-in page where there is nothing else.
+    pub(crate) or_built_in: bool,
+    pub(crate) hooks: Hooks,
 }
 
 /// Routes: each of these does what its namesake of [`Routes`] does.
@@ -44,6 +52,8 @@ impl Server {
     }
 
     /// Takes routes that were put together elsewhere, in place of all so far.
+    ///
+    /// The setting `root`, if it has a value, is served where no route answers.
     pub fn routes(mut self, routes: Routes) -> Self {
         self.routes = routes;
         self
@@ -147,8 +157,55 @@ impl Server {
     }
 }
 
-/// Settings.
+/// Settings. Each of them has a method besides these, named in `docs/tuning.md`.
 impl Server {
+    /// What a configuration file says: routes, settings, header fields.
+    ///
+    /// # Errors
+    /// [`SiteError`]: every mistake in the file, with its line.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, SiteError> {
+        Ok(SiteFile::read(path.as_ref())?.server())
+    }
+
+    /// Adds a header field to every answer, also to those that refuse a request. (Routes and sites
+    /// can have some of their own: [`Routes::header`].) What cannot be sent is an error at the
+    /// start.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.fields.set(name, value);
+        self
+    }
+
+    /// What [`crate::start`] serves: a folder, or the built-in page.
+    pub fn of_config(config: Config) -> Self {
+        Self::new().config(config).or_built_in()
+    }
+
+    pub(crate) fn or_built_in(mut self) -> Self {
+        self.or_built_in = true;
+        self
+    }
+
+    /// Gives one setting a value, both as a person would write them: `set("header-timeout", "5s")`.
+    ///
+    /// # Errors
+    /// The value is not one that the setting takes, or there is no such setting.
+    pub fn set(mut self, name: &str, value: &str) -> Result<Self, ConfigError> {
+        let mut settings = Settings::default();
+        settings.config = self.config;
+        settings.set(name, value.as_ref(), Origin::Flag(name.to_owned()))?;
+        self.config = settings.config;
+        Ok(self)
+    }
+
+    /// Looks whether it could be started, as far as that can be told without listening: folders,
+    /// routes, header fields.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn check(&self) -> Result<(), StartError> {
+        check_server(self)
+    }
+
     /// All settings at once; those that are made later count more.
     pub fn config(mut self, config: Config) -> Self {
         self.config = config;
@@ -159,27 +216,6 @@ impl Server {
     pub fn tune(mut self, change: impl FnOnce(&mut Config)) -> Self {
         change(&mut self.config);
         self
-    }
-
-    /// Worker threads; 0 is as many as there are processors for it.
-    pub fn workers(self, workers: usize) -> Self {
-        self.tune(|config| config.workers = workers)
-    }
-
-    /// Where connections live and which worker may run them.
-    pub fn scheduler(self, scheduler: SchedulerKind) -> Self {
-        self.tune(|config| config.scheduler = scheduler)
-    }
-
-    /// Connection slots per worker, for the schedulers `pool` and `pool-shared`; 0 is as many as
-    /// fit.
-    pub fn slots(self, slots: usize) -> Self {
-        self.tune(|config| config.slots = slots)
-    }
-
-    /// Which interface of the kernel carries the operations.
-    pub fn io(self, io: Io) -> Self {
-        self.tune(|config| config.io = io)
     }
 
     /// Calls `hook` when a limit strikes, and does what it says: of a time there may be more. It
@@ -218,6 +254,7 @@ impl Server {
     /// # Errors
     /// [`StartError`]: one line that says what is wrong, where, and what helps.
     pub fn listen(mut self, address: &str) -> Result<Running, StartError> {
+        self.config.listen = Vec::new();
         if let Some(path) = address.strip_prefix("unix:") {
             self.config.uds = Some(PathBuf::from(path));
         } else {
@@ -238,6 +275,6 @@ impl Server {
     /// # Errors
     /// As [`Server::listen`].
     pub fn start(self) -> Result<Running, StartError> {
-        start_routes(self.config, &self.routes, self.hooks)
+        start_server(self)
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! [`Config`] holds the values, [`TUNABLES`] declares them (name, unit, default, range, meaning).
 //! [`Settings`] is a [`Config`] that remembers where each value came from, and [`Machine`] says
-//! what `auto` comes to here. Flags, environment variables and `docs/tuning.md` are made from
-//! [`TUNABLES`]; nothing else names a setting twice.
+//! what `auto` comes to here. Flags, environment variables, the keys of a configuration file, their
+//! schema and `docs/tuning.md` are made from [`TUNABLES`]; nothing else names a setting twice.
 
 use gustnado_tasks::SocketOptions;
 use std::path::PathBuf;
@@ -43,6 +43,9 @@ pub use unit::Unit;
 pub struct Config {
     /// The folder to serve; `None` is the page that is built in.
     pub root: Option<PathBuf>,
+    /// Where to listen, in place of `host`, `port` and `uds`: `127.0.0.1:80`, `[::1]:80`,
+    /// `unix:/run/site.sock`.
+    pub listen: Vec<String>,
     /// Name or address to listen on, an IPv6 address without brackets.
     pub host: String,
     /// TCP port; 0 takes a free one.
@@ -168,6 +171,7 @@ impl Config {
     fn blank() -> Self {
         Self {
             root: None,
+            listen: Vec::new(),
             host: String::new(),
             port: 0,
             uds: None,

@@ -97,6 +97,8 @@ enum Next {
     Segments { segments: Box<VecDeque<Segment>>, persist: Persist },
     /// Read the last request's body, without which it is not answered.
     Body(Box<BodyRequest>),
+    /// Answer the last request by the configuration that counts by now.
+    Renew(Box<Unread>),
     /// Wait for the last request's handler.
     Flight(Box<Flight>),
     /// Send what a handler's answer has besides its head.
@@ -189,6 +191,10 @@ impl Conn {
                 }
                 Err(error) => self.give_up(&error),
             },
+            Next::Renew(head) => {
+                self.renew(head);
+                Next::Again
+            }
             Next::Flight(flight) => {
                 self.fly(flight).await.unwrap_or_else(|error| self.give_up(&error))
             }
@@ -208,6 +214,18 @@ impl Conn {
             }
             usual => usual,
         }
+    }
+
+    /// Goes on under the app that counts now, and reads the last request's head again.
+    fn renew(&mut self, mut head: Box<Unread>) {
+        if let Some(app) = self.app.successor() {
+            self.app = app;
+        }
+        if let Some(behind) = self.unread.take() {
+            head.bytes.extend_from_slice(&behind.bytes);
+        }
+        self.unread = Some(head);
+        self.requests = self.requests.saturating_sub(1);
     }
 
     /// Puts received bytes on hold, behind those that are.

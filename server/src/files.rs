@@ -6,7 +6,9 @@
 
 mod cache;
 mod content_type;
+mod dressing;
 mod error;
+mod folders;
 mod location;
 mod multipart;
 mod path;
@@ -22,7 +24,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use gustnado_http::answer::Answer;
 use gustnado_http::method::Method;
 use gustnado_http::request::Request;
 use gustnado_http::status::Status;
@@ -30,7 +31,10 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
+pub(crate) use content_type::ContentType;
+pub(crate) use dressing::{Dressing, StaticPage};
 pub use error::FilesError;
+pub(crate) use folders::Folders;
 
 use crate::reply::{Now, Rest, Turn, status_page};
 use error::Failure;
@@ -62,7 +66,7 @@ pub struct FileOptions {
 ///
 /// Each thread that answers keeps its own cache and its own view of the root: nothing is locked,
 /// and an answer from the cache touches no memory that another thread writes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Files {
     folder: Arc<Folder>,
 }
@@ -76,6 +80,7 @@ struct Folder {
     cache_bytes: u64,
     /// Per worker.
     descriptors_max: u64,
+    pub(crate) dressing: Dressing,
     /// As it was at the start; a worker that finds another one in its place opens its own.
     root: Arc<Root>,
     exhausted: AtomicU64,
@@ -121,6 +126,7 @@ impl Files {
             hidden: options.hidden,
             cache_bytes: options.cache_bytes / workers,
             descriptors_max: DESCRIPTORS_MAX.min(descriptors / DESCRIPTOR_SHARE / workers),
+            dressing: Dressing::default(),
             root: Arc::new(opened),
             exhausted: AtomicU64::new(0),
             denied: AtomicU64::new(0),
@@ -161,26 +167,38 @@ impl Files {
         let path = request.path().get(mounted_at..).unwrap_or(b"");
         match request.method() {
             Method::Get | Method::Head if path.is_empty() => {
-                redirect_to_folder(*request, turn, out);
+                redirect_to_folder(&self.folder.dressing, *request, turn, out);
                 Rest::Nothing
             }
             Method::Get | Method::Head => worker::with(&self.folder, |worker| {
                 if let Some(stored) = worker.cache.fresh(path, now.mono_ms) {
-                    return respond::respond(stored, *request, now, turn, out);
+                    return respond::respond(
+                        stored,
+                        &self.folder.dressing,
+                        *request,
+                        now,
+                        turn,
+                        out,
+                    );
                 }
                 answer_from_disk(worker, &self.folder, path, *request, now, turn, out)
             }),
             Method::Options => {
-                let mut answer = Answer::start(out, Status::NO_CONTENT, turn.common, turn.persist);
-                answer.field(ALLOW.0, ALLOW.1).expect("a constant field is well formed");
-                answer.finish();
+                let status = Status::NO_CONTENT;
+                self.folder.dressing.status_page(out, status, turn, false, &[ALLOW]);
                 Rest::Nothing
             }
             _ => {
-                status_page(out, Status::METHOD_NOT_ALLOWED, turn, false, &[ALLOW]);
+                let status = Status::METHOD_NOT_ALLOWED;
+                self.folder.dressing.status_page(out, status, turn, false, &[ALLOW]);
                 Rest::Nothing
             }
         }
+    }
+
+    /// Whether this is the same folder with the same caches.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.folder, &other.folder)
     }
 
     /// How often the system would not let a file be answered, since the start.
@@ -194,6 +212,13 @@ impl Files {
 }
 
 impl Folder {
+    /// Whether answers would be the same. (The path may lead to another directory by now; workers
+    /// see to that.)
+    fn serves_as(&self, other: &Self) -> bool {
+        let of = |folder: &Self| (folder.hidden, folder.cache_bytes, folder.descriptors_max);
+        self.path == other.path && of(self) == of(other) && self.dressing == other.dressing
+    }
+
     fn count(&self, failure: Failure) {
         let counter = match failure.status() {
             Status::SERVICE_UNAVAILABLE => &self.exhausted,
@@ -220,17 +245,17 @@ fn answer_from_disk(
     match worker.find(folder, path, now) {
         Ok(Found::Held) => {
             let stored = worker.cache.any_age(path).expect("what was just found in the cache");
-            respond::respond(stored, request, now, turn, out)
+            respond::respond(stored, &folder.dressing, request, now, turn, out)
         }
         Ok(Found::Loaded { stored, may_hold }) => {
-            let rest = respond::respond(&stored, request, now, turn, out);
+            let rest = respond::respond(&stored, &folder.dressing, request, now, turn, out);
             if may_hold {
                 worker.cache.insert(path, stored, now.mono_ms);
             }
             rest
         }
         Ok(Found::Directory) => {
-            redirect_to_folder(request, turn, out);
+            redirect_to_folder(&folder.dressing, request, turn, out);
             Rest::Nothing
         }
         Err(failure) => {
@@ -238,18 +263,23 @@ fn answer_from_disk(
             let status = failure.status();
             let soon: &[(&str, &[u8])] = &[("Retry-After", b"1")];
             let fields = if status == Status::SERVICE_UNAVAILABLE { soon } else { &[] };
-            status_page(out, status, turn, head_only, fields);
+            folder.dressing.status_page(out, status, turn, head_only, fields);
             Rest::Nothing
         }
     }
 }
 
 /// A folder's name without its slash leads to the one with it, so that relative links work.
-fn redirect_to_folder(request: Request<'_>, turn: &Turn<'_>, out: &mut Vec<u8>) {
+fn redirect_to_folder(
+    dressing: &Dressing,
+    request: Request<'_>,
+    turn: &Turn<'_>,
+    out: &mut Vec<u8>,
+) {
     let location = location::with_slash(request.path(), request.query());
     let fields = [("Location", location.as_slice())];
     let head_only = request.method() == Method::Head;
-    status_page(out, Status::MOVED_PERMANENTLY, turn, head_only, &fields);
+    dressing.status_page(out, Status::MOVED_PERMANENTLY, turn, head_only, &fields);
 }
 
 /// Answers with one file, wherever it is: `path` is trusted.
@@ -261,7 +291,7 @@ pub(crate) fn answer_file(
     out: &mut Vec<u8>,
 ) -> Rest {
     match load_file(path, now) {
-        Ok(stored) => respond::respond(&stored, request, now, turn, out),
+        Ok(stored) => respond::respond(&stored, &Dressing::default(), request, now, turn, out),
         Err(failure) => {
             let head_only = request.method() == Method::Head;
             status_page(out, failure.status(), turn, head_only, &[]);
@@ -282,5 +312,5 @@ fn load_file(path: &Path, now: Now) -> Result<Stored, Failure> {
     if located.kind() != FileType::RegularFile {
         return Err(Failure::Disk(Errno::NOENT));
     }
-    Ok(Stored::load(&root, &located, name, now)?)
+    Ok(Stored::load(&root, &located, name, &Dressing::default(), now)?)
 }

@@ -23,6 +23,7 @@ pub mod client;
 pub mod config;
 mod conn;
 pub mod default_site;
+mod fields;
 pub mod files;
 pub mod forms;
 mod handler;
@@ -34,6 +35,7 @@ mod request;
 mod response;
 mod routes;
 mod server;
+pub mod site;
 mod stats;
 pub mod test;
 #[cfg(feature = "tower")]
@@ -53,7 +55,7 @@ pub use hooks::{ClosedConnection, Limit, Struck, Verdict};
 pub use request::{Cookies, Pairs, Request, percent_decoded};
 pub use response::{AppendError, Appender, Event, IntoResponse, Response, Sent};
 pub use routes::{Route, RouteError, Routes, route};
-pub use server::{DrainReport, Running, StartError, probe_io_uring, start};
+pub use server::{DrainReport, Reloaded, Running, StartError, probe_io_uring, start};
 pub use stats::{Stats, WorkerStats, stats_page};
 #[cfg(feature = "tower")]
 pub use tower::{ServiceError, Tower, tower};

@@ -11,6 +11,8 @@ use gustnado_http::answer::{Answer, Opening, Persist};
 use gustnado_http::status::Status;
 pub use gustnado_tasks::Now;
 
+use crate::fields::says;
+
 /// What all answers of one turn have in common.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn<'a> {
@@ -73,7 +75,9 @@ pub fn status_page(
     let fields: [(&str, &[u8]); 2] =
         [("Content-Type", b"text/html; charset=utf-8"), ("X-Content-Type-Options", b"nosniff")];
     for (name, value) in fields {
-        answer.field(name, value).expect("constant fields are well formed");
+        if !says(turn.common.lines(), name) {
+            answer.field(name, value).expect("constant fields are well formed");
+        }
     }
     answer.content_length(page.len() as u64);
     answer.finish();

@@ -145,6 +145,11 @@ impl Request {
         percent_decoded(self.parts.param(name).unwrap_or(""))
     }
 
+    /// The same, percent-encoded.
+    pub(crate) fn raw_param(&self, name: &str) -> &str {
+        self.parts.param(name).unwrap_or("")
+    }
+
     /// All parts of the path that the route names, in order: name and decoded value.
     pub fn params(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
         self.parts.params().map(|(name, value)| (name, percent_decoded(value)))

@@ -1,5 +1,6 @@
 //! Which handler answers which request: what is said about it before the start.
 
+mod around;
 mod path;
 mod table;
 
@@ -14,14 +15,16 @@ use gustnado_http::status::Status;
 use gustnado_tasks::{Patience, Rate};
 
 use crate::chain::Link;
+use crate::fields::Fields;
+use crate::files::StaticPage;
 use crate::handler::{Handler, IntoHandler, Kind};
 use crate::pace::RoutePace;
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 
-pub(crate) use path::normalized;
+pub(crate) use path::{normalized, pattern};
 pub use table::RouteError;
-pub(crate) use table::{Endpoint, EndpointDoes, Means, Pages, Table, Tables};
+pub(crate) use table::{Endpoint, EndpointDoes, Means, Pages, Table, Tables, path_names};
 
 pub(crate) type Matcher = Arc<dyn Fn(&Request) -> bool + Send + Sync>;
 pub(crate) type Page = Arc<dyn Fn(&Request, Status) -> Response + Send + Sync>;
@@ -38,10 +41,16 @@ pub(crate) type Page = Arc<dyn Fn(&Request, Status) -> Response + Send + Sync>;
 pub struct Routes {
     pub(crate) paths: Vec<(String, Route)>,
     pub(crate) matchers: Vec<(Matcher, Handler)>,
-    pub(crate) hosts: Vec<(String, Routes)>,
+    /// Names that share a site, and the site.
+    pub(crate) hosts: Vec<(Vec<String>, Routes)>,
     pub(crate) links: Vec<Link>,
     pub(crate) fallback: Option<Handler>,
+    /// Served where no route answers.
+    pub(crate) root: Option<PathBuf>,
     pub(crate) pages: Vec<(Option<Status>, Page)>,
+    /// Those of the pages that are the same for every request.
+    pub(crate) static_pages: Vec<StaticPage>,
+    pub(crate) fields: Fields,
 }
 
 /// Handlers of one path by method, with what is special about it.
@@ -51,6 +60,7 @@ pub struct Route {
     pub(crate) any: Option<Handler>,
     pub(crate) folder: Option<PathBuf>,
     pub(crate) links: Vec<Link>,
+    pub(crate) fields: Fields,
     pub(crate) options: RouteOptions,
     pub(crate) pace: RoutePace,
 }
@@ -147,6 +157,14 @@ impl Route {
     #[must_use]
     pub fn link(mut self, link: Link) -> Self {
         self.links.push(link);
+        self
+    }
+
+    /// Adds a header field to this route's answers that do not have it yet. It counts more than one
+    /// of [`Routes::header`]. What cannot be sent is an error at the start.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.fields.set(name, value);
         self
     }
 
@@ -296,12 +314,20 @@ impl Routes {
         self.route(path, route().files(folder))
     }
 
+    /// Serves a folder where no route answers. It comes before a fallback.
+    #[must_use]
+    pub fn root(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.root = Some(folder.into());
+        self
+    }
+
     /// Puts routes beneath a path, with their own chains.
     #[must_use]
     pub fn nest(mut self, path: &str, routes: Routes) -> Self {
         let prefix = path.trim_end_matches('/');
         for (below, mut route) in routes.paths {
             route.links.splice(0..0, routes.links.iter().cloned());
+            route.fields = routes.fields.with(&route.fields);
             self.paths.push((format!("{prefix}{below}"), route));
         }
         self
@@ -322,8 +348,23 @@ impl Routes {
     /// A site of its own for a host: its name without port, in any case; `*.example.org` stands for
     /// all names below.
     #[must_use]
-    pub fn host(mut self, name: &str, routes: Routes) -> Self {
-        self.hosts.push((name.to_ascii_lowercase(), routes));
+    pub fn host(self, name: &str, routes: Routes) -> Self {
+        self.hosts(&[name], routes)
+    }
+
+    /// The same for several names that share a site.
+    #[must_use]
+    pub fn hosts(mut self, names: &[impl AsRef<str>], routes: Routes) -> Self {
+        let names = names.iter().map(|name| name.as_ref().to_ascii_lowercase()).collect();
+        self.hosts.push((names, routes));
+        self
+    }
+
+    /// Adds a header field to all answers that do not have it yet: those of files, of handlers,
+    /// 404. What cannot be sent is an error at the start.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.fields.set(name, value);
         self
     }
 
@@ -372,6 +413,32 @@ impl Routes {
         let page = move |request: &Request, status| page(request, status).into_response();
         self.pages.push((None, Arc::new(page)));
         self
+    }
+
+    /// A page that is the same for every request. Folders answer with it, too.
+    pub(crate) fn static_page(mut self, page: StaticPage) -> Self {
+        let (kind, content) = (page.content_type.clone(), page.content.clone());
+        let made = move |_: &Request, status| {
+            Response::new(status).content_type(&kind).body(content.clone())
+        };
+        self.pages.push((page.status, Arc::new(made)));
+        self.static_pages.push(page);
+        self
+    }
+
+    /// How many folders are served.
+    pub(crate) fn folders(&self) -> usize {
+        let own = self.paths.iter().filter(|(_, route)| route.folder.is_some()).count();
+        let own = own + usize::from(self.root.is_some());
+        own + self.hosts.iter().map(|(_, routes)| routes.folders()).sum::<usize>()
+    }
+
+    /// Whether there is nothing but fields and pages: a folder has room for those itself.
+    pub(crate) fn is_bare(&self) -> bool {
+        let has_paths = !self.paths.is_empty() || self.root.is_some();
+        let is_handled = has_paths || self.fallback.is_some() || !self.matchers.is_empty();
+        let has_more = !self.hosts.is_empty() || !self.links.is_empty();
+        !is_handled && !has_more
     }
 }
 

@@ -1,27 +1,32 @@
 //! A server from start to end.
 
+mod listeners;
+mod reload;
+
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gustnado_tasks::{BlockingPool, Endpoint, Phase, Plan, Serve, SpawnError, Workers};
+use gustnado_tasks::{BlockingPool, Endpoint, Phase, Plan, SpawnError, Workers};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_shutdown;
 use signal_hook::iterator::Signals;
 
-use crate::app::{App, Routed, Site};
+use crate::app::{App, Current, Lasting, Routed, Site};
+use crate::builder::Server;
 use crate::config::{Config, Machine};
-use crate::conn;
-use crate::files::{FileOptions, Files, FilesError};
-use crate::hooks::Hooks;
+use crate::files::{Dressing, FileOptions, FilesError, Folders};
 use crate::pace;
 use crate::routes::{Means, RouteError, Routes, Tables};
 use crate::stats::{Stats, WorkerStats, write_regularly};
+use listeners::Listeners;
+
+pub(crate) use listeners::endpoint;
+pub use reload::Reloaded;
 
 /// How long workers may take to end once nothing is left to do.
 const STOP_WITHIN: Duration = Duration::from_secs(1);
@@ -31,21 +36,7 @@ const STOP_WITHIN: Duration = Duration::from_secs(1);
 /// # Errors
 /// [`StartError`]: one line that says what is wrong, where, and what helps.
 pub fn start(config: Config) -> Result<Running, StartError> {
-    start_site(config, Hooks::default(), open_site)
-}
-
-/// Starts a server with routes.
-pub(crate) fn start_routes(
-    config: Config,
-    routes: &Routes,
-    hooks: Hooks,
-) -> Result<Running, StartError> {
-    start_site(config, hooks, |config, workers| {
-        let pool = BlockingPool::new(config.blocking_threads, config.blocking_queue);
-        let means = Means::new(pool, file_options(config, workers));
-        let tables = Tables::new(routes, &means).map_err(StartError::Routes)?;
-        Ok(Site::Routes(Box::new(Routed::new(tables, means))))
-    })
+    start_server(Server::of_config(config))
 }
 
 /// Whether `io_uring` can be used here, found by trying.
@@ -56,34 +47,43 @@ pub fn probe_io_uring() -> Result<(), String> {
     gustnado_tasks::probe_uring().map_err(|error| error.to_string())
 }
 
-fn start_site(
-    config: Config,
-    hooks: Hooks,
-    open: impl FnOnce(&Config, usize) -> Result<Site, StartError>,
-) -> Result<Running, StartError> {
-    let workers = Machine::read().workers(&config).value;
-    let endpoints = endpoints(&config)?;
-    let plan = plan(&config, workers);
-    let site = open(&config, plan.workers_max())?;
-    let app = App::shared(&config, plan.workers_max(), site, hooks);
-    let serve = server_of(Arc::clone(&app));
-    let workers = Workers::start(&plan, &endpoints, serve).map_err(StartError::from_workers)?;
-    let workers = Arc::new(workers);
-    app.attach(&workers);
+/// Starts what a builder says.
+pub(crate) fn start_server(wanted: Server) -> Result<Running, StartError> {
+    let config = &wanted.config;
+    let count = Machine::read().workers(config).value;
+    let endpoints = listeners::endpoints(config)?;
+    let plan = plan(config, count);
+    let making = Making::new(config, plan.workers_max());
+    let site = making.site(&wanted)?;
+    let lasting = Lasting::new(plan.workers_max(), config.scheduler.as_str());
+    lasting.set_lines(lines(&wanted));
+    let hooks = wanted.hooks.clone();
+    let current =
+        Current::new(|current| App::new(config, site, hooks, Arc::clone(&lasting), current));
+    // The listeners are opened one by one, so that each can be closed again.
+    let nothing = Box::new(|_| -> gustnado_tasks::BoxTask { Box::pin(async {}) });
+    let started = Workers::start(&plan, &[], nothing);
+    let workers = Arc::new(started.map_err(StartError::from_workers)?);
+    lasting.attach(&workers);
+    let mut listeners = Listeners::default();
+    for endpoint in endpoints {
+        listeners.open(&workers, endpoint, &current)?;
+    }
     if !config.stats_interval.is_zero() {
-        let writing = write_regularly(Arc::downgrade(&app), config.stats_interval);
+        let writing = write_regularly(Arc::downgrade(&current), config.stats_interval);
         let failed = |error: SpawnError| StartError::Worker { error: io::Error::other(error) };
         workers.spawner().spawn(writing).map_err(failed)?;
     }
-    Ok(Running { workers, app, config })
+    let addresses = listeners.addresses();
+    let notes = workers.notes().iter().cloned().chain(listeners.refused()).collect();
+    let config = wanted.config;
+    let state = Mutex::new(State { config: config.clone(), listeners });
+    Ok(Running { workers, current, lasting, making, state, config, addresses, notes })
 }
 
-/// What makes the task of a connection: known once and for all.
-fn server_of(app: Arc<App>) -> Box<Serve> {
-    if app.pace().is_some() {
-        return Box::new(move |link| Box::pin(conn::serve_paced(link, Arc::clone(&app))) as _);
-    }
-    Box::new(move |link| Box::pin(conn::serve(link, Arc::clone(&app))) as _)
+/// Makes ready what a builder says, and starts nothing.
+pub(crate) fn check_server(wanted: &Server) -> Result<(), StartError> {
+    Making::new(&wanted.config, 1).site(wanted).map(drop)
 }
 
 fn plan(config: &Config, workers: usize) -> Plan {
@@ -105,36 +105,92 @@ fn plan(config: &Config, workers: usize) -> Plan {
     }
 }
 
-fn endpoints(config: &Config) -> Result<Vec<Endpoint>, StartError> {
-    if let Some(path) = &config.uds {
-        return Ok(vec![Endpoint::Unix(path.clone())]);
+/// The field lines of every answer, but for the date.
+fn lines(wanted: &Server) -> Vec<u8> {
+    let name = &wanted.config.server_name;
+    let mut lines = Vec::new();
+    if !name.is_empty() {
+        lines.extend_from_slice(format!("Server: {name}\r\n").as_bytes());
     }
-    let unknown = |error| StartError::Host { host: config.host.clone(), error };
-    let addresses = (config.host.as_str(), config.port).to_socket_addrs().map_err(unknown)?;
-    // A name may have several addresses; IPv4 first, as clients of `localhost` expect.
-    let mut addresses: Vec<SocketAddr> = addresses.collect();
-    addresses.sort_by_key(SocketAddr::is_ipv6);
-    let first = addresses.into_iter().next();
-    first
-        .map(|address| vec![Endpoint::Tcp(address)])
-        .ok_or_else(|| unknown(io::Error::new(io::ErrorKind::NotFound, "the name has no address")))
+    lines.extend_from_slice(&wanted.fields.lines());
+    lines
 }
 
-fn open_site(config: &Config, workers: usize) -> Result<Site, StartError> {
-    let Some(root) = &config.root else { return Ok(Site::BuiltIn) };
-    let options = file_options(config, workers);
-    Ok(Site::Folder(Files::open(root, options).map_err(StartError::Folder)?))
+/// What sites are made ready with, at the start and at each reload.
+struct Making {
+    workers: usize,
+    pool: BlockingPool,
+    folders: Folders,
+    #[cfg(feature = "tower")]
+    tokio: Arc<crate::tower::Tokio>,
 }
 
-fn file_options(config: &Config, workers: usize) -> FileOptions {
-    FileOptions { hidden: config.hidden, cache_bytes: config.cache_bytes, workers }
+impl Making {
+    fn new(config: &Config, workers: usize) -> Self {
+        let pool = BlockingPool::new(config.blocking_threads, config.blocking_queue);
+        Self {
+            workers,
+            pool,
+            folders: Folders::default(),
+            #[cfg(feature = "tower")]
+            tokio: Arc::default(),
+        }
+    }
+
+    fn site(&self, wanted: &Server) -> Result<Site, StartError> {
+        let field = |(name, error)| StartError::Routes(RouteError::Field { name, error });
+        wanted.fields.check().map_err(field)?;
+        let common: Arc<[u8]> = wanted.fields.lines().into();
+        let (config, routes) = (&wanted.config, &wanted.routes);
+        let folders = routes.folders() + usize::from(config.root.is_some());
+        let files = FileOptions {
+            hidden: config.hidden,
+            cache_bytes: config.cache_bytes / folders.max(1) as u64,
+            workers: self.workers,
+        };
+        if let Some(root) = config.root.as_ref().filter(|_| routes.is_bare()) {
+            let dressing = Dressing::new(&routes.fields, &routes.static_pages, &common);
+            let opened = self.folders.open(root, files, dressing);
+            return Ok(Site::Folder(opened.map_err(StartError::Folder)?));
+        }
+        if routes.is_bare() && wanted.or_built_in {
+            return Ok(Site::BuiltIn);
+        }
+        let (pool, folders) = (self.pool.clone(), self.folders.clone());
+        let means = Means {
+            pool,
+            files,
+            folders,
+            common,
+            app: Arc::default(),
+            #[cfg(feature = "tower")]
+            tokio: Arc::clone(&self.tokio),
+        };
+        let tables = match &config.root {
+            Some(root) => Tables::new(&routes.clone().root(root), &means),
+            None => Tables::new(routes, &means),
+        };
+        let tables = tables.map_err(StartError::Routes)?;
+        Ok(Site::Routes(Box::new(Routed::new(tables, means))))
+    }
 }
 
 /// A server that runs. Dropping it stops it at once.
 pub struct Running {
     workers: Arc<Workers>,
-    app: Arc<App>,
+    current: Arc<Current>,
+    lasting: Arc<Lasting>,
+    making: Making,
+    state: Mutex<State>,
     config: Config,
+    addresses: Vec<Endpoint>,
+    notes: Vec<String>,
+}
+
+/// What a reload changes.
+struct State {
+    config: Config,
+    listeners: Listeners,
 }
 
 /// How a drain ended.
@@ -147,14 +203,23 @@ pub struct DrainReport {
 }
 
 impl Running {
-    /// Where it listens: `127.0.0.1:8080`, `unix:/run/site.sock`.
+    /// Where it listened from the start: `127.0.0.1:8080`, `unix:/run/site.sock`.
     pub fn addresses(&self) -> &[Endpoint] {
-        self.workers.addresses()
+        &self.addresses
+    }
+
+    /// Where it listens now: a reload may have opened and closed listeners.
+    pub fn listens_on(&self) -> Vec<Endpoint> {
+        self.state().listeners.addresses()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What a user should know about the start: why a wish was not granted.
     pub fn notes(&self) -> &[String] {
-        self.workers.notes()
+        &self.notes
     }
 
     /// The configuration it was started with.
@@ -169,7 +234,7 @@ impl Running {
 
     /// What it has done so far.
     pub fn stats(&self) -> Stats {
-        self.app.stats()
+        self.current.app().stats()
     }
 
     /// Workers there are now. One that is not needed any more counts until its last connection has
@@ -180,7 +245,7 @@ impl Running {
 
     /// What each worker has done so far.
     pub fn stats_by_worker(&self) -> Vec<WorkerStats> {
-        self.app.stats_by_worker()
+        self.current.app().stats_by_worker()
     }
 
     /// Connections open now on each worker, those included that may still be added; one number
@@ -196,7 +261,8 @@ impl Running {
     /// [`RouteError`], and the old routes stay. A server without routes takes none: that is
     /// [`RouteError::NoRoutes`].
     pub fn swap_routes(&self, routes: &Routes) -> Result<(), RouteError> {
-        let Site::Routes(site) = self.app.site() else { return Err(RouteError::NoRoutes) };
+        let app = self.current.app();
+        let Site::Routes(site) = app.site() else { return Err(RouteError::NoRoutes) };
         site.swap(Tables::new(routes, &site.means)?);
         Ok(())
     }
@@ -205,13 +271,13 @@ impl Running {
     /// connections at once and the others after their answer, cuts what is left at the `deadline`.
     pub fn drain(&self, deadline: Duration) -> DrainReport {
         let began = Instant::now();
-        self.app.drain();
+        self.current.drain();
         self.workers.advance(Phase::Draining);
         self.wait_until_closed(deadline);
         let cut = self.workers.connections_open();
         self.workers.advance(Phase::Cutting);
         self.wait_until_closed(STOP_WITHIN);
-        self.workers.stop(STOP_WITHIN);
+        self.end();
         DrainReport { cut, took: began.elapsed() }
     }
 
@@ -237,20 +303,26 @@ impl Running {
         let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
         signals.wait().next();
         is_ending.store(true, Ordering::SeqCst);
-        self.drain(self.config.timeout_graceful_shutdown);
+        let deadline = self.state().config.timeout_graceful_shutdown;
+        self.drain(deadline);
         Ok(())
     }
 
     /// Ends the server at once.
     pub fn stop(self) {
         self.workers.advance(Phase::Cutting);
+        self.end();
+    }
+
+    fn end(&self) {
         self.workers.stop(STOP_WITHIN);
+        self.state().listeners.stop();
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.workers.stop(STOP_WITHIN);
+        self.end();
     }
 }
 
@@ -292,6 +364,8 @@ pub enum StartError {
         /// What the kernel says.
         error: io::Error,
     },
+    /// The server ends, and takes no other configuration.
+    Ending,
     /// Signals could not be listened to.
     Signals {
         /// What the kernel says.
@@ -305,15 +379,29 @@ pub enum StartError {
 }
 
 impl StartError {
+    fn from_bind(endpoint: Endpoint, error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::AddrInUse => Self::InUse { endpoint },
+            io::ErrorKind::PermissionDenied => Self::Denied { endpoint },
+            _ => Self::Listen { endpoint, error },
+        }
+    }
+
     fn from_workers(error: gustnado_tasks::StartError) -> Self {
         match error {
-            gustnado_tasks::StartError::Bind(endpoint, error) => match error.kind() {
-                io::ErrorKind::AddrInUse => Self::InUse { endpoint },
-                io::ErrorKind::PermissionDenied => Self::Denied { endpoint },
-                _ => Self::Listen { endpoint, error },
-            },
+            gustnado_tasks::StartError::Bind(endpoint, error) => Self::from_bind(endpoint, error),
             gustnado_tasks::StartError::Thread(error) => Self::Worker { error },
             other => Self::Worker { error: io::Error::other(other.to_string()) },
+        }
+    }
+
+    /// Where it was to listen, if that was the trouble.
+    pub fn endpoint(&self) -> Option<&Endpoint> {
+        match self {
+            Self::InUse { endpoint }
+            | Self::Denied { endpoint }
+            | Self::Listen { endpoint, .. } => Some(endpoint),
+            _ => None,
         }
     }
 
@@ -355,6 +443,7 @@ impl fmt::Display for StartError {
                 f,
                 "cannot listen on {endpoint}: {error}; give an address of this machine with --host"
             ),
+            Self::Ending => f.write_str("the server ends already; start it anew"),
             Self::Signals { error } => write!(
                 f,
                 "cannot listen to signals: {error}; use `drain` and `stop` in place of `run`"

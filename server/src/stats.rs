@@ -155,6 +155,10 @@ pub struct Stats {
     pub too_many_requests: u64,
     /// Files that could not be opened for want of descriptors.
     pub files_exhausted: u64,
+    /// Times that another configuration was taken while it ran.
+    pub reloads: u64,
+    /// Times that another configuration was wrong, and the old one stayed.
+    pub reloads_refused: u64,
 }
 
 impl Stats {

@@ -33,7 +33,7 @@ use gustnado_http::response::Response as Interim;
 use gustnado_tasks::{BlockingPool, Link, block_on, spawn_detached};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use crate::app::{self, App, Routed, Site};
+use crate::app::{self, App, Current, Lasting, Routed, Site};
 use crate::client::{self, ClientError, ClientOptions};
 use crate::config::Config;
 use crate::conn;
@@ -79,7 +79,10 @@ impl Client {
             user_agent: String::new(),
             ..ClientOptions::default()
         };
-        let app = App::shared(config, 1, site, Hooks::default());
+        let lasting = Lasting::new(1, config.scheduler.as_str());
+        let current =
+            Current::new(|current| App::new(config, site, Hooks::default(), lasting, current));
+        let app = current.app();
         Ok(Self { app, asks: client::Client::new(options) })
     }
 

@@ -63,6 +63,7 @@ impl Gate {
 /// it is stopped, or the workers are.
 pub struct Listening {
     endpoint: Endpoint,
+    refused: Vec<String>,
     gate: Arc<Gate>,
 }
 
@@ -70,6 +71,11 @@ impl Listening {
     /// The endpoint in fact bound.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
+    }
+
+    /// What of the plan's socket options the kernel would not grant, in words.
+    pub fn refused(&self) -> &[String] {
+        &self.refused
     }
 
     /// Whether it has not been stopped.
@@ -117,9 +123,9 @@ impl Workers {
         if self.phase() != Phase::Serving {
             return Err(io::Error::other("the workers are ending"));
         }
-        let (sockets, endpoint, _) = open(&self.plan, endpoint)?;
+        let (sockets, endpoint, refused) = open(&self.plan, endpoint)?;
         let entrance = Entrance::new(serve, descriptors);
-        let listening = Listening { endpoint, gate: Arc::clone(&entrance.gate) };
+        let listening = Listening { endpoint, refused, gate: Arc::clone(&entrance.gate) };
         let posts = self.crew.acceptor.get().map_or(&self.crew.posts[..], std::slice::from_ref);
         let stay = self.crew.acceptor.get().is_none();
         for (post, socket) in posts.iter().zip(sockets) {

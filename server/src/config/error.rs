@@ -31,7 +31,7 @@ impl ConfigError {
     /// The process exit code: 2 (usage) for a flag, 78 (`EX_CONFIG`) for what is set elsewhere.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Value { origin: Origin::Environment(_), .. } => 78,
+            Self::Value { origin: Origin::Environment(_) | Origin::File { .. }, .. } => 78,
             Self::Unknown { .. } | Self::Value { .. } => 2,
         }
     }

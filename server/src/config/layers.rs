@@ -1,18 +1,29 @@
-//! Layers of settings: flag over environment over default, and the memory of which one won.
+//! Layers of settings: flag over environment over file over default, and the memory of which one
+//! won.
 
 use super::Config;
 use super::error::ConfigError;
 use super::nearest::nearest;
 use super::table::TUNABLES;
 use super::tunable::{Refused, Tunable};
+use crate::site::SiteFile;
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::path::PathBuf;
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Nobody gave one.
     Default,
+    /// A line of a configuration file.
+    File {
+        /// The file as it was named.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+    },
     /// The environment variable of this name.
     Environment(String),
     /// The flag or argument of this name.
@@ -21,10 +32,21 @@ pub enum Origin {
 
 impl Origin {
     /// The name alone, as a message begins with it.
-    pub(super) fn place(&self) -> &str {
+    pub(super) fn place(&self) -> Cow<'_, str> {
         match self {
-            Self::Default => "default",
-            Self::Environment(name) | Self::Flag(name) => name,
+            Self::Default => "default".into(),
+            Self::File { path, line } => format!("{}:{line}", path.display()).into(),
+            Self::Environment(name) | Self::Flag(name) => name.into(),
+        }
+    }
+
+    /// Where it stands among the others: the higher one counts.
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Default => 0,
+            Self::File { .. } => 1,
+            Self::Environment(_) => 2,
+            Self::Flag(_) => 3,
         }
     }
 }
@@ -33,6 +55,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => formatter.write_str("default"),
+            Self::File { .. } => write!(formatter, "file {}", self.place()),
             Self::Environment(name) => write!(formatter, "environment {name}"),
             Self::Flag(name) if name.starts_with("--") => write!(formatter, "flag {name}"),
             Self::Flag(name) => write!(formatter, "argument {name}"),
@@ -72,7 +95,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Lays `flags` (names without dashes) over `environment` over the defaults.
+    /// Lays `flags` (names without dashes) over `environment` over `file` over the defaults.
     ///
     /// What a higher layer overrides is not read at all, so it cannot be wrong either. The plain
     /// variable `PORT`, which many platforms set, is the layer right above the default port.
@@ -82,6 +105,7 @@ impl Settings {
     pub fn layered(
         flags: &[(&str, OsString)],
         environment: impl IntoIterator<Item = (OsString, OsString)>,
+        file: Option<&SiteFile>,
     ) -> Result<Self, ConfigError> {
         let mut settings = Self::default();
         let variables = settings.variables(environment);
@@ -97,8 +121,12 @@ impl Settings {
                 settings.set(tunable.name, value, Origin::Environment(name.clone()))?;
             } else if let ("port", Some((name, value))) = (tunable.name, variable("PORT")) {
                 settings.set(tunable.name, value, Origin::Environment(name.clone()))?;
+            } else if let Some((value, line)) = file.and_then(|file| file.setting(tunable.name)) {
+                let path = file.map(|file| file.path().to_owned()).unwrap_or_default();
+                settings.set(tunable.name, value, Origin::File { path, line })?;
             }
         }
+        settings.settle_listen();
         Ok(settings)
     }
 
@@ -115,6 +143,30 @@ impl Settings {
                 Ok(())
             }
             Err(refused) => Err(refusal(tunable, refused, value, origin)),
+        }
+    }
+
+    /// `listen` stands in place of `host`, `port` and `uds`, unless those were said in a higher
+    /// layer.
+    fn settle_listen(&mut self) {
+        if self.config.listen.is_empty() {
+            return;
+        }
+        let own = self.origin("listen").clone();
+        let others = ["host", "port", "uds"].into_iter();
+        let others = others.filter(|name| self.origin(name).rank() >= own.rank());
+        let Some(other) = others.max_by_key(|name| self.origin(name).rank()) else { return };
+        let (of_other, own_rank) = (self.origin(other).clone(), own.rank());
+        if of_other.rank() > own_rank {
+            let (winner, loser) = (of_other.place(), own.place());
+            self.warnings.push(format!("{winner} counts, and so `listen` of {loser} does not"));
+            self.config.listen = Vec::new();
+            if let Some(index) = index_of("listen") {
+                self.origins[index] = Origin::Default;
+            }
+        } else {
+            let (winner, loser) = (own.place(), of_other.place());
+            self.warnings.push(format!("{winner} counts, and so {loser} does not"));
         }
     }
 
@@ -145,6 +197,9 @@ impl Settings {
             let Ok(name) = name.into_string() else {
                 continue;
             };
+            if name == "GUSTNADO_CONFIG" {
+                continue; // names the file, which has been read
+            }
             let known = name == "PORT" || TUNABLES.iter().any(|one| one.variable() == name);
             if known && is_service_link(&value) {
                 self.warnings.push(format!(
@@ -209,7 +264,11 @@ mod tests {
     fn layered(flags: &[(&str, &str)], vars: &[(&str, &str)]) -> Result<Settings, ConfigError> {
         let flags: Vec<(&str, OsString)> =
             flags.iter().map(|(name, value)| (*name, OsString::from(value))).collect();
-        Settings::layered(&flags, vars.iter().map(|(name, value)| (name.into(), value.into())))
+        Settings::layered(
+            &flags,
+            vars.iter().map(|(name, value)| (name.into(), value.into())),
+            None,
+        )
     }
 
     #[test]

@@ -7,12 +7,15 @@ use std::fmt::Write;
 const HEAD: &str = "\
 # Tuning
 
-Every setting has one name. Write it as a flag (`--header-timeout 5s`) or as an environment variable
-(`GUSTNADO_HEADER_TIMEOUT=5s`); both read values alike. A flag beats the environment, and the
-environment beats the default. The plain variable `PORT` is honoured too, below `GUSTNADO_PORT`.
+Every setting has one name. Write it as a flag (`--header-timeout 5s`), as an environment variable
+(`GUSTNADO_HEADER_TIMEOUT=5s`), as a key of a [configuration file](configuration.md)
+(`header-timeout = \"5s\"`), or call its method in Rust (`Server::header_timeout`). All of them read
+values alike. A flag beats the environment, the environment beats the file, and the file beats the
+default. The plain variable `PORT` is honoured too, below `GUSTNADO_PORT`.
 
 `gustnado check` prints every setting in effect and where it came from. `gustnado doctor` looks at
-the machine and says what to change there.
+the machine and says what to change there. A running server takes new values of all but those marked
+with a star when it gets the signal HUP.
 
 Durations are written `500ms`, `30s`, `5m`, `2h`, `1d`, or as plain seconds. Sizes are written
 `64k`, `10m`, `1g` (powers of 1,024), or as plain bytes. Switches take `true`, `false`, `yes`, `no`,
@@ -30,8 +33,8 @@ pub fn reference() -> String {
         let rows: String = rows.collect();
         page.push_str("\n## ");
         page.push_str(heading);
-        page.push_str("\n\n| flag | variable | default | takes | meaning |\n");
-        page.push_str("| --- | --- | --- | --- | --- |\n");
+        page.push_str("\n\n| flag | variable | key | method | default | takes | meaning |\n");
+        page.push_str("| --- | --- | --- | --- | --- | --- | --- |\n");
         page.push_str(&rows);
     }
     page
@@ -42,9 +45,12 @@ fn row(tunable: &Tunable) -> String {
     let mut row = String::new();
     write!(
         row,
-        "| `{}` | `{}` | `{default}` | {} | {} |",
+        "| `{}` | `{}` | `{}`{} | `{}` | `{default}` | {} | {} |",
         tunable.flag(),
         tunable.variable(),
+        tunable.name,
+        if tunable.needs_restart() { " \\*" } else { "" },
+        tunable.method(),
         takes(tunable),
         tunable.doc
     )
@@ -64,7 +70,9 @@ fn takes(tunable: &Tunable) -> String {
             let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
             quoted.join(", ")
         }
-        Field::Text { .. } | Field::Path { .. } | Field::Switch { .. } => tunable.takes(),
+        Field::Text { .. } | Field::List { .. } | Field::Path { .. } | Field::Switch { .. } => {
+            tunable.takes()
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The one place where every setting is declared.
 
-use super::text::{bare, is_field_text, is_host};
+use super::text::{bare, is_address, is_field_text, is_host};
 use super::tunable::{Field, Group, Tunable};
 use super::unit::Unit;
 use super::{Acceptor, Io, Placement, SchedulerKind, finer, pace};
@@ -19,6 +19,18 @@ pub static TUNABLES: &[Tunable] = &[
         field: Field::Path {
             get: |config| config.root.as_deref(),
             set: |config, path| config.root = path,
+        },
+    },
+    Tunable {
+        name: "listen",
+        group: Group::Address,
+        default: "",
+        doc: "Where to listen, in place of host, port and uds; for instance 127.0.0.1:80",
+        field: Field::List {
+            what: "an address such as 127.0.0.1:80, [::1]:80 or unix:/run/site.sock",
+            allowed: is_address,
+            get: |config| &config.listen,
+            set: |config, texts| config.listen = texts,
         },
     },
     Tunable {

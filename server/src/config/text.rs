@@ -11,6 +11,18 @@ pub(super) fn is_host(text: &str) -> bool {
     !host.is_empty() && host.len() <= 253 && host.bytes().all(letter)
 }
 
+/// `host:port`, or `unix:` and a path.
+pub(super) fn is_address(text: &str) -> bool {
+    if let Some(path) = text.strip_prefix("unix:") {
+        return !path.is_empty();
+    }
+    text.rsplit_once(':').is_some_and(|(host, port)| {
+        let is_bracketed = host.starts_with('[') && host.ends_with(']');
+        let is_port = port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
+        is_port && is_host(host) && (is_bracketed || !host.contains(':'))
+    })
+}
+
 /// What may stand in a field value without any chance of a second field (RFC 9110 §5.5).
 pub(super) fn is_field_text(text: &str) -> bool {
     text.len() <= 64 && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())

@@ -65,6 +65,17 @@ pub enum Field {
         /// Keeps the value.
         set: fn(&mut Config, &str),
     },
+    /// Several texts: an array in a file, set apart by commas elsewhere; empty is none.
+    List {
+        /// What each of them is.
+        what: &'static str,
+        /// Whether a text is one of them.
+        allowed: fn(&str) -> bool,
+        /// Reads the value.
+        get: fn(&Config) -> &[String],
+        /// Keeps the value.
+        set: fn(&mut Config, Vec<String>),
+    },
     /// A path; empty is none.
     Path {
         /// Reads the value.
@@ -121,9 +132,9 @@ pub struct Tunable {
 
 /// Why a value was refused, without the place it came from.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Refused {
-    pub(super) expected: String,
-    pub(super) nearest: Option<&'static str>,
+pub(crate) struct Refused {
+    pub(crate) expected: String,
+    pub(crate) nearest: Option<&'static str>,
 }
 
 const YES: [&str; 4] = ["true", "1", "yes", "on"];
@@ -145,10 +156,40 @@ impl Tunable {
         self.name == "root"
     }
 
+    /// The method of [`crate::Server`] that sets it: `header_timeout`.
+    pub fn method(&self) -> String {
+        match self.name {
+            // `listen` takes one address, and starts; `host` is a site of its own.
+            "listen" => "listen_on".to_owned(),
+            "host" => "host_name".to_owned(),
+            name => name.replace('-', "_"),
+        }
+    }
+
+    /// Whether a server has to be started anew for another value to count: workers and what they
+    /// are made with do not change while they run.
+    pub fn needs_restart(&self) -> bool {
+        const BOUND: [&str; 11] = [
+            "backlog",
+            "defer-accept",
+            "recv-buffer-bytes",
+            "send-buffer-bytes",
+            "socket-preference",
+            "connections-max",
+            "accept-delay",
+            "accepts-per-second",
+            "pass-delay-us",
+            "no-io-wait-us",
+            "stats-interval",
+        ];
+        self.group == Group::Engine || BOUND.contains(&self.name)
+    }
+
     /// What the setting takes, for messages and documentation.
     pub fn takes(&self) -> String {
         match &self.field {
             Field::Text { what, .. } => (*what).to_owned(),
+            Field::List { what, .. } => format!("{what}, or several with commas between them"),
             Field::Path { .. } => "a path".to_owned(),
             Field::Choice { names, .. } => format!("one of {}", names.join(", ")),
             Field::Switch { .. } => "true or false".to_owned(),
@@ -164,6 +205,7 @@ impl Tunable {
     pub fn placeholder(&self) -> &'static str {
         match &self.field {
             Field::Text { .. } => "TEXT",
+            Field::List { .. } => "LIST",
             Field::Path { .. } if self.is_argument() => "DIR",
             Field::Path { .. } => "PATH",
             Field::Choice { .. } => "NAME",
@@ -177,6 +219,8 @@ impl Tunable {
         match &self.field {
             Field::Text { get, .. } if get(config).is_empty() => "none".to_owned(),
             Field::Text { get, .. } => get(config).to_owned(),
+            Field::List { get, .. } if get(config).is_empty() => "none".to_owned(),
+            Field::List { get, .. } => get(config).join(","),
             Field::Path { get, .. } => {
                 get(config).map_or_else(|| "none".to_owned(), |path| path.display().to_string())
             }
@@ -190,7 +234,7 @@ impl Tunable {
     }
 
     /// Reads `value` into `config`.
-    pub(super) fn set(&self, config: &mut Config, value: &OsStr) -> Result<(), Refused> {
+    pub(crate) fn set(&self, config: &mut Config, value: &OsStr) -> Result<(), Refused> {
         if let Field::Path { set, .. } = &self.field {
             set(config, (!value.is_empty()).then(|| PathBuf::from(value)));
             return Ok(());
@@ -198,6 +242,12 @@ impl Tunable {
         let text = value.to_str().ok_or_else(|| self.refuse(None))?.trim();
         match &self.field {
             Field::Path { .. } => {} // done above, without a need for UTF-8
+            Field::List { allowed, set, .. } => {
+                let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());
+                let texts: Vec<String> = texts.map(str::to_owned).collect();
+                let all = texts.iter().all(|text| allowed(text));
+                all.then(|| set(config, texts)).ok_or_else(|| self.refuse(None))?;
+            }
             Field::Text { allowed, set, .. } => {
                 allowed(text).then(|| set(config, text)).ok_or_else(|| self.refuse(None))?;
             }

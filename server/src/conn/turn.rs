@@ -165,7 +165,14 @@ impl Conn {
         context: &mut Context<'_>,
     ) -> Next {
         let has_body = head.has_body();
-        let persist = self.persist(head);
+        let persist = if self.app.has_notice() {
+            if self.app.is_outdated() {
+                return renew_first(head, input);
+            }
+            self.persist(head)
+        } else {
+            self.persist_unnoticed(head)
+        };
         if let Site::Routes(routed) = self.app.site() {
             let mut nothing = Vec::new();
             let body = (!has_body).then_some(&mut nothing);
@@ -221,11 +228,19 @@ impl Conn {
 
     /// Whether the connection goes on after the answer to a request with this head.
     pub(super) fn persist(&self, head: &Head) -> Persist {
+        let persist = self.persist_unnoticed(head);
+        let is_last = self.app.has_notice() && self.app.is_draining();
+        if is_last { persist.ended() } else { persist }
+    }
+
+    /// The same where there is no notice to heed.
+    #[inline]
+    fn persist_unnoticed(&self, head: &Head) -> Persist {
         if let Some(manners) = &self.app.manners {
             return self.persist_by(manners, head);
         }
         match head.version() {
-            _ if !head.keep_alive() || self.app.is_draining() => Persist::Close,
+            _ if !head.keep_alive() => Persist::Close,
             Version::Http10 => Persist::KeepAlive,
             Version::Http11 => Persist::Default,
         }
@@ -234,7 +249,7 @@ impl Conn {
     fn persist_by(&self, manners: &Manners, head: &Head) -> Persist {
         let is_last = manners.requests_max.is_some_and(|max| u64::from(self.requests) >= max);
         let persist = match head.version() {
-            _ if is_last || !head.keep_alive() || self.app.is_draining() => Persist::Close,
+            _ if is_last || !head.keep_alive() => Persist::Close,
             Version::Http10 => Persist::KeepAlive,
             Version::Http11 => Persist::Default,
         };
@@ -245,6 +260,12 @@ impl Conn {
         };
         if is_old { persist.old() } else { persist }
     }
+}
+
+/// Has a request answered by the configuration that has taken the place of this one.
+#[cold]
+fn renew_first(head: &Head, input: &[u8]) -> Next {
+    Next::Renew(Box::new(Unread { bytes: input[..head.len()].to_vec(), seen: 0 }))
 }
 
 /// What comes next after an answer's head and small content have been written.

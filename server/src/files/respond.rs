@@ -12,21 +12,23 @@ use gustnado_http::range::{self, ByteRange, Selected};
 use gustnado_http::request::Request;
 use gustnado_http::status::Status;
 
+use super::dressing::Dressing;
 use super::multipart::{Multipart, content_range};
 use super::stored::Stored;
-use crate::reply::{Now, Rest, Segment, Turn, status_page};
+use crate::reply::{Now, Rest, Segment, Turn};
 
 /// Answers a GET or HEAD for `stored`.
 #[inline]
 pub(super) fn respond(
     stored: &Stored,
+    dressing: &Dressing,
     request: Request<'_>,
     now: Now,
     turn: &Turn<'_>,
     out: &mut Vec<u8>,
 ) -> Rest {
     if request.is_conditional() {
-        respond_if(stored, request, now, turn, out)
+        respond_if((stored, dressing), request, now, turn, out)
     } else {
         whole(stored, request.method() == Method::Head, turn, out)
     }
@@ -44,7 +46,7 @@ fn whole(stored: &Stored, head_only: bool, turn: &Turn<'_>, out: &mut Vec<u8>) -
 }
 
 fn respond_if(
-    stored: &Stored,
+    (stored, dressing): (&Stored, &Dressing),
     request: Request<'_>,
     now: Now,
     turn: &Turn<'_>,
@@ -60,13 +62,13 @@ fn respond_if(
         if_modified_since: request.known(Known::IfModifiedSince),
     };
     match precondition::judge(&conditions, true, &stored.validators) {
-        Verdict::Perform => perform(stored, request, now, turn, out),
+        Verdict::Perform => perform((stored, dressing), request, now, turn, out),
         Verdict::NotModified => {
-            not_modified(stored, turn, out);
+            not_modified((stored, dressing), turn, out);
             Rest::Nothing
         }
         Verdict::Failed => {
-            status_page(out, Status::PRECONDITION_FAILED, turn, head_only, &[]);
+            dressing.status_page(out, Status::PRECONDITION_FAILED, turn, head_only, &[]);
             Rest::Nothing
         }
     }
@@ -85,15 +87,16 @@ fn list<'a>(request: Request<'a>, known: Known, name: &str) -> Option<Cow<'a, [u
 }
 
 /// RFC 9110 §15.4.5: the validator and no other metadata, as the client has it already.
-fn not_modified(stored: &Stored, turn: &Turn<'_>, out: &mut Vec<u8>) {
+fn not_modified((stored, dressing): (&Stored, &Dressing), turn: &Turn<'_>, out: &mut Vec<u8>) {
     let mut answer = Answer::start(out, Status::NOT_MODIFIED, turn.common, turn.persist);
+    answer.ready_lines(&dressing.lines);
     put(&mut answer, "ETag", stored.validators.tag.as_bytes());
     answer.finish();
 }
 
 /// Step 5 and 6 of RFC 9110 §13.2.2. A range counts on GET only (§14.2).
 fn perform(
-    stored: &Stored,
+    (stored, dressing): (&Stored, &Dressing),
     request: Request<'_>,
     now: Now,
     turn: &Turn<'_>,
@@ -106,29 +109,34 @@ fn perform(
     });
     match value.map_or(Selected::Whole, |value| range::select(value, stored.size)) {
         Selected::Whole => whole(stored, head_only, turn, out),
-        Selected::One(range) => one_range(stored, range, turn, out),
-        Selected::Several(ranges) => several_ranges(stored, &ranges, turn, out),
+        Selected::One(range) => one_range((stored, dressing), range, turn, out),
+        Selected::Several(ranges) => several_ranges((stored, dressing), &ranges, turn, out),
         Selected::Unsatisfiable => {
             let size = format!("bytes */{}", stored.size);
             let fields = [("Content-Range", size.as_bytes())];
-            status_page(out, Status::RANGE_NOT_SATISFIABLE, turn, head_only, &fields);
+            dressing.status_page(out, Status::RANGE_NOT_SATISFIABLE, turn, head_only, &fields);
             Rest::Nothing
         }
     }
 }
 
-fn one_range(stored: &Stored, range: ByteRange, turn: &Turn<'_>, out: &mut Vec<u8>) -> Rest {
+fn one_range(
+    (stored, dressing): (&Stored, &Dressing),
+    range: ByteRange,
+    turn: &Turn<'_>,
+    out: &mut Vec<u8>,
+) -> Rest {
     let mut answer = Answer::start(out, Status::PARTIAL_CONTENT, turn.common, turn.persist);
     put(&mut answer, "Content-Type", stored.content_type.to_string().as_bytes());
     put(&mut answer, "Content-Range", content_range(range, stored.size).as_bytes());
-    finish_partial(answer, stored, range.len);
+    finish_partial(answer, (stored, dressing), range.len);
     let mut body = Body { stored, out, segments: VecDeque::new() };
     body.push_range(range);
     body.rest()
 }
 
 fn several_ranges(
-    stored: &Stored,
+    (stored, dressing): (&Stored, &Dressing),
     ranges: &[ByteRange],
     turn: &Turn<'_>,
     out: &mut Vec<u8>,
@@ -136,7 +144,7 @@ fn several_ranges(
     let frame = Multipart::new(stored.content_type, ranges, stored.size);
     let mut answer = Answer::start(out, Status::PARTIAL_CONTENT, turn.common, turn.persist);
     put(&mut answer, "Content-Type", frame.content_type().as_bytes());
-    finish_partial(answer, stored, frame.body_bytes(ranges));
+    finish_partial(answer, (stored, dressing), frame.body_bytes(ranges));
     let mut body = Body { stored, out, segments: VecDeque::new() };
     for (head, range) in frame.part_heads.iter().zip(ranges) {
         body.push_bytes(head);
@@ -147,12 +155,19 @@ fn several_ranges(
 }
 
 /// The fields that a 206 shares with the 200 (RFC 9110 §15.3.7).
-fn finish_partial(mut answer: Answer<'_>, stored: &Stored, body_bytes: u64) {
+fn finish_partial(
+    mut answer: Answer<'_>,
+    (stored, dressing): (&Stored, &Dressing),
+    body_bytes: u64,
+) {
     answer.content_length(body_bytes);
     put(&mut answer, "Last-Modified", &date::imf_fixdate(stored.validators.modified_secs));
     put(&mut answer, "ETag", stored.validators.tag.as_bytes());
     put(&mut answer, "Accept-Ranges", b"bytes");
-    put(&mut answer, "X-Content-Type-Options", b"nosniff");
+    if !dressing.says_nosniff {
+        put(&mut answer, "X-Content-Type-Options", b"nosniff");
+    }
+    answer.ready_lines(&dressing.lines);
     answer.finish();
 }
 

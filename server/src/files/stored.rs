@@ -12,6 +12,7 @@ use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use super::content_type::ContentType;
+use super::dressing::Dressing;
 use super::resolve::{Located, Root};
 use crate::reply::Now;
 
@@ -99,6 +100,7 @@ impl Stored {
         root: &Root,
         located: &Located,
         relative: &[u8],
+        dressing: &Dressing,
         now: Now,
     ) -> Result<Stored, Errno> {
         let file = root.open_to_read(located, relative)?;
@@ -108,12 +110,12 @@ impl Stored {
             let stamp = Stamp::of(&rustix::fs::fstat(&file)?);
             if stamp.size > SMALL_BYTES_MAX {
                 let file = Some(Arc::new(file));
-                return Ok(Stored::new(stamp, content_type, file, &[], now));
+                return Ok(Stored::new(stamp, content_type, file, &[], dressing, now));
             }
             let bytes = read_from_start(&file, stamp.size)?;
             let is_whole = bytes.len() as u64 == stamp.size;
             if is_whole && Stamp::of(&rustix::fs::fstat(&file)?) == stamp {
-                return Ok(Stored::new(stamp, content_type, None, &bytes, now));
+                return Ok(Stored::new(stamp, content_type, None, &bytes, dressing, now));
             }
         }
         Err(Errno::AGAIN)
@@ -124,10 +126,11 @@ impl Stored {
         content_type: ContentType,
         file: Option<Arc<File>>,
         body: &[u8],
+        dressing: &Dressing,
         now: Now,
     ) -> Stored {
         let validators = Validators { tag: stamp.tag(), modified_secs: stamp.modified_secs(now) };
-        let mut rest = head(content_type, stamp.size, &validators);
+        let mut rest = head(content_type, stamp.size, &validators, dressing);
         let head_bytes = rest.len();
         rest.extend_from_slice(body);
         Stored {
@@ -171,14 +174,24 @@ impl Stored {
 }
 
 /// The field lines of a 200 and the blank line. Short on purpose: it is part of every answer.
-fn head(content_type: ContentType, size: u64, validators: &Validators) -> Vec<u8> {
+fn head(
+    content_type: ContentType,
+    size: u64,
+    validators: &Validators,
+    dressing: &Dressing,
+) -> Vec<u8> {
     let mut head = Vec::with_capacity(256);
     write!(head, "Content-Type: {content_type}\r\nContent-Length: {size}\r\nLast-Modified: ")
         .expect("a vector takes all");
     head.extend_from_slice(&date::imf_fixdate(validators.modified_secs));
     head.extend_from_slice(b"\r\nETag: ");
     head.extend_from_slice(validators.tag.as_bytes());
-    head.extend_from_slice(b"\r\nAccept-Ranges: bytes\r\nX-Content-Type-Options: nosniff\r\n\r\n");
+    head.extend_from_slice(b"\r\nAccept-Ranges: bytes\r\n");
+    if !dressing.says_nosniff {
+        head.extend_from_slice(b"X-Content-Type-Options: nosniff\r\n");
+    }
+    head.extend_from_slice(&dressing.lines);
+    head.extend_from_slice(b"\r\n");
     head
 }
 

@@ -60,13 +60,15 @@ pub(super) fn with<T>(folder: &Arc<Folder>, act: impl FnOnce(&mut Worker) -> T) 
 #[cold]
 fn add(workers: &mut Vec<Worker>, folder: &Arc<Folder>) -> usize {
     workers.retain(|worker| worker.folder.strong_count() > 0);
-    workers.push(Worker {
+    let worker = Worker {
         folder: Arc::downgrade(folder),
         root: Arc::clone(&folder.root),
         root_checked_ms: None,
         cache: Cache::new(folder.cache_bytes, folder.descriptors_max),
-    });
-    workers.len() - 1
+    };
+    // At the front: after a reload, the one before it will not be asked for much longer.
+    workers.insert(0, worker);
+    0
 }
 
 impl Worker {
@@ -114,21 +116,21 @@ impl Worker {
         } else if path.names_directory {
             return Err(Failure::Disk(Errno::NOTDIR));
         }
-        self.load(raw, &located, &relative, now, path.is_canonical)
+        self.load(folder, (raw, path.is_canonical), &located, &relative, now)
     }
 
     fn load(
         &self,
-        raw: &[u8],
+        folder: &Folder,
+        (raw, may_hold): (&[u8], bool),
         located: &Located,
         relative: &[u8],
         now: Now,
-        may_hold: bool,
     ) -> Result<Found, Failure> {
         if self.cache.any_age(raw).is_some_and(|held| held.is_still(&located.stat)) {
             return Ok(Found::Held);
         }
-        let stored = Stored::load(&self.root, located, relative, now)?;
+        let stored = Stored::load(&self.root, located, relative, &folder.dressing, now)?;
         Ok(Found::Loaded { stored, may_hold })
     }
 

@@ -35,7 +35,7 @@ pub(crate) fn normalized(path: &str) -> Option<String> {
 }
 
 /// A route's path as requests spell it.
-pub(super) fn pattern(path: &str) -> String {
+pub(crate) fn pattern(path: &str) -> String {
     let escaped = utf8_percent_encode(path, ESCAPED).to_string();
     normalized(&escaped).unwrap_or(escaped)
 }

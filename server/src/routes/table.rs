@@ -3,23 +3,24 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 
 use foldhash::fast::RandomState;
+use gustnado_http::answer::FieldError;
 use gustnado_http::method::Method;
 use gustnado_http::request::Request as View;
 use gustnado_http::status::Status;
 use gustnado_tasks::BlockingPool;
 use matchit::{InsertError, Params, Router};
 
+use super::around::{self, Around};
 use super::{Matcher, Page, Route, RouteOptions, Routes, path, plain_status};
 use crate::app::App;
-use crate::chain::{Chain, Link, Runnable};
-use crate::files::{FileOptions, Files, FilesError};
+use crate::chain::Runnable;
+use crate::files::{FileOptions, Files, FilesError, Folders};
 use crate::handler::Kind;
 use crate::pace::RoutePace;
-use crate::request::Request;
-use crate::response::Response;
 
 /// Everything a site answers with, by host.
 pub(crate) struct Tables {
@@ -39,8 +40,6 @@ pub(crate) struct Table {
     matchers: Vec<(Matcher, Endpoint)>,
     fallback: Endpoint,
     pub(crate) pages: Pages,
-    /// There are links around everything.
-    is_chained: bool,
 }
 
 /// What one path answers, by method.
@@ -91,6 +90,9 @@ pub(crate) struct Means {
     pub(crate) app: Arc<OnceLock<Weak<App>>>,
     #[cfg(feature = "tower")]
     pub(crate) tokio: Arc<crate::tower::Tokio>,
+    pub(crate) folders: Folders,
+    /// Ready field lines that every answer of the server has anyway.
+    pub(crate) common: Arc<[u8]>,
 }
 
 impl Means {
@@ -101,6 +103,8 @@ impl Means {
             app: Arc::default(),
             #[cfg(feature = "tower")]
             tokio: Arc::default(),
+            folders: Folders::default(),
+            common: Arc::from([]),
         }
     }
 }
@@ -113,22 +117,25 @@ impl Tables {
     pub(crate) fn new(routes: &Routes, means: &Means) -> Result<Self, RouteError> {
         let mut hosts = HashMap::with_hasher(RandomState::default());
         let mut suffixes = Vec::new();
-        for (name, of_host) in &routes.hosts {
-            let table = Arc::new(Table::new(of_host, &routes.links, means)?);
-            let is_repeated = match name.strip_prefix('*') {
-                Some(suffix) => {
-                    let is_repeated = suffixes.iter().any(|(other, _)| other == suffix);
-                    suffixes.push((suffix.to_owned(), table));
-                    is_repeated
+        for (names, of_host) in &routes.hosts {
+            let table = Arc::new(Table::new(of_host, Some(routes), means)?);
+            for name in names {
+                let table = Arc::clone(&table);
+                let is_repeated = match name.strip_prefix('*') {
+                    Some(suffix) => {
+                        let is_repeated = suffixes.iter().any(|(other, _)| other == suffix);
+                        suffixes.push((suffix.to_owned(), table));
+                        is_repeated
+                    }
+                    None => hosts.insert(name.clone(), table).is_some(),
+                };
+                if is_repeated {
+                    return Err(RouteError::HostRepeated { host: name.clone() });
                 }
-                None => hosts.insert(name.clone(), table).is_some(),
-            };
-            if is_repeated {
-                return Err(RouteError::HostRepeated { host: name.clone() });
             }
         }
         suffixes.sort_by_key(|(suffix, _)| std::cmp::Reverse(suffix.len()));
-        let rest = Arc::new(Table::new(routes, &[], means)?);
+        let rest = Arc::new(Table::new(routes, None, means)?);
         #[cfg(feature = "tower")]
         if let Some(error) = means.tokio.failure() {
             return Err(RouteError::Tokio { error });
@@ -163,37 +170,35 @@ fn without_port(host: &str) -> &str {
 }
 
 impl Table {
-    fn new(routes: &Routes, outer: &[Link], means: &Means) -> Result<Self, RouteError> {
-        let links: Vec<Link> = outer.iter().chain(&routes.links).cloned().collect();
-        let ready = |kind: Kind, more: &[Link], options| {
-            let links: Vec<Link> = links.iter().chain(more).cloned().collect();
-            let runnable = Chain::around(&links, kind, means);
-            let has_terms = RouteOptions::has_terms(options);
-            let runnable = if has_terms { runnable.with_own_time() } else { runnable };
-            Endpoint { does: EndpointDoes::Run(runnable), options }
-        };
+    fn new(routes: &Routes, outer: Option<&Routes>, means: &Means) -> Result<Self, RouteError> {
+        let around = Around::new(outer, routes)?;
+        let plain = |kind: Kind| around.endpoint(kind, &Route::default(), means);
         let mut table = Self {
             exact: HashMap::default(),
             router: Router::new(),
             paths: Vec::new(),
             matchers: Vec::new(),
-            fallback: ready(plain_status(Status::NOT_FOUND, None), &[], RouteOptions::default()),
+            fallback: plain(plain_status(Status::NOT_FOUND, None)),
             pages: Pages(routes.pages.clone()),
-            is_chained: !links.is_empty(),
         };
         if let Some(fallback) = &routes.fallback {
-            table.fallback = ready(fallback.0.clone(), &[], RouteOptions::default());
+            table.fallback = plain(fallback.0.clone());
+        }
+        if let Some(root) = &routes.root {
+            table.fallback = around.folder(root, 0, &Route::default(), means)?;
         }
         for (matcher, handler) in &routes.matchers {
-            let endpoint = ready(handler.0.clone(), &[], RouteOptions::default());
+            let endpoint = plain(handler.0.clone());
             table.matchers.push((Arc::clone(matcher), endpoint));
         }
         for (path, route) in merged(&routes.paths)? {
             let route = route.with_pace();
+            around::check(&route.fields)?;
             if let Some(folder) = &route.folder {
-                table.add_folder(&path, folder, &route, &ready, means)?;
+                table.add_folder(&path, folder, &route, &around, means)?;
             } else {
-                let entry = PathEntry::new(&path, &route, &ready);
+                let entry =
+                    PathEntry::new(&path, &route, |kind| around.endpoint(kind, &route, means));
                 table.add(&path, entry)?;
             }
         }
@@ -218,20 +223,13 @@ impl Table {
     fn add_folder(
         &mut self,
         path: &str,
-        folder: &std::path::Path,
+        folder: &Path,
         route: &Route,
-        ready: &dyn Fn(Kind, &[Link], RouteOptions) -> Endpoint,
+        around: &Around,
         means: &Means,
     ) -> Result<(), RouteError> {
-        let files = Arc::new(Files::open(folder, means.files).map_err(RouteError::Folder)?);
         let mounted_at = path::pattern(path).len();
-        let of_folder = Arc::clone(&files);
-        let handler = move |_: &mut Request| Response::of_folder(of_folder.clone(), mounted_at);
-        let mut endpoint = ready(Kind::Inline(Arc::new(handler)), &route.links, route.options);
-        if !self.is_chained && route.links.is_empty() {
-            // Nothing stands before it: the quick way.
-            endpoint.does = EndpointDoes::Files { files, mounted_at };
-        }
+        let endpoint = around.folder(folder, mounted_at, route, means)?;
         let own = if path.is_empty() { "/" } else { path };
         for path in [own.to_owned(), format!("{path}/{{*rest}}")] {
             self.add(&path, PathEntry::all(&endpoint))?;
@@ -298,7 +296,8 @@ fn merged(paths: &[(String, Route)]) -> Result<Vec<(String, Route)>, RouteError>
         if let Some((method, _)) = repeated {
             return Err(RouteError::Repeated { path: path.clone(), method: method.as_str() });
         }
-        if route.folder.is_some() || known.folder.is_some() || !route.links.is_empty() {
+        let is_special = !route.links.is_empty() || !route.fields.is_empty();
+        if route.folder.is_some() || known.folder.is_some() || is_special {
             return Err(RouteError::Conflict { path: path.clone(), with: path.clone() });
         }
         if route.pace != RoutePace::default() {
@@ -314,12 +313,7 @@ fn merged(paths: &[(String, Route)]) -> Result<Vec<(String, Route)>, RouteError>
 }
 
 impl PathEntry {
-    fn new(
-        path: &str,
-        route: &Route,
-        ready: &dyn Fn(Kind, &[Link], RouteOptions) -> Endpoint,
-    ) -> Self {
-        let endpoint = |kind: Kind| ready(kind, &route.links, route.options);
+    fn new(path: &str, route: &Route, endpoint: impl Fn(Kind) -> Endpoint) -> Self {
         let allow = allow(route);
         let mut entry = Self {
             by_method: [const { None }; Method::ALL.len()],
@@ -378,14 +372,15 @@ fn allow(route: &Route) -> String {
 
 /// The names in a path, in order.
 fn names(path: &str) -> Option<Arc<[Box<str>]>> {
-    let parts = path.replace("{{", "").replace("}}", "");
-    let names: Vec<Box<str>> = parts
-        .split('{')
-        .skip(1)
-        .filter_map(|part| part.split_once('}'))
-        .map(|(name, _)| name.trim_start_matches('*').into())
-        .collect();
+    let names: Vec<Box<str>> = path_names(path).into_iter().map(String::into).collect();
     (!names.is_empty()).then(|| names.into())
+}
+
+/// The same, one by one.
+pub(crate) fn path_names(path: &str) -> Vec<String> {
+    let parts = path.replace("{{", "").replace("}}", "");
+    let names = parts.split('{').skip(1).filter_map(|part| part.split_once('}'));
+    names.map(|(name, _)| name.trim_start_matches('*').to_owned()).collect()
 }
 
 impl<'p> Found<'_, 'p> {
@@ -451,6 +446,13 @@ pub enum RouteError {
         /// What the system says.
         error: std::io::Error,
     },
+    /// A header field cannot be sent.
+    Field {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        error: FieldError,
+    },
     /// The server was started without routes.
     NoRoutes,
 }
@@ -484,6 +486,9 @@ impl fmt::Display for RouteError {
                 "the tokio runtime for services cannot be started ({error}); raise the limit that \
                  it names, or give the services a runtime with `on_tokio`"
             ),
+            Self::Field { name, error } => {
+                write!(f, "the header field {name:?} cannot be sent: {error}; take another one")
+            }
             Self::NoRoutes => {
                 f.write_str("the server was started without routes, for a folder or its own page")
             }
@@ -496,6 +501,7 @@ impl std::error::Error for RouteError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::Request;
     use std::hint::black_box;
     use std::time::Instant;
 

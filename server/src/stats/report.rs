@@ -9,7 +9,7 @@ use gustnado_tasks::sleep;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{Stats, WorkerStats};
-use crate::app::App;
+use crate::app::{App, Current};
 use crate::default_site::Process;
 use crate::handler::{Handler, Kind};
 use crate::response::Response;
@@ -108,12 +108,12 @@ fn numbers_of(worker: &WorkerStats) -> [(&'static str, u64); 16] {
 }
 
 /// Writes a line of statistics to standard error again and again, until the server has gone.
-pub(crate) async fn write_regularly(app: Weak<App>, interval: Duration) {
+pub(crate) async fn write_regularly(current: Weak<Current>, interval: Duration) {
     let mut before = Stats::default();
     loop {
         sleep(interval).await;
-        let Some(app) = app.upgrade() else { return };
-        let stats = app.stats();
+        let Some(current) = current.upgrade() else { return };
+        let stats = current.app().stats();
         write_line(&line(&stats, &before));
         before = stats;
     }

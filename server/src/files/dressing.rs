@@ -1,0 +1,77 @@
+//! What the answers of a folder have besides: field lines and pages that a site's owner said.
+
+use bytes::Bytes;
+use gustnado_http::answer::{Answer, Opening};
+use gustnado_http::status::Status;
+
+use crate::fields::{Fields, says};
+use crate::reply::{Turn, status_page};
+
+/// The field by which browsers are told to believe the content type. Every file has it.
+const NOSNIFF: &str = "X-Content-Type-Options";
+
+/// Lines and pages of one folder.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Dressing {
+    /// Ready field lines for every answer.
+    pub(super) lines: Box<[u8]>,
+    /// Whether somebody says `X-Content-Type-Options` already.
+    pub(super) says_nosniff: bool,
+    pages: Vec<StaticPage>,
+}
+
+/// A page for one status of 400 and above, or for all of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StaticPage {
+    /// `None` is the page for every status that has none of its own.
+    pub(crate) status: Option<Status>,
+    pub(crate) content_type: String,
+    pub(crate) content: Bytes,
+}
+
+impl Dressing {
+    /// - `common`: ready field lines that every answer of the server has anyway.
+    pub(crate) fn new(fields: &Fields, pages: &[StaticPage], common: &[u8]) -> Self {
+        let lines = fields.lines();
+        let says_nosniff = says(&lines, NOSNIFF) || says(common, NOSNIFF);
+        Self { lines: lines.into(), says_nosniff, pages: pages.to_vec() }
+    }
+
+    /// Writes the answer for a status: the page for it, or the plain one.
+    pub(super) fn status_page(
+        &self,
+        out: &mut Vec<u8>,
+        status: Status,
+        turn: &Turn<'_>,
+        head_only: bool,
+        extra: &[(&str, &[u8])],
+    ) {
+        let with_lines;
+        let turn = if self.lines.is_empty() {
+            turn
+        } else {
+            with_lines = self.common_with(turn);
+            &Turn { common: &with_lines, ..*turn }
+        };
+        let of = |wanted| self.pages.iter().rev().find(|page| page.status == wanted);
+        let Some(page) = of(Some(status)).or_else(|| of(None)).filter(|_| status.is_error()) else {
+            return status_page(out, status, turn, head_only, extra);
+        };
+        let mut answer = Answer::start(out, status, turn.common, turn.persist);
+        let kind: (&str, &[u8]) = ("Content-Type", page.content_type.as_bytes());
+        for (name, value) in extra.iter().chain([&kind]) {
+            let outcome = answer.field(name, value);
+            debug_assert!(outcome.is_ok(), "{name}: {outcome:?}");
+        }
+        answer.content_length(page.content.len() as u64);
+        answer.finish();
+        if !head_only {
+            out.extend_from_slice(&page.content);
+        }
+    }
+
+    /// The lines of every answer of the server, and those of this folder.
+    fn common_with(&self, turn: &Turn<'_>) -> Opening {
+        Opening::new(&[turn.common.lines(), &self.lines].concat())
+    }
+}

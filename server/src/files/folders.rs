@@ -1,0 +1,39 @@
+//! The folders that are served at a time: one that is named twice, or again by a reload, keeps its
+//! caches.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use super::dressing::Dressing;
+use super::{FileOptions, Files, FilesError, Folder};
+
+/// Folders that are served, as long as somebody does.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Folders {
+    known: Arc<Mutex<Vec<Weak<Folder>>>>,
+}
+
+impl Folders {
+    /// Opens a folder, or goes on with one that is served in the same way.
+    ///
+    /// # Errors
+    /// [`FilesError`] when there is no folder that can be opened, also if there once was.
+    pub(crate) fn open(
+        &self,
+        root: &Path,
+        options: FileOptions,
+        dressing: Dressing,
+    ) -> Result<Files, FilesError> {
+        let mut new = Files::open(root, options)?;
+        let folder = Arc::get_mut(&mut new.folder).expect("nobody else has seen it");
+        folder.dressing = dressing;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|folder| folder.strong_count() > 0);
+        let same = known.iter().filter_map(Weak::upgrade).find(|old| old.serves_as(&new.folder));
+        if let Some(folder) = same {
+            return Ok(Files { folder });
+        }
+        known.push(Arc::downgrade(&new.folder));
+        Ok(new)
+    }
+}

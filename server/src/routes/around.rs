@@ -1,0 +1,74 @@
+//! What stands around the endpoints of a table: links, header fields, pages for errors.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::table::{Endpoint, EndpointDoes, Means, RouteError};
+use super::{Route, Routes};
+use crate::chain::{Chain, Link};
+use crate::fields::Fields;
+use crate::files::{Dressing, StaticPage};
+use crate::handler::Kind;
+use crate::request::Request;
+use crate::response::Response;
+
+/// What stands around each endpoint of a table.
+pub(super) struct Around {
+    links: Vec<Link>,
+    fields: Fields,
+    pages: Vec<StaticPage>,
+}
+
+impl Around {
+    pub(super) fn new(outer: Option<&Routes>, own: &Routes) -> Result<Self, RouteError> {
+        let mut around = Self {
+            links: own.links.clone(),
+            fields: own.fields.clone(),
+            pages: own.static_pages.clone(),
+        };
+        if let Some(outer) = outer {
+            around.links.splice(0..0, outer.links.iter().cloned());
+            around.fields = outer.fields.with(&own.fields);
+        }
+        check(&around.fields)?;
+        Ok(around)
+    }
+
+    pub(super) fn endpoint(&self, kind: Kind, route: &Route, means: &Means) -> Endpoint {
+        let fields = self.fields.with(&route.fields).link();
+        let links: Vec<Link> =
+            fields.iter().chain(&self.links).chain(&route.links).cloned().collect();
+        let runnable = Chain::around(&links, kind, means);
+        let has_terms = route.options.has_terms();
+        let runnable = if has_terms { runnable.with_own_time() } else { runnable };
+        Endpoint { does: EndpointDoes::Run(runnable), options: route.options }
+    }
+
+    /// - `mounted_at`: bytes of a request's path that are the route's.
+    pub(super) fn folder(
+        &self,
+        folder: &Path,
+        mounted_at: usize,
+        route: &Route,
+        means: &Means,
+    ) -> Result<Endpoint, RouteError> {
+        let is_chained = !self.links.is_empty() || !route.links.is_empty();
+        // (A chain adds the fields itself.)
+        let fields = if is_chained { Fields::default() } else { self.fields.with(&route.fields) };
+        let dressing = Dressing::new(&fields, &self.pages, &means.common);
+        let opened = means.folders.open(folder, means.files, dressing);
+        let files = Arc::new(opened.map_err(RouteError::Folder)?);
+        if !is_chained {
+            // Nothing stands before it: the quick way.
+            let does = EndpointDoes::Files { files, mounted_at };
+            return Ok(Endpoint { does, options: route.options });
+        }
+        let handler = move |_: &mut Request| Response::of_folder(files.clone(), mounted_at);
+        Ok(self.endpoint(Kind::Inline(Arc::new(handler)), route, means))
+    }
+}
+
+/// Whether fields can be sent.
+pub(super) fn check(fields: &Fields) -> Result<(), RouteError> {
+    fields.check().map_err(|(name, error)| RouteError::Field { name, error })
+}

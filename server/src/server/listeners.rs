@@ -1,0 +1,121 @@
+//! Where a server listens, and what it does there.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+
+use gustnado_tasks::{BoxTask, Endpoint, Listening, Workers};
+
+use super::StartError;
+use crate::app::Current;
+use crate::config::Config;
+use crate::conn;
+
+/// The listeners of a server. They last until they are stopped.
+#[derive(Default)]
+pub(super) struct Listeners(Vec<Listener>);
+
+struct Listener {
+    /// As it was asked for: port 0 is any.
+    asked: Endpoint,
+    listening: Listening,
+}
+
+impl Listeners {
+    /// Begins to listen.
+    pub(super) fn open(
+        &mut self,
+        workers: &Workers,
+        asked: Endpoint,
+        current: &Arc<Current>,
+    ) -> Result<(), StartError> {
+        let current = Arc::clone(current);
+        let serve = Box::new(move |link| {
+            let app = current.app();
+            // Known once and for all, so that the usual way has nothing to ask.
+            let task: BoxTask = if app.pace().is_some() {
+                Box::pin(conn::serve_paced(link, app))
+            } else {
+                Box::pin(conn::serve(link, app))
+            };
+            task
+        });
+        let failed = |error| StartError::from_bind(asked.clone(), error);
+        let listening = workers.listen(&asked, false, serve).map_err(failed)?;
+        self.0.push(Listener { asked, listening });
+        Ok(())
+    }
+
+    pub(super) fn listens_on(&self, asked: &Endpoint) -> bool {
+        self.0.iter().any(|listener| listener.asked == *asked)
+    }
+
+    /// Takes over listeners that were opened beside these.
+    pub(super) fn extend(&mut self, more: Self) {
+        self.0.extend(more.0);
+    }
+
+    /// Stops listening everywhere else; connections that are open stay so. Returns where that was.
+    pub(super) fn keep_only(&mut self, wanted: &[Endpoint]) -> Vec<Endpoint> {
+        let (kept, gone): (Vec<_>, Vec<_>) =
+            self.0.drain(..).partition(|listener| wanted.contains(&listener.asked));
+        self.0 = kept;
+        let stop = |listener: Listener| {
+            listener.listening.stop();
+            listener.listening.endpoint().clone()
+        };
+        gone.into_iter().map(stop).collect()
+    }
+
+    /// What the kernel would not grant to them.
+    pub(super) fn refused(&self) -> Vec<String> {
+        let mut refused: Vec<String> =
+            self.0.iter().flat_map(|listener| listener.listening.refused().to_vec()).collect();
+        refused.dedup();
+        refused
+    }
+
+    pub(super) fn addresses(&self) -> Vec<Endpoint> {
+        self.0.iter().map(|listener| listener.listening.endpoint().clone()).collect()
+    }
+
+    /// Stops all of them, and removes the files of Unix sockets.
+    pub(super) fn stop(&mut self) {
+        self.keep_only(&[]);
+    }
+}
+
+/// Where a configuration says to listen.
+pub(crate) fn endpoints(config: &Config) -> Result<Vec<Endpoint>, StartError> {
+    if !config.listen.is_empty() {
+        return config.listen.iter().map(|text| endpoint(text)).collect();
+    }
+    match &config.uds {
+        Some(path) => Ok(vec![Endpoint::Unix(path.clone())]),
+        None => Ok(vec![tcp(&config.host, config.port)?]),
+    }
+}
+
+/// What `127.0.0.1:80`, `[::1]:80`, `localhost:80` or `unix:/run/site.sock` stands for.
+pub(crate) fn endpoint(text: &str) -> Result<Endpoint, StartError> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        return Ok(Endpoint::Unix(path.into()));
+    }
+    let parts = text.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
+    let Some((host, port)) = parts else {
+        let error = io::Error::new(io::ErrorKind::InvalidInput, "it has no port");
+        return Err(StartError::Host { host: text.to_owned(), error });
+    };
+    tcp(host.trim_start_matches('[').trim_end_matches(']'), port)
+}
+
+fn tcp(host: &str, port: u16) -> Result<Endpoint, StartError> {
+    let unknown = |error| StartError::Host { host: host.to_owned(), error };
+    // A name may have several addresses; IPv4 first, as clients of `localhost` expect.
+    let mut addresses: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(unknown)?.collect();
+    addresses.sort_by_key(SocketAddr::is_ipv6);
+    let first = addresses.into_iter().next();
+    first
+        .map(Endpoint::Tcp)
+        .ok_or_else(|| unknown(io::Error::new(io::ErrorKind::NotFound, "the name has no address")))
+}

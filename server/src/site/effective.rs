@@ -1,0 +1,133 @@
+//! Everything in effect, written as a file that can be read again.
+
+use std::fmt::{self, Write};
+
+use super::{Does, RouteSaid, Site, SiteFile};
+use crate::config::{Effective, Field, Origin, Settings, TUNABLES};
+use crate::fields::Fields;
+
+pub(super) fn text(file: Option<&SiteFile>, settings: &Settings) -> String {
+    let mut text = String::from("# Everything in effect, and where it came from.\n\n");
+    write(&mut text, file, settings).expect("a string takes all text");
+    text
+}
+
+fn write(out: &mut String, file: Option<&SiteFile>, settings: &Settings) -> fmt::Result {
+    let is_listed = !settings.config.listen.is_empty();
+    for (effective, tunable) in settings.effective().iter().zip(TUNABLES) {
+        let line = setting(effective, &tunable.field, settings);
+        // `listen` stands in the place of these, and a file may not say both.
+        let is_replaced = is_listed && ["host", "port", "uds"].contains(&effective.name);
+        match line {
+            Some(line) if !is_replaced => writeln!(out, "{line}  # {}", effective.origin)?,
+            _ if is_replaced => writeln!(out, "# {}: not used, listen is set", effective.name)?,
+            _ => writeln!(out, "# {}: none  # {}", effective.name, effective.origin)?,
+        }
+    }
+    let Some(file) = file else { return Ok(()) };
+    let name = file.path().display().to_string();
+    headers(out, "headers", &file.headers)?;
+    site(out, "", &file.main, &name)?;
+    for one in &file.sites {
+        writeln!(out, "\n[[site]]  # {}", place(&name, one.line))?;
+        let hosts: Vec<String> = one.hosts.iter().map(|host| quoted(host)).collect();
+        writeln!(out, "hosts = [{}]", hosts.join(", "))?;
+        if let Some(root) = &one.root {
+            writeln!(out, "root = {}", quoted(&root.display().to_string()))?;
+        }
+        headers(out, "site.headers", &one.headers)?;
+        site(out, "site.", one, &name)?;
+    }
+    Ok(())
+}
+
+/// `None` for what has no value.
+fn setting(effective: &Effective, field: &Field, settings: &Settings) -> Option<String> {
+    let value = match field {
+        Field::Path { get, .. } => quoted(&get(&settings.config)?.display().to_string()),
+        Field::Text { get, .. } => quoted(get(&settings.config)),
+        Field::List { get, .. } => {
+            let texts: Vec<String> = get(&settings.config).iter().map(|one| quoted(one)).collect();
+            (!texts.is_empty()).then(|| format!("[{}]", texts.join(", ")))?
+        }
+        Field::Switch { .. } => effective.value.clone(),
+        Field::Number { .. } if effective.value.bytes().all(|byte| byte.is_ascii_digit()) => {
+            effective.value.clone()
+        }
+        Field::Number { .. } | Field::Choice { .. } => quoted(&effective.value),
+    };
+    Some(format!("{} = {value}", effective.name))
+}
+
+fn site(out: &mut String, prefix: &str, site: &Site, name: &str) -> fmt::Result {
+    for said in &site.routes {
+        writeln!(out, "\n[[{prefix}route]]  # {}", place(name, said.line))?;
+        route(out, prefix, said)?;
+    }
+    for said in &site.pages {
+        writeln!(out, "\n[[{prefix}error-page]]  # {}", place(name, said.line))?;
+        if let Some(status) = said.page.status {
+            writeln!(out, "status = {}", status.code())?;
+        }
+        writeln!(out, "file = {}", quoted(&said.file.display().to_string()))?;
+    }
+    Ok(())
+}
+
+fn route(out: &mut String, prefix: &str, said: &RouteSaid) -> fmt::Result {
+    writeln!(out, "path = {}", quoted(&said.path))?;
+    match &said.does {
+        Does::Folder(folder) => {
+            writeln!(out, "folder = {}", quoted(&folder.display().to_string()))?;
+        }
+        Does::Redirect { to, status } => {
+            writeln!(out, "redirect = {}", quoted(&to.to_string()))?;
+            writeln!(out, "status = {}", status.code())?;
+        }
+        Does::Answer { text, status, content_type } => {
+            writeln!(out, "answer = {}", quoted(text))?;
+            writeln!(out, "status = {}", status.code())?;
+            writeln!(out, "type = {}", quoted(content_type))?;
+        }
+    }
+    if !said.methods.is_empty() {
+        let methods: Vec<String> =
+            said.methods.iter().map(|method| quoted(method.as_str())).collect();
+        writeln!(out, "methods = [{}]", methods.join(", "))?;
+    }
+    headers(out, &format!("{prefix}route.headers"), &said.headers)
+}
+
+fn headers(out: &mut String, name: &str, fields: &Fields) -> fmt::Result {
+    if fields.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n[{name}]")?;
+    fields
+        .iter()
+        .try_for_each(|(name, value)| writeln!(out, "{} = {}", quoted(name), quoted(value)))
+}
+
+fn place(name: &str, line: usize) -> String {
+    let path = std::path::PathBuf::from(name);
+    Origin::File { path, line }.to_string()
+}
+
+/// A basic string of TOML.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => {
+                quoted.push('\\');
+                quoted.push(letter);
+            }
+            letter if letter.is_control() => {
+                write!(quoted, "\\u{:04X}", u32::from(letter)).expect("a string takes all text");
+            }
+            letter => quoted.push(letter),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

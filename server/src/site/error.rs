@@ -1,0 +1,76 @@
+//! What is wrong with a configuration file, line by line.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// One thing that is wrong with a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The line, from 1; 0 is the file as a whole.
+    pub line: usize,
+    /// What was expected, what was found, and the remedy.
+    pub text: String,
+}
+
+/// Why a configuration file cannot be used. `Display` is one line for each problem, in the order of
+/// the file: `site.toml:3: port: expected …, found …; …`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SiteError {
+    path: PathBuf,
+    problems: Vec<Problem>,
+}
+
+impl SiteError {
+    pub(super) fn new(path: &Path, mut problems: Vec<Problem>) -> Self {
+        problems.sort_by_key(|problem| problem.line);
+        problems.dedup();
+        Self { path: path.to_owned(), problems }
+    }
+
+    pub(super) fn unreadable(path: &Path, error: &io::Error) -> Self {
+        let remedy = match error.kind() {
+            io::ErrorKind::NotFound => "no such file; name one that is there with --config",
+            io::ErrorKind::PermissionDenied => "no permission to read it; allow it to this user",
+            io::ErrorKind::InvalidData => "it is not UTF-8; save it as such",
+            io::ErrorKind::IsADirectory => "it is a folder; name the file in it",
+            _ => return Self::whole(path, format!("cannot be read: {error}; name another one")),
+        };
+        Self::whole(path, remedy.to_owned())
+    }
+
+    pub(super) fn too_large(path: &Path, bytes_max: u64) -> Self {
+        let expected = bytes_max >> 20;
+        Self::whole(path, format!("expected at most {expected} MiB, found more; shorten it"))
+    }
+
+    fn whole(path: &Path, text: String) -> Self {
+        Self { path: path.to_owned(), problems: vec![Problem { line: 0, text }] }
+    }
+
+    /// The file, as it was named.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Everything that is wrong with it, in the order of the file.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+}
+
+impl fmt::Display for SiteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        for (at, Problem { line, text }) in self.problems.iter().enumerate() {
+            let gap = if at == 0 { "" } else { "\n" };
+            match line {
+                0 => write!(f, "{gap}{path}: {text}")?,
+                line => write!(f, "{gap}{path}:{line}: {text}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for SiteError {}

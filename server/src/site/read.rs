@@ -1,0 +1,230 @@
+//! From the text of a file to what it says.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use toml::de::{DeTable, DeValue};
+
+use super::hosts::{Hosts, read_hosts};
+use super::route::{read_page, read_route};
+use super::value::{Reader, Table, found, named};
+use super::{Setting, Site, SiteError, SiteFile};
+use crate::config::{Config, Field, TUNABLES, Tunable};
+use crate::fields::Fields;
+use crate::files::FilesError;
+
+/// The keys of a file beside the settings.
+pub(super) const TOP_KEYS: [&str; 5] = ["settings", "headers", "route", "site", "error-page"];
+/// The keys of a site.
+pub(super) const SITE_KEYS: [&str; 5] = ["hosts", "root", "headers", "route", "error-page"];
+
+/// Fields that say what the content is: files say their own, and answers have `type`.
+const OF_CONTENT: [&str; 6] =
+    ["Content-Type", "Content-Range", "ETag", "Last-Modified", "Accept-Ranges", "Location"];
+
+pub(super) fn read(path: &Path, text: &str) -> Result<SiteFile, SiteError> {
+    let mut reader = Reader::new(path, text);
+    let (document, errors) = DeTable::parse_recoverable(text);
+    for error in errors {
+        let line = error.span().map_or(0, |span| reader.line(span.start));
+        reader.problem(line, format!("{}; see https://toml.io", error.message().trim()));
+    }
+    if !reader.problems.is_empty() {
+        // What stands behind a slip is often read wrongly.
+        return Err(SiteError::new(path, reader.problems));
+    }
+    let file = Table { values: document.get_ref(), name: "", line: 1 };
+    let names = TUNABLES.iter().map(|tunable| tunable.name);
+    let known: Vec<&str> = names.clone().chain(TOP_KEYS).collect();
+    reader.only(file, &known);
+    let mut settings = read_settings(&mut reader, file);
+    if let Some(table) = reader.table(file, "settings") {
+        reader.only(table, &names.collect::<Vec<_>>());
+        for setting in read_settings(&mut reader, table) {
+            if let Some(known) = settings.iter().find(|known| known.name == setting.name) {
+                let (name, line) = (setting.name, known.line);
+                let text = format!("{name}: line {line} says it already; leave one of them out");
+                reader.problem(setting.line, text);
+            }
+            settings.push(setting);
+        }
+    }
+    check_settings(&mut reader, &settings);
+    let headers = read_headers(&mut reader, file);
+    let mut main = read_site(&mut reader, file);
+    main.root = None;
+    let mut sites = Vec::new();
+    let mut hosts = Hosts::default();
+    for table in reader.tables(file, "site") {
+        reader.only(table, &SITE_KEYS);
+        let mut site = read_site(&mut reader, table);
+        site.hosts = read_hosts(&mut reader, table, &mut hosts);
+        site.headers = read_headers(&mut reader, table);
+        sites.push(site);
+    }
+    if !reader.problems.is_empty() {
+        return Err(SiteError::new(path, reader.problems));
+    }
+    Ok(SiteFile { path: path.to_owned(), settings, headers, main, sites })
+}
+
+fn read_settings(reader: &mut Reader<'_>, table: Table<'_>) -> Vec<Setting> {
+    TUNABLES.iter().filter_map(|tunable| read_setting(reader, table, tunable)).collect()
+}
+
+fn read_setting(
+    reader: &mut Reader<'_>,
+    table: Table<'_>,
+    tunable: &'static Tunable,
+) -> Option<Setting> {
+    let (key, value) = table.values.get_key_value(tunable.name)?;
+    let line = reader.line_of(key);
+    let name = tunable.name;
+    let mut items = Vec::new();
+    let text: Option<OsString> = match (&tunable.field, value.get_ref()) {
+        (Field::List { what, allowed, .. }, DeValue::String(_) | DeValue::Array(_)) => {
+            let before = reader.problems.len();
+            for text in reader.texts(table, name)? {
+                let (found, line) = (text.value, text.line);
+                if !allowed(found) || found.contains(',') {
+                    reader.problem(line, format!("{name}: expected {what}, found {found:?}"));
+                }
+                items.push((address(reader, found), line));
+            }
+            if reader.problems.len() > before {
+                return None;
+            }
+            let all: Vec<&str> = items.iter().map(|(text, _)| text.as_str()).collect();
+            Some(all.join(",").into())
+        }
+        (Field::Path { .. }, DeValue::String(path)) if !path.is_empty() => {
+            Some(reader.path(path).into())
+        }
+        (Field::Switch { .. }, DeValue::Boolean(on)) => Some(on.to_string().into()),
+        (Field::Switch { .. }, _) => None,
+        (Field::Number { .. }, DeValue::Integer(number)) => {
+            let number = u64::from_str_radix(number.as_str(), number.radix()).ok();
+            number.map(|number| number.to_string().into())
+        }
+        (_, DeValue::String(text)) => Some(text.as_ref().into()),
+        _ => None,
+    };
+    let expected = match &tunable.field {
+        Field::Switch { .. } => "true or false, without quotes".to_owned(),
+        _ => tunable.takes(),
+    };
+    let found = found(value.get_ref());
+    let leave = match tunable.default {
+        "" => "leave it out for none".to_owned(),
+        default => format!("leave it out for {default}"),
+    };
+    let Some(value) = text else {
+        reader.problem(line, format!("{name}: expected {expected}, found {found}; {leave}"));
+        return None;
+    };
+    if let Err(refused) = tunable.set(&mut Config::default(), &value) {
+        let remedy = refused.nearest.map_or(leave, |near| format!("did you mean {near}?"));
+        let expected = refused.expected;
+        reader.problem(line, format!("{name}: expected {expected}, found {found}; {remedy}"));
+        return None;
+    }
+    Some(Setting { name, value, line, items })
+}
+
+/// A listener's address; the path of a Unix socket is relative to the file.
+fn address(reader: &Reader<'_>, text: &str) -> String {
+    match text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
+        Some(path) => format!("unix:{}", reader.path(path).display()),
+        None => text.to_owned(),
+    }
+}
+
+/// What no setting can say for itself.
+fn check_settings(reader: &mut Reader<'_>, settings: &[Setting]) {
+    let of = |name: &str| settings.iter().find(|setting| setting.name == name);
+    if let Some(root) = of("root") {
+        check_folder(reader, root.line, "root", Path::new(&root.value));
+    }
+    let Some(listen) = of("listen") else { return };
+    for other in ["host", "port", "uds"] {
+        if let Some(other) = of(other) {
+            let (name, line) = (other.name, listen.line);
+            let text = format!("{name}: listen in line {line} stands in its place; leave one out");
+            reader.problem(other.line, text);
+        }
+    }
+    for (at, (text, line)) in listen.items.iter().enumerate() {
+        if listen.items[..at].iter().any(|(other, _)| other == text) {
+            reader.problem(*line, format!("listen: {text:?} is there twice; leave one out"));
+        }
+    }
+}
+
+/// Says if there is no folder that can be served.
+pub(super) fn check_folder(reader: &mut Reader<'_>, line: usize, name: &str, path: &Path) {
+    let options = crate::files::FileOptions { hidden: false, cache_bytes: 0, workers: 1 };
+    if let Err(error) = crate::files::Files::open(path, options) {
+        let why = match &error {
+            FilesError::Failed { source, .. } => format!(": {source}; name another one"),
+            _ => String::new(),
+        };
+        reader.problem(line, format!("{name}: {error}{why}"));
+    }
+}
+
+fn read_site(reader: &mut Reader<'_>, table: Table<'_>) -> Site {
+    let mut site = Site { line: table.line, ..Site::default() };
+    if let Some(root) = (!table.name.is_empty()).then(|| reader.text(table, "root")).flatten() {
+        let path = reader.path(root.value);
+        check_folder(reader, root.line, &named(table, "root"), &path);
+        site.root = Some(path);
+    }
+    let mut known = super::route::Paths::default();
+    for route in reader.tables(table, "route") {
+        if let Some(route) = read_route(reader, route) {
+            known.add(reader, &route);
+            site.routes.push(route);
+        }
+    }
+    for page in reader.tables(table, "error-page") {
+        if let Some(page) = read_page(reader, page, &site.pages) {
+            site.pages.push(page);
+        }
+    }
+    site
+}
+
+/// The header fields of a table.
+pub(super) fn read_headers(reader: &mut Reader<'_>, table: Table<'_>) -> Fields {
+    let mut fields = Fields::default();
+    let Some(headers) = reader.table(table, "headers") else { return fields };
+    let place = named(table, "headers");
+    for name in headers.values.keys() {
+        let line = reader.line_of(name);
+        let name = name.get_ref().as_ref();
+        let Some(value) = reader.text(headers, name) else { continue };
+        let mut one = Fields::default();
+        one.set(name, value.value);
+        let of_content = OF_CONTENT.iter().find(|known| known.eq_ignore_ascii_case(name));
+        if let Err((_, error)) = one.check() {
+            let text = format!("{place}: {name:?} cannot be sent: {error}; leave it out");
+            reader.problem(line, text);
+        } else if ["Server", "Date"].iter().any(|own| own.eq_ignore_ascii_case(name)) {
+            let text = format!(
+                "{place}: {name} is the server's own; leave it out (`server-name` says the name)"
+            );
+            reader.problem(line, text);
+        } else if of_content.is_some() {
+            let text = format!(
+                "{place}: {name} is said for each content by itself; leave it out (an answer has \
+                 the key `type`)"
+            );
+            reader.problem(line, text);
+        } else if fields.iter().any(|(known, _)| known.eq_ignore_ascii_case(name)) {
+            reader.problem(line, format!("{place}: {name} is there twice; leave one out"));
+        } else {
+            fields.set(name, value.value);
+        }
+    }
+    fields
+}

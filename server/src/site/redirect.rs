@@ -1,0 +1,141 @@
+//! Where a redirect leads: a text with parts of the request's path in it.
+
+use std::fmt;
+
+use crate::request::Request;
+use crate::response::Response;
+use gustnado_http::status::Status;
+
+/// `/new/{rest}`, or a whole URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Template {
+    pieces: Vec<Piece>,
+    has_query: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    Param(String),
+}
+
+impl Template {
+    /// Reads a template.
+    ///
+    /// - `names`: the named parts of the route's path.
+    ///
+    /// # Errors
+    /// What is wrong with it, and the remedy.
+    pub(super) fn read(text: &str, names: &[String]) -> Result<Self, String> {
+        let is_url = text.starts_with("https://") || text.starts_with("http://");
+        let is_path = text.starts_with('/') && !text.starts_with("//");
+        if !(is_url || is_path) {
+            return Err("expected a path such as /new or a URL such as https://example.org/; \
+                        begin it with / or https://"
+                .to_owned());
+        }
+        if let Some(odd) = text.chars().find(|letter| !letter.is_ascii_graphic()) {
+            return Err(format!("expected visible ASCII letters, found {odd:?}; escape it (%20)"));
+        }
+        let mut pieces = Vec::new();
+        let mut rest = text;
+        while let Some(open) = rest.find('{') {
+            let Some(length) = rest[open..].find('}') else {
+                return Err("expected } behind {; close it, or write %7B for {".to_owned());
+            };
+            let name = &rest[open + 1..open + length];
+            if !names.iter().any(|known| known == name) {
+                return Err(unknown(name, names));
+            }
+            pieces.push(Piece::Text(rest[..open].to_owned()));
+            pieces.push(Piece::Param(name.to_owned()));
+            rest = &rest[open + length + 1..];
+        }
+        pieces.push(Piece::Text(rest.to_owned()));
+        pieces.retain(|piece| *piece != Piece::Text(String::new()));
+        let begin = text.find("://").map_or(0, |at| at + 3);
+        let (host_end, open) = (text[begin..].find('/'), text[begin..].find('{'));
+        if is_url && open.is_some_and(|open| host_end.is_none_or(|end| open < end)) {
+            return Err("expected the host in plain letters, found a part of the path in it; put \
+                        a / before it"
+                .to_owned());
+        }
+        Ok(Self { pieces, has_query: text.contains('?') })
+    }
+
+    /// Where a request is led to. A query goes along, unless the template has one.
+    fn location(&self, request: &Request) -> String {
+        let mut location = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => location.push_str(text),
+                Piece::Param(name) => location.push_str(request.raw_param(name)),
+            }
+        }
+        // `//host` and `/\host` would lead to another host: what a request brings cannot.
+        let begins_with = |text: &str| location.starts_with(text);
+        if begins_with("//") || begins_with("/\\") {
+            location = format!("/{}", location.trim_start_matches(['/', '\\']));
+        }
+        if let Some(query) = request.raw_query().filter(|_| !self.has_query) {
+            location.push('?');
+            location.push_str(query);
+        }
+        location
+    }
+
+    pub(super) fn answer(&self, request: &Request, status: Status) -> Response {
+        Response::redirect(status, &self.location(request))
+    }
+}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.pieces.iter().try_for_each(|piece| match piece {
+            Piece::Text(text) => f.write_str(text),
+            Piece::Param(name) => write!(f, "{{{name}}}"),
+        })
+    }
+}
+
+fn unknown(name: &str, names: &[String]) -> String {
+    let has = match names {
+        [] => "the path has no named parts".to_owned(),
+        names => format!("the path has {{{}}}", names.join("}, {")),
+    };
+    format!("found {{{name}}}, but {has}; name one of its parts, or write %7B for {{")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Template, String> {
+        Template::read(text, &["rest".to_owned(), "id".to_owned()])
+    }
+
+    #[test]
+    fn a_template_is_shown_as_it_was_written() {
+        for text in ["/", "/new", "/a/{id}/b/{rest}", "https://x.org/{rest}?y={id}", "http://x"] {
+            assert_eq!(read(text).expect("well formed").to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_leads_nowhere_is_refused() {
+        for (text, part) in [
+            ("new", "begin it with /"),
+            ("//example.org/x", "begin it with /"),
+            ("javascript:alert(1)", "begin it with /"),
+            ("/a b", "visible ASCII"),
+            ("/a\r\nX: y", "visible ASCII"),
+            ("/{rest", "expected }"),
+            ("/{other}", "the path has {rest}, {id}"),
+            ("https://x.org{rest}", "the host in plain letters"),
+            ("https://{rest}", "the host in plain letters"),
+        ] {
+            let error = read(text).expect_err("not well formed");
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+}

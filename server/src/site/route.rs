@@ -1,0 +1,312 @@
+//! Routes and pages for errors, as a file says them.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::Path;
+
+use bytes::Bytes;
+use gustnado_http::answer::check_field;
+use gustnado_http::method::Method;
+use gustnado_http::status::Status;
+use matchit::{InsertError, Router};
+
+use super::read::{check_folder, read_headers};
+use super::redirect::Template;
+use super::value::{Reader, Table, named};
+use super::{Does, PageSaid, RouteSaid};
+use crate::config::nearest;
+use crate::files::{ContentType, StaticPage};
+use crate::routes::{path_names, pattern};
+
+/// The keys of a route.
+pub(super) const ROUTE_KEYS: [&str; 8] =
+    ["path", "folder", "redirect", "answer", "status", "type", "methods", "headers"];
+/// The keys of a page.
+pub(super) const PAGE_KEYS: [&str; 2] = ["status", "file"];
+/// What a redirect may say.
+pub(super) const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
+/// The type of an answer that says none.
+pub(super) const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// The methods that a file may name. (The server answers CONNECT and TRACE itself.)
+pub(super) const METHODS: [Method; 7] = [
+    Method::Get,
+    Method::Head,
+    Method::Post,
+    Method::Put,
+    Method::Patch,
+    Method::Delete,
+    Method::Options,
+];
+
+/// The largest page; it is held in memory.
+const PAGE_BYTES_MAX: u64 = 1 << 20;
+
+/// Reads a route. `None` if too much of it is wrong.
+pub(super) fn read_route(reader: &mut Reader<'_>, table: Table<'_>) -> Option<RouteSaid> {
+    reader.only(table, &ROUTE_KEYS);
+    let path = reader.required(table, "path");
+    let methods = read_methods(reader, table);
+    let headers = read_headers(reader, table);
+    let kinds = ["folder", "redirect", "answer"];
+    let said: Vec<&str> =
+        kinds.into_iter().filter(|kind| table.values.contains_key(*kind)).collect();
+    let [kind] = said[..] else {
+        let found = if said.is_empty() { "none".to_owned() } else { said.join(" and ") };
+        let text = format!(
+            "route: expected one of folder, redirect and answer, found {found}; say what answers"
+        );
+        reader.problem(table.line, text);
+        return None;
+    };
+    let misplaced: &[&str] = match kind {
+        "folder" => &["status", "type", "methods"],
+        "redirect" => &["type"],
+        _ => &[],
+    };
+    for key in misplaced.iter().filter(|key| table.values.contains_key(**key)) {
+        let text = format!("route: {key} does not go with {kind}; leave it out");
+        reader.problem(table.line, text);
+    }
+    let path = path?;
+    if !path.value.starts_with('/') {
+        let found = path.value;
+        let text = format!(
+            "route.path: expected a path such as /static, found {found:?}; begin it with /"
+        );
+        reader.problem(path.line, text);
+        return None;
+    }
+    let does = match kind {
+        "folder" => read_folder(reader, table)?,
+        "redirect" => read_redirect(reader, table, path.value)?,
+        _ => read_answer(reader, table)?,
+    };
+    let methods = match (&does, methods) {
+        (Does::Answer { .. }, None) => vec![Method::Get],
+        (_, methods) => methods.unwrap_or_default(),
+    };
+    Some(RouteSaid { line: path.line, path: path.value.to_owned(), does, methods, headers })
+}
+
+fn read_folder(reader: &mut Reader<'_>, table: Table<'_>) -> Option<Does> {
+    let said = reader.text(table, "folder")?;
+    let folder = reader.path(said.value);
+    check_folder(reader, said.line, "route.folder", &folder);
+    Some(Does::Folder(folder))
+}
+
+fn read_redirect(reader: &mut Reader<'_>, table: Table<'_>, path: &str) -> Option<Does> {
+    let said = reader.text(table, "redirect");
+    let status = match reader.number(table, "status") {
+        Some(said) if !REDIRECTS.contains(&said.value) => {
+            let found = said.value;
+            let text = format!(
+                "route.status: expected 301, 302, 303, 307 or 308 for a redirect, found {found}; \
+                 leave it out for 308"
+            );
+            reader.problem(said.line, text);
+            None
+        }
+        said => said.and_then(|said| Status::from_code(said.value)),
+    };
+    let status = status.unwrap_or(Status::PERMANENT_REDIRECT);
+    let said = said?;
+    match Template::read(said.value, &path_names(path)) {
+        Ok(to) => Some(Does::Redirect { to, status }),
+        Err(text) => {
+            reader.problem(said.line, format!("route.redirect: {text}"));
+            None
+        }
+    }
+}
+
+fn read_answer(reader: &mut Reader<'_>, table: Table<'_>) -> Option<Does> {
+    let text = reader.text(table, "answer");
+    let content_type = reader.text(table, "type");
+    if let Some(kind) = content_type
+        && (check_field("Content-Type", kind.value.as_bytes()).is_err()
+            || !kind.value.contains('/'))
+    {
+        let found = kind.value;
+        let text = format!(
+            "route.type: expected a content type such as application/json, found {found:?}; leave \
+             it out for {PLAIN}"
+        );
+        reader.problem(kind.line, text);
+    }
+    let said = reader.number(table, "status");
+    let known = said.and_then(|said| Status::from_code(said.value));
+    let takes = |status: &Status| (200..300).contains(&status.code()) || status.is_error();
+    if let Some(said) = said
+        && !known.is_some_and(|status| takes(&status))
+    {
+        let found = said.value;
+        let text = format!(
+            "route.status: expected a status of 2xx, 4xx or 5xx, found {found}; leave it out for \
+             200 (a redirect is said with `redirect`)"
+        );
+        reader.problem(said.line, text);
+    }
+    let status = known.unwrap_or(Status::OK);
+    let (text, content_type) = (text?, content_type.map_or(PLAIN, |kind| kind.value));
+    if !status.may_have_body() && !text.value.is_empty() {
+        let code = status.code();
+        let text = format!("route.answer: an answer of {code} has no content; write \"\"");
+        reader.problem(table.line, text);
+    }
+    let (text, content_type) = (text.value.to_owned(), content_type.to_owned());
+    Some(Does::Answer { text, status, content_type })
+}
+
+fn read_methods(reader: &mut Reader<'_>, table: Table<'_>) -> Option<Vec<Method>> {
+    let said = reader.texts(table, "methods")?;
+    if said.is_empty() {
+        let place = named(table, "methods");
+        reader.problem(table.line, format!("{place}: expected a method, found none; leave it out"));
+    }
+    let mut methods = Vec::new();
+    for said in said {
+        let found = said.value;
+        if let Some(method) = METHODS.iter().find(|method| method.as_str() == found) {
+            methods.retain(|known| known != method);
+            methods.push(*method);
+            continue;
+        }
+        let names = METHODS.iter().map(|method| method.as_str());
+        let remedy = match nearest(found, names.clone()) {
+            Some(near) => format!("did you mean {near}?"),
+            None => "name one of them".to_owned(),
+        };
+        let all = names.collect::<Vec<_>>().join(", ");
+        let text = format!("route.methods: expected one of {all}, found {found:?}; {remedy}");
+        reader.problem(said.line, text);
+    }
+    Some(methods)
+}
+
+/// Paths that are taken, to say both lines of two that would answer the same requests.
+#[derive(Default)]
+pub(super) struct Paths {
+    router: Router<usize>,
+    /// The lines of each pattern.
+    lines: HashMap<String, usize>,
+    /// Paths of handlers, with their methods; none is all of them.
+    taken: Vec<(String, Vec<Method>, usize)>,
+}
+
+impl Paths {
+    pub(super) fn add(&mut self, reader: &mut Reader<'_>, route: &RouteSaid) {
+        if let Does::Folder(_) = route.does {
+            let path = route.path.trim_end_matches('/');
+            let own = if path.is_empty() { "/" } else { path };
+            let mut all = vec![own.to_owned(), format!("{path}/{{*rest}}")];
+            if !path.is_empty() {
+                all.push(format!("{path}/"));
+            }
+            let is_new = |path: &String| self.insert(reader, path, route.line);
+            let _ = all.iter().all(is_new);
+            return;
+        }
+        let same = self.taken.iter().filter(|(path, ..)| *path == route.path);
+        let clashes = |methods: &Vec<Method>| {
+            let is_shared = |method: &Method| route.methods.contains(method);
+            let all = (methods.is_empty(), route.methods.is_empty());
+            all == (true, true) || methods.iter().any(is_shared)
+        };
+        let clash = same.clone().find(|(_, methods, _)| clashes(methods)).map(|(.., line)| *line);
+        let is_known = same.count() > 0;
+        if let Some(first) = clash {
+            let text = format!(
+                "route: line {first} answers {} in the same way; change or leave out one of them",
+                route.path
+            );
+            reader.problem(route.line, text);
+        } else if !is_known {
+            self.insert(reader, &route.path, route.line);
+        }
+        self.taken.push((route.path.clone(), route.methods.clone(), route.line));
+    }
+
+    /// Returns whether nothing is wrong with the path.
+    fn insert(&mut self, reader: &mut Reader<'_>, path: &str, line: usize) -> bool {
+        let pattern = pattern(path);
+        let text = match self.router.insert(pattern.clone(), line) {
+            Ok(()) => {
+                self.lines.insert(pattern, line);
+                return true;
+            }
+            Err(InsertError::Conflict { with }) => match self.lines.get(&with) {
+                Some(first) => format!(
+                    "route: {path} and {with} in line {first} would answer the same requests; \
+                     change one of them"
+                ),
+                None => format!(
+                    "route: {path} and {with} would answer the same requests; change one of them"
+                ),
+            },
+            Err(error) => format!(
+                "route.path: {path} is not well formed ({error}); expected /exact, /{{name}} or \
+                 /{{*rest}}"
+            ),
+        };
+        reader.problem(line, text);
+        false
+    }
+}
+
+/// Reads a page for errors, and the file it is in.
+pub(super) fn read_page(
+    reader: &mut Reader<'_>,
+    table: Table<'_>,
+    known: &[PageSaid],
+) -> Option<PageSaid> {
+    reader.only(table, &PAGE_KEYS);
+    let said = reader.number(table, "status");
+    let status = said.and_then(|said| Status::from_code(said.value));
+    if let Some(said) = said
+        && !status.is_some_and(Status::is_error)
+    {
+        let found = said.value;
+        let text = format!(
+            "error-page.status: expected a status of 4xx or 5xx, found {found}; leave it out for \
+             all of them"
+        );
+        reader.problem(said.line, text);
+    }
+    if let Some(first) = known.iter().find(|page| page.page.status == status) {
+        let first = first.line;
+        let text = format!("error-page: line {first} is for the same status; leave one out");
+        reader.problem(table.line, text);
+    }
+    let said = reader.required(table, "file")?;
+    let file = reader.path(said.value);
+    match content(&file) {
+        Ok(content) => {
+            let name = file.file_name().unwrap_or_default().as_encoded_bytes();
+            let content_type = ContentType::of(name).to_string();
+            let page = StaticPage { status, content_type, content };
+            Some(PageSaid { line: table.line, file, page })
+        }
+        Err(text) => {
+            let shown = file.display();
+            reader.problem(said.line, format!("error-page.file: {shown}: {text}"));
+            None
+        }
+    }
+}
+
+fn content(file: &Path) -> Result<Bytes, String> {
+    let failed = |error: std::io::Error| format!("{error}; name a file that can be read");
+    let meta = std::fs::metadata(file).map_err(failed)?;
+    if !meta.is_file() {
+        return Err("it is no file; name one".to_owned());
+    }
+    let mut bytes = Vec::new();
+    let opened = std::fs::File::open(file).map_err(failed)?;
+    opened.take(PAGE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > PAGE_BYTES_MAX {
+        return Err("expected at most 1 MiB, found more; make it shorter".to_owned());
+    }
+    Ok(bytes.into())
+}

@@ -1,0 +1,111 @@
+//! From what a file says to routes.
+
+use bytes::Bytes;
+use gustnado_http::status::Status;
+
+use super::route::PLAIN;
+use super::{Does, RouteSaid, Site, SiteFile};
+use crate::Server;
+use crate::config::Config;
+use crate::fields::Fields;
+use crate::request::Request;
+use crate::response::Response;
+use crate::routes::{Route, Routes, route};
+
+pub(super) fn server(file: &SiteFile, config: Config) -> Server {
+    let (common, elsewhere) = divided(file);
+    let mut routes = Routes { fields: elsewhere, ..routes(&file.main) };
+    for site in &file.sites {
+        let mut of_site = self::routes(site);
+        of_site.root.clone_from(&site.root);
+        of_site.fields.clone_from(&site.headers);
+        routes = routes.hosts(&site.hosts, of_site);
+    }
+    let mut server = Server::new().config(config).routes(routes).or_built_in();
+    server.fields = common;
+    server
+}
+
+/// The fields of every answer, in two parts: those that nobody says otherwise are written with the
+/// date, which costs nothing and has them in refusals, too. The others are added by the routes.
+fn divided(file: &SiteFile) -> (Fields, Fields) {
+    let all_routes = file.sites.iter().chain([&file.main]).flat_map(|site| &site.routes);
+    let of_sites = file.sites.iter().map(|site| &site.headers);
+    let inner: Vec<&Fields> = of_sites.chain(all_routes.map(|route| &route.headers)).collect();
+    let (mut common, mut elsewhere) = (Fields::default(), Fields::default());
+    for (name, value) in file.headers.iter() {
+        let is_it = |field: (&str, &str)| field.0.eq_ignore_ascii_case(name);
+        let is_said_otherwise = inner.iter().any(|fields| fields.iter().any(is_it));
+        let part = if is_said_otherwise { &mut elsewhere } else { &mut common };
+        part.set(name, value);
+    }
+    (common, elsewhere)
+}
+
+fn routes(site: &Site) -> Routes {
+    let mut routes = Routes::new();
+    for said in &site.routes {
+        routes = match &said.does {
+            Does::Folder(folder) => {
+                let folder = Some(folder.clone());
+                let files = Route { folder, fields: said.headers.clone(), ..route() };
+                routes.route(said.path.trim_end_matches('/'), files)
+            }
+            Does::Redirect { .. } | Does::Answer { .. } => routes.route(&said.path, handled(said)),
+        };
+    }
+    site.pages.iter().fold(routes, |routes, said| routes.static_page(said.page.clone()))
+}
+
+/// The handlers of one route. They say its header fields themselves, since other routes may have
+/// the same path and other methods.
+fn handled(said: &RouteSaid) -> Route {
+    let fields = said.headers.clone();
+    let handler = match said.does.clone() {
+        Does::Folder(_) => unreachable!("folders have no handlers"),
+        Does::Redirect { to, status } => {
+            Handled::of(move |request: &Request| with_fields(to.answer(request, status), &fields))
+        }
+        Does::Answer { text, status, content_type } => {
+            let text = Bytes::from(text);
+            Handled::of(move |_: &Request| {
+                with_fields(answer(&text, status, &content_type), &fields)
+            })
+        }
+    };
+    let mut route = route();
+    for method in &said.methods {
+        let handler = handler.clone();
+        route = route.on(*method, move |request: &Request| (handler.0)(request));
+    }
+    if said.methods.is_empty() {
+        route = route.any(move |request: &Request| (handler.0)(request));
+    }
+    route
+}
+
+/// A handler for several methods.
+#[derive(Clone)]
+struct Handled(std::sync::Arc<dyn Fn(&Request) -> Response + Send + Sync>);
+
+impl Handled {
+    fn of(handler: impl Fn(&Request) -> Response + Send + Sync + 'static) -> Self {
+        Self(std::sync::Arc::new(handler))
+    }
+}
+
+fn answer(text: &Bytes, status: Status, content_type: &str) -> Response {
+    if !status.may_have_body() {
+        return Response::new(status);
+    }
+    let response = Response::text(text.clone()).status(status);
+    if content_type == PLAIN { response } else { response.content_type(content_type) }
+}
+
+fn with_fields(mut response: Response, fields: &Fields) -> Response {
+    for (name, value) in fields.iter() {
+        let outcome = response.try_header(name, value);
+        debug_assert!(outcome.is_ok(), "{name}: {outcome:?}");
+    }
+    response
+}

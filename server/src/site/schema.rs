@@ -1,0 +1,269 @@
+//! The JSON Schema of configuration files, for editors. `docs/site.schema.json` is its output.
+
+use std::fmt::Write;
+
+use super::route::{METHODS, REDIRECTS};
+use crate::config::{Field, TUNABLES, Tunable, Unit};
+
+/// A value of JSON, as far as a schema has them.
+#[derive(Clone, Debug, PartialEq)]
+enum Json {
+    Text(String),
+    Number(u64),
+    Switch(bool),
+    List(Vec<Json>),
+    Map(Vec<(String, Json)>),
+}
+
+/// The JSON Schema (draft 2020-12) of configuration files.
+pub fn schema() -> String {
+    let mut text = String::new();
+    print(&whole(), 0, &mut text);
+    text.push('\n');
+    text
+}
+
+fn whole() -> Json {
+    let settings: Vec<(String, Json)> = TUNABLES.iter().map(setting).collect();
+    let mut keys = settings.clone();
+    keys.push((
+        "settings".to_owned(),
+        closed("Settings, for those who like them apart", settings, &[]),
+    ));
+    keys.push(key("headers", reference("headers")));
+    keys.push(key("route", list_of("What answers a path", "route")));
+    keys.push(key("site", list_of("What is served for other hosts", "site")));
+    keys.push(key("error-page", list_of("Pages for errors", "error-page")));
+    let mut whole = vec![
+        key("$schema", text("https://json-schema.org/draft/2020-12/schema")),
+        key("title", text("Configuration of gustnado")),
+    ];
+    let Json::Map(body) = closed("Settings, routes, sites, fields, pages", keys, &[]) else {
+        unreachable!("a table is a map");
+    };
+    whole.extend(body);
+    whole.push(key("$defs", definitions()));
+    Json::Map(whole)
+}
+
+fn setting(tunable: &Tunable) -> (String, Json) {
+    let mut parts = vec![key("description", text(tunable.doc))];
+    if !tunable.default.is_empty() {
+        parts.push(key("default", text(tunable.default)));
+    }
+    parts.push(match &tunable.field {
+        Field::Switch { .. } => key("type", text("boolean")),
+        Field::Choice { names, .. } => {
+            key("enum", Json::List(names.iter().map(|name| text(name)).collect()))
+        }
+        Field::Text { .. } | Field::Path { .. } => key("type", text("string")),
+        Field::List { .. } => key("anyOf", Json::List(vec![of_type("string"), strings()])),
+        Field::Number { unit, min, max, zero, .. } => {
+            let number = whole_number(*unit, (*min, *max), zero.is_some());
+            key("anyOf", Json::List(vec![number, number_text(*unit, *zero)]))
+        }
+    });
+    (tunable.name.to_owned(), Json::Map(parts))
+}
+
+/// A number without quotes, which is seconds where it is a time.
+fn whole_number(unit: Unit, (min, max): (u64, u64), has_zero: bool) -> Json {
+    let scale = if unit == Unit::Duration { 1_000 } else { 1 };
+    let min = if has_zero { 0 } else { min.div_ceil(scale) };
+    Json::Map(vec![
+        key("type", text("integer")),
+        key("minimum", Json::Number(min)),
+        key("maximum", Json::Number(max / scale)),
+    ])
+}
+
+fn number_text(unit: Unit, zero: Option<&str>) -> Json {
+    let suffix = match unit {
+        Unit::Count | Unit::Microseconds => "",
+        Unit::Duration => " ?(ms|s|m|h|d)?",
+        Unit::Bytes => " ?([kmgtKMGT]([iI]?[bB])?|[bB])?",
+        Unit::BytesPerSecond => " ?([kmgtKMGT]([iI]?[bB])?|[bB])?(/s)?",
+    };
+    let word = zero.map(|word| format!("|{word}")).unwrap_or_default();
+    let pattern = format!("^([0-9]+{suffix}{word})$");
+    Json::Map(vec![key("type", text("string")), key("pattern", text(&pattern))])
+}
+
+fn definitions() -> Json {
+    let headers = Json::Map(vec![
+        key("description", text("Header fields to add to answers")),
+        key("type", text("object")),
+        key("additionalProperties", of_type("string")),
+    ]);
+    let site = vec![
+        key("hosts", hosts()),
+        key("root", described("string", "Folder that is served where no route answers")),
+        key("headers", reference("headers")),
+        key("route", list_of("What answers a path", "route")),
+        key("error-page", list_of("Pages for errors", "error-page")),
+    ];
+    let page = vec![
+        key("status", status(400, "Status that the page is for; left out, it is for all")),
+        key("file", described("string", "File with the page")),
+    ];
+    Json::Map(vec![
+        key("headers", headers),
+        key("route", route()),
+        key("site", closed("What is served for some hosts", site, &["hosts"])),
+        key("error-page", closed("A page for a status of 4xx or 5xx", page, &["file"])),
+    ])
+}
+
+fn route() -> Json {
+    let methods = Json::Map(vec![
+        key("type", text("string")),
+        key("enum", Json::List(METHODS.iter().map(|method| text(method.as_str())).collect())),
+    ]);
+    let methods = Json::Map(vec![
+        key("description", text("Methods that are answered; GET, and all for a redirect")),
+        key("anyOf", Json::List(vec![methods.clone(), array_of(methods)])),
+    ]);
+    let keys = vec![
+        key("path", described("string", "/exact, /{name}/part or /{*rest}")),
+        key("folder", described("string", "Folder to serve beneath the path")),
+        key("redirect", described("string", "Where to lead: a path or a URL, with {name}")),
+        key("answer", described("string", "Text to answer")),
+        key("status", status(200, "Status of the answer [200] or of the redirect [308]")),
+        key("type", described("string", "Content type of the answer")),
+        key("methods", methods),
+        key("headers", reference("headers")),
+    ];
+    let Json::Map(mut route) = closed("What answers a path", keys, &["path"]) else {
+        unreachable!("a table is a map");
+    };
+    let redirect = Json::Map(vec![
+        key("required", Json::List(vec![text("redirect")])),
+        key("properties", Json::Map(vec![key("status", redirects())])),
+    ]);
+    let required = |name| Json::Map(vec![key("required", Json::List(vec![text(name)]))]);
+    let kinds = vec![required("folder"), redirect, required("answer")];
+    route.push(key("oneOf", Json::List(kinds)));
+    Json::Map(route)
+}
+
+fn redirects() -> Json {
+    let statuses = REDIRECTS.iter().map(|code| Json::Number(u64::from(*code))).collect();
+    Json::Map(vec![key("enum", Json::List(statuses))])
+}
+
+fn hosts() -> Json {
+    let what = "Hosts of the site, without ports; *.example.org is all below example.org";
+    Json::Map(vec![
+        key("description", text(what)),
+        key("anyOf", Json::List(vec![of_type("string"), strings()])),
+    ])
+}
+
+fn status(min: u64, what: &str) -> Json {
+    Json::Map(vec![
+        key("description", text(what)),
+        key("type", text("integer")),
+        key("minimum", Json::Number(min)),
+        key("maximum", Json::Number(599)),
+    ])
+}
+
+/// A table with these keys and no others.
+fn closed(what: &str, keys: Vec<(String, Json)>, required: &[&str]) -> Json {
+    let mut parts = vec![
+        key("description", text(what)),
+        key("type", text("object")),
+        key("additionalProperties", Json::Switch(false)),
+        key("properties", Json::Map(keys)),
+    ];
+    if !required.is_empty() {
+        parts.push(key("required", Json::List(required.iter().map(|name| text(name)).collect())));
+    }
+    Json::Map(parts)
+}
+
+fn list_of(what: &str, definition: &str) -> Json {
+    let Json::Map(mut list) = array_of(reference(definition)) else {
+        unreachable!("an array is a map");
+    };
+    list.insert(0, key("description", text(what)));
+    Json::Map(list)
+}
+
+fn array_of(item: Json) -> Json {
+    Json::Map(vec![key("type", text("array")), key("items", item)])
+}
+
+fn strings() -> Json {
+    array_of(of_type("string"))
+}
+
+fn reference(definition: &str) -> Json {
+    Json::Map(vec![key("$ref", text(&format!("#/$defs/{definition}")))])
+}
+
+fn described(kind: &str, what: &str) -> Json {
+    Json::Map(vec![key("description", text(what)), key("type", text(kind))])
+}
+
+fn of_type(kind: &str) -> Json {
+    Json::Map(vec![key("type", text(kind))])
+}
+
+fn key(name: &str, value: Json) -> (String, Json) {
+    (name.to_owned(), value)
+}
+
+fn text(text: &str) -> Json {
+    Json::Text(text.to_owned())
+}
+
+fn print(value: &Json, depth: usize, out: &mut String) {
+    let inner = "  ".repeat(depth + 1);
+    let close = "  ".repeat(depth);
+    match value {
+        Json::Text(text) => quote(text, out),
+        Json::Number(number) => out.push_str(&number.to_string()),
+        Json::Switch(on) => out.push_str(&on.to_string()),
+        Json::List(items) => {
+            out.push('[');
+            for (at, item) in items.iter().enumerate() {
+                out.push_str(if at == 0 { "\n" } else { ",\n" });
+                out.push_str(&inner);
+                print(item, depth + 1, out);
+            }
+            write!(out, "\n{close}]").expect("a string takes all text");
+        }
+        Json::Map(keys) => {
+            out.push('{');
+            for (at, (name, item)) in keys.iter().enumerate() {
+                out.push_str(if at == 0 { "\n" } else { ",\n" });
+                out.push_str(&inner);
+                quote(name, out);
+                out.push_str(": ");
+                print(item, depth + 1, out);
+            }
+            write!(out, "\n{close}}}").expect("a string takes all text");
+        }
+    }
+}
+
+fn quote(text: &str, out: &mut String) {
+    out.push('"');
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => {
+                out.push('\\');
+                out.push(letter);
+            }
+            letter if letter.is_control() => {
+                write!(out, "\\u{:04x}", u32::from(letter)).expect("a string takes all text");
+            }
+            letter => out.push(letter),
+        }
+    }
+    out.push('"');
+}
+
+#[cfg(test)]
+mod tests;
