@@ -1,5 +1,5 @@
-//! Configuration files: any text is read or refused, each mistake has its line, and what is in effect
-//! reads again as the same.
+//! Configuration files: any text is read or refused, each mistake has its line, and what is in
+//! effect reads again as the same.
 #![no_main]
 
 use gustnado::site::SiteFile;
