@@ -3,18 +3,15 @@
 #[macro_use]
 mod harness;
 
-use std::future::ready;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
-use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
 
 use gustnado::config::Config;
-use gustnado::{BodyError, Event, Request, Response, Routes, Sent, Status, blocking, route};
+use gustnado::{BodyError, Request, Response, Routes, Sent, Status, blocking, route};
 use gustnado_tasks::{sleep, yield_now};
-use harness::client::{get, request};
+use harness::client::{get, post, request};
 use harness::folder::noise;
 use harness::{Folder, Server, Setup, wait_until};
 
@@ -27,19 +24,11 @@ on_every_server!(
     a_body_that_breaks_the_rules_is_an_error_in_the_task,
     continue_is_said_when_a_task_looks_at_the_body,
     a_panic_is_answered_with_500_and_the_connection_goes_on,
-    a_stream_of_unknown_length_is_chunked_or_ends_with_the_connection,
-    a_stream_of_known_length_says_it_and_keeps_it,
-    a_stream_that_fails_cuts_the_connection,
-    an_answer_can_be_appended_from_another_thread,
-    events_are_sent_one_by_one,
-    trailers_follow_a_chunked_answer,
-    early_hints_come_before_the_answer,
     big_content_is_sent_whole,
     a_file_is_answered_with_ranges,
     a_header_that_would_split_the_answer_gives_500,
     a_handler_learns_that_the_answer_was_sent,
     a_client_that_goes_drops_the_task,
-    a_client_that_goes_drops_a_stream_that_was_begun_at_once,
     a_half_closed_client_is_waited_for_and_then_given_up,
     a_full_pool_is_answered_with_503,
     head_runs_the_handler_and_sends_no_content,
@@ -56,10 +45,6 @@ fn echo_routes() -> Routes {
         })
         .post("/pool", blocking(|request: Request| request.bytes().to_vec()))
         .get("/pool", blocking(|_| "pool"))
-}
-
-fn post(path: &str, body: &str) -> String {
-    request("POST", path, &format!("Content-Length: {}\r\n", body.len())) + body
 }
 
 fn all_kinds_answer_on_one_connection_in_order(setup: Setup) {
@@ -194,141 +179,6 @@ fn a_panic_is_answered_with_500_and_the_connection_goes_on(setup: Setup) {
     }
 }
 
-fn numbers() -> Response {
-    let (appender, response) = Response::append(4);
-    let appending = gustnado_tasks::spawn(async move {
-        for number in 0..3 {
-            appender.append(format!("{number},")).await.expect("the client reads");
-            yield_now().await;
-        }
-    })
-    .expect("a task slot is free");
-    drop(appending); // It goes on by itself.
-    response
-}
-
-fn a_stream_of_unknown_length_is_chunked_or_ends_with_the_connection(setup: Setup) {
-    let server =
-        Server::routes(setup.config(), Routes::new().get("/", async |_: Request| numbers()));
-    let mut client = server.connect();
-    let answer = client.get("/");
-    assert_eq!((&*answer.text(), answer.field("transfer-encoding")), ("0,1,2,", Some("chunked")));
-    assert_eq!(client.get("/").text(), "0,1,2,");
-    let mut old = server.connect();
-    old.send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
-    let answer = old.read_answer();
-    assert_eq!((&*answer.text(), answer.field("transfer-encoding")), ("0,1,2,", None));
-    assert!(answer.closes());
-}
-
-fn a_stream_of_known_length_says_it_and_keeps_it(setup: Setup) {
-    let echo = async |request: Request| {
-        let length: u64 = request.param("length").parse().expect("a number");
-        Response::stream_of_length(request.into_body(), length)
-    };
-    let server = Server::routes(setup.config(), Routes::new().post("/{length}", echo));
-    let mut client = server.connect();
-    let answer = client.ask(post("/5", "hello"));
-    assert_eq!((&*answer.text(), answer.field("content-length")), ("hello", Some("5")));
-    for length in ["/4", "/6"] {
-        let mut client = server.connect();
-        client.send(post(length, "hello"));
-        assert!(client.try_answer().is_err(), "{length}: the client must not take it as whole");
-    }
-}
-
-fn a_stream_that_fails_cuts_the_connection(setup: Setup) {
-    let routes =
-        Routes::new().post("/", async |request: Request| Response::stream(request.into_body()));
-    let server = Server::routes(setup.config(), routes);
-    let mut client = server.connect();
-    client.send(request("POST", "/", "Transfer-Encoding: chunked\r\n") + "2\r\nab\r\nzz\r\n");
-    let (bytes, _) = client.read_until_ended();
-    assert!(!bytes.ends_with(b"0\r\n\r\n"), "{}", bytes.escape_ascii());
-}
-
-fn an_answer_can_be_appended_from_another_thread(setup: Setup) {
-    let routes = Routes::new().get("/", |_: &Request| {
-        let (appender, response) = Response::append(1);
-        thread::spawn(move || {
-            for line in ["one\n", "two\n", "three\n"] {
-                thread::sleep(Duration::from_millis(20));
-                appender.blocking_append(line, None).expect("the client reads");
-            }
-        });
-        response
-    });
-    let server = Server::routes(setup.config(), routes);
-    assert_eq!(server.get("/").text(), "one\ntwo\nthree\n");
-}
-
-fn events_are_sent_one_by_one(setup: Setup) {
-    let routes = Routes::new().get("/", async |_: Request| {
-        Response::events(Ticks { left: 3, timer: Box::pin(sleep(Duration::ZERO)) })
-    });
-    let server = Server::routes(setup.config(), routes);
-    let answer = server.get("/");
-    assert_eq!(answer.expect_field("content-type"), "text/event-stream");
-    assert_eq!(
-        answer.text(),
-        "data: 3\nevent: tick\n\ndata: 2\nevent: tick\n\ndata: 1\nevent: tick\n\n"
-    );
-}
-
-/// Counts down in steps of 10 ms.
-struct Ticks {
-    left: u32,
-    timer: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>,
-}
-
-impl futures_core::Stream for Ticks {
-    type Item = Event;
-
-    fn poll_next(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Event>> {
-        std::task::ready!(self.timer.as_mut().poll(context));
-        if self.left == 0 {
-            return std::task::Poll::Ready(None);
-        }
-        let event = Event::data(&self.left.to_string()).named("tick");
-        self.left -= 1;
-        self.timer = Box::pin(sleep(Duration::from_millis(10)));
-        std::task::Poll::Ready(Some(event))
-    }
-}
-
-fn trailers_follow_a_chunked_answer(setup: Setup) {
-    let routes = Routes::new().get("/", async |_: Request| {
-        numbers().trailers(|| {
-            vec![("X-Sum".to_owned(), "3".to_owned()), ("bad\n".to_owned(), String::new())]
-        })
-    });
-    let server = Server::routes(setup.config(), routes);
-    let mut client = server.connect();
-    client.send(request("GET", "/", "Connection: close\r\n"));
-    let (bytes, _) = client.read_until_ended();
-    assert!(bytes.ends_with(b"0\r\nX-Sum: 3\r\n\r\n"), "{}", bytes.escape_ascii());
-    let old = server.ask("GET / HTTP/1.0\r\n\r\n");
-    assert_eq!(old.text(), "0,1,2,");
-}
-
-fn early_hints_come_before_the_answer(setup: Setup) {
-    let routes = Routes::new().get("/", async |request: Request| {
-        request.early_hints(&[("Link", "</a.css>; rel=preload")]).expect("a good field");
-        sleep(Duration::from_millis(30)).await;
-        "late"
-    });
-    let server = Server::routes(setup.config(), routes);
-    let mut client = server.connect();
-    client.send(get("/"));
-    let hints = client.read_head();
-    assert_eq!((hints.status, hints.expect_field("link")), (103, "</a.css>; rel=preload"));
-    assert_eq!(client.read_answer().text(), "late");
-    assert_eq!(server.ask("GET / HTTP/1.0\r\n\r\n").text(), "late");
-}
-
 fn big_content_is_sent_whole(setup: Setup) {
     let content = gustnado::Bytes::from(noise(9, 1_000_000));
     let shared = content.clone();
@@ -433,47 +283,6 @@ fn a_client_that_goes_drops_the_task(setup: Setup) {
     server.wait_until_empty();
 }
 
-fn a_client_that_goes_drops_a_stream_that_was_begun_at_once(setup: Setup) {
-    for path in ["/inline", "/task"] {
-        let alive = Arc::new(AtomicUsize::new(0));
-        let (inline, task) = (Arc::clone(&alive), Arc::clone(&alive));
-        let routes = Routes::new()
-            .get("/inline", move |_: &Request| Response::stream(Silent::new(&inline)))
-            .get("/task", move |_: Request| ready(Response::stream(Silent::new(&task))));
-        let server = Server::routes(setup.config(), routes);
-        let mut client = server.connect();
-        client.send(get(path));
-        wait_until("the stream is made", || alive.load(Ordering::SeqCst) == 1);
-        client.reset();
-        wait_until("the stream is dropped", || alive.load(Ordering::SeqCst) == 0);
-        server.wait_until_empty();
-    }
-}
-
-/// A stream that never brings anything, and is counted while it lives.
-struct Silent(Arc<AtomicUsize>);
-
-impl Silent {
-    fn new(alive: &Arc<AtomicUsize>) -> Self {
-        alive.fetch_add(1, Ordering::SeqCst);
-        Self(Arc::clone(alive))
-    }
-}
-
-impl Drop for Silent {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-impl futures_core::Stream for Silent {
-    type Item = Result<Vec<u8>, std::convert::Infallible>;
-
-    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        Poll::Pending
-    }
-}
-
 fn a_half_closed_client_is_waited_for_and_then_given_up(setup: Setup) {
     let alive = Arc::new(AtomicUsize::new(0));
     let brief = Duration::from_millis(100);
@@ -523,15 +332,11 @@ fn a_full_pool_is_answered_with_503(setup: Setup) {
 }
 
 fn head_runs_the_handler_and_sends_no_content(setup: Setup) {
-    let routes = Routes::new()
-        .get("/text", |_: &Request| "four")
-        .get("/stream", async |_: Request| numbers())
-        .get("/after", |_: &Request| "after");
+    let routes =
+        Routes::new().get("/text", |_: &Request| "four").get("/after", |_: &Request| "after");
     let server = Server::routes(setup.config(), routes);
     let mut client = server.connect();
     client.send(request("HEAD", "/text", ""));
     assert_eq!(client.read_head().expect_field("content-length"), "4");
-    client.send(request("HEAD", "/stream", ""));
-    assert_eq!(client.read_head().expect_field("transfer-encoding"), "chunked");
     assert_eq!(client.get("/after").text(), "after");
 }

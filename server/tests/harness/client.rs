@@ -22,6 +22,11 @@ pub(crate) fn request(method: &str, target: &str, fields: &str) -> String {
     format!("{method} {target} HTTP/1.1\r\nHost: gust.example\r\n{fields}\r\n")
 }
 
+/// A request that posts a body and says its length.
+pub(crate) fn post(path: &str, body: &str) -> String {
+    request("POST", path, &format!("Content-Length: {}\r\n", body.len())) + body
+}
+
 /// How a connection ended where an answer, or more of one, was due.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum End {
