@@ -5,6 +5,7 @@
 //! end.
 
 mod completed;
+mod listening;
 mod socket;
 mod twin;
 
@@ -12,7 +13,6 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::task::Poll;
 
 use rustix::event::PollFlags;
@@ -21,7 +21,10 @@ use rustix::io::Errno;
 use crate::piece::{Outgoing, Piece, Spare};
 use crate::sys::{Completion, Key, Ring, Sleep, Target};
 use crate::{Alert, Interest, Names, Token};
+use listening::{Armed, Listening};
 use socket::{Socket, State};
+
+pub(crate) use listening::UringAccepted;
 
 /// A connection with this many unread pieces receives no more until its task has caught up. What
 /// still comes before the kernel has stopped is copied, so that a flood holds no more buffers.
@@ -38,32 +41,6 @@ impl UringIo {
     pub(crate) fn parts(self) -> (u32, u32) {
         (self.key.index, self.key.generation)
     }
-}
-
-/// A listening socket and the connections that wait to be asked for.
-struct Listening {
-    generation: u32,
-    socket: Option<Arc<OwnedFd>>,
-    backlog: usize,
-    armed: Armed,
-    direct: VecDeque<io::Result<u32>>,
-    ordinary: VecDeque<io::Result<OwnedFd>>,
-    waiter: Token,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Armed {
-    No,
-    One,
-    Many,
-    OneAway,
-    Stopping,
-}
-
-/// A connection as the ring's descriptor table or as an ordinary descriptor.
-pub(crate) enum UringAccepted {
-    Here(UringIo),
-    Away(OwnedFd),
 }
 
 pub(crate) struct Uring {
@@ -122,88 +99,6 @@ impl Uring {
 
     pub(crate) fn spare(&mut self) -> &mut Spare {
         &mut self.spare
-    }
-
-    pub(crate) fn listen(&mut self, socket: Arc<OwnedFd>, backlog: usize) -> io::Result<u32> {
-        // On a non-blocking listener the kernel would answer "try again" instead of waiting.
-        rustix::io::ioctl_fionbio(&socket, false)?;
-        self.listening.push(Listening {
-            generation: 0,
-            socket: Some(socket),
-            backlog,
-            armed: Armed::No,
-            direct: VecDeque::new(),
-            ordinary: VecDeque::new(),
-            waiter: 0,
-        });
-        Ok(u32::try_from(self.listening.len() - 1).expect("a server has few listeners"))
-    }
-
-    /// Accepts a connection into the table if `room` says how many more may come in, or as an
-    /// ordinary descriptor for another worker if there is no room here.
-    ///
-    /// Multishot accepting takes whatever waits, so it is armed only where the whole backlog fits.
-    pub(crate) fn accept(
-        &mut self,
-        index: u32,
-        room: usize,
-        token: Token,
-    ) -> Poll<io::Result<UringAccepted>> {
-        let listening = &mut self.listening[index as usize];
-        if let Some(result) = listening.ordinary.pop_front() {
-            return Poll::Ready(result.map(UringAccepted::Away));
-        }
-        if let Some(result) = listening.direct.pop_front() {
-            return Poll::Ready(result.map(|slot| UringAccepted::Here(self.open_direct(slot))));
-        }
-        listening.waiter = token;
-        let Some(socket) = &listening.socket else {
-            return Poll::Pending;
-        };
-        let wanted = match room {
-            0 => Armed::OneAway,
-            room if room > listening.backlog => Armed::Many,
-            _ => Armed::One,
-        };
-        let key = Key { index, generation: listening.generation };
-        match listening.armed {
-            Armed::No => {
-                match wanted {
-                    Armed::OneAway => self.ring.accept(socket.as_fd(), key),
-                    wanted => self.ring.accept_direct(socket.as_fd(), key, wanted == Armed::Many),
-                }
-                listening.armed = wanted;
-            }
-            // Armed for one, many will do no harm; but many must not come where one fits.
-            Armed::Stopping => {}
-            armed if armed == wanted || (armed, wanted) == (Armed::One, Armed::Many) => {}
-            _ => {
-                self.ring.cancel_accept(key);
-                listening.armed = Armed::Stopping;
-            }
-        }
-        Poll::Pending
-    }
-
-    /// Stops accepting. Connections that were accepted already can still be asked for.
-    pub(crate) fn unlisten(&mut self, index: u32) {
-        let listening = &mut self.listening[index as usize];
-        listening.socket = None;
-        if !matches!(listening.armed, Armed::No | Armed::Stopping) {
-            self.ring.cancel_accept(Key { index, generation: listening.generation });
-            listening.armed = Armed::Stopping;
-        }
-    }
-
-    pub(crate) fn unlisten_all(&mut self) {
-        for index in 0..self.listening.len() {
-            self.unlisten(u32::try_from(index).expect("a server has few listeners"));
-        }
-    }
-
-    /// Whether the kernel may still accept for this listener.
-    pub(crate) fn is_listening(&self, index: u32) -> bool {
-        self.listening[index as usize].armed != Armed::No
     }
 
     /// Whether anything of closed sockets or listeners is still under way.

@@ -1,0 +1,121 @@
+//! Listening sockets: when accepting is armed, and for how many.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::task::Poll;
+
+use super::{Uring, UringIo};
+use crate::Token;
+use crate::sys::Key;
+
+/// A listening socket and the connections that wait to be asked for.
+pub(super) struct Listening {
+    generation: u32,
+    socket: Option<Arc<OwnedFd>>,
+    backlog: usize,
+    pub(super) armed: Armed,
+    pub(super) direct: VecDeque<io::Result<u32>>,
+    pub(super) ordinary: VecDeque<io::Result<OwnedFd>>,
+    pub(super) waiter: Token,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Armed {
+    No,
+    One,
+    Many,
+    OneAway,
+    Stopping,
+}
+
+/// A connection as the ring's descriptor table or as an ordinary descriptor.
+pub(crate) enum UringAccepted {
+    Here(UringIo),
+    Away(OwnedFd),
+}
+
+impl Uring {
+    pub(crate) fn listen(&mut self, socket: Arc<OwnedFd>, backlog: usize) -> io::Result<u32> {
+        // On a non-blocking listener the kernel would answer "try again" instead of waiting.
+        rustix::io::ioctl_fionbio(&socket, false)?;
+        self.listening.push(Listening {
+            generation: 0,
+            socket: Some(socket),
+            backlog,
+            armed: Armed::No,
+            direct: VecDeque::new(),
+            ordinary: VecDeque::new(),
+            waiter: 0,
+        });
+        Ok(u32::try_from(self.listening.len() - 1).expect("a server has few listeners"))
+    }
+
+    /// Accepts a connection into the table if `room` says how many more may come in, or as an
+    /// ordinary descriptor for another worker if there is no room here.
+    ///
+    /// Multishot accepting takes whatever waits, so it is armed only where the whole backlog fits.
+    pub(crate) fn accept(
+        &mut self,
+        index: u32,
+        room: usize,
+        token: Token,
+    ) -> Poll<io::Result<UringAccepted>> {
+        let listening = &mut self.listening[index as usize];
+        if let Some(result) = listening.ordinary.pop_front() {
+            return Poll::Ready(result.map(UringAccepted::Away));
+        }
+        if let Some(result) = listening.direct.pop_front() {
+            return Poll::Ready(result.map(|slot| UringAccepted::Here(self.open_direct(slot))));
+        }
+        listening.waiter = token;
+        let Some(socket) = &listening.socket else {
+            return Poll::Pending;
+        };
+        let wanted = match room {
+            0 => Armed::OneAway,
+            room if room > listening.backlog => Armed::Many,
+            _ => Armed::One,
+        };
+        let key = Key { index, generation: listening.generation };
+        match listening.armed {
+            Armed::No => {
+                match wanted {
+                    Armed::OneAway => self.ring.accept(socket.as_fd(), key),
+                    wanted => self.ring.accept_direct(socket.as_fd(), key, wanted == Armed::Many),
+                }
+                listening.armed = wanted;
+            }
+            // Armed for one, many will do no harm; but many must not come where one fits.
+            Armed::Stopping => {}
+            armed if armed == wanted || (armed, wanted) == (Armed::One, Armed::Many) => {}
+            _ => {
+                self.ring.cancel_accept(key);
+                listening.armed = Armed::Stopping;
+            }
+        }
+        Poll::Pending
+    }
+
+    /// Stops accepting. Connections that were accepted already can still be asked for.
+    pub(crate) fn unlisten(&mut self, index: u32) {
+        let listening = &mut self.listening[index as usize];
+        listening.socket = None;
+        if !matches!(listening.armed, Armed::No | Armed::Stopping) {
+            self.ring.cancel_accept(Key { index, generation: listening.generation });
+            listening.armed = Armed::Stopping;
+        }
+    }
+
+    pub(crate) fn unlisten_all(&mut self) {
+        for index in 0..self.listening.len() {
+            self.unlisten(u32::try_from(index).expect("a server has few listeners"));
+        }
+    }
+
+    /// Whether the kernel may still accept for this listener.
+    pub(crate) fn is_listening(&self, index: u32) -> bool {
+        self.listening[index as usize].armed != Armed::No
+    }
+}
