@@ -119,24 +119,14 @@ fn write_unpaced(
         }
         Content::Stream(streamed) => {
             let chunked = streamed.length.is_none() && !is_old;
-            match streamed.length {
-                Some(length) => answer.content_length(length),
-                None if chunked => answer.chunked(),
-                None => {}
-            }
-            answer.finish();
+            finish_framed(answer, streamed.length, chunked);
             if !head_only && status.may_have_body() {
                 let trailers = rare.trailers.filter(|_| chunked);
                 remainder.stream = Some(StreamOut { streamed, chunked, trailers });
             }
         }
         #[cfg(feature = "tower")]
-        Content::Unsent(length) => {
-            if let Some(length) = length {
-                answer.content_length(length);
-            }
-            answer.finish();
-        }
+        Content::Unsent(length) => finish_framed(answer, length, false),
         Content::File(_) | Content::Folder { .. } => unreachable!("answered above"),
     }
     #[cfg(feature = "tower")]
@@ -144,6 +134,17 @@ fn write_unpaced(
         out.splice(before..before + status.line().len(), line.into_bytes());
     }
     (remainder.boxed(), persist)
+}
+
+/// Ends a head with how its content is framed: by its length, in chunks, or by the end of the
+/// connection.
+fn finish_framed(mut answer: Answer<'_>, length: Option<u64>, chunked: bool) {
+    match length {
+        Some(length) => answer.content_length(length),
+        None if chunked => answer.chunked(),
+        None => {}
+    }
+    answer.finish();
 }
 
 /// Writes an answer that a file is the content of.

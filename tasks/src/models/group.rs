@@ -206,8 +206,8 @@ fn a_poller_that_was_woken_for_nothing_leaves_no_sleeper_behind() {
     });
 }
 
-/// Worker 0 polls and sleeps in the kernel; worker 1 is dismissed wherever it is, and works on if it
-/// was woken. Returns where it then is.
+/// Worker 0 polls and sleeps in the kernel; worker 1 is dismissed wherever it is, and works on if
+/// it was woken. Returns where it then is.
 fn dismiss_while(team: &Arc<Team>, visit: impl FnOnce()) -> End {
     assert!(team.take_poller());
     assert!(team.lie_down());
