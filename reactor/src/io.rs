@@ -3,7 +3,7 @@
 use crate::epoll::EpollIo;
 use crate::uring::UringIo;
 
-/// An open socket. Close it with [`Reactor::close`] before it is dropped.
+/// An open socket. Close it with [`Reactor::close`](crate::Reactor::close) before it is dropped.
 #[derive(Debug)]
 pub struct Io(pub(crate) IoKind);
 
