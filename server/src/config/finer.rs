@@ -1,7 +1,7 @@
 //! Settings that few need: the kernel's buffers, finer limits, what answers call themselves. They
 //! stand in the table beside the others.
 
-use super::table::{HOUR, millis, narrow};
+use super::table::{DAY, HOUR, millis, narrow};
 use super::tunable::{Field, Group, Tunable};
 use super::unit::Unit;
 use super::{AnswerVersion, Preference};
@@ -136,6 +136,21 @@ pub(super) const FIRST_REQUEST_TIMEOUT: Tunable = Tunable {
         zero: Some("auto"),
         get: |config| millis(config.first_request_timeout),
         set: |config, number| config.first_request_timeout = Duration::from_millis(number),
+    },
+};
+
+pub(super) const HALF_CLOSE_TIMEOUT: Tunable = Tunable {
+    name: "half-close-timeout",
+    group: Group::Time,
+    default: "10s",
+    doc: "How long a client that sends no more may wait for a handler",
+    field: Field::Number {
+        unit: Unit::Duration,
+        min: 0,
+        max: DAY,
+        zero: None,
+        get: |config| millis(config.half_close_timeout),
+        set: |config, number| config.half_close_timeout = Duration::from_millis(number),
     },
 };
 

@@ -7,7 +7,7 @@ use super::{Acceptor, Io, Placement, SchedulerKind, finer, pace};
 use std::time::Duration;
 
 pub(super) const HOUR: u64 = 3_600_000;
-const DAY: u64 = 24 * HOUR;
+pub(super) const DAY: u64 = 24 * HOUR;
 
 /// Every setting, in the order of `check` and of the documentation.
 pub static TUNABLES: &[Tunable] = &[
@@ -408,20 +408,7 @@ pub static TUNABLES: &[Tunable] = &[
             set: |config, number| config.timeout_keep_alive = Duration::from_millis(number),
         },
     },
-    Tunable {
-        name: "half-close-timeout",
-        group: Group::Time,
-        default: "10s",
-        doc: "How long a client that sends no more may wait for a handler",
-        field: Field::Number {
-            unit: Unit::Duration,
-            min: 0,
-            max: DAY,
-            zero: None,
-            get: |config| millis(config.half_close_timeout),
-            set: |config, number| config.half_close_timeout = Duration::from_millis(number),
-        },
-    },
+    finer::HALF_CLOSE_TIMEOUT,
     Tunable {
         name: "timeout-graceful-shutdown",
         group: Group::Time,
