@@ -2,7 +2,7 @@
 //!
 //! [`SiteFile::read`] reads a file and says everything that is wrong with it, each with its line.
 //! What it holds becomes a [`Server`] with [`SiteFile::server`]. `docs/configuration.md` explains
-//! the form by examples, and [`schema`] describes it for editors.
+//! the form by examples, and [`schema()`] describes it for editors.
 
 mod effective;
 mod error;

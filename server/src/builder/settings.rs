@@ -13,7 +13,7 @@ macro_rules! settings {
         impl Server {
             $(
                 #[doc = concat!(
-                    "Sets [`", stringify!($name), "`](crate::config::", stringify!($of), "::",
+                    "Sets [`", stringify!($name), "`](field@crate::config::", stringify!($of), "::",
                     stringify!($name), ").",
                 )]
                 pub fn $name(self, value: $type) -> Self {
