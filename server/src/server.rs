@@ -19,6 +19,7 @@ use signal_hook::iterator::Signals;
 use crate::app::{App, Current, Lasting, Routed, Site};
 use crate::builder::Server;
 use crate::config::{Config, Machine};
+use crate::fields::Fields;
 use crate::files::{Dressing, FileOptions, FilesError, Folders};
 use crate::pace;
 use crate::routes::{Means, RouteError, Routes, Tables};
@@ -56,7 +57,7 @@ pub(crate) fn start_server(wanted: Server) -> Result<Running, StartError> {
     let making = Making::new(config, plan.workers_max());
     let site = making.site(&wanted)?;
     let lasting = Lasting::new(plan.workers_max(), config.scheduler.as_str());
-    lasting.set_lines(lines(&wanted));
+    lasting.set_lines(lines(&wanted.config, &wanted.fields));
     let hooks = wanted.hooks.clone();
     let current =
         Current::new(|current| App::new(config, site, hooks, Arc::clone(&lasting), current));
@@ -106,13 +107,13 @@ fn plan(config: &Config, workers: usize) -> Plan {
 }
 
 /// The field lines of every answer, but for the date.
-fn lines(wanted: &Server) -> Vec<u8> {
-    let name = &wanted.config.server_name;
+pub(crate) fn lines(config: &Config, fields: &Fields) -> Vec<u8> {
+    let name = &config.server_name;
     let mut lines = Vec::new();
     if !name.is_empty() {
         lines.extend_from_slice(format!("Server: {name}\r\n").as_bytes());
     }
-    lines.extend_from_slice(&wanted.fields.lines());
+    lines.extend_from_slice(&fields.lines());
     lines
 }
 

@@ -67,7 +67,7 @@ impl Running {
         }
         // From here on nothing can fail.
         let opened = more.addresses();
-        self.lasting.set_lines(lines(&to));
+        self.lasting.set_lines(lines(&to.config, &to.fields));
         let old = self.current.app();
         let current = Arc::downgrade(&self.current);
         let (hooks, lasting) = (to.hooks.clone(), Arc::clone(&self.lasting));
