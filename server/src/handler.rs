@@ -1,6 +1,7 @@
 //! The three kinds of handler, and what makes one of a function.
 
 use std::future::Future;
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -282,7 +283,10 @@ impl Contained {
     /// The place it was at work in, for another request of the same handler.
     #[inline]
     pub(crate) fn into_place(mut self) -> Option<Box<dyn Placed>> {
-        match self.0.take() {
+        let answering = self.0.take();
+        // There is nothing left in it: forgetting it spares the look that dropping takes.
+        mem::forget(self);
+        match answering {
             Some(Answering::Placed(place)) => Some(place),
             _ => None,
         }

@@ -62,8 +62,7 @@ impl Request {
             && let Some(parts) = used.parts.get_mut()
         {
             parts.refill(head, bytes);
-            // (What is put back was lent too, so the rest of its origin is right.)
-            used.origin.link = link;
+            used.origin = Origin::lent(link);
             return used;
         }
         Box::new(Self::new(Parts::take(head, bytes), Body::empty(), Origin::lent(link)))
@@ -248,9 +247,8 @@ impl Request {
 
     /// Has it known as the connection's task's, for it may be taken anywhere from now on.
     #[inline]
-    pub(crate) fn owned_by(mut self, waker: &Waker) -> Self {
+    pub(crate) fn give_to(&mut self, waker: &Waker) {
         self.origin = Origin::owned(self.origin.link, waker);
-        self
     }
 
     /// The same request with its body, which came with the head.

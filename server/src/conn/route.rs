@@ -176,21 +176,24 @@ impl Conn {
         out: &mut Outgoing,
         context: &mut Context<'_>,
     ) -> Next {
-        let Called { known, table, options, request } = called;
+        let Called { known, table, options, mut request } = called;
         let has_body = arrived.head.has_body();
         if has_body && self.is_too_large(options, arrived) {
             return self.write_refusal(Status::CONTENT_TOO_LARGE, moment, out);
         }
         let body = if has_body { arrived.body_at_hand() } else { None };
+        request.give_to(context.waker());
         let given = match body {
             Some(body) => request.with_body(Bytes::copy_from_slice(body)),
             None if has_body => request.live(),
             None => request.head_only(),
         };
         let is_whole = body.is_some() || !has_body;
-        let given = given.owned_by(context.waker());
         let id = HandlerId::of(handler);
-        let place = known.place.take().filter(|(last, _)| *last == id).map(|(_, place)| place);
+        let place = match known.place.take() {
+            Some((last, place)) if last == id => Some(place),
+            _ => None,
+        };
         let mut answering = Contained::start(&**handler, given, place);
         let mut answer = None;
         let is_done = answering.poll(context, &mut answer);
