@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gustnado::forms::{FormData, FormError, FormLimits, Upload};
 use gustnado::{Request, Routes, blocking, route};
-use harness::client::request;
+use harness::client::{post_chunked, post_of, request};
 use harness::folder::noise;
 use harness::{Server, Setup, wait_until};
 
@@ -27,24 +27,6 @@ on_every_server!(
     a_handler_that_panics_leaves_no_file,
     a_file_can_be_kept,
 );
-
-fn post(path: &str, kind: &str, body: &[u8]) -> Vec<u8> {
-    let fields = format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", body.len());
-    [request("POST", path, &fields).as_bytes(), body].concat()
-}
-
-/// The same in chunks of a few bytes.
-fn post_chunked(path: &str, kind: &str, body: &[u8]) -> Vec<u8> {
-    let fields = format!("Content-Type: {kind}\r\nTransfer-Encoding: chunked\r\n");
-    let mut sent = request("POST", path, &fields).into_bytes();
-    for piece in body.chunks(7) {
-        sent.extend(format!("{:x}\r\n", piece.len()).into_bytes());
-        sent.extend(piece);
-        sent.extend(b"\r\n");
-    }
-    sent.extend(b"0\r\n\r\n");
-    sent
-}
 
 const URLENCODED: &str = "application/x-www-form-urlencoded";
 const MULTIPART: &str = "multipart/form-data; boundary=\"-- gust\"";
@@ -75,11 +57,11 @@ fn pairs_of_a_form_are_read_in_each_kind(setup: Setup) {
     let mut client = server.connect();
     for path in ["/inline", "/pool", "/task"] {
         let body = b"name=J%C3%BCrgen+S.&empty=&a&a=2";
-        for sent in [post(path, URLENCODED, body), post_chunked(path, URLENCODED, body)] {
+        for sent in [post_of(path, URLENCODED, body), post_chunked(path, URLENCODED, body)] {
             assert_eq!(client.ask(sent).text(), "name=J\u{fc}rgen S.;empty=;a=;a=2;", "{path}");
         }
         let kind = format!("{URLENCODED}; charset=UTF-8");
-        assert_eq!(client.ask(post(path, &kind, b"")).text(), "");
+        assert_eq!(client.ask(post_of(path, &kind, b"")).text(), "");
     }
 }
 
@@ -94,7 +76,7 @@ fn a_form_of_another_type_or_size_is_refused(setup: Setup) {
             request.read_form(&small()).await.map(|form| form.len().to_string())
         });
     let server = Server::routes(setup.config(), routes);
-    let status = |path: &str, kind: &str, body: &[u8]| server.ask(post(path, kind, body)).status;
+    let status = |path: &str, kind: &str, body: &[u8]| server.ask(post_of(path, kind, body)).status;
     for path in ["/inline", "/task"] {
         assert_eq!(status(path, "application/json", b"{}"), 415, "{path}");
         assert_eq!(server.ask(request("POST", path, "Content-Length: 0\r\n")).status, 415);
@@ -138,13 +120,13 @@ fn parts_stream_as_they_come(setup: Setup) {
     let wanted =
         "title None - 2;file Some(\"a.png\") image/png 3000000;none Some(\"\") image/png 0;";
     for _ in 0..2 {
-        assert_eq!(client.ask(post("/", MULTIPART, &body)).text(), wanted);
+        assert_eq!(client.ask(post_of("/", MULTIPART, &body)).text(), wanted);
     }
     // Cut at every byte of a small one.
     let body = form_of(&[part("a", None, b"\r\n---- gus"), part("b", Some("x"), b"--")]);
     let wanted = "a None - 10;b Some(\"x\") image/png 2;";
     assert_eq!(client.ask(post_chunked("/", MULTIPART, &body)).text(), wanted);
-    let sent = post("/", MULTIPART, &body);
+    let sent = post_of("/", MULTIPART, &body);
     for at in (0..sent.len()).step_by(11) {
         client.send_cut(&sent, at);
         assert_eq!(client.read_answer().text(), wanted, "cut at {at}");
@@ -170,7 +152,7 @@ fn parts_that_are_not_read_are_passed_over(setup: Setup) {
         part("-", Some("f"), &noise(3, 100_000)),
         part("last", None, b""),
     ]);
-    assert_eq!(server.ask(post("/", MULTIPART, &body)).text(), "half-last");
+    assert_eq!(server.ask(post_of("/", MULTIPART, &body)).text(), "half-last");
 }
 
 fn told(form: &FormData) -> String {
@@ -202,12 +184,12 @@ fn a_form_with_files_is_read_in_each_kind(setup: Setup) {
         part("f", Some("y.png"), b""),
     ]);
     for path in ["/inline", "/pool", "/task"] {
-        for sent in [post(path, MULTIPART, &body), post_chunked(path, MULTIPART, &body)] {
+        for sent in [post_of(path, MULTIPART, &body), post_chunked(path, MULTIPART, &body)] {
             let wanted = "a=\u{e4};a=;f/x.png/2/255/memory;f/y.png/0/0/memory;";
             assert_eq!(client.ask(sent).text(), wanted, "{path}");
         }
         let not_text = form_of(&[part("a", None, b"\xff")]);
-        assert_eq!(client.ask(post(path, MULTIPART, &not_text)).status, 400);
+        assert_eq!(client.ask(post_of(path, MULTIPART, &not_text)).status, 400);
     }
 }
 
@@ -244,7 +226,7 @@ fn large_files_go_to_the_disk_and_are_deleted(setup: Setup) {
     ]);
     for _ in 0..3 {
         assert_eq!(
-            client.ask(post("/", MULTIPART, &body)).text(),
+            client.ask(post_of("/", MULTIPART, &body)).text(),
             format!(
                 "f/1/60000/60000/memory;f/2/2000000/{sum}/disk;f/3/60000/60000/disk;\
                  f/4/40000/40000/memory;"
@@ -280,13 +262,13 @@ fn each_limit_of_a_form_is_kept(setup: Setup) {
         (vec![file(400_000), file(200_001)], 413),
         (vec![part("a", Some(&long_name), b"")], 413),
     ] {
-        let answer = server.ask(post("/", MULTIPART, &form_of(&parts)));
+        let answer = server.ask(post_of("/", MULTIPART, &form_of(&parts)));
         assert_eq!(answer.status, status, "{} parts", parts.len());
     }
     wait_until("all files are deleted", || files_in(folder.path()) == 0);
     let nowhere = limits_in(&folder.path().join("none"));
     let server = Server::routes(setup.config(), reading(nowhere));
-    let answer = server.ask(post("/", MULTIPART, &form_of(&[file(200_000)])));
+    let answer = server.ask(post_of("/", MULTIPART, &form_of(&[file(200_000)])));
     assert_eq!(answer.status, 500, "there is no such folder");
 }
 
@@ -305,7 +287,7 @@ fn a_malformed_form_is_refused_and_leaves_nothing(setup: Setup) {
         b"",
     ] {
         for path in ["/", "/inline"] {
-            let answer = server.ask(post(path, MULTIPART, body));
+            let answer = server.ask(post_of(path, MULTIPART, body));
             assert_eq!(answer.status, 400, "{path} {} bytes", body.len());
         }
     }
@@ -315,7 +297,7 @@ fn a_malformed_form_is_refused_and_leaves_nothing(setup: Setup) {
 fn a_client_that_goes_leaves_no_file(setup: Setup) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let server = Server::routes(setup.config(), reading(limits_in(folder.path())));
-    let whole = post("/", MULTIPART, &form_of(&[part("f", Some("x"), &noise(5, 1_000_000))]));
+    let whole = post_of("/", MULTIPART, &form_of(&[part("f", Some("x"), &noise(5, 1_000_000))]));
     for is_reset in [true, false] {
         let mut client = server.connect();
         client.send(&whole[..600_000]);
@@ -347,7 +329,7 @@ fn a_handler_that_panics_leaves_no_file(setup: Setup) {
     let server = Server::routes(setup.config(), Routes::new().post("/", panics));
     let body = form_of(&[part("f", Some("x"), &noise(6, 300_000))]);
     let mut client = server.connect();
-    assert_eq!(client.ask(post("/", MULTIPART, &body)).status, 500);
+    assert_eq!(client.ask(post_of("/", MULTIPART, &body)).status, 500);
     assert_eq!(seen.load(Ordering::SeqCst), 1);
     wait_until("the file is deleted", || files_in(folder.path()) == 0);
 }
@@ -384,7 +366,7 @@ fn a_file_can_be_kept(setup: Setup) {
         part("f", Some("small"), b""),
     ]);
     for _ in 0..2 {
-        assert_eq!(server.ask(post("/", MULTIPART, &body)).text(), "kept");
+        assert_eq!(server.ask(post_of("/", MULTIPART, &body)).text(), "kept");
         let read = |name: &str| fs::read(kept.join(name)).expect("it was kept");
         assert!(read("0-big") == big && read("1-big") == big);
         assert_eq!((read("2-small"), read("3-small")), (b"small".to_vec(), Vec::new()));

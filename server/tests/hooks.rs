@@ -34,20 +34,6 @@ on_every_server!(
 const SHORT: Duration = Duration::from_millis(300);
 const LONG: Duration = Duration::from_mins(1);
 
-fn patient(setup: Setup) -> Config {
-    Config {
-        header_timeout: LONG,
-        body_timeout: LONG,
-        body_rate_min: 0,
-        write_timeout: LONG,
-        write_rate_min: 0,
-        timeout_keep_alive: LONG,
-        half_close_timeout: LONG,
-        defer_accept: false,
-        ..setup.config()
-    }
-}
-
 /// What a hook was told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Told {
@@ -126,7 +112,7 @@ fn every_time_that_strikes_is_told(setup: Setup) {
         body_timeout: SHORT + Duration::from_millis(3),
         write_timeout: SHORT + Duration::from_millis(4),
         half_close_timeout: SHORT + Duration::from_millis(5),
-        ..patient(setup)
+        ..setup.patient_config()
     };
     let (server, tape) = telling(config, routes, |_| Verdict::Close);
     let expect = |limit, configured: u64, reached, target: Option<&str>| {
@@ -178,7 +164,7 @@ fn every_size_that_strikes_is_told(setup: Setup) {
         limit_target_bytes: 100,
         limit_header_fields: 5,
         limit_body_bytes: 1_000,
-        ..patient(setup)
+        ..setup.patient_config()
     };
     let (server, tape) = telling(config, routes, |_| Verdict::Wait(LONG));
     let status = |request: String| server.ask(request).status;
@@ -209,7 +195,7 @@ fn a_head_and_a_pause_may_be_given_more_time(setup: Setup) {
         header_timeout: SHORT,
         timeout_keep_alive: SHORT,
         first_request_timeout: SHORT,
-        ..patient(setup)
+        ..setup.patient_config()
     };
     let routes = Routes::new().get("/", |_: &Request| "here");
     let (server, tape) = telling(config, routes, |_| Verdict::Wait(SHORT * 20));
@@ -226,7 +212,7 @@ fn a_head_and_a_pause_may_be_given_more_time(setup: Setup) {
 
 fn a_body_may_be_given_more_time(setup: Setup) {
     let routes = Routes::new().post("/inline", length).post("/task", read);
-    let config = Config { body_timeout: SHORT, ..patient(setup) };
+    let config = Config { body_timeout: SHORT, ..setup.patient_config() };
     let (server, tape) = telling(config, routes, |_| Verdict::Wait(SHORT * 20));
     for path in ["/inline", "/task"] {
         let mut client = server.connect();
@@ -260,7 +246,7 @@ fn a_reader_may_be_given_more_time(setup: Setup) {
             response
         })
         .files("/files", folder.root());
-    let config = Config { write_timeout: SHORT, ..patient(setup) };
+    let config = Config { write_timeout: SHORT, ..setup.patient_config() };
     let (server, tape) = telling(config, routes, |_| Verdict::Wait(SHORT * 20));
     for path in ["/bytes", "/stream", "/files/much.bin"] {
         let mut client = Client::connect_narrow(server.address());
@@ -290,7 +276,7 @@ fn a_handler_may_be_given_more_time(setup: Setup) {
         response
     };
     let routes = Routes::new().route("/", route().idle_timeout(SHORT).get(slow));
-    let (server, tape) = telling(patient(setup), routes, |_| Verdict::Wait(SHORT * 20));
+    let (server, tape) = telling(setup.patient_config(), routes, |_| Verdict::Wait(SHORT * 20));
     let mut client = server.connect();
     client.send(get("/"));
     tape.take(Limit::Idle);
@@ -300,7 +286,8 @@ fn a_handler_may_be_given_more_time(setup: Setup) {
 
 fn a_grace_is_not_asked_for_again_before_it_is_over(setup: Setup) {
     // Far below the smallest rate: by that rule each piece would come too late at once.
-    let config = Config { body_timeout: SHORT / 3, body_rate_min: 1 << 30, ..patient(setup) };
+    let config =
+        Config { body_timeout: SHORT / 3, body_rate_min: 1 << 30, ..setup.patient_config() };
     let routes = Routes::new().post("/inline", length).post("/task", read);
     let (server, tape) = telling(config, routes, |_| Verdict::Wait(SHORT));
     for path in ["/inline", "/task"] {
@@ -320,7 +307,7 @@ fn a_grace_is_not_asked_for_again_before_it_is_over(setup: Setup) {
 
 fn a_panic_in_a_hook_is_its_own(setup: Setup) {
     let builder = Builder::new()
-        .config(Config { timeout_keep_alive: SHORT, ..patient(setup) })
+        .config(Config { timeout_keep_alive: SHORT, ..setup.patient_config() })
         .get("/", |_: &Request| "fine")
         .on_limit(|_| panic!("a fault of the hook's own"))
         .on_closed(|_| panic!("a fault of the hook's own"));
@@ -337,7 +324,7 @@ fn the_end_of_each_connection_is_told_once(setup: Setup) {
     let ends = Arc::<Mutex<Vec<ClosedConnection>>>::default();
     let noting = Arc::clone(&ends);
     let builder = Builder::new()
-        .config(patient(setup))
+        .config(setup.patient_config())
         .get("/", |_: &Request| "fine")
         .on_closed(move |closed| noting.lock().expect("no panic").push(*closed));
     let server = Server::built(builder);
@@ -377,7 +364,7 @@ fn chains_see_every_stage_of_a_request(setup: Setup) {
     let calls = Arc::<AtomicUsize>::default();
     let (breaking, counting) = (Arc::clone(&broken), Arc::clone(&calls));
     let builder = Builder::new()
-        .config(patient(setup))
+        .config(setup.patient_config())
         .link(Link::before(move |request| {
             counting.fetch_add(1, Ordering::SeqCst);
             note(&head, format!("head of {}", request.raw_path()));

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use gustnado::config::Config;
 use gustnado::task::yield_now;
 use gustnado::{BodyError, IntoResponse, Request, Response, Routes, Status, blocking};
-use harness::client::request;
+use harness::client::{post_chunked, post_of, request};
 use harness::folder::noise;
 use harness::{Answer, Client, Server, Setup, wait_until};
 
@@ -20,24 +20,6 @@ on_every_server!(
     a_client_that_goes_while_its_body_is_read_drops_the_task,
     a_body_that_is_cut_off_is_told_to_the_task,
 );
-
-fn post(path: &str, kind: &str, body: &[u8]) -> Vec<u8> {
-    let fields = format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", body.len());
-    [request("POST", path, &fields).as_bytes(), body].concat()
-}
-
-/// The same in chunks of a few bytes.
-fn post_chunked(path: &str, kind: &str, body: &[u8]) -> Vec<u8> {
-    let fields = format!("Content-Type: {kind}\r\nTransfer-Encoding: chunked\r\n");
-    let mut sent = request("POST", path, &fields).into_bytes();
-    for piece in body.chunks(7) {
-        sent.extend(format!("{:x}\r\n", piece.len()).into_bytes());
-        sent.extend(piece);
-        sent.extend(b"\r\n");
-    }
-    sent.extend(b"0\r\n\r\n");
-    sent
-}
 
 fn a_text_is_decoded_by_its_charset_in_each_kind(setup: Setup) {
     let read = |request: &Request| request.text().map(std::borrow::Cow::into_owned);
@@ -55,7 +37,7 @@ fn a_text_is_decoded_by_its_charset_in_each_kind(setup: Setup) {
             ("application/json", b"\xff\xfe\xe4\0\x42\x30"),
         ] {
             let wanted = if kind.contains("JIS") { "\u{3b2}\u{3042}" } else { "\u{e4}\u{3042}" };
-            for sent in [post(path, kind, sent), post_chunked(path, kind, sent)] {
+            for sent in [post_of(path, kind, sent), post_chunked(path, kind, sent)] {
                 let answer = client.ask(sent);
                 assert_eq!((answer.status, &*answer.text()), (200, wanted), "{path} {kind}");
             }
@@ -74,11 +56,11 @@ fn what_is_no_text_is_told(setup: Setup) {
     let server = Server::routes(setup.config(), routes);
     let mut client = server.connect();
     for path in ["/inline", "/task"] {
-        assert_eq!(client.ask(post(path, "text/plain", b"a\xffb")).status, 400, "{path}");
+        assert_eq!(client.ask(post_of(path, "text/plain", b"a\xffb")).status, 400, "{path}");
         let kind = "text/plain; charset=klingon";
-        assert_eq!(client.ask(post(path, kind, b"x")).status, 415, "{path}");
+        assert_eq!(client.ask(post_of(path, kind, b"x")).status, 415, "{path}");
     }
-    assert_eq!(client.ask(post("/unread", "text/plain", b"x")).status, 409);
+    assert_eq!(client.ask(post_of("/unread", "text/plain", b"x")).status, 409);
     assert_eq!(server.stats().connections_accepted, 1, "none of it ends the connection");
 }
 
@@ -98,7 +80,7 @@ fn progress_is_told_to_the_last_byte(setup: Setup) {
     });
     let server = Server::routes(setup.config(), routes);
     let body = noise(8, 500_000);
-    assert_eq!(server.ask(post("/", "a/b", &body)).text(), "500000");
+    assert_eq!(server.ask(post_of("/", "a/b", &body)).text(), "500000");
     let steps = std::mem::take(&mut *told.lock().expect("nobody panics"));
     assert!(steps.len() > 1 && steps.is_sorted(), "{steps:?}");
     assert_eq!(steps.last(), Some(&(500_000, Some(500_000))));

@@ -31,19 +31,6 @@ on_every_server!(
 const SHORT: Duration = Duration::from_millis(300);
 const LONG: Duration = Duration::from_mins(1);
 
-/// All times of the server so long that only a route's can strike.
-fn patient(setup: Setup) -> Config {
-    Config {
-        header_timeout: LONG,
-        body_timeout: LONG,
-        body_rate_min: 0,
-        write_timeout: LONG,
-        write_rate_min: 0,
-        timeout_keep_alive: LONG,
-        ..setup.config()
-    }
-}
-
 fn length(request: &Request) -> String {
     request.bytes().len().to_string()
 }
@@ -60,7 +47,7 @@ fn a_route_may_be_less_patient_with_bodies(setup: Setup) {
         .route("/task", route().idle_timeout(SHORT).post(read))
         .route("/idle", route().idle_timeout(SHORT).post(length))
         .post("/other", length);
-    let server = Server::routes(patient(setup), routes);
+    let server = Server::routes(setup.patient_config(), routes);
     let mut other = server.connect();
     other.send(half_a_body("/other"));
     let began = Instant::now();
@@ -88,7 +75,7 @@ fn a_route_may_be_more_patient_with_bodies(setup: Setup) {
             }),
         )
         .post("/other", length);
-    let server = Server::routes(Config { body_timeout: SHORT, ..patient(setup) }, routes);
+    let server = Server::routes(Config { body_timeout: SHORT, ..setup.patient_config() }, routes);
     let mut clients = ["/inline", "/task", "/other"].map(|path| {
         let mut client = server.connect();
         client.send(half_a_body(path));
@@ -135,7 +122,7 @@ const SORTS: [&str; 3] = ["bytes", "file", "stream"];
 fn a_route_may_be_less_patient_with_readers(setup: Setup) {
     let routes = long_answers(Routes::new(), "/short", |route| route.write_timeout(SHORT));
     let routes = long_answers(routes, "/idle", |route| route.idle_timeout(SHORT));
-    let server = Server::routes(patient(setup), routes);
+    let server = Server::routes(setup.patient_config(), routes);
     for prefix in ["/short", "/idle"] {
         let mut clients = SORTS.map(|sort| {
             let mut client = Client::connect_narrow(server.address());
@@ -154,7 +141,7 @@ fn a_route_may_be_less_patient_with_readers(setup: Setup) {
 fn a_route_may_be_more_patient_with_readers(setup: Setup) {
     let routes = long_answers(Routes::new(), "/long", |route| route.write_timeout(LONG));
     let routes = long_answers(routes, "/other", |route| route);
-    let server = Server::routes(Config { write_timeout: SHORT, ..patient(setup) }, routes);
+    let server = Server::routes(Config { write_timeout: SHORT, ..setup.patient_config() }, routes);
     let ask = |prefix: &str, sort: &str| {
         let mut client = Client::connect_narrow(server.address());
         client.send(get(&format!("{prefix}/{sort}")));
@@ -213,7 +200,7 @@ fn a_handler_that_says_nothing_is_answered_503(setup: Setup) {
             sleep(SHORT * 2).await;
             "in time"
         });
-    let server = Server::routes(patient(setup), routes);
+    let server = Server::routes(setup.patient_config(), routes);
     let mut client = server.connect();
     let mut other = server.connect();
     other.send(get("/other"));
@@ -263,7 +250,7 @@ fn a_stream_that_dries_up_is_cut(setup: Setup) {
             }),
         )
         .route("/steady", route().idle_timeout(SHORT * 2).get(steady));
-    let server = Server::routes(patient(setup), routes);
+    let server = Server::routes(setup.patient_config(), routes);
     let mut steady = server.connect();
     steady.send(get("/steady"));
     for path in ["/inline", "/task"] {
@@ -285,7 +272,7 @@ fn a_body_that_keeps_coming_is_no_idleness(setup: Setup) {
     let special = || route().idle_timeout(SHORT * 2);
     let routes =
         Routes::new().route("/echo", special().post(echo)).route("/count", special().post(count));
-    let server = Server::routes(patient(setup), routes);
+    let server = Server::routes(setup.patient_config(), routes);
     for (path, answer) in [("/echo", "12345678"), ("/count", "8")] {
         let mut client = server.connect();
         client.send(request("POST", path, "Content-Length: 8\r\n"));
@@ -305,7 +292,7 @@ fn what_is_long_in_coming_is_still_sent_in_its_time(setup: Setup) {
         ticking(vec![SHORT * 2; 2])
     };
     let routes = Routes::new().get("/slow", slow).get("/steady", steady).get("/late", late);
-    let server = Server::routes(Config { write_timeout: SHORT, ..patient(setup) }, routes);
+    let server = Server::routes(Config { write_timeout: SHORT, ..setup.patient_config() }, routes);
     let asked = [("/slow", "at last"), ("/steady", "tickticktick"), ("/late", "ticktick")];
     let mut clients = asked.map(|(path, text)| {
         let mut client = server.connect();
@@ -331,7 +318,7 @@ fn a_handler_that_is_busy_buys_a_silent_client_no_time(setup: Setup) {
         }
     };
     let routes = Routes::new().post("/", busy);
-    let server = Server::routes(Config { body_timeout: SHORT, ..patient(setup) }, routes);
+    let server = Server::routes(Config { body_timeout: SHORT, ..setup.patient_config() }, routes);
     let mut client = server.connect();
     assert_eq!(client.ask(half_a_body("/")).status, 408);
     server.wait_until("it is counted", |stats| stats.timeouts == 1);

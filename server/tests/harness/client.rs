@@ -22,6 +22,25 @@ pub(crate) fn request(method: &str, target: &str, fields: &str) -> String {
     format!("{method} {target} HTTP/1.1\r\nHost: gust.example\r\n{fields}\r\n")
 }
 
+/// A POST request with a body of a type.
+pub(crate) fn post_of(path: &str, kind: &str, body: &[u8]) -> Vec<u8> {
+    let fields = format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", body.len());
+    [request("POST", path, &fields).as_bytes(), body].concat()
+}
+
+/// The same in chunks of a few bytes.
+pub(crate) fn post_chunked(path: &str, kind: &str, body: &[u8]) -> Vec<u8> {
+    let fields = format!("Content-Type: {kind}\r\nTransfer-Encoding: chunked\r\n");
+    let mut sent = request("POST", path, &fields).into_bytes();
+    for piece in body.chunks(7) {
+        sent.extend(format!("{:x}\r\n", piece.len()).into_bytes());
+        sent.extend(piece);
+        sent.extend(b"\r\n");
+    }
+    sent.extend(b"0\r\n\r\n");
+    sent
+}
+
 /// A request that posts a body and says its length.
 pub(crate) fn post(path: &str, body: &str) -> String {
     request("POST", path, &format!("Content-Length: {}\r\n", body.len())) + body

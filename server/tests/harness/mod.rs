@@ -29,6 +29,8 @@ use gustnado::config::{Config, Io, SchedulerKind};
 const DEADLINE: Duration = Duration::from_secs(30);
 /// How long one wait inside a test may take: long enough for a machine that does something else.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// Longer than any test takes.
+const LONG: Duration = Duration::from_mins(1);
 /// Holds the name of the test in a process that runs one test alone.
 const ALONE: &str = "GUSTNADO_TEST_ALONE";
 
@@ -50,6 +52,21 @@ impl Setup {
             scheduler: self.scheduler,
             quiet: true,
             ..Config::default()
+        }
+    }
+
+    /// The same with all times so long that only what a test sets can strike.
+    pub(crate) fn patient_config(self) -> Config {
+        Config {
+            header_timeout: LONG,
+            body_timeout: LONG,
+            body_rate_min: 0,
+            write_timeout: LONG,
+            write_rate_min: 0,
+            timeout_keep_alive: LONG,
+            half_close_timeout: LONG,
+            defer_accept: false,
+            ..self.config()
         }
     }
 
