@@ -44,7 +44,7 @@ pub(super) struct Arrived<'a> {
 struct Called<'a> {
     known: &'a Known,
     table: &'a Arc<Table>,
-    options: RouteOptions,
+    options: &'a RouteOptions,
     request: Box<Request>,
 }
 
@@ -132,7 +132,7 @@ impl Conn {
                 let called = Called {
                     known,
                     table,
-                    options: endpoint.options,
+                    options: &endpoint.options,
                     request: request.unwrap_or_else(bare),
                 };
                 self.run(runnable, called, arrived, moment, out, context)
@@ -144,24 +144,23 @@ impl Conn {
     fn run(
         &self,
         runnable: &Runnable,
-        called: Called<'_>,
+        mut called: Called<'_>,
         arrived: &mut Arrived<'_>,
         moment: &Moment,
         out: &mut Outgoing,
         context: &mut Context<'_>,
     ) -> Next {
-        let Called { known, table, options, mut request } = called;
         match runnable {
             Runnable::Inline(_) if arrived.has_body_ahead() => {
-                body_first(arrived.head, arrived.bytes, Wish::Whole(options))
+                body_first(arrived.head, arrived.bytes, Wish::Whole(*called.options))
             }
             Runnable::Inline(handler) => {
                 let body = arrived.body.as_deref_mut().map(mem::take).unwrap_or_default();
-                *request.body_mut() = Body::from_whole(body.into());
+                *called.request.body_mut() = Body::from_whole(body.into());
+                let Called { known, table, request, .. } = called;
                 self.run_inline(&**handler, request, (known, table), arrived, moment, out)
             }
             Runnable::Task(handler) => {
-                let called = Called { known, table, options, request };
                 self.run_task(handler, called, arrived, moment, out, context)
             }
         }
@@ -210,7 +209,7 @@ impl Conn {
                 let waits = !is_whole && head.expects_continue();
                 let incoming = self.incoming(options, framing, waits);
                 let parts = request.parts().clone();
-                let terms = Terms::of(options, self.app.times.write);
+                let terms = Terms::of(*options, self.app.times.write);
                 let table = Arc::clone(table);
                 let flight = Box::new(Flight::new(parts, table, answering, incoming, terms));
                 if is_done {
@@ -265,7 +264,7 @@ impl Conn {
                 let response = self.app.answer_or_500(response);
                 if matches!(response.content, Content::Stream(_)) {
                     // It wants to know when the client goes, as a task does.
-                    let incoming = self.incoming(RouteOptions::default(), Framing::None, false);
+                    let incoming = self.incoming(&RouteOptions::default(), Framing::None, false);
                     let parts = request.parts().clone();
                     let ended = Contained::ended();
                     let table = Arc::clone(table);
@@ -294,7 +293,7 @@ impl Conn {
     /// - `framing`: of what is still to be read.
     fn incoming(
         &self,
-        options: RouteOptions,
+        options: &RouteOptions,
         framing: Framing,
         expects_continue: bool,
     ) -> Incoming {
@@ -313,7 +312,7 @@ impl Conn {
     }
 
     /// Whether a body is announced to be larger than its route allows. If so, that is told.
-    fn is_too_large(&self, options: RouteOptions, arrived: &Arrived<'_>) -> bool {
+    fn is_too_large(&self, options: &RouteOptions, arrived: &Arrived<'_>) -> bool {
         let bytes_max = self.body_bytes_max(options);
         match arrived.head.framing() {
             Framing::Length(length) if length > bytes_max => {
@@ -324,7 +323,7 @@ impl Conn {
         }
     }
 
-    fn body_bytes_max(&self, options: RouteOptions) -> u64 {
+    fn body_bytes_max(&self, options: &RouteOptions) -> u64 {
         options.limit_body_bytes.unwrap_or(self.app.limits.body_bytes_max)
     }
 
