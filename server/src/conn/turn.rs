@@ -130,17 +130,14 @@ impl Conn {
                     *seen = 0;
                     used += head.len();
                     self.requests = self.requests.saturating_add(1);
-                    match self.answer_one(&head, rest, &moment, &mut out, context) {
+                    let mut next = self.answer_one(&head, rest, &moment, &mut out, context);
+                    if let Next::BodyToo(behind) = next {
+                        used += behind.0;
+                        next = behind.1;
+                    }
+                    match next {
                         Next::Receive if used < input.len() => {}
                         Next::Close if used < input.len() => break Next::Linger,
-                        Next::BodyToo(behind) => {
-                            used += behind.0;
-                            match behind.1 {
-                                Next::Receive if used < input.len() => {}
-                                Next::Close if used < input.len() => break Next::Linger,
-                                next => break next,
-                            }
-                        }
                         next => break next,
                     }
                 }
