@@ -32,6 +32,7 @@ on_every_server!(
     a_half_closed_client_is_waited_for_and_then_given_up,
     a_full_pool_is_answered_with_503,
     head_runs_the_handler_and_sends_no_content,
+    a_304_claims_no_length,
 );
 
 fn echo_routes() -> Routes {
@@ -339,4 +340,20 @@ fn head_runs_the_handler_and_sends_no_content(setup: Setup) {
     client.send(request("HEAD", "/text", ""));
     assert_eq!(client.read_head().expect_field("content-length"), "4");
     assert_eq!(client.get("/after").text(), "after");
+}
+
+fn a_304_claims_no_length(setup: Setup) {
+    let routes = Routes::new()
+        .get("/inline", |_: &Request| Response::new(Status::NOT_MODIFIED))
+        .get("/task", async |_: Request| Response::new(Status::NOT_MODIFIED))
+        .get("/empty", |_: &Request| Response::new(Status::OK));
+    let server = Server::routes(setup.config(), routes);
+    let mut client = server.connect();
+    for path in ["/inline", "/task"] {
+        client.send(get(path));
+        let head = client.read_head();
+        assert_eq!((head.status, head.field("content-length")), (304, None), "{path}");
+    }
+    client.send(get("/empty"));
+    assert_eq!(client.read_head().expect_field("content-length"), "0");
 }

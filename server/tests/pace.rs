@@ -173,26 +173,29 @@ fn ask_at_once(clients: &mut [Client], path: &str, bytes: usize) {
     }
 }
 
-fn a_route_may_have_a_pace_for_all_its_connections(setup: Setup) {
-    let route = route().get(|_: &Request| "x".repeat(1_500));
-    let route = route.bytes_per_second_in_all(15_000).burst(1_000);
-    let server = Server::routes(setup.config(), Routes::new().route("/", route));
+fn short_answers() -> Routes {
+    Routes::new().get("/", |_: &Request| "x".repeat(1_500))
+}
+
+/// Five connections that ask for 1,500 bytes each have 15,000 per second together, after 1,000.
+fn expect_shared_pace(server: &Server) {
     let mut clients: Vec<Client> = (0..5).map(|_| server.connect()).collect();
     let began = Instant::now();
     ask_at_once(&mut clients, "/", 1_500);
     expect_pace(began, 5 * 1_500, 15_000, 1_000);
 }
 
+fn a_route_may_have_a_pace_for_all_its_connections(setup: Setup) {
+    let route = route().get(|_: &Request| "x".repeat(1_500));
+    let route = route.bytes_per_second_in_all(15_000).burst(1_000);
+    expect_shared_pace(&Server::routes(setup.config(), Routes::new().route("/", route)));
+}
+
 fn connections_of_a_client_share_its_rate(setup: Setup) {
     let config = paced(setup, |pace| {
         (pace.client_write_rate, pace.client_write_burst) = (15_000, 1_000);
     });
-    let routes = Routes::new().get("/", |_: &Request| "x".repeat(1_500));
-    let server = Server::routes(config, routes);
-    let mut clients: Vec<Client> = (0..5).map(|_| server.connect()).collect();
-    let began = Instant::now();
-    ask_at_once(&mut clients, "/", 1_500);
-    expect_pace(began, 5 * 1_500, 15_000, 1_000);
+    expect_shared_pace(&Server::routes(config, short_answers()));
 }
 
 fn the_server_has_a_rate_in_all(setup: Setup) {
@@ -201,12 +204,7 @@ fn the_server_has_a_rate_in_all(setup: Setup) {
         // The slowest counts, and this is none.
         pace.write_rate = 1_000_000;
     });
-    let routes = Routes::new().get("/", |_: &Request| "x".repeat(1_500));
-    let server = Server::routes(config, routes);
-    let mut clients: Vec<Client> = (0..5).map(|_| server.connect()).collect();
-    let began = Instant::now();
-    ask_at_once(&mut clients, "/", 1_500);
-    expect_pace(began, 5 * 1_500, 15_000, 1_000);
+    expect_shared_pace(&Server::routes(config, short_answers()));
 }
 
 fn more_connections_are_paced_than_there_are_workers(setup: Setup) {

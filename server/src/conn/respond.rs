@@ -104,7 +104,10 @@ fn write_unpaced(
     answer.ready_lines(&lines);
     match content {
         Content::Nothing => {
-            answer.content_length(0);
+            // (A 304 speaks of the content it spares, whose length is not known here.)
+            if status.may_have_body() {
+                answer.content_length(0);
+            }
             answer.finish();
         }
         Content::Bytes(bytes) => {
