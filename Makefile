@@ -13,8 +13,9 @@ MIRI_CRATES := gustnado-http gustnado-tasks
 run:
 	$(CARGO) run --release -p gustnado-cli -- serve
 
+# Most tests wait more than they compute: four at a time leave two CPUs less idle.
 test:
-	$(CARGO) test --workspace --all-features
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(CARGO) test --workspace --all-features
 
 # The tidy test (cli/tests/tidy.rs) is one of the tests.
 check: fmt-check clippy test doc deny

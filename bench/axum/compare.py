@@ -10,7 +10,6 @@ Each server has one thread on CPU 0, the generator is on CPU 1. The rounds are i
 import argparse
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -112,32 +111,14 @@ def rounds(
     running: dict[str, Running], path: str, script: str, chosen: argparse.Namespace
 ) -> dict[str, list[measure.Sample]]:
     samples = {name: [] for name in running}
-    drive = load.Wrk(CONNECTIONS, script)
+    asked = SimpleNamespace(drive=load.Wrk(CONNECTIONS, script), work=SimpleNamespace(path=path))
     for turn in range(chosen.rounds + 1):
         for name, server in running.items():
-            stolen, busy = machine.stolen_and_busy()
-            generator, own = machine.children_seconds(), server.cpu_seconds()
-            began = time.monotonic()
-            counted = drive.run(server.port, SimpleNamespace(path=path), chosen.seconds)
-            took = time.monotonic() - began
-            own = server.cpu_seconds() - own
-            generator = machine.children_seconds() - generator
-            stolen_after, busy_after = machine.stolen_and_busy()
+            sample = measure.run_once(server, asked, chosen.seconds)
             if turn == 0:
                 continue  # the first round warms up
-            samples[name].append(
-                measure.Sample(
-                    cpu_us=own / counted.requests * 1e6,
-                    per_second=counted.per_second,
-                    p50_us=counted.p50_us,
-                    p99_us=counted.p99_us,
-                    requests=counted.requests,
-                    failed=counted.failed,
-                    stolen=100 * (stolen_after - stolen) / took,
-                    other=max(0.0, 100 * (busy_after - busy - own - generator) / took),
-                )
-            )
-            say(f"  {path} round {turn} {name}: {samples[name][-1].cpu_us:.2f} us")
+            samples[name].append(sample)
+            say(f"  {path} round {turn} {name}: {sample.cpu_us:.2f} us")
     return samples
 
 

@@ -1,17 +1,32 @@
 //! Gustnado: a very small, very fast, highly tunable HTTP server, as a library.
 //!
 //! ```no_run
-//! use gustnado::config::Config;
+//! use gustnado::{Request, Response, Server, blocking};
 //!
-//! let config = Config { root: Some("./public".into()), port: 8080, ..Config::default() };
-//! let server = gustnado::start(config).expect("the port is free and the folder is there");
-//! println!("serving at {}", server.addresses()[0]);
-//! let report = server.drain(std::time::Duration::from_secs(10));
-//! println!("{} connections had to be cut", report.cut);
+//! fn main() -> gustnado::Result<()> {
+//!     Server::new()
+//!         // Inline: it runs on the worker.
+//!         .get("/hello", |_: &Request| "Hello, world!")
+//!         // A light task: it streams back what comes, piece by piece.
+//!         .post("/echo", async |request: Request| Response::stream(request.into_body()))
+//!         // On the thread pool: it may hold its thread.
+//!         .get("/report/{year}", blocking(|request: Request| report(request.param("year"))))
+//!         .files("/static", "./public")
+//!         .workers(4)
+//!         .listen("127.0.0.1:3456")?
+//!         .run()
+//! }
+//!
+//! fn report(year: &str) -> String {
+//!     format!("A long calculation about {year}.")
+//! }
 //! ```
 //!
-//! A request comes in through [`gustnado_tasks`], is read by [`gustnado_http`], answered by the
-//! site (a [folder](files) or the [built-in page](default_site)), and leaves the way it came. The
+//! [`Server`] says what is served, and has a method for every setting of [`config`]. What is
+//! running is [`Running`]: it can be asked for figures, changed, drained and stopped.
+//!
+//! A request comes in through [`gustnado_tasks`], is read by [`gustnado_http`], answered by a
+//! handler, a [folder](files) or the [built-in page](default_site), and leaves the way it came. The
 //! crate-private `conn` is the hub that everything returns to.
 #![forbid(unsafe_code)]
 
