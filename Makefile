@@ -15,7 +15,8 @@ run:
 
 # Most tests wait more than they compute: four at a time leave two CPUs less idle.
 test:
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(CARGO) test --workspace --all-features
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(CARGO) test --workspace --all-features \
+		--no-fail-fast
 
 # The tidy test (cli/tests/tidy.rs) is one of the tests.
 check: fmt-check clippy test doc deny
