@@ -194,7 +194,8 @@ pub(crate) fn run_shared<const GROWS: bool>(
     here.enter();
     let mut woken = Vec::new();
     let mut runs = 0;
-    let mut has_slept = false;
+    // At first it is like one that has slept: it may be held before anybody has ever polled.
+    let mut has_slept = true;
     while here.phase() != Phase::Stopping {
         if GROWS && group.roles().is_leaving(here.worker) && depart(here, group) {
             return Ok(());

@@ -19,6 +19,7 @@ on_every_setup!(
     a_worker_is_added_whenever_all_are_held_until_the_ceiling,
     without_a_ceiling_none_is_added,
     workers_that_are_not_needed_go_and_come_back,
+    a_worker_that_is_held_from_its_first_moment_is_noticed,
     no_more_than_a_sixth_and_one_go_at_a_time,
     nothing_is_lost_while_workers_come_and_go,
     the_end_may_come_while_workers_come_and_go,
@@ -214,6 +215,19 @@ fn workers_that_are_not_needed_go_and_come_back(setup: Setup) {
         assert!(grown >= 6 && grown == shrunk, "{grown} came and {shrunk} went");
         let threads = gate.0.threads();
         assert_eq!(threads == CEILING, cache, "{threads} threads");
+    }
+}
+
+fn a_worker_that_is_held_from_its_first_moment_is_noticed(setup: Setup) {
+    let mut plan = growing(setup, 0);
+    plan.workers = 1;
+    for _ in 0..20 {
+        // Whoever connects at once may be served before the worker has polled.
+        let (workers, gate) = gated(&plan);
+        let clients = [(); 2].map(|()| hold(&workers, &gate.0));
+        gate.0.set(true);
+        drop(clients);
+        workers.stop(PATIENCE);
     }
 }
 
