@@ -319,8 +319,8 @@ fn our_own_pace_is_nobodys_slowness(setup: Setup) {
 
 fn the_first_byte_waits_for_its_time(setup: Setup) {
     const DELAY: Duration = Duration::from_millis(200);
-    // The server's clock counts whole milliseconds.
-    const AT_LEAST: Duration = Duration::from_millis(199);
+    // On a busy machine the server may have looked at its clock a moment before the request came.
+    const AT_LEAST: Duration = Duration::from_millis(180);
     let config = paced(setup, |pace| pace.first_byte_delay = DELAY);
     let server = Server::start(config);
     let mut client = server.connect();

@@ -4,6 +4,7 @@
 #[macro_use]
 mod harness;
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
@@ -33,7 +34,7 @@ on_every_server!(
 );
 
 /// The sockets of this process that are bound to a port, listening or not. (Every test has a server
-/// of its own, but all share this process.)
+/// of its own, but all share this process: another may be looking at a copy of one just now.)
 fn sockets_at(address: SocketAddr, listening: bool) -> Vec<OwnedFd> {
     let own = pidfd_open(getpid(), PidfdFlags::empty()).expect("this process");
     let numbers = std::fs::read_dir("/proc/self/fd").expect("our descriptors");
@@ -42,9 +43,9 @@ fn sockets_at(address: SocketAddr, listening: bool) -> Vec<OwnedFd> {
         let socket = pidfd_getfd(&own, number, PidfdGetfdFlags::empty()).ok()?;
         let bound = SocketAddr::try_from(getsockname(&socket).ok()?).ok()?;
         let is_wanted = bound == address && sockopt::socket_acceptconn(&socket) == Ok(listening);
-        is_wanted.then_some(socket)
+        is_wanted.then(|| Some((sockopt::socket_cookie(&socket).ok()?, socket)))?
     });
-    sockets.collect()
+    sockets.collect::<BTreeMap<_, _>>().into_values().collect()
 }
 
 fn recv_bytes(socket: impl AsFd) -> usize {
