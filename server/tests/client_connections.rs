@@ -236,7 +236,8 @@ fn a_slow_server_runs_into_each_time_out(setup: Setup) {
         let short = Duration::from_millis(100);
         let expired = |error: ClientError, wanted: Waiting, began: Instant| {
             let took = began.elapsed();
-            let nearly = took + Duration::from_millis(2); // times are whole milliseconds
+            // Times are whole milliseconds, and a busy thread has looked at its clock before.
+            let nearly = took + Duration::from_millis(20);
             assert!(nearly >= short && took < 50 * short, "{took:?}: {error}");
             assert!(
                 matches!(&error, ClientError::Timeout { waiting, after, .. }

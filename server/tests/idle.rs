@@ -81,7 +81,10 @@ fn workers_that_may_come_take_no_processor_time_and_little_memory(setup: Setup) 
     // With all slots taken some come where slots are each worker's, and go again.
     let clients: Vec<Client> = (0..16).map(|_| server.connect()).collect();
     if setup.scheduler == SchedulerKind::Pool {
-        server.wait_until("more have come", |stats| stats.workers > 2);
+        // (Those who say nothing are accepted late.)
+        server.wait_until("more have come", |stats| {
+            stats.connections_open == 16 && stats.workers >= 8
+        });
     }
     expect_idle("while all slots are taken, or none");
     drop(clients);
