@@ -18,10 +18,13 @@ use crate::target;
 #[derive(Debug)]
 pub struct Ask<'o> {
     out: &'o mut Vec<u8>,
+    /// Where the last digit of the version is.
+    version_at: usize,
 }
 
 impl<'o> Ask<'o> {
-    /// Starts a head with its request line and Host. The version is always HTTP/1.1.
+    /// Starts a head with its request line and Host. The version is HTTP/1.1 unless [`Ask::old`] changes
+    /// it.
     ///
     /// - `target`: percent-encoded already, in a form that the method allows (RFC 9112 §3.2): a
     ///   path with an optional query, or `*` with OPTIONS, or `host:port` with CONNECT, or an
@@ -42,10 +45,20 @@ impl<'o> Ask<'o> {
         target::authority(host).ok_or(AskError::Host)?;
         let method = method.as_str().as_bytes();
         out.reserve(method.len() + target.len() + host.len() + 20);
-        for part in [method, b" ", target, b" HTTP/1.1\r\nHost: ", host, b"\r\n"] {
+        for part in [method, b" ", target, b" HTTP/1.1"] {
             out.extend_from_slice(part);
         }
-        Ok(Self { out })
+        let version_at = out.len() - 1;
+        for part in [b"\r\nHost: ", host, b"\r\n"] {
+            out.extend_from_slice(part);
+        }
+        Ok(Self { out, version_at })
+    }
+
+    /// Makes it a request of HTTP/1.0. Such a server closes the connection after its answer, unless
+    /// [`Ask::keep_alive`] asks it not to.
+    pub fn old(&mut self) {
+        self.out[self.version_at] = b'0';
     }
 
     /// Writes one field line.
@@ -93,6 +106,11 @@ impl<'o> Ask<'o> {
     /// Says that this is the connection's last request (RFC 9112 §9.6).
     pub fn close(&mut self) {
         self.line(b"Connection", b"close");
+    }
+
+    /// Says that another request may follow, which goes without saying in 1.1 (RFC 9112 §C.2.2).
+    pub fn keep_alive(&mut self) {
+        self.line(b"Connection", b"keep-alive");
     }
 
     /// Writes the blank line. The body, if there is one, comes right after it.
@@ -156,6 +174,16 @@ mod tests {
             Expect: 100-continue\r\nTE: trailers\r\nConnection: TE\r\nConnection: close\r\n\
             Content-Length: 12\r\n\r\n";
         assert_eq!(out.escape_ascii().to_string(), want.escape_ascii().to_string());
+    }
+
+    #[test]
+    fn an_old_request_says_so_and_may_ask_to_be_kept() {
+        let mut out = b"before".to_vec();
+        let mut ask = Ask::start(&mut out, Method::Get, b"/1.1", b"h").expect("good");
+        ask.old();
+        ask.keep_alive();
+        ask.finish();
+        assert_eq!(out, b"beforeGET /1.1 HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n");
     }
 
     #[test]

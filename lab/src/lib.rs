@@ -8,6 +8,7 @@
 //! [`Record`](record::Record) is everything that a contest found.
 #![forbid(unsafe_code)]
 
+pub mod load;
 pub mod outcome;
 pub mod plan;
 pub mod record;

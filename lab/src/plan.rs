@@ -1,8 +1,14 @@
 //! What one run of the load generator is to do.
 
+mod check;
+mod url;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+
+pub use check::PlanError;
+pub(crate) use url::Url;
 
 /// What one run is to do. Made by the command from its flags, checked by
 /// [`Plan::check`](Plan::check) before anything is opened.

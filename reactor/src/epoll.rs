@@ -211,6 +211,12 @@ impl Epoll {
         }
     }
 
+    /// Readiness was used up by whoever waited for it.
+    pub(crate) fn used_up(&self, io: &EpollIo, interest: Interest) {
+        let bits = if interest == Interest::Read { IN } else { OUT };
+        self.readiness(io).clear(bits, self.shared);
+    }
+
     /// Forgets a socket. Its descriptor closes when `io` is dropped, which takes it out of epoll.
     pub(crate) fn close(&self, io: &EpollIo) {
         self.readiness(io).retire();

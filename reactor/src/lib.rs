@@ -43,8 +43,8 @@ pub use chunks::Chunks;
 pub use clock::Clock;
 pub use io::{Io, IoId};
 pub use listen::{
-    Endpoint, Preference, SocketOptions, bind, connect_socket, defer_accept, descriptor_limit,
-    set_options,
+    Endpoint, Outbound, Preference, SocketOptions, bind, connect_socket, defer_accept,
+    descriptor_limit, set_options,
 };
 pub use lookout::{Lookout, has_line, share_line, take_connection};
 pub use names::Names;

@@ -14,7 +14,7 @@ use rustix::net::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::sys::set_defer_accept;
+use crate::sys::{bind_without_port, set_defer_accept};
 
 /// Where a server listens, or a client connects to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -244,16 +244,34 @@ fn nonblocking() -> SocketFlags {
     SocketFlags::NONBLOCK | SocketFlags::CLOEXEC
 }
 
-/// Opens a socket and starts connecting it, from `source` if one is given.
+/// What an outgoing connection is to be like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Outbound {
+    /// Where it comes from; with port 0 the kernel picks one that is free for this peer. `None`:
+    /// the kernel chooses the address too.
+    pub source: Option<SocketAddr>,
+    /// Bytes that the kernel may hold received (`SO_RCVBUF`), which bounds what the peer can send
+    /// ahead; 0: as it sees fit. A Unix socket stays as it is.
+    pub recv_bytes: usize,
+}
+
+/// Opens a socket and starts connecting it.
 ///
 /// # Errors
 /// What the kernel says at once; what it says later is read when the socket becomes writable.
-pub fn connect_socket(to: &Endpoint, source: Option<SocketAddr>) -> io::Result<OwnedFd> {
+pub fn connect_socket(to: &Endpoint, outbound: &Outbound) -> io::Result<OwnedFd> {
     let (socket, address) = match to {
         Endpoint::Tcp(address) => (tcp_socket(*address)?, SocketAddrAny::from(*address)),
         Endpoint::Unix(path) => (unix_socket()?, SocketAddrAny::from(SocketAddrUnix::new(path)?)),
     };
-    if let Some(source) = source {
+    if outbound.recv_bytes > 0 && matches!(to, Endpoint::Tcp(_)) {
+        sockopt::set_socket_recv_buffer_size(&socket, outbound.recv_bytes)?;
+    }
+    if let Some(source) = outbound.source {
+        if source.port() == 0 {
+            // Else a port would be taken before the peer is known, and for all peers at once.
+            bind_without_port(socket.as_fd())?;
+        }
         bind_to(&socket, &source)?;
     }
     match connect(&socket, &address) {

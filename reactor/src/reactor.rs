@@ -272,6 +272,15 @@ impl Reactor {
         }))
     }
 
+    /// Moves a connected socket into the ring's table, if there is room, and closes its ordinary
+    /// descriptor: so a process may have more connections than descriptors. Nothing may be under
+    /// way on it. Under epoll, and on a reactor that listens, it stays as it is.
+    pub fn move_in(&mut self, io: &mut Io) {
+        if let (Door::Uring(uring), IoKind::Uring(io)) = (&mut self.door, &mut io.0) {
+            *io = uring.move_in(*io);
+        }
+    }
+
     /// Makes a descriptor of an accepted socket that another reactor can take in. Close the socket
     /// here afterwards; nothing may be under way on it.
     ///
@@ -363,6 +372,14 @@ impl Reactor {
             (Door::Epoll(epoll), IoKind::Epoll(io)) => epoll.ready(io, interest, token),
             (Door::Uring(uring), IoKind::Uring(io)) => uring.ready(*io, interest, token),
             _ => foreign(),
+        }
+    }
+
+    /// Takes note that readiness was used up, for callers of [`Reactor::ready`] on a descriptor that
+    /// no operation here does that for: the next call waits for the next edge.
+    pub fn used_up(&mut self, io: &Io, interest: Interest) {
+        if let (Door::Epoll(epoll), IoKind::Epoll(io)) = (&self.door, &io.0) {
+            epoll.used_up(io, interest);
         }
     }
 

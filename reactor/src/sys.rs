@@ -1,5 +1,5 @@
 //! The `io_uring` system calls: submissions go in as typed calls, completions come out as an enum.
-//! And one socket option that rustix does not name.
+//! And two socket options that rustix does not name.
 //! One of the two files of this room that may say `unsafe`.
 //!
 //! All memory that the kernel may touch after a submission is owned here until its completion:
@@ -296,6 +296,23 @@ impl Ring {
         self.push(&entry.user_data(Kind::ShutDown.tag(key)));
     }
 
+    /// Puts an ordinary descriptor's socket into a free slot of the descriptor table, at once.
+    pub(crate) fn fill_slot(&self, slot: u32, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        self.update_slot(slot, descriptor.as_raw_fd())
+    }
+
+    /// Empties a slot at once.
+    pub(crate) fn empty_slot(&self, slot: u32) -> io::Result<()> {
+        self.update_slot(slot, -1)
+    }
+
+    fn update_slot(&self, slot: u32, descriptor: i32) -> io::Result<()> {
+        match self.uring.submitter().register_files_update(slot, &[descriptor])? {
+            1 => Ok(()),
+            _ => Err(io::Error::other("the ring's table did not take a descriptor")),
+        }
+    }
+
     /// Frees a slot of the descriptor table.
     pub(crate) fn close_direct(&mut self, slot: u32) {
         self.push(&silent(opcode::Close::new(Fixed(slot)).build()));
@@ -398,17 +415,25 @@ pub(crate) fn with_number<T>(number: i32, call: impl FnOnce(BorrowedFd<'_>) -> T
 /// Sets `TCP_DEFER_ACCEPT` on a TCP socket that listens.
 pub(crate) fn set_defer_accept(socket: BorrowedFd<'_>, seconds: u32) -> io::Result<()> {
     let value = libc::c_int::try_from(seconds).unwrap_or(libc::c_int::MAX);
+    set_number(socket, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, value)
+}
+
+/// Sets `IP_BIND_ADDRESS_NO_PORT`: binding to an address leaves the port to `connect`.
+pub(crate) fn bind_without_port(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_number(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
+}
+
+fn set_number(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
     let len = libc::socklen_t::try_from(mem::size_of_val(&value)).expect("an int is small");
     // SAFETY: the descriptor is open while it is borrowed, and the kernel reads `len` bytes of
     // `value`, which are all of it, before the call returns.
     let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_DEFER_ACCEPT,
-            (&raw const value).cast(),
-            len,
-        )
+        libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), len)
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

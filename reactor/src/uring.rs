@@ -50,6 +50,10 @@ pub(crate) struct Uring {
     direct: Vec<Socket>,
     ordinary: Vec<Socket>,
     ordinary_free: Vec<u32>,
+    /// Slots of the table that sockets were moved into, and that are free again.
+    moved_free: Vec<u32>,
+    /// How many slots sockets were ever moved into: the first ones.
+    moved: u32,
     listening: Vec<Listening>,
     /// Sockets that want bytes while no buffer is free.
     starved: VecDeque<Key>,
@@ -80,6 +84,8 @@ impl Uring {
             direct: Vec::new(),
             ordinary: Vec::new(),
             ordinary_free: Vec::new(),
+            moved_free: Vec::new(),
+            moved: 0,
             listening: Vec::new(),
             starved: VecDeque::new(),
             overflow: HashMap::new(),
@@ -120,6 +126,28 @@ impl Uring {
         socket.fd = Some(fd);
         let generation = socket.generation;
         UringIo { key: Key { index: self.table + at, generation } }
+    }
+
+    /// Moves a socket from its ordinary descriptor, which closes, into the ring's table. Returns it
+    /// as it was where the table is full or another kind of socket lives there.
+    pub(crate) fn move_in(&mut self, io: UringIo) -> UringIo {
+        // The slots of accepted sockets are the kernel's to give.
+        if io.key.index < self.table || !self.listening.is_empty() {
+            return io;
+        }
+        let free = self.moved_free.pop();
+        let slot = free.or((self.moved < self.table).then_some(self.moved));
+        let (Some(slot), Some(fd)) = (slot, self.fd(io)) else { return io };
+        if self.ring.fill_slot(slot, fd).is_err() {
+            self.moved_free.extend(free);
+            return io;
+        }
+        if free.is_none() {
+            self.moved += 1;
+        }
+        let moved = self.open_direct(slot);
+        self.release(io.key);
+        moved
     }
 
     pub(crate) fn recv(&mut self, io: UringIo, token: Token) -> Poll<io::Result<Piece>> {

@@ -1,7 +1,6 @@
 //! Running a future on the current thread: for tests, examples, small clients.
 //!
-//! The thread becomes a worker of a server of its own, with one reactor over epoll, and stays one:
-//! the next call finds all of that made. The future itself is no task, for it may borrow from its
+//! The thread becomes a worker of a server of its own, with one reactor, and stays one: the next call finds all of that made. The future itself is no task, for it may borrow from its
 //! caller. A task stands in for it in the line; when that is run, the future is polled.
 
 use std::cell::{Cell, OnceCell};
@@ -33,12 +32,42 @@ use crate::workers::{Slowness, StartError};
 /// [`StartError::Nested`]: the thread runs tasks already. [`StartError::Thread`]: a reactor cannot
 /// be had, or the kernel refuses to wait.
 pub fn block_on<F: Future>(future: F) -> Result<F::Output, StartError> {
+    block_on_with(&Lone::default(), future)
+}
+
+/// What the reactor of a thread that runs a future is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lone {
+    /// Which backend. Where `io_uring` is asked for it is had, or the call fails; `Auto` is
+    /// `io_uring` where the kernel lets us.
+    pub io: IoChoice,
+    /// Connections that `io_uring` keeps in the ring's own table (see [`crate::Link::move_in`]);
+    /// cut to the limit on descriptors.
+    pub direct_max: usize,
+    /// Receive buffers of 4 KiB for `io_uring`: a power of two, 8 to 32,768.
+    pub buffers: u16,
+}
+
+impl Default for Lone {
+    /// Over epoll.
+    fn default() -> Self {
+        Self { io: IoChoice::Epoll, direct_max: 0, buffers: 8 }
+    }
+}
+
+/// [`block_on()`] with a reactor of one's choice. It is made by the first call on a thread; later
+/// ones use that, whatever they say.
+///
+/// # Errors
+/// As [`block_on()`]; also where `io_uring` was asked for and cannot be had.
+pub fn block_on_with<F: Future>(lone: &Lone, future: F) -> Result<F::Output, StartError> {
+    let asked = lone;
     LONE.with(|lone| {
         let lone = match lone.get() {
             Some(lone) => lone,
             None if here::try_with(|_| ()).is_some() => return Err(StartError::Nested),
             None => {
-                let started = LoneWorker::start()?;
+                let started = LoneWorker::start(asked)?;
                 lone.get_or_init(|| started)
             }
         };
@@ -63,10 +92,14 @@ struct LoneWorker {
 
 impl LoneWorker {
     /// Makes the current thread a worker.
-    fn start() -> Result<Self, StartError> {
+    fn start(lone: &Lone) -> Result<Self, StartError> {
         let clock = Clock::start();
-        let options = Options { io: IoChoice::Epoll, direct_max: 0, buffers: 8, clock };
-        let (reactor, _) = Reactor::new(&options).map_err(StartError::Thread)?;
+        let (direct_max, buffers) = (lone.direct_max, lone.buffers);
+        let options = Options { io: lone.io, direct_max, buffers, clock };
+        let (reactor, refused) = Reactor::new(&options).map_err(StartError::Thread)?;
+        if let (IoChoice::Uring, Some(error)) = (lone.io, refused) {
+            return Err(StartError::Thread(error));
+        }
         let inbox = Arc::new(Inbox::default());
         inbox.open(reactor.alert());
         let post = Arc::clone(&inbox) as Arc<dyn Post>;

@@ -15,13 +15,13 @@
 //! | wait for it, cancel it | [`JoinHandle`], [`Attached`] |
 //! | have many, and their results as they finish | [`Group`] |
 //! | start one from any thread | [`Spawner`] |
-//! | wait for time | [`sleep`], [`timeout`], [`now`] |
+//! | wait for time | [`sleep`], [`timeout`], [`now`], and [`Pulse`] for less than a millisecond |
 //! | let others run | [`yield_now`] |
 //! | wait for the first of several | [`select2`], [`select3`], [`select_all`] |
 //! | pass values between tasks and threads | [`mailbox()`] |
 //! | call what blocks | [`BlockingPool`] |
 //! | talk to a peer | [`Link`] |
-//! | run a future on the current thread | [`block_on()`] |
+//! | run a future on the current thread | [`block_on()`], [`block_on_with()`] |
 //! | see what every task waits for | [`dump()`], [`Workers::dump`] |
 //! | run a server | [`Workers`], [`Plan`], [`Listening`] |
 //!
@@ -74,6 +74,7 @@ mod models;
 mod net;
 mod parking;
 mod places;
+mod pulse;
 mod queue;
 mod ready_bits;
 mod schedule;
@@ -91,14 +92,14 @@ mod workers;
 mod workload;
 
 pub use acceptor::Acceptor;
-pub use block_on::block_on;
+pub use block_on::{Lone, block_on, block_on_with};
 pub use blocking::{BlockingPool, PoolFull};
 pub use bucket::{Bucket, Rate, SharedBucket};
 pub use crew::{Counts, Phase, Serve};
 pub use dump::{Dump, TaskInfo, TaskState, dump};
 pub use growth::Growth;
 pub use gustnado_reactor::{
-    Backend, Endpoint, IoChoice, Names, Outgoing, Piece, Preference, SocketOptions,
+    Backend, Endpoint, IoChoice, Names, Outbound, Outgoing, Piece, Preference, SocketOptions,
     descriptor_limit, probe_uring,
 };
 pub use link_id::{LinkId, TaskMark};
@@ -109,6 +110,7 @@ pub use mailbox::{
 };
 pub use net::{Link, LinkError, Patience};
 pub use places::Placement;
+pub use pulse::Pulse;
 pub use queue::TokenQueue;
 pub use schedule::{BoxTask, SchedulerKind};
 pub use select::{Either, Either3, select_all, select2, select3};

@@ -12,7 +12,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use gustnado_reactor::{
-    Endpoint, How, Interest, Io, Outgoing, Piece, Reactor, Token, connect_socket,
+    Endpoint, How, Interest, Io, Outbound, Outgoing, Piece, Reactor, Token, connect_socket,
 };
 use rustix::net::sockopt;
 
@@ -119,7 +119,19 @@ impl Link {
         source: Option<SocketAddr>,
         timeout_ms: u64,
     ) -> Result<Self, LinkError> {
-        let socket: OwnedFd = connect_socket(to, source).map_err(LinkError::Broken)?;
+        Self::connect_as(to, &Outbound { source, ..Outbound::default() }, timeout_ms).await
+    }
+
+    /// The same for who has more to say about the connection.
+    ///
+    /// # Errors
+    /// As [`Link::connect`].
+    pub async fn connect_as(
+        to: &Endpoint,
+        outbound: &Outbound,
+        timeout_ms: u64,
+    ) -> Result<Self, LinkError> {
+        let socket: OwnedFd = connect_socket(to, outbound).map_err(LinkError::Broken)?;
         let io = here::with(|here| here.reactor.borrow_mut().adopt(socket));
         let mut link = Self::new(io.map_err(LinkError::Broken)?, None);
         link.set_deadline(link.now.mono_ms + timeout_ms);
@@ -130,6 +142,14 @@ impl Link {
         })
         .await?;
         Ok(link)
+    }
+
+    /// Moves a fresh connection into the ring's own table, where there is one with room: then it
+    /// holds no descriptor of this process, which so may have more connections than descriptors.
+    /// Under epoll, and on a worker that accepts connections, it stays as it is. Nothing may have
+    /// been sent or received yet.
+    pub fn move_in(&mut self) {
+        here::with(|here| here.reactor.borrow_mut().move_in(&mut self.io));
     }
 
     /// Takes in a socket that is connected and does not block, for the running task.

@@ -200,7 +200,12 @@ impl Uring {
         if is_named {
             self.forget_names(key.index);
         }
-        if key.index < self.table {
+        if key.index < self.moved {
+            // At once: the slot may be filled again before the next turn.
+            if self.ring.empty_slot(key.index).is_ok() {
+                self.moved_free.push(key.index);
+            }
+        } else if key.index < self.table {
             self.ring.close_direct(key.index);
             self.close_pushed = true;
         } else {

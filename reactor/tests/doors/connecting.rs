@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Result, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 
-use gustnado_reactor::{Endpoint, Interest, Io, IoChoice, connect_socket};
+use gustnado_reactor::{Backend, Endpoint, Interest, Io, IoChoice, Outbound, connect_socket};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
@@ -12,6 +12,7 @@ use crate::door::Door;
 
 through_both_doors!(
     a_connection_is_made,
+    a_connection_that_moves_in_frees_its_descriptor,
     a_refused_connection_is_an_error,
     a_connection_to_a_unix_socket_is_made,
     readiness_to_read_comes_with_the_bytes_and_takes_none,
@@ -19,7 +20,8 @@ through_both_doors!(
 );
 
 fn connect(door: &mut Door, to: &Endpoint, source: Option<SocketAddr>) -> Result<Io> {
-    let socket = connect_socket(to, source)?;
+    let outbound = Outbound { source, ..Outbound::default() };
+    let socket = connect_socket(to, &outbound)?;
     let io = door.reactor.adopt(socket)?;
     door.finish("connect", |reactor, token| reactor.ready(&io, Interest::Write, token));
     door.reactor.connected(&io).map(|()| io)
@@ -36,6 +38,28 @@ fn a_connection_is_made(io: IoChoice) {
         if let Some(from) = from {
             assert_eq!(address.ip(), from.ip());
         }
+        door.send(&io, b"hello").expect("the peer is there");
+        let mut came = [0; 5];
+        peer.read_exact(&mut came).expect("bytes come");
+        assert_eq!(&came, b"hello");
+        peer.write_all(b"welcome").expect("the connection is open");
+        drop(peer);
+        assert_eq!(door.recv_all(&io), b"welcome");
+        door.close(io);
+    }
+}
+
+fn a_connection_that_moves_in_frees_its_descriptor(io: IoChoice) {
+    let mut door = Door::open(io);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let to = Endpoint::Tcp(listener.local_addr().expect("it is bound"));
+    // More often than the table has room, one after the other: slots are used again.
+    for round in 0..40 {
+        let mut io = connect(&mut door, &to, None).expect("somebody listens");
+        let (mut peer, _) = listener.accept().expect("the connection is made");
+        door.reactor.move_in(&mut io);
+        let is_direct = door.reactor.backend() == Backend::Uring;
+        assert_eq!(door.reactor.fd(&io).is_none(), is_direct, "round {round}");
         door.send(&io, b"hello").expect("the peer is there");
         let mut came = [0; 5];
         peer.read_exact(&mut came).expect("bytes come");

@@ -1,0 +1,281 @@
+//! The load generator: runs a [`Plan`] on threads of this process and says what it found.
+//!
+//! Each thread is a worker of the engine with a light task per connection. Threads share nothing
+//! that changes while the load runs; what each has counted is put together at the end.
+//!
+//! ```no_run
+//! use gustnado_lab::load::{self, Progress, Stop, Watch};
+//! use gustnado_lab::plan::Plan;
+//!
+//! struct Quiet;
+//! impl Watch for Quiet {
+//!     fn progress(&self, _: &Progress) {}
+//! }
+//!
+//! let mut plan = Plan::closed("http://127.0.0.1:8080/", 50);
+//! plan.end.requests = Some(10_000);
+//! let outcome = load::run(&plan, &Quiet, &Stop::default()).expect("the plan is good");
+//! println!("{:.0} requests per second", outcome.requests_per_s);
+//! ```
+
+mod conn;
+mod desk;
+mod findings;
+mod hold;
+mod model;
+mod own;
+mod pace;
+mod reader;
+mod script;
+mod series;
+mod shared;
+mod slow;
+mod tally;
+mod thread;
+mod trace;
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self as threads, JoinHandle};
+use std::time::{Duration, Instant};
+
+use gustnado_tasks::{StartError, descriptor_limit, probe_uring};
+
+use crate::outcome::Outcome;
+use crate::plan::{Io, Plan, PlanError};
+use own::Counters;
+use script::Script;
+pub(crate) use script::{ROUND_MAX, round_len};
+use series::Series;
+use shared::Shared;
+use thread::{Haul, ThreadError};
+
+/// Descriptors that are left to everything but connections.
+pub(crate) const DESCRIPTORS_APART: u64 = 256;
+/// Those that each ring needs besides, for connections that are being opened.
+const DESCRIPTORS_OPENING: u64 = 256;
+/// How often progress is shown.
+const BEAT: Duration = Duration::from_millis(100);
+
+/// What sees a run go on.
+pub trait Watch: Sync {
+    /// About ten times a second, always from the thread that called [`run`].
+    fn progress(&self, progress: &Progress);
+}
+
+/// How far a run is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// Time since measuring began; before that, since the start.
+    pub elapsed: Duration,
+    /// How long it is to be measured, if that is known.
+    pub of: Option<Duration>,
+    /// Right answers so far.
+    pub requests: u64,
+    /// How many requests are to be sent, if that is known.
+    pub asked: Option<u64>,
+    /// What went wrong so far.
+    pub errors: u64,
+    /// Connections that stand.
+    pub connections: u64,
+    /// Right answers in the last second that is over.
+    pub requests_per_s: f64,
+    /// The median latency in it, in microseconds.
+    pub p50_us: f64,
+    /// The 99th percentile in it, in microseconds.
+    pub p99_us: f64,
+    /// What is done now.
+    pub phase: Phase,
+}
+
+/// What a run does now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Connections are being opened.
+    #[default]
+    Opening,
+    /// The load runs and is not counted yet.
+    Warming,
+    /// The load runs and is counted.
+    Measuring,
+    /// The last answers are waited for.
+    Ending,
+}
+
+/// Ends a run early, from any thread: it then reports what it has.
+#[derive(Clone, Debug, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Ends the run, within a tenth of a second or so.
+    pub fn now(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Whether somebody wanted that.
+    pub fn is_stopped(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// Why a run could not be made, or not be brought to its end.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The plan cannot be carried out.
+    Plan(PlanError),
+    /// `io_uring` was asked for, or is needed for so many connections, and cannot be had.
+    Uring(io::Error),
+    /// A thread could not be started, or its reactor not be had.
+    Thread(io::Error),
+    /// The trace could not be written.
+    Trace(PathBuf, io::Error),
+    /// A thread has panicked: a fault of this program.
+    Panicked,
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plan(error) => error.fmt(f),
+            Self::Uring(error) => write!(
+                f,
+                "io_uring cannot be used here: {error}; take epoll, with fewer connections than \
+                 descriptors (ulimit -n)"
+            ),
+            Self::Thread(error) => write!(f, "a thread of the generator cannot start: {error}"),
+            Self::Trace(path, error) => {
+                write!(f, "the trace {} cannot be written: {error}", path.display())
+            }
+            Self::Panicked => f.write_str("a thread of the generator has panicked"),
+        }
+    }
+}
+
+impl Error for LoadError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Plan(error) => error.source(),
+            Self::Uring(error) | Self::Thread(error) | Self::Trace(_, error) => Some(error),
+            Self::Panicked => None,
+        }
+    }
+}
+
+/// Runs a plan on threads of this process. Returns at its end, or soon after it was stopped.
+///
+/// # Errors
+/// [`LoadError`]. A server that is not there is none: that is an outcome without right answers.
+pub fn run(plan: &Plan, watch: &dyn Watch, stop: &Stop) -> Result<Outcome, LoadError> {
+    plan.check().map_err(LoadError::Plan)?;
+    let script = Script::prepare(plan).map_err(LoadError::Plan)?;
+    let (io, count) = choose(plan)?;
+    let shared = Arc::new(Shared::new(plan, script, stop, count));
+    let mut crew = Vec::new();
+    for thread in 0..count {
+        match start(&shared, thread, io) {
+            Ok(handle) => crew.push(handle),
+            Err(error) => {
+                shared.failed.store(true, Ordering::Relaxed);
+                crew.into_iter().for_each(|handle| drop(handle.join()));
+                return Err(LoadError::Thread(error));
+            }
+        }
+    }
+    let mut series = Series::default();
+    let mut counters = Counters::default();
+    watch_until(&shared, &crew, watch, &mut series, &mut counters);
+    let kernel = Counters::read().since(&counters);
+    let hauls = join(crew, io)?;
+    series.collect(&shared);
+    findings::put_together(&shared, io, hauls, series, kernel)
+}
+
+type Handle = JoinHandle<Result<Haul, ThreadError>>;
+
+fn start(shared: &Arc<Shared>, thread: u32, io: Io) -> io::Result<Handle> {
+    let shared = Arc::clone(shared);
+    threads::Builder::new().name(format!("load-{thread}")).spawn(move || {
+        let haul = thread::run(&shared, thread, io);
+        if haul.is_err() {
+            shared.failed.store(true, Ordering::Relaxed);
+        }
+        haul
+    })
+}
+
+/// Looks on until all threads are done.
+fn watch_until(
+    shared: &Shared,
+    crew: &[Handle],
+    watch: &dyn Watch,
+    series: &mut Series,
+    counters: &mut Counters,
+) {
+    let began = Instant::now();
+    let mut measures = false;
+    *counters = Counters::read();
+    let mut shown = began;
+    while !crew.iter().all(JoinHandle::is_finished) {
+        threads::park_timeout(Duration::from_millis(5));
+        let progress = if shown.elapsed() >= BEAT {
+            shown = Instant::now();
+            series.collect(shared);
+            Some(series.progress(shared, began.elapsed()))
+        } else {
+            None
+        };
+        if let Some(progress) = progress {
+            if !measures && progress.phase >= Phase::Measuring {
+                measures = true;
+                *counters = Counters::read();
+            }
+            watch.progress(&progress);
+        }
+        // A thread that has panicked keeps the others waiting.
+        if crew.iter().any(JoinHandle::is_finished) && shared.times().is_none() {
+            shared.failed.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+fn join(crew: Vec<Handle>, io: Io) -> Result<Vec<Haul>, LoadError> {
+    let joined: Vec<_> = crew.into_iter().map(JoinHandle::join).collect();
+    joined
+        .into_iter()
+        .map(|haul| match haul.map_err(|_| LoadError::Panicked)? {
+            Ok(haul) => Ok(haul),
+            Err(ThreadError::Engine(StartError::Thread(error))) if io == Io::Uring => {
+                Err(LoadError::Uring(error))
+            }
+            Err(ThreadError::Engine(StartError::Thread(error)) | ThreadError::Timer(error)) => {
+                Err(LoadError::Thread(error))
+            }
+            Err(ThreadError::Engine(error)) => Err(LoadError::Thread(io::Error::other(error))),
+            Err(ThreadError::Spawn(error)) => Err(LoadError::Thread(io::Error::other(error))),
+        })
+        .collect()
+}
+
+/// The way into the kernel, and how many threads: as many rings as the connections need.
+fn choose(plan: &Plan) -> Result<(Io, u32), LoadError> {
+    let io = match plan.io {
+        Some(io) => io,
+        None if plan.needs_rings() => Io::Uring,
+        None => Io::Epoll,
+    };
+    let cpus = threads::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
+    // Each thread has something to do.
+    let usual = cpus.min(plan.connections);
+    let mut count = plan.threads.map_or(usual, u64::from).min(plan.all_connections());
+    if io == Io::Uring {
+        probe_uring().map_err(LoadError::Uring)?;
+        let table = (descriptor_limit() as u64).saturating_sub(DESCRIPTORS_OPENING).max(1);
+        count = count.max(plan.all_connections().div_ceil(table));
+    }
+    Ok((io, u32::try_from(count).unwrap_or(u32::MAX).max(1)))
+}

@@ -1,0 +1,516 @@
+//! One connection that asks: the loop of the load generator.
+//!
+//! [`Conn::step`] is the only place that decides what comes next. It runs for as long as there is
+//! something to do, and gives what is rare back to [`ask`], which may wait for it.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use gustnado_tasks::{Endpoint, Link, LinkError, Outbound, sleep};
+
+use super::desk::{self, Ticket, Turn};
+use super::reader::Reader;
+use super::shared::Shared;
+use super::slow;
+use super::tally::Failure;
+
+/// First and longest pause after a connection that could not be made.
+const PAUSE: Duration = Duration::from_millis(1);
+const PAUSE_MAX: Duration = Duration::from_millis(100);
+/// How often a connection is tried before the load goes.
+const OPENING_TRIES: u32 = 3;
+
+/// A request that was sent, or is about to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flight {
+    pub(super) ticket: Ticket,
+    pub(super) line: u32,
+    pub(super) hashes: bool,
+    pub(super) sent: u64,
+    /// Nanoseconds of connecting, if it is the first on its connection; else 0.
+    pub(super) connect: u64,
+    /// Whether connecting is part of it.
+    pub(super) churns: bool,
+}
+
+impl Flight {
+    /// From when on it took time, as its model has it.
+    pub(super) fn began(&self) -> u64 {
+        let own = if self.churns { self.sent - self.connect.min(self.sent) } else { self.sent };
+        self.ticket.due.map_or(own, |due| due.at)
+    }
+}
+
+/// One connection, over all that it is opened again.
+pub(super) struct Conn {
+    shared: Arc<Shared>,
+    place: u32,
+    group: u32,
+    to: Endpoint,
+    outbound: Outbound,
+    connect_ms: u64,
+    answer_ms: u64,
+    depth: usize,
+    link: Option<Link>,
+    reader: Reader,
+    flights: VecDeque<Flight>,
+    /// When the first byte of the answer that is being read came; 0 before it.
+    first: u64,
+    /// How long the present connection took to make, until its first request is sent.
+    connect: u64,
+    /// The server has said that no answer follows.
+    closing: bool,
+    /// What of a request has not been sent, by a slow sender.
+    unsent: slow::Unsent,
+    is_opening: bool,
+}
+
+/// Why a connection's loop had to be left.
+#[derive(Debug)]
+pub(super) enum Left {
+    /// Nothing will be asked any more.
+    Over,
+    /// The connection is of no more use; all that was asked on it has ended.
+    Closed,
+    /// It failed, and with it all that was asked on it.
+    Failed(Failure),
+    /// Nothing is to be done for a while, on purpose.
+    Pause(Duration),
+}
+
+impl Conn {
+    /// The connection with a number among all of the run.
+    pub(super) fn new(shared: &Arc<Shared>, number: u64, place: u32) -> Self {
+        let plan = &shared.plan;
+        let group = shared.script.group_of(number);
+        let (to, source) = route(shared, group, number);
+        let recv_bytes = plan.slowness.read_bytes_per_s.map_or(0, slow::recv_bytes);
+        Self {
+            shared: Arc::clone(shared),
+            place,
+            group,
+            to,
+            outbound: Outbound { source, recv_bytes },
+            connect_ms: millis(plan.connect_timeout),
+            answer_ms: millis(plan.answer_timeout),
+            depth: plan.pipeline as usize,
+            link: None,
+            reader: Reader::default(),
+            flights: VecDeque::with_capacity(plan.pipeline as usize),
+            first: 0,
+            connect: 0,
+            closing: false,
+            unsent: slow::Unsent::default(),
+            is_opening: true,
+        }
+    }
+}
+
+/// Asks on one connection until nothing is to be asked any more.
+pub(super) async fn ask(mut conn: Conn) {
+    if conn.shared.plan.keep_alive {
+        conn.open_early().await;
+    }
+    conn.note_opened();
+    let mut pause = PAUSE;
+    loop {
+        if conn.link.is_none() {
+            // A fresh connection for a request of its own, or one that is kept.
+            let ticket = if conn.shared.plan.keep_alive { None } else { conn.await_ticket().await };
+            if ticket.is_none() && (!conn.shared.plan.keep_alive || conn.is_over()) {
+                return;
+            }
+            match conn.connect().await {
+                Ok(()) => pause = PAUSE,
+                Err(failure) => {
+                    conn.fail_unsent(ticket, failure);
+                    sleep(pause).await;
+                    pause = (pause * 2).min(PAUSE_MAX);
+                    continue;
+                }
+            }
+            if let Some(ticket) = ticket {
+                conn.send_one(ticket);
+            }
+        }
+        match poll_fn(|context| conn.step(context)).await {
+            Left::Over => return,
+            Left::Pause(duration) => sleep(duration).await,
+            Left::Closed => conn.close(),
+            Left::Failed(failure) => conn.fail_all(failure),
+        }
+    }
+}
+
+impl Conn {
+    /// Connects before the load goes.
+    async fn open_early(&mut self) {
+        let mut pause = PAUSE;
+        for _ in 0..OPENING_TRIES {
+            if self.connect().await.is_ok() {
+                return;
+            }
+            sleep(pause).await;
+            pause = (pause * 4).min(PAUSE_MAX);
+        }
+    }
+
+    /// The first attempt to connect is over.
+    fn note_opened(&mut self) {
+        if std::mem::take(&mut self.is_opening) {
+            desk::try_with(|desk| {
+                desk.opening -= 1;
+                desk.opened_at = desk.shared.now();
+                desk.tell_watcher();
+            });
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let now = self.shared.now();
+        desk::with(|desk| desk.is_over(now))
+    }
+
+    /// Waits until something is to be asked; `None`: nothing will be.
+    async fn await_ticket(&self) -> Option<Ticket> {
+        poll_fn(|context| {
+            let now = self.shared.now();
+            match desk::with(|desk| desk.turn(self.place, now, Some(context.waker()))) {
+                Turn::Ask(ticket) => Poll::Ready(Some(ticket)),
+                Turn::Over => Poll::Ready(None),
+                Turn::Wait => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    async fn connect(&mut self) -> Result<(), Failure> {
+        let began = self.shared.now();
+        let made = Link::connect_as(&self.to, &self.outbound, self.connect_ms).await;
+        let now = self.shared.now();
+        desk::with(|desk| match made {
+            Ok(mut link) => {
+                link.move_in();
+                if self.outbound.recv_bytes > 0 {
+                    link.receive_on_demand();
+                }
+                self.link = Some(link);
+                self.connect = now - began;
+                desk.tally.connect.record(self.connect);
+                desk.tally.opened += 1;
+                desk.tally.standing += 1;
+                desk.opened_at = now;
+                desk.failures_in_line = 0;
+                Ok(())
+            }
+            Err(error) => {
+                desk.failures_in_line += 1;
+                Err(unmade(&error))
+            }
+        })
+    }
+
+    /// A connection could not be made: so what was to be asked on it has failed.
+    fn fail_unsent(&mut self, ticket: Option<Ticket>, failure: Failure) {
+        let now = self.shared.now();
+        desk::with(|desk| {
+            let ticket = match ticket {
+                Some(ticket) => ticket,
+                None => match desk.turn(self.place, now, None) {
+                    Turn::Ask(ticket) => ticket,
+                    Turn::Wait | Turn::Over => return desk.tally.unmade += 1,
+                },
+            };
+            desk.note_failure(&self.flight(ticket, 0, false, now), failure, now);
+        });
+    }
+
+    fn flight(&self, ticket: Ticket, line: u32, hashes: bool, now: u64) -> Flight {
+        let churns = !self.shared.plan.keep_alive;
+        Flight { ticket, line, hashes, sent: now, connect: self.connect, churns }
+    }
+
+    /// Begins to send the only request of a connection.
+    fn send_one(&mut self, ticket: Ticket) {
+        let now = self.shared.now();
+        let mut out = Link::outgoing();
+        self.put(ticket, now, &mut out.bytes);
+        self.start(out);
+    }
+
+    /// Writes a request, and takes note of it.
+    fn put(&mut self, ticket: Ticket, now: u64, bytes: &mut Vec<u8>) {
+        let (line, hashes) = desk::with(|desk| {
+            let line = desk.line_of(self.group);
+            let request = &desk.shared.script.lines[line as usize].bytes;
+            bytes.extend_from_slice(request);
+            let length = request.len();
+            desk.note_sent(&ticket, length);
+            (line, desk.is_checked(line))
+        });
+        let flight = self.flight(ticket, line, hashes, now);
+        self.connect = 0;
+        self.flights.push_back(flight);
+    }
+
+    fn start(&mut self, out: Box<gustnado_tasks::Outgoing>) {
+        let Some(link) = &mut self.link else { return };
+        link.set_deadline(link.now().mono_ms + self.answer_ms);
+        match self.shared.plan.slowness.send_bytes_per_s {
+            None => link.start_send(out),
+            Some(rate) => {
+                self.unsent.begin(&out.bytes, rate);
+                Link::put_back(out);
+            }
+        }
+    }
+
+    /// Does what can be done on a connection that stands.
+    fn step(&mut self, context: &mut Context<'_>) -> Poll<Left> {
+        let mut now = 0;
+        loop {
+            match self.send_on(&mut now) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Some(left)) => return Poll::Ready(left),
+                Poll::Ready(None) => {}
+            }
+            if self.may_ask() {
+                if now == 0 {
+                    now = self.shared.now();
+                }
+                match self.fill(now, context.waker()) {
+                    Filled::Some => continue,
+                    Filled::Over if self.flights.is_empty() => return Poll::Ready(Left::Over),
+                    Filled::Over | Filled::None => {}
+                }
+            }
+            match self.receive(&mut now) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Some(left)) => return Poll::Ready(left),
+                Poll::Ready(None) => {}
+            }
+        }
+    }
+
+    fn may_ask(&self) -> bool {
+        let has_room = self.flights.len() < self.depth && !self.closing;
+        // One that is not kept was made for the request that it has.
+        has_room && self.shared.plan.keep_alive
+    }
+
+    /// Sends what is to be sent; of a slow sender, the next portion.
+    fn send_on(&mut self, now: &mut u64) -> Poll<Option<Left>> {
+        if self.unsent.has_begun() {
+            // The server may have had enough of it.
+            if let Poll::Ready(left) = self.receive(now) {
+                return Poll::Ready(left);
+            }
+        }
+        let Some(link) = &mut self.link else { return Poll::Ready(Some(Left::Closed)) };
+        let portion = if link.is_sending() { None } else { self.unsent.portion() };
+        let is_portion = portion.is_some();
+        if let Some(portion) = portion {
+            link.set_deadline(link.now().mono_ms + self.answer_ms);
+            link.start_send(portion);
+        }
+        if !link.is_sending() {
+            return Poll::Ready(None);
+        }
+        match link.poll_sent() {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(error)) => Poll::Ready(Some(Left::Failed(broken(&error)))),
+            Poll::Ready(Ok(())) if is_portion => Poll::Ready(self.unsent.pause().map(Left::Pause)),
+            Poll::Ready(Ok(())) => Poll::Ready(None),
+        }
+    }
+
+    /// Receives, if anything has come. Returns why the connection has to be left, if that is so.
+    fn receive(&mut self, now: &mut u64) -> Poll<Option<Left>> {
+        let Some(link) = &mut self.link else { return Poll::Ready(Some(Left::Closed)) };
+        let piece = match link.poll_recv(false) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Ok(piece)) => piece,
+            Poll::Ready(Err(LinkError::TimedOut)) if self.flights.is_empty() => {
+                // What was to be in time, was.
+                link.set_deadline(u64::MAX);
+                return Poll::Ready(None);
+            }
+            Poll::Ready(Err(error)) => return Poll::Ready(Some(Left::Failed(broken(&error)))),
+        };
+        *now = self.shared.now();
+        let left = self.take_in(piece.bytes(), *now);
+        let Some(rate) = self.shared.plan.slowness.read_bytes_per_s else {
+            return Poll::Ready(left);
+        };
+        if left.is_some() {
+            return Poll::Ready(left);
+        }
+        let pause = slow::pause_after(piece.bytes().len(), rate);
+        if let Some(link) = &mut self.link {
+            let later = link.now().mono_ms + self.answer_ms;
+            link.set_deadline(later.saturating_add(millis(pause)));
+        }
+        Poll::Ready(Some(Left::Pause(pause)))
+    }
+
+    /// Writes as many requests as may be under way.
+    fn fill(&mut self, now: u64, waker: &Waker) -> Filled {
+        let mut out = None;
+        let mut filled = Filled::None;
+        while self.flights.len() < self.depth {
+            match desk::with(|desk| desk.turn(self.place, now, Some(waker))) {
+                Turn::Ask(ticket) => {
+                    let out = out.get_or_insert_with(Link::outgoing);
+                    self.put(ticket, now, &mut out.bytes);
+                }
+                Turn::Wait => break,
+                Turn::Over => {
+                    filled = Filled::Over;
+                    break;
+                }
+            }
+        }
+        match out {
+            Some(out) => {
+                self.start(out);
+                Filled::Some
+            }
+            None => filled,
+        }
+    }
+
+    /// Reads what has come. Returns why the connection cannot be used any longer, if that is so.
+    fn take_in(&mut self, bytes: &[u8], now: u64) -> Option<Left> {
+        if bytes.is_empty() {
+            return Some(self.end_of_stream(now));
+        }
+        desk::with(|desk| {
+            if desk.is_measured(now) {
+                desk.tally.bytes_received += bytes.len() as u64;
+            }
+            let mut at = 0;
+            while at < bytes.len() {
+                let Some(flight) = self.flights.front() else {
+                    desk.tally.strays += 1;
+                    return Some(Left::Closed);
+                };
+                if self.first == 0 {
+                    self.first = now;
+                }
+                let line = flight.line as usize;
+                let method = desk.shared.script.lines[line].method;
+                let known = &mut desk.known[line];
+                let Ok((used, whole)) =
+                    self.reader.read(&bytes[at..], known, method, flight.hashes)
+                else {
+                    return Some(Left::Failed(Failure::Unreadable));
+                };
+                at += used;
+                let Some(answer) = whole else { continue };
+                desk.note_answer(flight, &answer, self.first, now);
+                self.first = 0;
+                self.flights.pop_front();
+                let keeps = answer.keep_alive && desk.shared.plan.keep_alive;
+                if !keeps {
+                    self.closing = true;
+                    return Some(if self.flights.is_empty() {
+                        Left::Closed
+                    } else {
+                        Left::Failed(Failure::Reset)
+                    });
+                }
+            }
+            None
+        })
+    }
+
+    /// The server has closed.
+    fn end_of_stream(&mut self, now: u64) -> Left {
+        let Some(flight) = self.flights.front() else { return Left::Closed };
+        if let Some(answer) = self.reader.close() {
+            desk::with(|desk| desk.note_answer(flight, &answer, self.first, now));
+            self.flights.pop_front();
+            return if self.flights.is_empty() {
+                Left::Closed
+            } else {
+                Left::Failed(Failure::Reset)
+            };
+        }
+        Left::Failed(if self.reader.is_fresh() { Failure::Reset } else { Failure::Short })
+    }
+
+    /// Counts the request that failed, and those behind it, which had no answer.
+    fn fail_all(&mut self, failure: Failure) {
+        let now = self.shared.now();
+        desk::with(|desk| {
+            let mut failure = failure;
+            for flight in self.flights.drain(..) {
+                desk.note_failure(&flight, failure, now);
+                if failure != Failure::TimedOut {
+                    failure = Failure::Reset;
+                }
+            }
+        });
+        self.close();
+    }
+
+    fn close(&mut self) {
+        if self.link.take().is_some() {
+            desk::try_with(|desk| desk.tally.standing -= 1);
+        }
+        self.reader.reset();
+        self.flights.clear();
+        self.unsent.clear();
+        (self.first, self.connect, self.closing) = (0, 0, false);
+    }
+}
+
+enum Filled {
+    Some,
+    None,
+    Over,
+}
+
+/// Where a connection goes to, and from where.
+pub(super) fn route(shared: &Shared, group: u32, number: u64) -> (Endpoint, Option<SocketAddr>) {
+    let addresses = &shared.script.groups[group as usize].addresses;
+    let sources: &[IpAddr] = &shared.plan.sources;
+    let pick = |length: usize, number: u64| {
+        usize::try_from(number % length as u64).expect("it is below a length")
+    };
+    let source =
+        (!sources.is_empty()).then(|| SocketAddr::new(sources[pick(sources.len(), number)], 0));
+    // (Divided, so that each target meets each source.)
+    let turn = number / (sources.len() as u64).max(1);
+    (Endpoint::Tcp(addresses[pick(addresses.len(), turn)]), source)
+}
+
+/// Why a connection was not made.
+pub(super) fn unmade(error: &LinkError) -> Failure {
+    let LinkError::Broken(error) = error else { return Failure::TimedOut };
+    match error.kind() {
+        ErrorKind::ConnectionRefused => Failure::Refused,
+        ErrorKind::AddrNotAvailable | ErrorKind::AddrInUse => Failure::NoPort,
+        ErrorKind::TimedOut => Failure::TimedOut,
+        ErrorKind::ConnectionReset => Failure::Reset,
+        _ => Failure::Unconnected,
+    }
+}
+
+/// Why a connection is of no more use.
+fn broken(error: &LinkError) -> Failure {
+    match error {
+        LinkError::TimedOut => Failure::TimedOut,
+        _ => Failure::Reset,
+    }
+}
+
+/// Whole milliseconds, as links count time.
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX >> 1)
+}

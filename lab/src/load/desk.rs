@@ -1,0 +1,372 @@
+//! What the connections of one thread have in common: what is asked next, and what was found.
+//!
+//! Each thread has one desk, and its tasks go there between two waits. So nothing is locked, and
+//! nothing is shared with other threads.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::Waker;
+
+use super::conn::Flight;
+use super::pace::{Due, Schedule};
+use super::reader::{Answer, KnownHead};
+use super::shared::Shared;
+use super::tally::{Failure, Tally};
+use super::trace::{Entry, micros};
+use crate::plan::Load;
+
+thread_local! {
+    static DESK: RefCell<Option<Box<Desk>>> = const { RefCell::new(None) };
+}
+
+/// Where a thread's connections meet.
+pub(super) struct Desk {
+    pub(super) shared: Arc<Shared>,
+    /// Requests that may still be sent.
+    pub(super) budget: u64,
+    /// When measuring begins and ends; known once the load goes.
+    pub(super) times: Option<Times>,
+    pub(super) schedule: Option<Schedule>,
+    pub(super) places: Vec<Place>,
+    /// Places that wait for something to ask, who waits longest first.
+    pub(super) idle: VecDeque<u32>,
+    pub(super) known: Vec<KnownHead>,
+    /// Where in its round each group is.
+    pub(super) cursors: Vec<usize>,
+    /// Answers until the next one that is looked at whole.
+    until_check: u32,
+    /// Requests that were handed out and have not ended.
+    pub(super) under_way: u64,
+    /// Connections that are being opened for the first time.
+    pub(super) opening: u32,
+    /// When a connection was last made, or a first attempt given up.
+    pub(super) opened_at: u64,
+    /// Attempts that have failed since a connection was made.
+    pub(super) failures_in_line: u64,
+    /// Woken when something has ended that the thread itself waits for.
+    pub(super) watcher: Option<Waker>,
+    pub(super) tally: Tally,
+}
+
+/// The times of a run, in nanoseconds since its origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Times {
+    pub(super) go: u64,
+    pub(super) from: u64,
+    pub(super) until: u64,
+}
+
+/// What a place has to do.
+#[derive(Debug, Default)]
+pub(super) enum Place {
+    /// It asks by itself when it can.
+    #[default]
+    Busy,
+    /// It waits to be handed something.
+    Waiting(Waker),
+    /// It was handed something.
+    Handed(Ticket),
+}
+
+/// Leave to send one request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Ticket {
+    /// When it was due; `None` on a closed loop.
+    pub(super) due: Option<Due>,
+    /// Whether it belongs to what is measured.
+    pub(super) counted: bool,
+}
+
+/// What a connection is told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Turn {
+    Ask(Ticket),
+    Wait,
+    /// Nothing will be asked any more.
+    Over,
+}
+
+/// Makes a desk that of the running thread.
+pub(super) fn enter(desk: Desk) {
+    DESK.set(Some(Box::new(desk)));
+}
+
+/// Takes the running thread's desk away.
+pub(super) fn leave() -> Option<Desk> {
+    DESK.take().map(|desk| *desk)
+}
+
+/// Goes to the desk of the running thread.
+pub(super) fn with<T>(f: impl FnOnce(&mut Desk) -> T) -> T {
+    try_with(f).expect("the thread has a desk for as long as its tasks run")
+}
+
+/// The same where the thread may be ending.
+pub(super) fn try_with<T>(f: impl FnOnce(&mut Desk) -> T) -> Option<T> {
+    DESK.with_borrow_mut(|desk| desk.as_deref_mut().map(f))
+}
+
+impl Desk {
+    pub(super) fn new(shared: Arc<Shared>, thread: u32) -> Self {
+        let tally = shared.tally(thread);
+        let script = &shared.script;
+        Self {
+            budget: shared.budget_of(thread),
+            times: None,
+            schedule: None,
+            places: Vec::new(),
+            idle: VecDeque::new(),
+            known: script.lines.iter().map(|_| KnownHead::default()).collect(),
+            cursors: vec![thread as usize; script.groups.len()],
+            until_check: 1,
+            under_way: 0,
+            opening: 0,
+            opened_at: shared.now(),
+            failures_in_line: 0,
+            watcher: None,
+            tally,
+            shared,
+        }
+    }
+
+    /// What the connection at a place is to do now.
+    ///
+    /// - `waits`: whether it can wait to be handed something; else it is only told what is overdue.
+    pub(super) fn turn(&mut self, place: u32, now: u64, waits: Option<&Waker>) -> Turn {
+        let at = place as usize;
+        match &mut self.places[at] {
+            Place::Busy => {}
+            Place::Waiting(waker) => {
+                if let Some(new) = waits {
+                    waker.clone_from(new);
+                }
+                return Turn::Wait;
+            }
+            Place::Handed(ticket) => {
+                let ticket = *ticket;
+                self.places[at] = Place::Busy;
+                return Turn::Ask(ticket);
+            }
+        }
+        let turn = self.next(now);
+        if let (Turn::Wait, Some(waker)) = (turn, waits) {
+            self.places[at] = Place::Waiting(waker.clone());
+            self.idle.push_back(place);
+        }
+        turn
+    }
+
+    /// Takes the next request, if it is time for one.
+    pub(super) fn next(&mut self, now: u64) -> Turn {
+        let Some(times) = self.times else { return Turn::Wait };
+        let counted = now >= times.from;
+        if counted && self.budget == 0 {
+            return Turn::Over;
+        }
+        let Some(schedule) = &mut self.schedule else {
+            if now >= times.until {
+                return Turn::Over;
+            }
+            return Turn::Ask(self.hand_out(None, counted));
+        };
+        match schedule.peek() {
+            None => Turn::Over,
+            Some(due) if due.at > now => Turn::Wait,
+            Some(due) => {
+                schedule.take();
+                // By when it was due, not by when it is sent.
+                Turn::Ask(self.hand_out(Some(due), due.at >= times.from))
+            }
+        }
+    }
+
+    fn hand_out(&mut self, due: Option<Due>, counted: bool) -> Ticket {
+        if counted && self.budget != u64::MAX {
+            self.budget -= 1;
+        }
+        self.under_way += 1;
+        Ticket { due, counted }
+    }
+
+    /// Wakes all that wait, so that they ask again.
+    pub(super) fn rouse(&mut self) {
+        for place in std::mem::take(&mut self.idle) {
+            let place = &mut self.places[place as usize];
+            if let Place::Waiting(waker) = std::mem::take(place) {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Hands what is due to those that wait for it. Returns when to come again; `None`: nothing
+    /// will be due any more.
+    pub(super) fn hand_due(&mut self, now: u64) -> Option<u64> {
+        loop {
+            let due_at = self.schedule.as_mut()?.peek()?.at;
+            if due_at > now || self.idle.is_empty() {
+                return Some(due_at);
+            }
+            let Turn::Ask(ticket) = self.next(now) else { return None };
+            let Some(place) = self.idle.pop_front() else { return None };
+            let place = &mut self.places[place as usize];
+            if let Place::Waiting(waker) = std::mem::replace(place, Place::Handed(ticket)) {
+                waker.wake();
+            }
+        }
+    }
+
+    /// The next line of a group.
+    pub(super) fn line_of(&mut self, group: u32) -> u32 {
+        let round = &self.shared.script.groups[group as usize].round;
+        let cursor = &mut self.cursors[group as usize];
+        let line = round[*cursor % round.len()];
+        *cursor = (*cursor + 1) % round.len();
+        line
+    }
+
+    /// Whether the answer to the next request is looked at whole.
+    pub(super) fn is_checked(&mut self, line: u32) -> bool {
+        let every = self.shared.plan.check_every;
+        if every == 0 {
+            return false;
+        }
+        if self.shared.script.lines[line as usize].expected.get().is_none() {
+            return true;
+        }
+        self.until_check -= 1;
+        if self.until_check == 0 {
+            self.until_check = every;
+            return true;
+        }
+        false
+    }
+
+    /// Whether nothing is left to do but to wait for `under_way` to end.
+    pub(super) fn is_over(&mut self, now: u64) -> bool {
+        let Some(times) = self.times else { return false };
+        let spent = now >= times.from && self.budget == 0;
+        spent
+            || now >= times.until
+            || self.schedule.as_mut().is_some_and(|all| all.peek().is_none())
+    }
+
+    /// A request has been sent.
+    pub(super) fn note_sent(&mut self, ticket: &Ticket, bytes: usize) {
+        if ticket.counted {
+            self.tally.sent += 1;
+            self.tally.bytes_sent += bytes as u64;
+        }
+    }
+
+    /// Whether a moment is measured.
+    #[inline]
+    pub(super) fn is_measured(&self, now: u64) -> bool {
+        self.times.is_some_and(|times| now >= times.from)
+    }
+
+    /// An answer is whole. Judges it, and counts it.
+    pub(super) fn note_answer(&mut self, flight: &Flight, answer: &Answer, first: u64, now: u64) {
+        let failure = self.judge(flight.line, answer);
+        if flight.ticket.counted {
+            self.count_second(now);
+            self.tally.answered(answer.status);
+            let began = flight.began();
+            match failure {
+                None => {
+                    let latency = now.saturating_sub(began);
+                    self.tally.succeed(latency);
+                    self.tally.first_byte.record(first.saturating_sub(flight.sent));
+                    if let Some(service) = &mut self.tally.service {
+                        service.record(now.saturating_sub(flight.sent));
+                    }
+                    self.count_step(flight, Some(latency), now);
+                }
+                Some(failure) => {
+                    self.tally.fail(failure);
+                    self.count_step(flight, None, now);
+                }
+            }
+            self.trace(flight, first, now);
+        }
+        self.end_one(now);
+    }
+
+    /// A request has come to nothing.
+    pub(super) fn note_failure(&mut self, flight: &Flight, failure: Failure, now: u64) {
+        if flight.ticket.counted {
+            self.count_second(now);
+            self.tally.fail(failure);
+            self.count_step(flight, None, now);
+        }
+        self.end_one(now);
+    }
+
+    fn end_one(&mut self, now: u64) {
+        self.under_way -= 1;
+        self.tally.last_end = now;
+        if self.under_way == 0 && self.budget == 0 {
+            self.tell_watcher();
+        }
+    }
+
+    pub(super) fn tell_watcher(&mut self) {
+        if let Some(watcher) = self.watcher.take() {
+            watcher.wake();
+        }
+    }
+
+    #[inline]
+    fn count_second(&mut self, now: u64) {
+        if let Some(times) = self.times {
+            // What ends after the end counts in the last second.
+            let at = now.min(times.until.saturating_sub(1));
+            self.tally.turn_to(at.saturating_sub(times.from));
+        }
+    }
+
+    fn count_step(&mut self, flight: &Flight, latency: Option<u64>, now: u64) {
+        let Load::Ramp { step, .. } = self.shared.plan.load else { return };
+        let (Some(due), Some(times)) = (flight.ticket.due, self.times) else { return };
+        let end = times.from + super::pace::nanos(step) * (u64::from(due.step) + 1);
+        let Some(tally) = self.tally.steps.get_mut(usize::from(due.step)) else { return };
+        match latency {
+            None => tally.errors += 1,
+            Some(latency) => {
+                tally.right += 1;
+                tally.in_time += u64::from(now < end);
+                tally.latency.record(latency);
+            }
+        }
+    }
+
+    /// Whether an answer is what it should be. The first right one says what that is.
+    fn judge(&self, line: u32, answer: &Answer) -> Option<Failure> {
+        if !(200..300).contains(&answer.status) {
+            return Some(Failure::Status);
+        }
+        let expected = &self.shared.script.lines[line as usize].expected;
+        let Some(expected) = expected.get() else {
+            let (length, hash) = (answer.length, answer.hash.unwrap_or(0));
+            _ = expected.set(super::script::Expected { length, hash });
+            return None;
+        };
+        if answer.length != expected.length {
+            return Some(Failure::Length);
+        }
+        let differs = answer.hash.is_some_and(|hash| hash != expected.hash);
+        differs.then_some(Failure::Body)
+    }
+
+    fn trace(&mut self, flight: &Flight, first: u64, now: u64) {
+        if let Some(trace) = &mut self.tally.trace {
+            let began = flight.began() - flight.connect.min(flight.began());
+            trace.note(Entry {
+                start_us: self.shared.unix_us(began),
+                connect_us: micros(flight.connect),
+                total_us: micros(now.saturating_sub(began)),
+                wait_us: micros(first.saturating_sub(flight.sent)),
+            });
+        }
+    }
+}

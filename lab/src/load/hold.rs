@@ -1,0 +1,101 @@
+//! Connections that are held: each asks once, so that the server knows it, and then keeps still.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gustnado_tasks::{Endpoint, Link, LinkError, Outbound, sleep};
+
+use super::conn::{millis, route, unmade};
+use super::desk;
+use super::reader::{KnownHead, Reader};
+use super::shared::Shared;
+use super::tally::Failure;
+
+/// How often each is tried.
+const TRIES: u32 = 5;
+/// Pause after the first failure; each later one is four times as long.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Holds the connection with a number among all of the run.
+pub(super) async fn hold(shared: Arc<Shared>, number: u64) {
+    let mut pause = PAUSE;
+    let mut held = None;
+    for _ in 0..TRIES {
+        match open(&shared, number).await {
+            Ok(link) => {
+                held = Some(link);
+                break;
+            }
+            Err(failure) => {
+                desk::with(|desk| desk.tally.held_errors.count(failure));
+                sleep(pause).await;
+                pause *= 4;
+            }
+        }
+    }
+    desk::with(|desk| {
+        if held.is_some() {
+            desk.tally.opened += 1;
+            desk.tally.standing += 1;
+            desk.tally.held += 1;
+            desk.tally.held_most = desk.tally.held_most.max(desk.tally.held);
+        }
+        desk.opening -= 1;
+        desk.opened_at = desk.shared.now();
+        desk.tell_watcher();
+    });
+    let Some(mut link) = held else { return };
+    link.set_deadline(u64::MAX);
+    // It says nothing unless it ends. (What it says besides is of no interest.)
+    while link.recv(false).await.is_ok_and(|piece| !piece.bytes().is_empty()) {}
+    desk::with(|desk| {
+        desk.tally.lost += 1;
+        desk.tally.held -= 1;
+        desk.tally.standing -= 1;
+    });
+}
+
+/// Connects, asks, and reads the answer.
+async fn open(shared: &Arc<Shared>, number: u64) -> Result<Link, Failure> {
+    let plan = &shared.plan;
+    let group = shared.script.group_of(number);
+    let (to, source): (Endpoint, _) = route(shared, group, number);
+    let outbound = Outbound { source, ..Outbound::default() };
+    let began = shared.now();
+    let made = Link::connect_as(&to, &outbound, millis(plan.connect_timeout)).await;
+    let mut link = made.map_err(|error| unmade(&error))?;
+    link.move_in();
+    let took = shared.now() - began;
+    desk::with(|desk| desk.tally.connect.record(took));
+    let line = desk::with(|desk| desk.line_of(group));
+    let mut out = Link::outgoing();
+    out.bytes.extend_from_slice(&shared.script.lines[line as usize].bytes);
+    link.set_deadline(link.now().mono_ms + millis(plan.answer_timeout));
+    let sent = link.send(out).await;
+    sent.map_err(|error| lost(&error))?;
+    read(shared, &mut link, line).await?;
+    Ok(link)
+}
+
+async fn read(shared: &Shared, link: &mut Link, line: u32) -> Result<(), Failure> {
+    let (mut reader, mut known) = (Box::new(Reader::default()), KnownHead::default());
+    let method = shared.script.lines[line as usize].method;
+    loop {
+        let piece = link.recv(false).await.map_err(|error| lost(&error))?;
+        if piece.bytes().is_empty() {
+            return Err(if reader.is_fresh() { Failure::Reset } else { Failure::Short });
+        }
+        let read = reader.read(piece.bytes(), &mut known, method, false);
+        let (_, answer) = read.map_err(|_| Failure::Unreadable)?;
+        match answer {
+            None => {}
+            Some(answer) if !(200..300).contains(&answer.status) => return Err(Failure::Status),
+            Some(answer) if !answer.keep_alive => return Err(Failure::Reset),
+            Some(_) => return Ok(()),
+        }
+    }
+}
+
+fn lost(error: &LinkError) -> Failure {
+    if matches!(error, LinkError::TimedOut) { Failure::TimedOut } else { Failure::Reset }
+}

@@ -1,0 +1,147 @@
+//! A plan in words: how load was made, numbers included.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use crate::outcome::Model;
+use crate::plan::{Io, Load, Plan};
+
+/// The model of a run.
+pub(super) fn model(plan: &Plan, threads: u32, io: Io) -> Model {
+    let name = match plan.load {
+        Load::Closed if !plan.keep_alive => "churn",
+        Load::Closed => "closed",
+        Load::Open { .. } => "open",
+        Load::Ramp { .. } => "ramp",
+        Load::Hold { .. } => "hold",
+    };
+    Model {
+        name: name.to_owned(),
+        sentence: sentence(plan),
+        connections: plan.connections,
+        rate_per_s: plan.last_rate(),
+        pipeline: plan.pipeline,
+        keep_alive: plan.keep_alive,
+        threads,
+        io: if io == Io::Uring { "uring" } else { "epoll" }.to_owned(),
+    }
+}
+
+fn sentence(plan: &Plan) -> String {
+    let connections = counted(plan.connections, "connection");
+    let mut text = match plan.load {
+        Load::Closed if !plan.keep_alive => {
+            let places = counted(plan.connections, "place");
+            format!(
+                "Churn: each of {places} opens a new connection for every request, one after the \
+                 other; latency counts from beginning to connect."
+            )
+        }
+        Load::Closed => format!(
+            "Closed loop: each of {connections} asks again as soon as it has its answer, so a \
+             stall of the server stops the asking too."
+        ),
+        Load::Open { rate_per_s } => format!(
+            "Open loop: {} are due, evenly, on {connections}; latency counts from when each was \
+             due, so nothing is hidden by a stall.",
+            rate(rate_per_s)
+        ),
+        Load::Ramp { from_per_s, to_per_s, steps, step } => format!(
+            "Ramp: an open load on {connections} in {steps} steps of {}, from {} to {}; latency \
+             counts from when each was due.",
+            seconds(step),
+            rate(from_per_s),
+            rate(to_per_s)
+        ),
+        Load::Hold { idle, rate_per_s } => {
+            let how = rate_per_s.map_or_else(
+                || "ask again as soon as they have their answer".to_owned(),
+                |per_s| format!("ask {}, counted from when each is due", rate(per_s)),
+            );
+            let idle = counted(idle, "idle connection");
+            format!("Hold: {idle} are held, while {connections} among them {how}.")
+        }
+    };
+    add_details(plan, &mut text);
+    text
+}
+
+fn add_details(plan: &Plan, text: &mut String) {
+    let mut add = |detail: std::fmt::Arguments<'_>| {
+        write!(text, " {detail}").expect("a string takes everything");
+    };
+    if plan.pipeline > 1 {
+        let depth = plan.pipeline;
+        add(format_args!("Pipelined: up to {depth} requests are under way on each connection."));
+    }
+    if !plan.keep_alive && !matches!(plan.load, Load::Closed) {
+        add(format_args!("Each request has a connection of its own."));
+    }
+    if plan.http_1_0 {
+        add(format_args!("Requests are of HTTP/1.0."));
+    }
+    if let Some(rate) = plan.slowness.read_bytes_per_s {
+        add(format_args!("Slow readers: each reads {rate} bytes per second."));
+    }
+    if let Some(rate) = plan.slowness.send_bytes_per_s {
+        add(format_args!("Slow senders: each sends {rate} bytes per second."));
+    }
+    if plan.requests.len() > 1 {
+        let count = plan.requests.len();
+        add(format_args!("{count} kinds of requests are asked by their weights."));
+    }
+    if !plan.warm_up.is_zero() {
+        add(format_args!("Before that, {} of the same were not counted.", seconds(plan.warm_up)));
+    }
+}
+
+fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{} {what}s", grouped(count)) }
+}
+
+fn rate(per_s: f64) -> String {
+    format!("{per_s} requests per second")
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{} s", duration.as_secs_f64())
+}
+
+/// A number with its thousands apart.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{grouped, model};
+    use crate::plan::{Io, Load, Plan};
+
+    #[test]
+    fn every_sentence_holds_its_numbers() {
+        let mut plan = Plan::closed("http://a/", 50);
+        assert!(model(&plan, 1, Io::Epoll).sentence.contains("each of 50 connections"));
+        plan.pipeline = 16;
+        assert!(model(&plan, 1, Io::Epoll).sentence.contains("up to 16 requests"));
+        plan.load = Load::Open { rate_per_s: 10_000.0 };
+        let open = model(&plan, 1, Io::Uring);
+        assert!(open.sentence.contains("10000 requests per second"), "{}", open.sentence);
+        assert_eq!((open.name.as_str(), open.io.as_str()), ("open", "uring"));
+        plan.load = Load::Hold { idle: 100_000, rate_per_s: Some(5.0) };
+        let hold = model(&plan, 1, Io::Uring).sentence;
+        assert!(hold.contains("100,000 idle") && hold.contains("ask 5 requests"), "{hold}");
+    }
+
+    #[test]
+    fn thousands_stand_apart() {
+        assert_eq!([1, 999, 1000, 1_234_567].map(grouped).join(" "), "1 999 1,000 1,234,567");
+    }
+}

@@ -1,0 +1,216 @@
+//! What is asked for, made ready: addresses looked up, requests written, weights spread.
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::OnceLock;
+
+use gustnado_http::ask::Ask as Writer;
+use gustnado_http::method::Method;
+
+use crate::plan::{Plan, PlanError, Url};
+
+/// Entries of a round at most; larger weights are refused by [`Plan::check`].
+pub(crate) const ROUND_MAX: u64 = 100_000;
+
+/// All that the connections of a run ask for.
+#[derive(Debug)]
+pub(super) struct Script {
+    pub(super) lines: Vec<Line>,
+    /// A connection is one group's for good.
+    pub(super) groups: Vec<Group>,
+    /// The groups of connections, in turn.
+    turns: Vec<u32>,
+}
+
+/// One kind of request.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// All its bytes, body included.
+    pub(super) bytes: Vec<u8>,
+    pub(super) method: Method,
+    /// What its first right answer was like.
+    pub(super) expected: OnceLock<Expected>,
+}
+
+/// What the first right answer of a kind was like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expected {
+    pub(super) length: u64,
+    pub(super) hash: u64,
+}
+
+/// The requests that can share a connection: those to one host and port.
+#[derive(Debug)]
+pub(super) struct Group {
+    host: String,
+    pub(super) addresses: Vec<SocketAddr>,
+    /// Indices into the lines, each as often as its weight says, well mixed.
+    pub(super) round: Vec<u32>,
+}
+
+impl Script {
+    /// Looks names up and writes requests.
+    ///
+    /// # Errors
+    /// [`PlanError`]: a URL or a field that cannot be sent, or a name that is not known.
+    pub(super) fn prepare(plan: &Plan) -> Result<Self, PlanError> {
+        let mut lines = Vec::new();
+        let mut groups: Vec<(Group, Vec<(u32, u32)>)> = Vec::new();
+        for (index, ask) in (0_u32..).zip(&plan.requests) {
+            let url = Url::parse(&ask.url)?;
+            lines.push(line(plan, index as usize, &url)?);
+            let host = format!("{} {:?}", url.authority(), ask.targets);
+            let member = (index, ask.weight);
+            match groups.iter_mut().find(|(group, _)| group.host == host) {
+                Some((_, members)) => members.push(member),
+                None => {
+                    let addresses = addresses(plan, &url, &ask.targets)?;
+                    groups.push((Group { host, addresses, round: Vec::new() }, vec![member]));
+                }
+            }
+        }
+        let weights = |members: &[(u32, u32)]| members.iter().map(|(_, weight)| *weight).sum();
+        let sums: Vec<(u32, u32)> =
+            (0..).zip(&groups).map(|(at, (_, members))| (at, weights(members))).collect();
+        let turns = round(&sums);
+        let fill = |(mut group, members): (Group, Vec<(u32, u32)>)| {
+            group.round = round(&members);
+            group
+        };
+        Ok(Self { lines, groups: groups.into_iter().map(fill).collect(), turns })
+    }
+
+    /// The group of a connection.
+    pub(super) fn group_of(&self, connection: u64) -> u32 {
+        let turns = self.turns.len() as u64;
+        self.turns[usize::try_from(connection % turns).expect("below a length")]
+    }
+}
+
+/// Writes one request.
+fn line(plan: &Plan, index: usize, url: &Url<'_>) -> Result<Line, PlanError> {
+    let ask = &plan.requests[index];
+    let wrong = |why: String| PlanError::Request { url: ask.url.clone(), why };
+    let method = Method::ALL.into_iter().find(|method| method.as_str() == ask.method);
+    let method = method.filter(|method| *method != Method::Connect);
+    let method = method.ok_or_else(|| {
+        wrong(format!("the method {:?} is none of GET, HEAD, POST, PUT, DELETE, …", ask.method))
+    })?;
+    let mut bytes = Vec::new();
+    let (target, host) = (url.target(), url.authority());
+    let mut writer = Writer::start(&mut bytes, method, target.as_bytes(), host.as_bytes())
+        .map_err(|error| wrong(error.to_string()))?;
+    match (plan.http_1_0, plan.keep_alive) {
+        (false, true) => {}
+        (false, false) => writer.close(),
+        (true, keep_alive) => {
+            writer.old();
+            if keep_alive {
+                writer.keep_alive();
+            }
+        }
+    }
+    for (name, value) in &ask.fields {
+        writer
+            .field(name, value.as_bytes())
+            .map_err(|error| wrong(format!("the field {name}: {error}")))?;
+    }
+    let means_body = matches!(method, Method::Post | Method::Put | Method::Patch);
+    if means_body || !ask.body.is_empty() {
+        writer.content_length(ask.body.len() as u64);
+    }
+    writer.finish();
+    bytes.extend_from_slice(&ask.body);
+    Ok(Line { bytes, method, expected: OnceLock::new() })
+}
+
+/// Where to connect to: those of the family of the sources, if there are any.
+fn addresses(
+    plan: &Plan,
+    url: &Url<'_>,
+    targets: &[SocketAddr],
+) -> Result<Vec<SocketAddr>, PlanError> {
+    if !targets.is_empty() {
+        return Ok(targets.to_vec());
+    }
+    let host = url.host();
+    let found = (host, url.port()).to_socket_addrs();
+    let found = found.map_err(|error| PlanError::Unknown { host: host.to_owned(), error })?;
+    let family = plan.sources.first().map(IpAddr::is_ipv4);
+    // One of them: others may be of another machine.
+    let fits = |address: &SocketAddr| family.is_none_or(|is_ipv4| address.is_ipv4() == is_ipv4);
+    let first = found.into_iter().find(fits);
+    first.map(|address| vec![address]).ok_or_else(|| PlanError::Family { host: host.to_owned() })
+}
+
+/// Spreads members by their weights, deterministically: none comes in a bunch where it can come
+/// evenly.
+fn round(members: &[(u32, u32)]) -> Vec<u32> {
+    let divisor = members.iter().fold(0, |divisor, (_, weight)| greatest_common(divisor, *weight));
+    let weights: Vec<i64> =
+        members.iter().map(|(_, weight)| i64::from(weight / divisor.max(1))).collect();
+    let sum: i64 = weights.iter().sum();
+    let mut credit = vec![0; weights.len()];
+    (0..sum)
+        .map(|_| {
+            for (credit, weight) in credit.iter_mut().zip(&weights) {
+                *credit += weight;
+            }
+            // The first of the richest.
+            let richest = (0..credit.len()).rev().max_by_key(|at| credit[*at]).unwrap_or(0);
+            credit[richest] -= sum;
+            members[richest].0
+        })
+        .collect()
+}
+
+/// How long the round of such weights is.
+pub(crate) fn round_len(weights: impl Iterator<Item = u32> + Clone) -> u64 {
+    let divisor = weights.clone().fold(0, greatest_common).max(1);
+    weights.map(|weight| u64::from(weight / divisor)).sum()
+}
+
+fn greatest_common(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { greatest_common(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Script, round, round_len};
+    use crate::plan::Plan;
+
+    #[test]
+    fn weights_are_spread_evenly() {
+        assert_eq!(round(&[(7, 1)]), [7]);
+        assert_eq!(round(&[(0, 20), (1, 10)]), [0, 1, 0]);
+        assert_eq!(round(&[(0, 2), (1, 1), (2, 1)]), [0, 1, 2, 0]);
+        assert_eq!(round_len([20, 10].into_iter()), 3);
+    }
+
+    #[test]
+    fn requests_are_written_as_the_plan_says() {
+        let mut plan = Plan::closed("http://127.0.0.1:81/a?b", 1);
+        plan.requests[0].method = "POST".to_owned();
+        plan.requests[0].body = b"hello".to_vec();
+        plan.requests[0].fields.push(("X-Y".to_owned(), "z".to_owned()));
+        plan.http_1_0 = true;
+        let script = Script::prepare(&plan).expect("a good plan");
+        let want = "POST /a?b HTTP/1.0\r\nHost: 127.0.0.1:81\r\nConnection: keep-alive\r\n\
+            X-Y: z\r\nContent-Length: 5\r\n\r\nhello";
+        assert_eq!(String::from_utf8_lossy(&script.lines[0].bytes), want);
+        plan.requests[0].method = "FETCH".to_owned();
+        let refused = Script::prepare(&plan).expect_err("no such method").to_string();
+        assert!(refused.contains("FETCH"), "{refused}");
+    }
+
+    #[test]
+    fn connections_are_shared_out_among_hosts_by_weight() {
+        let mut plan = Plan::closed("http://127.0.0.1:81/", 3);
+        let mut other = plan.requests[0].clone();
+        other.url = "http://127.0.0.1:82/".to_owned();
+        other.weight = 2;
+        plan.requests.push(other);
+        let script = Script::prepare(&plan).expect("a good plan");
+        let groups: Vec<u32> = (0..6).map(|connection| script.group_of(connection)).collect();
+        assert_eq!(groups, [1, 0, 1, 1, 0, 1]);
+    }
+}

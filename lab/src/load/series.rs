@@ -1,0 +1,124 @@
+//! The seconds of a run, put together from those of its threads as they come.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::shared::Shared;
+use super::tally::{Part, Times};
+use super::{Phase, Progress};
+use crate::outcome::Second;
+
+/// How many seconds a thread may be behind the others before they are closed without it.
+const OPEN_SECONDS_MAX: usize = 5;
+
+/// The seconds so far, and the whole.
+#[derive(Debug, Default)]
+pub(super) struct Series {
+    /// Seconds that a thread may still add to.
+    open: BTreeMap<u64, Part>,
+    closed: Vec<Second>,
+    pub(super) whole: Times,
+}
+
+impl Series {
+    /// Takes in what the threads have shown.
+    pub(super) fn collect(&mut self, shared: &Shared) {
+        for thread in 0..shared.published.len() {
+            for part in shared.show(thread, |shown| std::mem::take(&mut shown.parts)) {
+                self.whole.add(&part.latency);
+                let second = self.open.entry(part.second).or_default();
+                second.second = part.second;
+                second.right += part.right;
+                second.errors += part.errors;
+                second.connections += part.connections;
+                second.latency.add(&part.latency);
+            }
+        }
+        while self.open.len() > OPEN_SECONDS_MAX {
+            self.close_first(None);
+        }
+    }
+
+    fn close_first(&mut self, ended_s: Option<f64>) {
+        if let Some((_, part)) = self.open.pop_first() {
+            self.closed.push(second(&part, ended_s));
+        }
+    }
+
+    /// All seconds; the last one ends with the run.
+    pub(super) fn finish(mut self, ended_s: f64) -> (Times, Vec<Second>) {
+        while !self.open.is_empty() {
+            self.close_first(Some(ended_s));
+        }
+        // A moment after the last second in which nothing came is no second.
+        while self.closed.last().is_some_and(|last| last.requests == 0 && last.errors == 0)
+            && self.closed.len() > 1
+        {
+            let last = &self.closed[self.closed.len() - 2];
+            if last.at_s < ended_s - 1e-3 {
+                break;
+            }
+            self.closed.pop();
+        }
+        (self.whole, self.closed)
+    }
+
+    /// How far the run is.
+    pub(super) fn progress(&self, shared: &Shared, since_start: Duration) -> Progress {
+        let mut progress = Progress {
+            elapsed: since_start,
+            of: shared.plan.end.after,
+            asked: shared.plan.end.requests,
+            ..Progress::default()
+        };
+        let (mut measuring, mut ending) = (false, true);
+        for thread in 0..shared.published.len() {
+            shared.show(thread, |shown| {
+                progress.requests += shown.right;
+                progress.errors += shown.errors;
+                progress.connections += shown.standing;
+                measuring |= shown.measuring;
+                ending &= shown.ending;
+            });
+        }
+        if let Some(times) = shared.times() {
+            progress.phase = match (measuring, ending) {
+                (_, true) => Phase::Ending,
+                (true, _) => Phase::Measuring,
+                _ => Phase::Warming,
+            };
+            if times.until < u64::MAX {
+                progress.of = Some(Duration::from_nanos(times.until.saturating_sub(times.from)));
+            }
+            if measuring {
+                let elapsed = shared.now().saturating_sub(times.from);
+                progress.elapsed = Duration::from_nanos(elapsed);
+            }
+        }
+        if let Some(last) = self.last_whole() {
+            progress.requests_per_s = last.requests as f64;
+            (progress.p50_us, progress.p99_us) = (last.p50_us, last.p99_us);
+        }
+        progress
+    }
+
+    /// The last second to which every thread has added.
+    fn last_whole(&self) -> Option<Second> {
+        let open = self.open.values().next_back().map(|part| second(part, None));
+        open.or_else(|| self.closed.last().cloned())
+    }
+}
+
+fn second(part: &Part, ended_s: Option<f64>) -> Second {
+    let at = |percentile: f64| part.latency.0.value_at_percentile(percentile) as f64;
+    let whole = (part.second + 1) as f64;
+    Second {
+        at_s: ended_s.map_or(whole, |ended| whole.min(ended.max(part.second as f64))),
+        requests: part.right,
+        errors: part.errors,
+        connections: part.connections,
+        p50_us: at(50.0),
+        p99_us: at(99.0),
+        max_us: part.latency.0.max() as f64,
+    }
+}

@@ -1,0 +1,129 @@
+//! What the threads of a run have in common. It is read, and hardly ever written.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use super::Stop;
+use super::desk::Times;
+use super::pace::nanos;
+use super::script::Script;
+use super::tally::{Part, Tally};
+use super::trace::{ENTRIES_MAX, Trace};
+use crate::plan::{Load, Plan};
+
+/// The value of a time that has not come.
+const NEVER: u64 = u64::MAX;
+
+/// Of one run.
+pub(super) struct Shared {
+    pub(super) plan: Plan,
+    pub(super) script: Script,
+    pub(super) stop: Stop,
+    pub(super) threads: u32,
+    origin: Instant,
+    origin_unix_us: u64,
+    /// Threads that have opened their connections.
+    opened: AtomicU32,
+    go: AtomicU64,
+    /// A thread has failed: the others need not go on.
+    pub(super) failed: AtomicBool,
+    pub(super) published: Vec<Mutex<Published>>,
+}
+
+/// What a thread shows of itself ten times a second.
+#[derive(Debug, Default)]
+pub(super) struct Published {
+    pub(super) right: u64,
+    pub(super) errors: u64,
+    pub(super) standing: u64,
+    /// Whether it is measuring, and whether all was asked.
+    pub(super) measuring: bool,
+    pub(super) ending: bool,
+    /// Seconds that are over and were not collected.
+    pub(super) parts: Vec<Part>,
+}
+
+impl Shared {
+    pub(super) fn new(plan: &Plan, script: Script, stop: &Stop, threads: u32) -> Self {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self {
+            plan: plan.clone(),
+            script,
+            stop: stop.clone(),
+            threads,
+            origin: Instant::now(),
+            origin_unix_us: u64::try_from(unix.as_micros()).unwrap_or(0),
+            opened: AtomicU32::new(0),
+            go: AtomicU64::new(NEVER),
+            failed: AtomicBool::new(false),
+            published: (0..threads).map(|_| Mutex::default()).collect(),
+        }
+    }
+
+    /// Nanoseconds since the origin of the run, read now.
+    #[inline]
+    pub(super) fn now(&self) -> u64 {
+        let elapsed = self.origin.elapsed();
+        elapsed.as_secs() * 1_000_000_000 + u64::from(elapsed.subsec_nanos())
+    }
+
+    /// A moment of the run in microseconds since 1970-01-01.
+    pub(super) fn unix_us(&self, at: u64) -> u64 {
+        self.origin_unix_us + at / 1000
+    }
+
+    /// A thread has opened its connections. The last one to say so lets the load go.
+    pub(super) fn note_opened(&self) {
+        if self.opened.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+            self.go.store(self.now(), Ordering::Release);
+        }
+    }
+
+    /// The times of the run, once the load goes.
+    pub(super) fn times(&self) -> Option<Times> {
+        let go = self.go.load(Ordering::Acquire);
+        if go == NEVER {
+            return None;
+        }
+        let from = go.saturating_add(nanos(self.plan.warm_up));
+        let mut until =
+            self.plan.end.after.map_or(NEVER, |after| from.saturating_add(nanos(after)));
+        if let Load::Ramp { steps, step, .. } = self.plan.load {
+            until = until.min(from.saturating_add(nanos(step).saturating_mul(u64::from(steps))));
+        }
+        Some(Times { go, from, until })
+    }
+
+    /// Whether it is to end before its end.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.is_stopped() || self.failed.load(Ordering::Relaxed)
+    }
+
+    /// A thread's share of something that all share.
+    pub(super) fn share_of(&self, thread: u32, all: u64) -> u64 {
+        let (threads, thread) = (u64::from(self.threads), u64::from(thread));
+        all / threads + u64::from(thread < all % threads)
+    }
+
+    /// How many requests a thread may send; `u64::MAX`: any number.
+    pub(super) fn budget_of(&self, thread: u32) -> u64 {
+        self.plan.end.requests.map_or(u64::MAX, |all| self.share_of(thread, all))
+    }
+
+    pub(super) fn tally(&self, thread: u32) -> Tally {
+        let has_service = self.plan.last_rate().is_some();
+        let steps = if let Load::Ramp { steps, .. } = self.plan.load { steps } else { 0 };
+        let room = ENTRIES_MAX / self.threads as usize;
+        let trace = self.plan.trace.as_ref().map(|_| Trace::new(room));
+        let tally = Tally::new(has_service, steps as usize, trace);
+        debug_assert!(thread < self.threads);
+        tally
+    }
+
+    /// What a thread shows. (A thread that has panicked in between has left it whole.)
+    pub(super) fn show<T>(&self, thread: usize, show: impl FnOnce(&mut Published) -> T) -> T {
+        let mut published = self.published[thread].lock().unwrap_or_else(PoisonError::into_inner);
+        show(&mut published)
+    }
+}

@@ -1,0 +1,217 @@
+//! What one thread counts. Nothing of it is shared while the load runs.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+
+use super::trace::Trace;
+use crate::outcome::Errors;
+
+/// The greatest latency that is told from a greater one: an hour, in microseconds.
+const LATENCY_US_MAX: u64 = 3_600_000_000;
+
+/// Why a request came to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    Refused,
+    Unconnected,
+    NoPort,
+    Reset,
+    TimedOut,
+    Short,
+    Status,
+    Length,
+    Body,
+    Unreadable,
+}
+
+impl Errors {
+    pub(super) fn count(&mut self, failure: Failure) {
+        *match failure {
+            Failure::Refused => &mut self.refused,
+            Failure::Unconnected => &mut self.unconnected,
+            Failure::NoPort => &mut self.no_port,
+            Failure::Reset => &mut self.reset,
+            Failure::TimedOut => &mut self.timed_out,
+            Failure::Short => &mut self.short,
+            Failure::Status => &mut self.status,
+            Failure::Length => &mut self.length,
+            Failure::Body => &mut self.body,
+            Failure::Unreadable => &mut self.unreadable,
+        } += 1;
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.refused += other.refused;
+        self.unconnected += other.unconnected;
+        self.no_port += other.no_port;
+        self.reset += other.reset;
+        self.timed_out += other.timed_out;
+        self.short += other.short;
+        self.status += other.status;
+        self.length += other.length;
+        self.body += other.body;
+        self.unreadable += other.unreadable;
+    }
+}
+
+/// Counts of times, in microseconds, to three digits.
+#[derive(Clone, Debug)]
+pub(crate) struct Times(pub(crate) Histogram<u64>);
+
+impl Default for Times {
+    fn default() -> Self {
+        Self(Histogram::new(3).expect("three digits are allowed"))
+    }
+}
+
+impl Times {
+    /// Counts a time in nanoseconds.
+    pub(super) fn record(&mut self, nanos: u64) {
+        let micros = ((nanos + 500) / 1000).min(LATENCY_US_MAX);
+        // It grows by itself, up to any value.
+        _ = self.0.record(micros);
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.0.add(&other.0).expect("it grows by itself, up to any value");
+    }
+}
+
+/// One second of one thread.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Part {
+    /// Seconds since measuring began.
+    pub(super) second: u64,
+    pub(super) right: u64,
+    pub(super) errors: u64,
+    pub(super) connections: u64,
+    pub(super) latency: Times,
+}
+
+/// One step of a ramp, on one thread.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StepTally {
+    pub(super) right: u64,
+    /// Right answers that came before the step's end.
+    pub(super) in_time: u64,
+    pub(super) errors: u64,
+    pub(super) latency: Times,
+}
+
+/// All that one thread counts while it is measured.
+#[derive(Debug)]
+pub(super) struct Tally {
+    pub(super) right: u64,
+    pub(super) sent: u64,
+    pub(super) errors: Errors,
+    statuses: Vec<u64>,
+    pub(super) bytes_received: u64,
+    pub(super) bytes_sent: u64,
+    pub(super) opened: u64,
+    /// Connections that failed while no request was to be sent on them.
+    pub(super) unmade: u64,
+    /// Connections on which more came than was asked for.
+    pub(super) strays: u64,
+    /// Connections that stand now.
+    pub(super) standing: u64,
+    pub(super) held: u64,
+    pub(super) held_most: u64,
+    pub(super) lost: u64,
+    /// Why held connections failed.
+    pub(super) held_errors: Errors,
+    pub(super) service: Option<Times>,
+    pub(super) connect: Times,
+    pub(super) first_byte: Times,
+    pub(super) steps: Vec<StepTally>,
+    pub(super) trace: Option<Trace>,
+    /// When the last request ended, well or not; 0 before any.
+    pub(super) last_end: u64,
+    part: Part,
+    finished: Vec<Part>,
+}
+
+impl Tally {
+    pub(super) fn new(has_service: bool, steps: usize, trace: Option<Trace>) -> Self {
+        Self {
+            right: 0,
+            sent: 0,
+            errors: Errors::default(),
+            statuses: vec![0; 1000],
+            bytes_received: 0,
+            bytes_sent: 0,
+            opened: 0,
+            unmade: 0,
+            strays: 0,
+            standing: 0,
+            held: 0,
+            held_most: 0,
+            lost: 0,
+            held_errors: Errors::default(),
+            service: has_service.then(Times::default),
+            connect: Times::default(),
+            first_byte: Times::default(),
+            steps: vec![StepTally::default(); steps],
+            trace,
+            last_end: 0,
+            part: Part::default(),
+            finished: Vec::new(),
+        }
+    }
+
+    /// Begins another second if it is time for that.
+    ///
+    /// - `elapsed`: nanoseconds since measuring began.
+    #[inline]
+    pub(super) fn turn_to(&mut self, elapsed: u64) {
+        if elapsed / 1_000_000_000 != self.part.second {
+            self.begin(elapsed / 1_000_000_000);
+        }
+    }
+
+    #[cold]
+    fn begin(&mut self, second: u64) {
+        // Time does not go back; a moment from before the turn counts in what runs now.
+        if second > self.part.second {
+            let next = Part { second, ..Part::default() };
+            let mut done = std::mem::replace(&mut self.part, next);
+            done.connections = self.standing;
+            self.finished.push(done);
+        }
+    }
+
+    /// The seconds that are over.
+    pub(super) fn take_finished(&mut self) -> Vec<Part> {
+        std::mem::take(&mut self.finished)
+    }
+
+    /// The second that is not over.
+    pub(super) fn take_last(&mut self) -> Part {
+        let mut last = std::mem::take(&mut self.part);
+        last.connections = self.standing;
+        last
+    }
+
+    pub(super) fn answered(&mut self, status: u16) {
+        if let Some(count) = self.statuses.get_mut(usize::from(status)) {
+            *count += 1;
+        }
+    }
+
+    /// A right answer, with its latency as the model counts it.
+    pub(super) fn succeed(&mut self, latency: u64) {
+        self.right += 1;
+        self.part.right += 1;
+        self.part.latency.record(latency);
+    }
+
+    pub(super) fn fail(&mut self, failure: Failure) {
+        self.errors.count(failure);
+        self.part.errors += 1;
+    }
+
+    pub(super) fn statuses(&self) -> BTreeMap<u16, u64> {
+        let seen = (0..).zip(&self.statuses).filter(|(_, count)| **count > 0);
+        seen.map(|(status, count)| (status, *count)).collect()
+    }
+}

@@ -1,0 +1,298 @@
+//! One thread of the load generator: a worker of the engine with its share of the connections.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use gustnado_tasks::{
+    IoChoice, Lone, Pulse, SpawnError, StartError, block_on_with, descriptor_limit, sleep,
+    spawn_detached, timeout,
+};
+
+use super::desk::{self, Desk};
+use super::own::ThreadClock;
+use super::pace::Schedule;
+use super::shared::Shared;
+use super::tally::Tally;
+use super::{conn, hold};
+use crate::plan::{Io, Load};
+
+/// Connections that one thread opens at once.
+const OPENING_MAX: u32 = 128;
+/// When no connection has been made for so long, the load goes without those that are missing.
+const OPENING_STILL: Duration = Duration::from_millis(700);
+/// How often a thread looks whether it is to stop, and shows what it has.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long answers are waited for after the end of an open load.
+const GRACE: Duration = Duration::from_secs(3);
+/// When nothing is there to connect to for so long, a run that has no other end is given up.
+const HOPELESS: u64 = 10_000_000_000;
+/// The pacer's longest sleep while requests wait for a connection.
+const BACKLOG_NS: u64 = 250_000;
+/// Receive buffers of 4 KiB for each ring.
+const BUFFERS: u16 = 512;
+
+/// What a thread brings home.
+pub(super) struct Haul {
+    pub(super) tally: Tally,
+    pub(super) ended: u64,
+    pub(super) clock: ThreadClock,
+    /// How long opening took, in nanoseconds.
+    pub(super) opening: u64,
+    /// Requests that were due and were never sent.
+    pub(super) unsent: u64,
+    /// Requests that were sent and had no answer by the end.
+    pub(super) unanswered: u64,
+    pub(super) gave_up: bool,
+}
+
+/// Why a thread could not do its work.
+#[derive(Debug)]
+pub(super) enum ThreadError {
+    Engine(StartError),
+    Spawn(SpawnError),
+    Timer(io::Error),
+}
+
+/// Runs one thread's share of a run.
+pub(super) fn run(shared: &Arc<Shared>, thread: u32, io: Io) -> Result<Haul, ThreadError> {
+    let lone = match io {
+        Io::Epoll => Lone::default(),
+        Io::Uring => {
+            let io = IoChoice::Uring;
+            Lone { io, direct_max: descriptor_limit(), buffers: BUFFERS }
+        }
+    };
+    desk::enter(Desk::new(Arc::clone(shared), thread));
+    let work = async {
+        let opened = open_all(shared, thread).await?;
+        work(shared, thread, opened).await
+    };
+    let outcome = block_on_with(&lone, work).map_err(ThreadError::Engine);
+    // All tasks were dropped, so nobody comes to it any more.
+    let desk = desk::leave();
+    let ended = outcome??;
+    let mut desk = desk.expect("it was entered above");
+    let overdue = |at: u64| desk.schedule.as_ref().map_or(0, |all| all.overdue(at));
+    let unsent = desk.times.map_or(0, |times| overdue(ended.at.min(times.until)));
+    let last = desk.tally.take_last();
+    shared.show(thread as usize, |shown| {
+        shown.parts.extend(desk.tally.take_finished());
+        shown.parts.push(last);
+    });
+    Ok(Haul {
+        ended: ended.at,
+        clock: ended.clock,
+        opening: ended.opening,
+        unsent: unsent.min(desk.budget),
+        unanswered: desk.under_way,
+        gave_up: ended.gave_up,
+        tally: desk.tally,
+    })
+}
+
+struct Ended {
+    at: u64,
+    clock: ThreadClock,
+    opening: u64,
+    gave_up: bool,
+}
+
+/// Starts the tasks of all connections, a few at a time, and waits until they stand. Returns how
+/// long that took.
+async fn open_all(shared: &Arc<Shared>, thread: u32) -> Result<u64, ThreadError> {
+    let began = shared.now();
+    let idle = if let Load::Hold { idle, .. } = shared.plan.load { idle } else { 0 };
+    let (held, asking) = (
+        shared.share_of(thread, idle),
+        shared.share_of(shared.threads - 1 - thread, shared.plan.connections),
+    );
+    let mut started = 0;
+    loop {
+        let more = wait(LOOK, || {
+            desk::with(|desk| {
+                while desk.opening < OPENING_MAX && started < held + asking {
+                    start(desk, shared, thread, started, held)?;
+                    started += 1;
+                    desk.opening += 1;
+                }
+                Ok(desk.opening > 0)
+            })
+        });
+        let more = more.await?;
+        show(shared, thread);
+        let now = shared.now();
+        let still = now.saturating_sub(desk::with(|desk| desk.opened_at));
+        let given_up = started == held + asking && still > super::pace::nanos(OPENING_STILL);
+        // Held ones are what the run is about; they are waited for as long as they may take.
+        if !more || shared.is_stopped() || (given_up && held == 0) {
+            break;
+        }
+    }
+    shared.note_opened();
+    Ok(shared.now() - began)
+}
+
+/// Starts the task of one connection: first those that are held.
+fn start(
+    desk: &mut Desk,
+    shared: &Arc<Shared>,
+    thread: u32,
+    index: u64,
+    held: u64,
+) -> Result<(), ThreadError> {
+    // Numbers are spread over threads, so that each meets all sources and targets.
+    let number = index * u64::from(shared.threads) + u64::from(thread);
+    let shared = Arc::clone(shared);
+    let spawned = if index < held {
+        spawn_detached(hold::hold(shared, number))
+    } else {
+        let place = u32::try_from(desk.places.len()).expect("connections are a million at most");
+        desk.places.push(desk::Place::default());
+        spawn_detached(conn::ask(conn::Conn::new(&shared, number, place)))
+    };
+    spawned.map_err(ThreadError::Spawn)
+}
+
+/// Lets the load go and watches it until its end.
+async fn work(shared: &Arc<Shared>, thread: u32, opening: u64) -> Result<Ended, ThreadError> {
+    let stopped = |opening| Ended {
+        at: shared.now(),
+        clock: ThreadClock::default(),
+        opening,
+        gave_up: false,
+    };
+    let times = loop {
+        if let Some(times) = shared.times() {
+            break times;
+        }
+        if shared.is_stopped() {
+            return Ok(stopped(opening));
+        }
+        sleep(Duration::from_millis(1)).await;
+    };
+    let schedule = Schedule::of(&shared.plan, times.go, times.from, times.until)
+        .map(|all| all.part(thread, shared.threads));
+    let paces = schedule.is_some();
+    desk::with(|desk| {
+        desk.times = Some(times);
+        desk.schedule = schedule;
+        desk.rouse();
+    });
+    if paces {
+        let pulse = Pulse::new().map_err(ThreadError::Timer)?;
+        spawn_detached(pace(Arc::clone(shared), pulse)).map_err(ThreadError::Spawn)?;
+    }
+    let mut clock = None;
+    let mut gave_up = false;
+    loop {
+        let now = shared.now();
+        if now >= times.from && clock.is_none() {
+            clock = Some(ThreadClock::start());
+        }
+        show(shared, thread);
+        gave_up = gave_up || is_hopeless(shared, now);
+        if gave_up || shared.is_stopped() || is_done(now, paces) {
+            break;
+        }
+        let mut next =
+            LOOK.min(until(now, if now < times.from { times.from } else { times.until }));
+        next = next.max(Duration::from_millis(1));
+        wait(next, || Ok(!is_done(shared.now(), paces))).await?;
+    }
+    let at = shared.now();
+    let clock = clock.map(ThreadClock::stop).unwrap_or_default();
+    Ok(Ended { at, clock, opening, gave_up })
+}
+
+/// Hands out what is due, in time.
+async fn pace(shared: Arc<Shared>, mut pulse: Pulse) {
+    loop {
+        let now = shared.now();
+        let next = desk::with(|desk| {
+            let next = desk.hand_due(now);
+            if desk.schedule.as_mut().is_none_or(|all| all.peek().is_none()) {
+                desk.tell_watcher();
+            }
+            next
+        });
+        let Some(next) = next else { return };
+        let wait = if next > now { next - now } else { BACKLOG_NS };
+        if pulse.wait(Duration::from_nanos(wait)).await.is_err() {
+            // The kernel has taken the timer away: the milliseconds of tasks stand in.
+            sleep(Duration::from_millis(1)).await;
+        }
+    }
+}
+
+/// Whether everything has ended that is to be waited for.
+fn is_done(now: u64, paces: bool) -> bool {
+    desk::with(|desk| {
+        let Some(times) = desk.times else { return false };
+        if !desk.is_over(now) {
+            return false;
+        }
+        if desk.under_way == 0 {
+            return true;
+        }
+        // A closed loop is cut at its end: what comes later would count for no time.
+        let grace = if paces { super::pace::nanos(GRACE) } else { 0 };
+        now >= times.until.saturating_add(grace)
+    })
+}
+
+/// Whether nothing was there to connect to for long, and no other end is in sight.
+fn is_hopeless(shared: &Shared, now: u64) -> bool {
+    shared.plan.end.after.is_none()
+        && desk::with(|desk| {
+            let still = now.saturating_sub(desk.opened_at.max(desk.times.map_or(0, |all| all.go)));
+            desk.tally.standing == 0 && desk.failures_in_line > 0 && still > HOPELESS
+        })
+}
+
+/// Waits while `goes_on`, until something at the desk has ended or so much time is over. Returns
+/// whether it still goes on.
+async fn wait(
+    time: Duration,
+    mut goes_on: impl FnMut() -> Result<bool, ThreadError>,
+) -> Result<bool, ThreadError> {
+    let change = poll_fn(|context| match goes_on() {
+        Ok(true) => {
+            desk::with(|desk| desk.watcher = Some(context.waker().clone()));
+            Poll::Pending
+        }
+        ended => Poll::Ready(ended),
+    });
+    bounded(time, change).await.unwrap_or(Ok(true))
+}
+
+async fn bounded<F: Future>(time: Duration, future: F) -> Option<F::Output> {
+    timeout(time, future).await
+}
+
+fn until(now: u64, then: u64) -> Duration {
+    Duration::from_nanos(then.saturating_sub(now))
+}
+
+/// Shows what was counted so far.
+fn show(shared: &Shared, thread: u32) {
+    let now = shared.now();
+    desk::with(|desk| {
+        let is_over = desk.is_over(now);
+        let measuring = desk.is_measured(now);
+        if let Some(times) = desk.times.filter(|_| measuring) {
+            let at = now.min(times.until.saturating_sub(1));
+            desk.tally.turn_to(at.saturating_sub(times.from));
+        }
+        let parts = desk.tally.take_finished();
+        shared.show(thread as usize, |shown| {
+            shown.right = desk.tally.right;
+            shown.errors = desk.tally.errors.total();
+            shown.standing = desk.tally.standing;
+            (shown.measuring, shown.ending) = (measuring, is_over);
+            shown.parts.extend(parts);
+        });
+    });
+}

@@ -1,0 +1,123 @@
+//! Every request in a line, in the columns that `ab -g` writes.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// Requests that are kept at most, on all threads: a quarter of a gigabyte.
+pub(super) const ENTRIES_MAX: usize = 10_000_000;
+
+/// One request. Times are microseconds; what is longer than 71 minutes is cut to that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Since 1970-01-01, when it began.
+    pub(super) start_us: u64,
+    /// Connecting; 0 on a connection that stood already.
+    pub(super) connect_us: u32,
+    /// All of it.
+    pub(super) total_us: u32,
+    /// From sending to the first byte.
+    pub(super) wait_us: u32,
+}
+
+/// The requests of one thread, up to its share.
+#[derive(Debug)]
+pub(super) struct Trace {
+    pub(super) entries: Vec<Entry>,
+    room: usize,
+    /// Requests past the share.
+    pub(super) cut: u64,
+}
+
+impl Trace {
+    pub(super) fn new(room: usize) -> Self {
+        Self { entries: Vec::new(), room, cut: 0 }
+    }
+
+    pub(super) fn note(&mut self, entry: Entry) {
+        if self.entries.len() < self.room {
+            self.entries.push(entry);
+        } else {
+            self.cut += 1;
+        }
+    }
+}
+
+/// Nanoseconds as an entry holds them.
+pub(super) fn micros(nanos: u64) -> u32 {
+    u32::try_from((nanos + 500) / 1000).unwrap_or(u32::MAX)
+}
+
+/// Writes all entries, shortest first as ab does. Times are milliseconds with three decimals, where
+/// ab has none.
+pub(super) fn write(path: &Path, mut entries: Vec<Entry>) -> io::Result<()> {
+    entries.sort_unstable_by_key(|entry| (entry.total_us, entry.start_us));
+    let mut file = BufWriter::new(File::create(path)?);
+    file.write_all(b"starttime\tseconds\tctime\tdtime\tttime\twait\n")?;
+    for entry in &entries {
+        let seconds = entry.start_us / 1_000_000;
+        writeln!(
+            file,
+            "{}\t{seconds}\t{}\t{}\t{}\t{}",
+            calendar(seconds),
+            millis(entry.connect_us),
+            millis(entry.total_us.saturating_sub(entry.connect_us)),
+            millis(entry.total_us),
+            millis(entry.wait_us),
+        )?;
+    }
+    file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+}
+
+fn millis(micros: u32) -> String {
+    format!("{}.{:03}", micros / 1000, micros % 1000)
+}
+
+/// `Sun Nov  6 08:49:37 1994`, in UTC, as asctime has it (RFC 9110 §5.6.7).
+fn calendar(unix_secs: u64) -> String {
+    // Sun, 06 Nov 1994 08:49:37 GMT
+    let date = gustnado_http::date::imf_fixdate(unix_secs);
+    let text = String::from_utf8_lossy(&date).into_owned();
+    let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
+    let day = part(5, 7).trim_start_matches('0');
+    format!("{} {} {day:>2} {} {}", part(0, 3), part(8, 11), part(17, 25), part(12, 16))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Entry, Trace, calendar, micros, write};
+
+    #[test]
+    fn moments_are_written_as_asctime_has_them() {
+        assert_eq!(calendar(784_111_777), "Sun Nov  6 08:49:37 1994");
+        assert_eq!(micros(1_499), 1);
+        assert_eq!(micros(u64::MAX >> 1), u32::MAX);
+    }
+
+    #[test]
+    fn entries_are_written_shortest_first() {
+        let entry = |total_us| Entry {
+            start_us: 784_111_777_000_000,
+            connect_us: 20,
+            total_us,
+            wait_us: 5,
+        };
+        let path = std::env::temp_dir().join(format!("trace-{}", std::process::id()));
+        write(&path, vec![entry(1500), entry(120)]).expect("a temporary file can be written");
+        let text = std::fs::read_to_string(&path).expect("it was written");
+        std::fs::remove_file(&path).expect("it was written");
+        let want = "starttime\tseconds\tctime\tdtime\tttime\twait\n\
+            Sun Nov  6 08:49:37 1994\t784111777\t0.020\t0.100\t0.120\t0.005\n\
+            Sun Nov  6 08:49:37 1994\t784111777\t0.020\t1.480\t1.500\t0.005\n";
+        assert_eq!(text, want);
+    }
+
+    #[test]
+    fn what_is_past_the_share_is_counted() {
+        let mut trace = Trace::new(1);
+        let entry = Entry { start_us: 0, connect_us: 0, total_us: 0, wait_us: 0 };
+        trace.note(entry);
+        trace.note(entry);
+        assert_eq!((trace.entries.len(), trace.cut), (1, 1));
+    }
+}

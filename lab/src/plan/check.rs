@@ -1,0 +1,349 @@
+//! Whether a plan can be carried out: what is wrong with it is said before anything is opened.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use gustnado_tasks::descriptor_limit;
+
+use super::{Ask, End, Io, Load, Plan, Slowness, Url};
+use crate::load::{DESCRIPTORS_APART, ROUND_MAX, round_len};
+
+/// What is wrong with a plan, and what would be right.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// Nothing is asked for, or there is no end, or a number is out of its range.
+    Wrong(String),
+    /// A request that cannot be sent.
+    Request {
+        /// Its URL.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A host that cannot be looked up.
+    Unknown {
+        /// Its name.
+        host: String,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// A host has no address of the family of the sources.
+    Family {
+        /// Its name.
+        host: String,
+    },
+    /// More connections than there are local ports.
+    Ports {
+        /// Connections to one target.
+        connections: u64,
+        /// How many local addresses they need.
+        sources: u64,
+    },
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wrong(what) => f.write_str(what),
+            Self::Request { url, why } => write!(f, "{url}: {why}"),
+            Self::Unknown { host, error } => {
+                write!(f, "the host {host} cannot be looked up: {error}")
+            }
+            Self::Family { host } => write!(
+                f,
+                "the host {host} has no address of the family of the source addresses; give \
+                 sources of the other family, or another URL"
+            ),
+            Self::Ports { connections, sources } => write!(
+                f,
+                "{connections} connections to one address need {sources} local addresses, for \
+                 each has only so many ports; on loopback say --source 127.0.0.0/24"
+            ),
+        }
+    }
+}
+
+impl Error for PlanError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Unknown { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl Plan {
+    /// A closed loop of so many connections on one URL: everything else as it is usual. It has no
+    /// end yet.
+    pub fn closed(url: &str, connections: u64) -> Self {
+        let ask = Ask {
+            url: url.to_owned(),
+            targets: Vec::new(),
+            method: "GET".to_owned(),
+            fields: Vec::new(),
+            body: Vec::new(),
+            weight: 1,
+        };
+        Self {
+            requests: vec![ask],
+            load: Load::Closed,
+            end: End::default(),
+            warm_up: Duration::ZERO,
+            connections,
+            pipeline: 1,
+            keep_alive: true,
+            http_1_0: false,
+            threads: None,
+            io: None,
+            sources: Vec::new(),
+            connect_timeout: Duration::from_secs(5),
+            answer_timeout: Duration::from_secs(30),
+            check_every: 100,
+            slowness: Slowness::default(),
+            trace: None,
+        }
+    }
+
+    /// Looks for what cannot be carried out. Names are not looked up, and nothing is opened.
+    ///
+    /// # Errors
+    /// [`PlanError`]: the first thing that is wrong.
+    pub fn check(&self) -> Result<(), PlanError> {
+        self.check_requests()?;
+        self.check_numbers()?;
+        self.check_load()?;
+        self.check_sources()?;
+        self.check_room()
+    }
+
+    /// Connections that carry requests, and those that are held.
+    pub(crate) fn all_connections(&self) -> u64 {
+        let idle = if let Load::Hold { idle, .. } = self.load { idle } else { 0 };
+        self.connections.saturating_add(idle)
+    }
+
+    /// Requests per second in all, where the plan says any.
+    pub(crate) fn last_rate(&self) -> Option<f64> {
+        match self.load {
+            Load::Closed => None,
+            Load::Open { rate_per_s } => Some(rate_per_s),
+            Load::Ramp { to_per_s, .. } => Some(to_per_s),
+            Load::Hold { rate_per_s, .. } => rate_per_s,
+        }
+    }
+
+    /// Whether there are more connections than descriptors.
+    pub(crate) fn needs_rings(&self) -> bool {
+        self.all_connections() > descriptors_for_connections()
+    }
+
+    fn check_requests(&self) -> Result<(), PlanError> {
+        if self.requests.is_empty() {
+            return wrong("nothing is asked for: give a URL");
+        }
+        let mut hosts = Vec::new();
+        for ask in &self.requests {
+            let url = Url::parse(&ask.url)?;
+            if ask.weight == 0 {
+                let why = "its weight must be 1 or more".to_owned();
+                return Err(PlanError::Request { url: ask.url.clone(), why });
+            }
+            hosts.push((url.authority(), ask.targets.clone()));
+        }
+        if round_len(self.requests.iter().map(|ask| ask.weight)) > ROUND_MAX {
+            return wrong(format!("the weights come to more than {ROUND_MAX}: give smaller ones"));
+        }
+        hosts.sort();
+        hosts.dedup();
+        if (hosts.len() as u64) > self.connections {
+            let hosts = hosts.len();
+            return wrong(format!(
+                "{} connections cannot reach {hosts} hosts: give {hosts} connections or more",
+                self.connections
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_numbers(&self) -> Result<(), PlanError> {
+        if !(1..=1_000_000).contains(&self.connections) {
+            return wrong(format!("connections must be 1 to 1,000,000, not {}", self.connections));
+        }
+        if !(1..=1024).contains(&self.pipeline) {
+            return wrong(format!("pipelining must be 1 to 1,024 deep, not {}", self.pipeline));
+        }
+        if self.pipeline > 1 && !self.keep_alive {
+            return wrong("pipelining needs connections that are kept: take one of the two away");
+        }
+        if self.threads.is_some_and(|threads| !(1..=1024).contains(&threads)) {
+            return wrong("threads must be 1 to 1,024");
+        }
+        let Slowness { read_bytes_per_s, send_bytes_per_s } = self.slowness;
+        if read_bytes_per_s == Some(0) || send_bytes_per_s == Some(0) {
+            return wrong("a slow client needs 1 byte per second at least");
+        }
+        if self.connect_timeout.is_zero() || self.answer_timeout.is_zero() {
+            return wrong("time-outs must be longer than nothing");
+        }
+        Ok(())
+    }
+
+    fn check_load(&self) -> Result<(), PlanError> {
+        let is_ramp = matches!(self.load, Load::Ramp { .. });
+        if !is_ramp && self.end == End::default() {
+            return wrong("a run needs an end: a number of requests, or a duration");
+        }
+        if self.end.requests == Some(0) || self.end.after.is_some_and(|after| after.is_zero()) {
+            return wrong("the end must come after something: 1 request or more, or some time");
+        }
+        let is_rate = |rate: f64| rate.is_finite() && rate > 0.0 && rate <= 1e8;
+        match self.load {
+            Load::Open { rate_per_s: rate } | Load::Hold { rate_per_s: Some(rate), .. }
+                if !is_rate(rate) =>
+            {
+                wrong(format!("a rate must be above 0 and at most 100,000,000, not {rate}"))
+            }
+            Load::Ramp { from_per_s, to_per_s, steps, step } => {
+                let rising = is_rate(from_per_s) && is_rate(to_per_s) && from_per_s < to_per_s;
+                if !rising || !(2..=1000).contains(&steps) || step.is_zero() {
+                    return wrong(
+                        "a ramp needs two rates, the first one smaller, and 2 to 1,000 steps of \
+                         some length",
+                    );
+                }
+                Ok(())
+            }
+            Load::Hold { idle, .. } if !(1..=10_000_000).contains(&idle) => {
+                wrong(format!("connections to hold must be 1 to 10,000,000, not {idle}"))
+            }
+            Load::Hold { .. } if !self.keep_alive => {
+                wrong("connections that are held are kept alive: take one of the two away")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_sources(&self) -> Result<(), PlanError> {
+        let Some(first) = self.sources.first() else { return Ok(()) };
+        if self.sources.iter().any(|source| source.is_ipv4() != first.is_ipv4()) {
+            return wrong("source addresses must all be IPv4, or all be IPv6");
+        }
+        for ask in &self.requests {
+            let url = Url::parse(&ask.url)?;
+            let host = url.host();
+            let named: Option<IpAddr> = host.parse().ok();
+            let reached: Vec<IpAddr> = if ask.targets.is_empty() {
+                named.into_iter().collect()
+            } else {
+                ask.targets.iter().map(SocketAddr::ip).collect()
+            };
+            if reached.iter().any(|target| target.is_ipv4() != first.is_ipv4()) {
+                return Err(PlanError::Family { host: host.to_owned() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there are ports and descriptors for all connections.
+    fn check_room(&self) -> Result<(), PlanError> {
+        let connections = self.all_connections();
+        let targets: usize = self.requests.iter().map(|ask| ask.targets.len().max(1)).sum();
+        let per_target = connections.div_ceil(targets as u64);
+        let sources = per_target.div_ceil(local_ports());
+        if sources > (self.sources.len() as u64).max(1) {
+            return Err(PlanError::Ports { connections: per_target, sources });
+        }
+        let limit = descriptors_for_connections();
+        if self.io == Some(Io::Epoll) && connections > limit {
+            return wrong(format!(
+                "{connections} connections are more than the {limit} descriptors that are left for \
+                 them with epoll: take io_uring, or raise the limit with ulimit -n"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Ports that the kernel gives outgoing connections, for each pair of addresses.
+fn local_ports() -> u64 {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
+    let text = text.unwrap_or_default();
+    let mut ends = text.split_whitespace().filter_map(|end| end.parse::<u64>().ok());
+    match (ends.next(), ends.next()) {
+        (Some(first), Some(last)) if last >= first => last - first + 1,
+        // The kernel's default.
+        _ => 28_232,
+    }
+}
+
+fn descriptors_for_connections() -> u64 {
+    (descriptor_limit() as u64).saturating_sub(DESCRIPTORS_APART)
+}
+
+fn wrong<T>(what: impl Into<String>) -> Result<T, PlanError> {
+    Err(PlanError::Wrong(what.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{End, Load, Plan, PlanError};
+    use std::time::Duration;
+
+    fn good() -> Plan {
+        let end = End { requests: Some(1), after: None };
+        Plan { end, ..Plan::closed("http://127.0.0.1/", 10) }
+    }
+
+    #[test]
+    fn a_good_plan_has_nothing_wrong() {
+        good().check().expect("nothing is wrong");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let wrongs: [(&str, fn(&mut Plan)); 12] = [
+            ("a run needs an end", |plan| plan.end = End::default()),
+            ("connections must be", |plan| plan.connections = 0),
+            ("pipelining must be", |plan| plan.pipeline = 0),
+            ("pipelining needs", |plan| (plan.pipeline, plan.keep_alive) = (2, false)),
+            ("a rate must be above 0", |plan| plan.load = Load::Open { rate_per_s: 0.0 }),
+            ("a rate must be above 0", |plan| plan.load = Load::Open { rate_per_s: f64::NAN }),
+            ("give a URL", |plan| plan.requests.clear()),
+            ("its weight must be", |plan| plan.requests[0].weight = 0),
+            ("no address of the family", |plan| {
+                plan.sources = vec![[0_u16, 0, 0, 0, 0, 0, 0, 1].into()];
+            }),
+            ("1 byte per second", |plan| plan.slowness.read_bytes_per_s = Some(0)),
+            ("a ramp needs", |plan| {
+                let step = Duration::from_secs(1);
+                plan.load = Load::Ramp { from_per_s: 2.0, to_per_s: 1.0, steps: 3, step };
+            }),
+            ("are kept alive", |plan| {
+                plan.load = Load::Hold { idle: 1, rate_per_s: None };
+                plan.keep_alive = false;
+            }),
+        ];
+        for (what, spoil) in wrongs {
+            let mut plan = good();
+            spoil(&mut plan);
+            let said = plan.check().expect_err(what).to_string();
+            assert!(said.contains(what), "{said}");
+        }
+    }
+
+    #[test]
+    fn too_many_connections_for_the_ports_say_how_many_sources_are_needed() {
+        let mut plan = good();
+        let ports = super::local_ports();
+        plan.load = Load::Hold { idle: ports * 3, rate_per_s: None };
+        let Err(PlanError::Ports { sources: 4, .. }) = plan.check() else {
+            panic!("{:?}", plan.check());
+        };
+        plan.sources = (1..=4_u8).map(|last| [127, 0, 0, last].into()).collect();
+        plan.check().expect("four are enough");
+    }
+}

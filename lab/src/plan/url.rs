@@ -1,0 +1,95 @@
+//! What a URL says: whom to connect to, and what to ask for (RFC 9110 §4.2.1).
+
+use super::PlanError;
+
+/// The port of a URL that names none.
+const PORT: u16 = 80;
+
+/// The parts of an http URL.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Url<'a> {
+    /// As it was given; an IPv6 address in its brackets.
+    host: &'a str,
+    port: u16,
+    /// Path and query.
+    rest: &'a str,
+}
+
+impl<'a> Url<'a> {
+    /// Tells the parts apart. What is in them is checked where they are written.
+    pub(crate) fn parse(url: &'a str) -> Result<Self, PlanError> {
+        let wrong = |why: &str| PlanError::Request { url: url.to_owned(), why: why.to_owned() };
+        let rest = match url.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
+            Some((scheme, _)) if scheme.eq_ignore_ascii_case("https") => {
+                return Err(wrong("https is not spoken here; measure the server behind its TLS"));
+            }
+            _ => return Err(wrong("it must start with http://")),
+        };
+        let rest = rest.split('#').next().unwrap_or_default();
+        let (authority, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        if authority.contains('@') {
+            return Err(wrong("names and passwords go into an Authorization field instead"));
+        }
+        let bracket = authority.rfind(']').map_or(0, |at| at + 1);
+        let (host, port) = match authority[bracket..].find(':') {
+            None => (authority, ""),
+            Some(colon) => (&authority[..bracket + colon], &authority[bracket + colon + 1..]),
+        };
+        let number = if port.is_empty() { Some(PORT) } else { port.parse().ok() };
+        let port = number.filter(|port| *port > 0);
+        let port = port.ok_or_else(|| wrong("the port must be a number from 1 to 65535"))?;
+        if host.is_empty() {
+            return Err(wrong("it names no host"));
+        }
+        Ok(Self { host, port, rest })
+    }
+
+    /// The host as one looks it up: an IPv6 address without brackets.
+    pub(crate) fn host(&self) -> &'a str {
+        self.host.trim_start_matches('[').trim_end_matches(']')
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The request target in origin-form (RFC 9112 §3.2.1).
+    pub(crate) fn target(&self) -> String {
+        let slash = if self.rest.starts_with('/') { "" } else { "/" };
+        format!("{slash}{}", self.rest)
+    }
+
+    /// The value of Host.
+    pub(crate) fn authority(&self) -> String {
+        match self.port {
+            PORT => self.host.to_owned(),
+            port => format!("{}:{port}", self.host),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Url;
+
+    #[test]
+    fn the_parts_are_told_apart() {
+        for (url, host, port, authority, target) in [
+            ("http://a", "a", 80, "a", "/"),
+            ("HTTP://a:80/b?c#d", "a", 80, "a", "/b?c"),
+            ("http://[::1]:81?x", "::1", 81, "[::1]:81", "/?x"),
+        ] {
+            let parsed = Url::parse(url).expect(url);
+            assert_eq!((parsed.host(), parsed.port()), (host, port), "{url}");
+            assert_eq!((parsed.authority(), parsed.target()), (authority.into(), target.into()));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_asked_for_is_refused() {
+        for url in ["a", "https://a/", "http://", "http://:81/", "http://a:0/", "http://u@a/"] {
+            assert!(Url::parse(url).is_err(), "{url}");
+        }
+    }
+}
