@@ -10,5 +10,6 @@
 
 pub mod load;
 pub mod outcome;
+pub mod output;
 pub mod plan;
 pub mod record;

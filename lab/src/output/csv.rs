@@ -1,0 +1,97 @@
+//! Comma-separated values: percentiles of one run, or one line for each run.
+
+use crate::outcome::Outcome;
+use std::fmt::Write;
+
+/// The percentiles of the latency, under a header: `percentile,latency_us`, and on an open model
+/// `service_us` behind.
+pub fn percentiles(outcome: &Outcome) -> String {
+    let service = outcome.service_us.as_ref();
+    let mut text = String::from("percentile,latency_us");
+    text.push_str(if service.is_some() { ",service_us\n" } else { "\n" });
+    for (name, us) in super::table::in_order(&outcome.latency_us) {
+        write!(text, "{name},{us}").expect("memory takes all");
+        if let Some(us) = service.and_then(|service| service.percentiles.get(name)) {
+            write!(text, ",{us}").expect("memory takes all");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The columns of [`line`], one for each run.
+pub const COLUMNS: [&str; 25] = [
+    "started_unix_s",
+    "url",
+    "model",
+    "connections",
+    "rate_per_s",
+    "pipeline",
+    "keep_alive",
+    "threads",
+    "io",
+    "duration_s",
+    "requests",
+    "errors",
+    "requests_per_s",
+    "bytes_received",
+    "latency_mean_us",
+    "latency_sd_us",
+    "latency_min_us",
+    "latency_p50_us",
+    "latency_p90_us",
+    "latency_p99_us",
+    "latency_p99.9_us",
+    "latency_max_us",
+    "generator_cpu_s",
+    "bottleneck",
+    "warnings",
+];
+
+/// The header of a file of [`line`]s, with its line end.
+pub fn header() -> String {
+    COLUMNS.join(",") + "\n"
+}
+
+/// The run in one line, with its line end. What does not apply is empty.
+pub fn line(outcome: &Outcome) -> String {
+    let model = &outcome.model;
+    let latency = &outcome.latency_us;
+    let at = |name: &str| latency.percentiles.get(name).map(f64::to_string).unwrap_or_default();
+    let fields: [String; COLUMNS.len()] = [
+        outcome.started_unix_s.to_string(),
+        quoted(&outcome.urls.join(" ")),
+        quoted(&model.name),
+        model.connections.to_string(),
+        model.rate_per_s.map(|rate| rate.to_string()).unwrap_or_default(),
+        model.pipeline.to_string(),
+        model.keep_alive.to_string(),
+        model.threads.to_string(),
+        quoted(&model.io),
+        outcome.duration_s.to_string(),
+        outcome.requests.to_string(),
+        outcome.errors.total().to_string(),
+        outcome.requests_per_s.to_string(),
+        outcome.bytes_received.to_string(),
+        latency.mean.to_string(),
+        latency.sd.to_string(),
+        latency.min.to_string(),
+        at("50"),
+        at("90"),
+        at("99"),
+        at("99.9"),
+        latency.max.to_string(),
+        outcome.generator.cpu_s.to_string(),
+        outcome.generator.bottleneck.to_string(),
+        outcome.warnings.len().to_string(),
+    ];
+    fields.join(",") + "\n"
+}
+
+/// A field as RFC 4180 wants it.
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        return format!("\"{}\"", text.replace('"', "\"\""));
+    }
+    text.to_owned()
+}

@@ -1,0 +1,80 @@
+//! Numbers as people read them.
+
+/// A number with its thousands set apart: `1,048,576`.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// The same with two decimals: `12,345.67`.
+pub(super) fn decimal(number: f64) -> String {
+    let text = format!("{number:.2}");
+    let (whole, rest) = text.split_once('.').unwrap_or((&text, "00"));
+    match whole.parse() {
+        Ok(whole) => format!("{}.{rest}", grouped(whole)),
+        Err(_) => text,
+    }
+}
+
+/// The noun with its number, in the plural where that is due: `1 thread`, `2 threads`.
+pub(super) fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+/// Microseconds as milliseconds, three decimals: all times of one table have one unit.
+pub(super) fn ms(us: f64) -> String {
+    format!("{:.3}", us / 1_000.0)
+}
+
+/// Bytes in the largest unit that leaves a whole number in front: `1.23 MB` (powers of 1,024).
+pub(super) fn bytes(count: f64) -> String {
+    let mut left = count;
+    for unit in ["bytes", "KB", "MB", "GB"] {
+        if left < 1_024.0 {
+            return if unit == "bytes" { format!("{left:.0} {unit}") } else { in_unit(left, unit) };
+        }
+        left /= 1_024.0;
+    }
+    in_unit(left, "TB")
+}
+
+fn in_unit(number: f64, unit: &str) -> String {
+    format!("{} {unit}", decimal(number))
+}
+
+/// A share of 0 to 1 in percent: `12.5 %`.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// A count as a number that can be divided; exact up to 2^53.
+#[expect(clippy::cast_precision_loss, reason = "nobody counts to 2^53 here")]
+pub(super) fn real(count: u64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_for_people() {
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_048_576), "1,048,576");
+        assert_eq!(decimal(1_234.567), "1,234.57");
+        assert_eq!(decimal(-0.5), "-0.50");
+        assert_eq!(counted(1, "thread"), "1 thread");
+        assert_eq!(ms(1_234.0), "1.234");
+        assert_eq!(bytes(12.0), "12 bytes");
+        assert_eq!(bytes(1_536.0), "1.50 KB");
+        assert_eq!(bytes(3.0 * 1_099_511_627_776.0), "3.00 TB");
+        assert_eq!(percent(0.125), "12.5 %");
+    }
+}

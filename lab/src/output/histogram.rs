@@ -1,0 +1,173 @@
+//! Distributions of latency: as text inside of JSON, and as interval logs of HdrHistogram V2.
+//!
+//! Values are whole microseconds.
+
+use super::figures::real;
+use crate::outcome::{Latency, Outcome};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::interval_log::{
+    IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, LogIteratorError, Tag,
+};
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use std::fmt;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// The percentiles that a [`Latency`] has, as it writes them.
+pub const PERCENTILES: [(&str, f64); 11] = [
+    ("50", 50.0),
+    ("66", 66.0),
+    ("75", 75.0),
+    ("80", 80.0),
+    ("90", 90.0),
+    ("95", 95.0),
+    ("98", 98.0),
+    ("99", 99.0),
+    ("99.9", 99.9),
+    ("99.99", 99.99),
+    ("100", 100.0),
+];
+
+/// What is in a log: the sum of its intervals, and when the first began and the last ended.
+#[derive(Clone, Debug)]
+pub struct Log {
+    /// All values.
+    pub histogram: Histogram<u64>,
+    /// Seconds since 1970-01-01; begin and end of each interval.
+    pub spans: Vec<(f64, f64)>,
+}
+
+/// Reads [`Outcome::histogram`].
+///
+/// # Errors
+/// [`LogError::Histogram`] for text that is none.
+pub fn decoded(text: &str) -> Result<Histogram<u64>, LogError> {
+    let bytes = STANDARD.decode(text.trim()).map_err(|_| LogError::Histogram)?;
+    Deserializer::new().deserialize(&mut &bytes[..]).map_err(|_| LogError::Histogram)
+}
+
+/// Writes what [`decoded`] reads.
+///
+/// # Errors
+/// [`LogError::Histogram`] where it has more values than its form can say.
+pub fn encoded(histogram: &Histogram<u64>) -> Result<String, LogError> {
+    let mut bytes = Vec::new();
+    let written = V2DeflateSerializer::new().serialize(histogram, &mut bytes);
+    written.map_err(|_| LogError::Histogram)?;
+    Ok(STANDARD.encode(bytes))
+}
+
+/// The figures of a distribution, as outcomes have them.
+pub fn latency(histogram: &Histogram<u64>) -> Latency {
+    if histogram.is_empty() {
+        return Latency::default();
+    }
+    let at = |percentile: f64| real(histogram.value_at_percentile(percentile));
+    Latency {
+        count: histogram.len(),
+        min: real(histogram.min()),
+        mean: histogram.mean(),
+        sd: histogram.stdev(),
+        max: real(histogram.max()),
+        percentiles: PERCENTILES.map(|(name, number)| (name.to_owned(), at(number))).into(),
+    }
+}
+
+/// The log of one run: one interval, which is all of it.
+///
+/// # Errors
+/// [`LogError::Histogram`] where the outcome's histogram cannot be read.
+pub fn log(outcome: &Outcome) -> Result<String, LogError> {
+    let histogram = decoded(&outcome.histogram)?;
+    let seconds = |number: f64| Duration::try_from_secs_f64(number).unwrap_or_default();
+    let started = UNIX_EPOCH + seconds(outcome.started_unix_s);
+    let mut bytes = Vec::new();
+    let mut serializer = V2DeflateSerializer::new();
+    let written = IntervalLogWriterBuilder::new()
+        .add_comment(&format!("[{}: latency in microseconds]", outcome.tool))
+        .add_comment(&format!("[{}]", outcome.model.sentence))
+        .with_start_time(started)
+        .with_base_time(started)
+        .begin_log_with(&mut bytes, &mut serializer)
+        .map_err(|_| LogError::Histogram)
+        .and_then(|mut log| {
+            let took = seconds(outcome.duration_s);
+            let tag = None::<Tag<'_>>;
+            log.write_histogram(&histogram, Duration::ZERO, took, tag)
+                .map_err(|_| LogError::Histogram)
+        });
+    written?;
+    String::from_utf8(bytes).map_err(|_| LogError::Histogram)
+}
+
+/// Reads a log, of ours or of another tool that counts microseconds.
+///
+/// # Errors
+/// [`LogError`] for text that is no log, or one with nothing in it.
+pub fn read(text: &str) -> Result<Log, LogError> {
+    let mut sum: Option<Histogram<u64>> = None;
+    let mut spans = Vec::new();
+    let mut base_s = 0.0;
+    let number = |offset: usize| text[..offset.min(text.len())].lines().count() + 1;
+    for entry in IntervalLogIterator::new(text.as_bytes()) {
+        let interval = match entry {
+            Ok(LogEntry::Interval(interval)) => interval,
+            Ok(LogEntry::BaseTime(base)) => {
+                base_s = base.as_secs_f64();
+                continue;
+            }
+            Ok(LogEntry::StartTime(_)) => continue,
+            Err(LogIteratorError::ParseError { offset }) => return Err(LogError::Line(number(offset))),
+        };
+        let next = decoded(interval.encoded_histogram())?;
+        let from_s = base_s + interval.start_timestamp().as_secs_f64();
+        spans.push((from_s, from_s + interval.duration().as_secs_f64()));
+        match &mut sum {
+            None => sum = Some(next),
+            Some(sum) => add(sum, &next)?,
+        }
+    }
+    let histogram = sum.ok_or(LogError::Empty)?;
+    Ok(Log { histogram, spans })
+}
+
+/// Adds the values of another histogram, whatever its range.
+///
+/// # Errors
+/// [`LogError::Range`] where a value is too large for any histogram of this precision.
+pub fn add(sum: &mut Histogram<u64>, more: &Histogram<u64>) -> Result<(), LogError> {
+    sum.auto(true);
+    sum.add(more).map_err(|_| LogError::Range)
+}
+
+/// Why a text is no histogram, or no log of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LogError {
+    /// This line, from 1, is neither a comment nor an interval.
+    Line(usize),
+    /// There is no interval in it.
+    Empty,
+    /// A histogram in it is none of HdrHistogram V2.
+    Histogram,
+    /// Two histograms cannot be added.
+    Range,
+}
+
+impl fmt::Display for LogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(line) => {
+                write!(f, "line {line}: expected a comment or `start,length,max,histogram`")
+            }
+            Self::Empty => f.write_str("expected at least one interval, found none"),
+            Self::Histogram => {
+                f.write_str("expected a histogram of HdrHistogram V2 in base64, found another text")
+            }
+            Self::Range => f.write_str("its histograms have ranges that cannot be added"),
+        }
+    }
+}
+
+impl std::error::Error for LogError {}

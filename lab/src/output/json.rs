@@ -1,0 +1,52 @@
+//! One JSON object: the outcome as it is.
+
+use crate::outcome::{FORMAT, Outcome};
+use std::fmt;
+
+/// The outcome as one indented object, with a line end behind it.
+///
+/// A number that JSON cannot say (not a number, infinite) becomes `null`.
+pub fn text(outcome: &Outcome) -> String {
+    let text = serde_json::to_string_pretty(outcome);
+    let mut text = text.expect("its keys are text or numbers, and memory is the only sink");
+    text.push('\n');
+    text
+}
+
+/// Reads what [`text`] wrote.
+///
+/// # Errors
+/// [`JsonError`] for text that is no such object, or one of another format.
+pub fn read(text: &str) -> Result<Outcome, JsonError> {
+    let value: serde_json::Value = serde_json::from_str(text).map_err(JsonError::Shape)?;
+    match value.get("format").and_then(serde_json::Value::as_u64) {
+        Some(format) if format == u64::from(FORMAT) => {}
+        Some(format) => return Err(JsonError::Format(format)),
+        None => return Err(JsonError::Foreign),
+    }
+    serde_json::from_value(value).map_err(JsonError::Shape)
+}
+
+/// Why a text is no outcome.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum JsonError {
+    /// It is no JSON, or an object with another shape.
+    Shape(serde_json::Error),
+    /// It is of this format, which is not [`FORMAT`].
+    Format(u64),
+    /// It is JSON, and has no `format`.
+    Foreign,
+}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shape(error) => write!(f, "{error}"),
+            Self::Format(found) => write!(f, "expected format {FORMAT}, found format {found}"),
+            Self::Foreign => f.write_str("expected an object with a key `format`, found none"),
+        }
+    }
+}
+
+impl std::error::Error for JsonError {}

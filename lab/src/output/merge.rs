@@ -1,0 +1,177 @@
+//! Several runs as one: their requests and errors added, their latencies in one distribution.
+//!
+//! What is merged are objects of [`json`](super::json) and logs of HdrHistogram V2, in any mixture.
+
+use super::figures::{bytes, decimal, grouped, ms, real};
+use super::histogram::{self, LogError};
+use super::json::{self, JsonError};
+use super::table::{Page, failures};
+use super::tables;
+use crate::outcome::{Errors, FORMAT, Latency, Outcome};
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// One run as far as its file tells.
+#[derive(Clone, Debug)]
+pub struct Part {
+    histogram: Histogram<u64>,
+    /// Begin and end, in seconds since 1970-01-01.
+    spans: Vec<(f64, f64)>,
+    /// A log says nothing of these.
+    outcome: Option<Box<Outcome>>,
+}
+
+/// Several runs as one: the object that `gustnado bench merge --json` prints.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Merged {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// The files.
+    pub files: Vec<String>,
+    /// Right and complete answers.
+    pub requests: u64,
+    /// How long at least one of the runs was measuring; runs side by side count once.
+    pub duration_s: f64,
+    /// `requests` per second of `duration_s`.
+    pub requests_per_s: f64,
+    /// Everything that went wrong; left out where a file is a log, which does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub errors: Option<Errors>,
+    /// Bytes that were received; left out where a file is a log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_received: Option<u64>,
+    /// The latency of all right answers.
+    pub latency_us: Latency,
+    /// The same whole: HdrHistogram V2, compressed, base64. Values are microseconds.
+    pub histogram: String,
+}
+
+impl Part {
+    /// Reads a file that `--json` or `--hgrm` wrote, whichever it is.
+    ///
+    /// # Errors
+    /// [`PartError`] for any other text.
+    pub fn read(text: &str) -> Result<Self, PartError> {
+        if text.trim_start().starts_with('{') {
+            let outcome = json::read(text).map_err(PartError::Json)?;
+            let histogram = histogram::decoded(&outcome.histogram).map_err(PartError::Log)?;
+            let from_s = outcome.started_unix_s;
+            let spans = vec![(from_s, from_s + outcome.duration_s)];
+            return Ok(Self { histogram, spans, outcome: Some(Box::new(outcome)) });
+        }
+        let log = histogram::read(text).map_err(PartError::Log)?;
+        Ok(Self { histogram: log.histogram, spans: log.spans, outcome: None })
+    }
+}
+
+impl Merged {
+    /// Merges runs, each with the name of its file.
+    ///
+    /// # Errors
+    /// [`LogError`] where histograms cannot be added.
+    pub fn of(parts: &[(String, Part)]) -> Result<Self, LogError> {
+        let precision = parts.iter().map(|(_, part)| part.histogram.sigfig()).max();
+        let mut sum = Histogram::new(precision.unwrap_or(3)).map_err(|_| LogError::Range)?;
+        for (_, part) in parts {
+            histogram::add(&mut sum, &part.histogram)?;
+        }
+        let outcomes = || parts.iter().map(|(_, part)| part.outcome.as_deref());
+        let count = |part: &Part| part.outcome.as_ref().map_or(part.histogram.len(), |o| o.requests);
+        let requests = parts.iter().map(|(_, part)| count(part)).sum();
+        let duration_s = covered(parts.iter().flat_map(|(_, part)| part.spans.iter().copied()));
+        let rate = if duration_s > 0.0 { real(requests) / duration_s } else { 0.0 };
+        Ok(Self {
+            format: FORMAT,
+            files: parts.iter().map(|(name, _)| name.clone()).collect(),
+            requests,
+            duration_s,
+            requests_per_s: rate,
+            errors: outcomes().map(|outcome| Some(&outcome?.errors)).try_fold(
+                Errors::default(),
+                |sum, errors| Some(added(&sum, errors?)),
+            ),
+            bytes_received: outcomes().map(|outcome| Some(outcome?.bytes_received)).sum(),
+            latency_us: histogram::latency(&sum),
+            histogram: histogram::encoded(&sum)?,
+        })
+    }
+
+    /// The page for people.
+    pub fn table(&self) -> String {
+        let mut page = Page(String::new());
+        for (index, file) in self.files.iter().enumerate() {
+            page.line(if index == 0 { "Merged" } else { "" }, file);
+        }
+        page.line("Time taken for tests", &format!("{:.3} s", self.duration_s));
+        page.line("Complete requests", &grouped(self.requests));
+        let unknown = || "not known: a log does not say".to_owned();
+        let failed = self.errors.as_ref().map_or_else(unknown, failures);
+        page.line("Failed requests", &failed);
+        if let Some(received) = self.bytes_received {
+            page.line("Total transferred", &format!("{} received", bytes(real(received))));
+        }
+        page.line("Requests per second", &format!("{} /s (mean)", decimal(self.requests_per_s)));
+        page.line("Time per request", &format!("{} ms (mean)", ms(self.latency_us.mean)));
+        page.gap();
+        page.0.push_str(&tables::times(&[("Total", Some(&self.latency_us))]));
+        page.gap();
+        page.0.push_str(&tables::served(&self.latency_us, None));
+        page.0
+    }
+
+    /// One JSON object, with a line end behind it.
+    pub fn json(&self) -> String {
+        let text = serde_json::to_string_pretty(self);
+        text.expect("its keys are text, and memory is the only sink") + "\n"
+    }
+}
+
+/// How much of time lies in at least one of the spans.
+fn covered(spans: impl Iterator<Item = (f64, f64)>) -> f64 {
+    let mut spans: Vec<(f64, f64)> = spans.collect();
+    spans.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let (mut sum, mut reached) = (0.0, f64::NEG_INFINITY);
+    for (from, to) in spans {
+        sum += (to - from.max(reached)).max(0.0);
+        reached = reached.max(to);
+    }
+    sum
+}
+
+fn added(one: &Errors, other: &Errors) -> Errors {
+    Errors {
+        refused: one.refused + other.refused,
+        unconnected: one.unconnected + other.unconnected,
+        no_port: one.no_port + other.no_port,
+        reset: one.reset + other.reset,
+        timed_out: one.timed_out + other.timed_out,
+        short: one.short + other.short,
+        status: one.status + other.status,
+        length: one.length + other.length,
+        body: one.body + other.body,
+        unreadable: one.unreadable + other.unreadable,
+    }
+}
+
+/// Why a file is no run.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PartError {
+    /// It begins as an object, and is no outcome.
+    Json(JsonError),
+    /// It is no log.
+    Log(LogError),
+}
+
+impl fmt::Display for PartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("expected what `gustnado bench` writes with --json or --hgrm; ")?;
+        match self {
+            Self::Json(error) => write!(f, "as an object: {error}"),
+            Self::Log(error) => write!(f, "as a log: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for PartError {}

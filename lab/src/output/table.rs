@@ -1,0 +1,154 @@
+//! The outcome as a page for people, in the words of ApacheBench and in its order.
+
+use super::figures::{bytes, counted, decimal, grouped, ms, percent, real};
+use super::tables;
+use crate::outcome::{Errors, Generator, Kernel, Latency, Outcome};
+use std::fmt::Write;
+
+/// Where values begin.
+const WIDTH: usize = 21;
+
+/// The page. It ends with a line end.
+pub fn text(outcome: &Outcome) -> String {
+    let mut page = Page(String::new());
+    what(&mut page, outcome);
+    page.gap();
+    how_much(&mut page, outcome);
+    page.gap();
+    page.0.push_str(&tables::parts(outcome));
+    page.gap();
+    page.0.push_str(&tables::percentiles(outcome));
+    if !outcome.steps.is_empty() {
+        page.gap();
+        page.0.push_str(&tables::steps(&outcome.steps));
+    }
+    page.gap();
+    who_worked(&mut page, outcome);
+    for warning in &outcome.warnings {
+        page.line("Warning", warning);
+    }
+    page.0
+}
+
+/// The percentiles that there are, the least first.
+pub(super) fn in_order(latency: &Latency) -> Vec<(&str, f64)> {
+    let mut all: Vec<(&str, f64)> =
+        latency.percentiles.iter().map(|(name, us)| (name.as_str(), *us)).collect();
+    let number = |name: &str| name.parse::<f64>().unwrap_or(f64::MAX);
+    all.sort_by(|(one, _), (other, _)| number(one).total_cmp(&number(other)));
+    all
+}
+
+/// Lines of a name and a value.
+pub(super) struct Page(pub(super) String);
+
+impl Page {
+    pub(super) fn line(&mut self, name: &str, value: &str) {
+        let name = if name.is_empty() { String::new() } else { format!("{name}:") };
+        writeln!(self.0, "{name:WIDTH$} {value}").expect("memory takes all");
+    }
+
+    pub(super) fn gap(&mut self) {
+        self.0.push('\n');
+    }
+}
+
+fn what(page: &mut Page, outcome: &Outcome) {
+    let model = &outcome.model;
+    page.line("Measured by", &outcome.tool);
+    for (index, url) in outcome.urls.iter().enumerate() {
+        page.line(if index == 0 { "URL" } else { "" }, url);
+    }
+    page.line("Model", &model.sentence);
+    let threads = counted(u64::from(model.threads), "thread");
+    let connections = counted(model.connections, "connection");
+    page.line("Concurrency Level", &format!("{connections}, {threads}, {}", model.io));
+    if model.pipeline > 1 {
+        let depth = format!("{} requests at once on each connection", model.pipeline);
+        page.line("Pipelining", &depth);
+    }
+    if let Some(held) = &outcome.held {
+        let (opened, asked) = (grouped(held.opened), grouped(held.asked));
+        let lost = grouped(held.lost);
+        let opening = format!("{:.1} s", held.opening_s);
+        let text = format!("{opened} of {asked} asked for, {lost} lost, opened in {opening}");
+        page.line("Held connections", &text);
+    }
+}
+
+fn how_much(page: &mut Page, outcome: &Outcome) {
+    let latency = &outcome.latency_us;
+    page.line("Time taken for tests", &format!("{:.3} s", outcome.duration_s));
+    page.line("Complete requests", &grouped(outcome.requests));
+    page.line("Failed requests", &failures(&outcome.errors));
+    page.line("Non-2xx answers", &statuses(outcome));
+    let opened = grouped(outcome.connections_opened);
+    page.line("Connections opened", &opened);
+    let (received, sent) = (real(outcome.bytes_received), real(outcome.bytes_sent));
+    page.line("Total transferred", &format!("{} received, {} sent", bytes(received), bytes(sent)));
+    page.line("Requests per second", &format!("{} /s (mean)", decimal(outcome.requests_per_s)));
+    page.line("Time per request", &format!("{} ms (mean)", ms(latency.mean)));
+    if outcome.requests > 0 {
+        let each = outcome.duration_s * 1e6 / real(outcome.requests);
+        page.line("", &format!("{} ms (mean, across all concurrent requests)", ms(each)));
+    }
+    if outcome.duration_s > 0.0 {
+        let rate = bytes(received / outcome.duration_s);
+        page.line("Transfer rate", &format!("{rate}/s received"));
+    }
+}
+
+pub(super) fn failures(errors: &Errors) -> String {
+    let kinds: Vec<String> = errors
+        .named()
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(kind, count)| format!("{kind} {}", grouped(*count)))
+        .collect();
+    match errors.total() {
+        0 => "0".to_owned(),
+        total => format!("{} ({})", grouped(total), kinds.join(", ")),
+    }
+}
+
+fn statuses(outcome: &Outcome) -> String {
+    let others = || outcome.statuses.iter().filter(|(status, _)| !(200..300).contains(*status));
+    let total: u64 = others().map(|(_, count)| count).sum();
+    let each: Vec<String> =
+        others().map(|(status, count)| format!("{status}: {}", grouped(*count))).collect();
+    match total {
+        0 => "0".to_owned(),
+        total => format!("{} ({})", grouped(total), each.join(", ")),
+    }
+}
+
+fn who_worked(page: &mut Page, outcome: &Outcome) {
+    page.line("Generator", &cpu(&outcome.generator, outcome.sent));
+    page.line("", &outcome.generator.verdict);
+    page.line("Kernel counted", &kernel(&outcome.kernel));
+}
+
+fn cpu(generator: &Generator, sent: u64) -> String {
+    let each = match sent {
+        0 => String::new(),
+        sent => format!(" ({:.2} µs per request)", generator.cpu_s * 1e6 / real(sent)),
+    };
+    format!(
+        "{:.2} s of CPU{each}, {} of its threads' time; the busiest {}",
+        generator.cpu_s,
+        percent(generator.cpu_share),
+        percent(generator.busiest_thread_share)
+    )
+}
+
+fn kernel(kernel: &Kernel) -> String {
+    let all = [
+        ("retransmits", kernel.retransmits),
+        ("listen overflows", kernel.listen_overflows),
+        ("listen drops", kernel.listen_drops),
+        ("SYN cookies", kernel.syn_cookies),
+        ("resets sent", kernel.resets),
+    ];
+    let counts = all.map(|(name, count)| format!("{name} {}", grouped(count)));
+    format!("{} (whole machine)", counts.join(", "))
+}

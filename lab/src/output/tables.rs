@@ -1,0 +1,93 @@
+//! The tables within the page: parts of a request, percentiles, steps of a ramp.
+
+use super::figures::{decimal, grouped, ms};
+use super::table::in_order;
+use crate::outcome::{Latency, Outcome, Step};
+use std::fmt::Write;
+
+/// Connect, first byte and total: least, mean, spread, median, greatest.
+pub(super) fn parts(outcome: &Outcome) -> String {
+    times(&[
+        ("Connect", outcome.connect_us.as_ref()),
+        ("First byte", outcome.first_byte_us.as_ref()),
+        ("Service time", outcome.service_us.as_ref()),
+        ("Total", Some(&outcome.latency_us)),
+    ])
+}
+
+/// The same for rows that are given; one that was not measured is left out.
+pub(super) fn times(rows: &[(&str, Option<&Latency>)]) -> String {
+    let head = ["min", "mean", "sd", "median", "max", "count"].map(|name| format!("{name:>11}"));
+    let mut text = format!("{:14}{}\n", "Times (ms)", head.concat());
+    for (name, latency) in rows {
+        let Some(latency) = latency.filter(|latency| latency.count > 0) else {
+            continue;
+        };
+        let median = latency.percentiles.get("50").copied().unwrap_or(f64::NAN);
+        let times = [latency.min, latency.mean, latency.sd, median, latency.max];
+        let times = times.map(|us| format!("{:>11}", ms(us))).concat();
+        let count = grouped(latency.count);
+        writeln!(text, "{name:14}{times}{count:>11}").expect("memory takes all");
+    }
+    text
+}
+
+/// Latency by percentile; on an open model the service time beside it.
+pub(super) fn percentiles(outcome: &Outcome) -> String {
+    served(&outcome.latency_us, outcome.service_us.as_ref())
+}
+
+/// The same of a latency, with another one beside it or not.
+pub(super) fn served(latency: &Latency, service: Option<&Latency>) -> String {
+    let mut text = String::from("Percentage of the requests served within a certain time (ms)\n");
+    if service.is_some() {
+        text.push_str("             latency    service time\n");
+        text.push_str("        (from when   (from when it\n");
+        text.push_str("         it was due)      was sent)\n");
+    }
+    for (name, us) in in_order(latency) {
+        let beside = service.and_then(|service| service.percentiles.get(name));
+        let beside = beside.map(|us| format!("{:>16}", ms(*us))).unwrap_or_default();
+        let last = if name == "100" { " (longest request)" } else { "" };
+        writeln!(text, "{name:>6} %{:>12}{beside}{last}", ms(us)).expect("memory takes all");
+    }
+    text
+}
+
+/// The steps of a ramp, and its knee in words.
+pub(super) fn steps(steps: &[Step]) -> String {
+    let head = ["due /s", "answered /s", "p50 ms", "p99 ms", "max ms", "errors"];
+    let mut text = head.map(|name| format!("{name:>13}")).concat() + "  kept up\n";
+    for step in steps {
+        let latency = &step.latency_us;
+        let at = |name: &str| latency.percentiles.get(name).copied().map(ms).unwrap_or_default();
+        let columns = [
+            decimal(step.rate_per_s),
+            decimal(step.answered_per_s),
+            at("50"),
+            at("99"),
+            ms(latency.max),
+            grouped(step.errors),
+        ];
+        let columns = columns.map(|column| format!("{column:>13}")).concat();
+        let kept_up = if step.kept_up { "yes" } else { "no" };
+        writeln!(text, "{columns}  {kept_up}").expect("memory takes all");
+    }
+    writeln!(text, "Knee: {}", knee(steps)).expect("memory takes all");
+    text
+}
+
+/// Between which rates the server ceased to keep up.
+fn knee(steps: &[Step]) -> String {
+    let first = steps.iter().position(|step| !step.kept_up);
+    let rate = |step: Option<&Step>| decimal(step.map_or(0.0, |step| step.rate_per_s));
+    match first {
+        None => format!("not reached: it kept up with {} /s", rate(steps.last())),
+        Some(0) => format!("below {} /s, the first step", rate(steps.first())),
+        Some(at) => format!(
+            "between {} /s, the last rate that it kept up with, and {} /s",
+            rate(steps.get(at - 1)),
+            rate(steps.get(at))
+        ),
+    }
+}

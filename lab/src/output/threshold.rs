@@ -1,0 +1,253 @@
+//! Bounds that a run must keep: `p99>5ms` says when it has failed.
+
+use super::figures::{decimal, grouped, percent, real};
+use super::histogram::decoded;
+use crate::outcome::Outcome;
+use std::fmt;
+
+/// What a threshold may look at, besides percentiles of the latency (`p0` to `p100`).
+pub const METRICS: [&str; 7] = ["min", "mean", "max", "errors", "error_rate", "rps", "rate"];
+
+/// When a run has failed: a metric, a comparison and a bound.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Threshold {
+    metric: Metric,
+    operator: Operator,
+    /// In microseconds, as a count, a share, or per second, as the metric is.
+    bound: f64,
+    /// As it was written.
+    text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Metric {
+    Percentile(f64),
+    Min,
+    Mean,
+    Max,
+    Errors,
+    ErrorRate,
+    Rate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Above,
+    AtLeast,
+    Below,
+    AtMost,
+}
+
+/// What a threshold found in an outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// The bound was kept.
+    Kept,
+    /// The run has failed; what was found, with its unit.
+    Struck(String),
+    /// There is nothing to compare: no right answer came.
+    Nothing,
+}
+
+impl Threshold {
+    /// Reads a threshold such as `p99>5ms`, `error_rate >= 1%` or `rps<1000`.
+    ///
+    /// Latencies are `pN`, `min`, `mean` and `max`, their bounds have a unit: `us`, `ms` or `s`.
+    /// `errors` is compared with a count, `error_rate` with a share (`0.01` or `1%`) of all requests
+    /// that ended, `rps` (or `rate`) with right answers per second.
+    ///
+    /// # Errors
+    /// [`ThresholdError`] says where the text is not understood, and what was expected there.
+    pub fn parse(text: &str) -> Result<Self, ThresholdError> {
+        let fail = |at: usize, expected: Expected| {
+            let at = at + 1;
+            Err(ThresholdError { text: text.to_owned(), at, expected })
+        };
+        let Some(split) = text.find(['>', '<', '=', '!']) else {
+            return fail(text.chars().count(), Expected::Operator);
+        };
+        let (name, rest) = text.split_at(split);
+        let Some(metric) = Metric::of(name.trim()) else {
+            let begin = name.chars().take_while(|c| c.is_whitespace()).count();
+            return fail(begin, Expected::Metric(name.trim().to_owned()));
+        };
+        let Some((operator, bound)) = Operator::split(rest) else {
+            return fail(name.chars().count(), Expected::Operator);
+        };
+        let blank = bound.len() - bound.trim_start().len();
+        let at = text[..text.len() - bound.len() + blank].chars().count();
+        let digits = |c: char| c.is_ascii_digit() || c == '.';
+        let bound = bound.trim();
+        let end = bound.find(|c| !digits(c)).unwrap_or(bound.len());
+        let (number, unit) = bound.split_at(end);
+        let Ok(number) = number.parse::<f64>() else {
+            return fail(at, Expected::Number);
+        };
+        let Some(factor) = metric.factor(unit.trim(), number) else {
+            return fail(at + end, Expected::Unit(metric.units()));
+        };
+        Ok(Self { metric, operator, bound: number * factor, text: text.trim().to_owned() })
+    }
+
+    /// The threshold as it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether a run has failed by this threshold.
+    pub fn judge(&self, outcome: &Outcome) -> Finding {
+        match self.metric.measured(outcome) {
+            None => Finding::Nothing,
+            Some(found) if self.operator.holds(found, self.bound) => {
+                Finding::Struck(self.metric.written(found))
+            }
+            Some(_) => Finding::Kept,
+        }
+    }
+}
+
+impl Metric {
+    fn of(name: &str) -> Option<Self> {
+        let percentile = || name.strip_prefix('p')?.parse::<f64>().ok();
+        match name {
+            "min" => Some(Self::Min),
+            "mean" => Some(Self::Mean),
+            "max" => Some(Self::Max),
+            "errors" => Some(Self::Errors),
+            "error_rate" => Some(Self::ErrorRate),
+            "rps" | "rate" => Some(Self::Rate),
+            _ => percentile().filter(|p| (0.0..=100.0).contains(p)).map(Self::Percentile),
+        }
+    }
+
+    fn is_time(self) -> bool {
+        matches!(self, Self::Percentile(_) | Self::Min | Self::Mean | Self::Max)
+    }
+
+    /// What a bound of `number` with this unit is multiplied by.
+    fn factor(self, unit: &str, number: f64) -> Option<f64> {
+        match unit {
+            "us" | "µs" if self.is_time() => Some(1.0),
+            "ms" if self.is_time() => Some(1e3),
+            "s" if self.is_time() => Some(1e6),
+            // Nothing is nothing in every unit.
+            "" if self.is_time() => (number == 0.0).then_some(1.0),
+            "%" if self == Self::ErrorRate => Some(0.01),
+            "/s" if self == Self::Rate => Some(1.0),
+            "" => Some(1.0),
+            _ => None,
+        }
+    }
+
+    fn units(self) -> &'static str {
+        match self {
+            Self::ErrorRate => "a share such as 0.01 or 1%",
+            Self::Errors => "a count without a unit",
+            Self::Rate => "requests per second, without a unit or with /s",
+            _ => "a unit: us, ms or s",
+        }
+    }
+
+    fn measured(self, outcome: &Outcome) -> Option<f64> {
+        let latency = &outcome.latency_us;
+        let errors = real(outcome.errors.total());
+        let ended = errors + real(outcome.requests);
+        if self.is_time() && latency.count == 0 || self == Self::ErrorRate && ended == 0.0 {
+            return None;
+        }
+        match self {
+            Self::Percentile(percentile) => at(outcome, percentile),
+            Self::Min => Some(latency.min),
+            Self::Mean => Some(latency.mean),
+            Self::Max => Some(latency.max),
+            Self::Errors => Some(errors),
+            Self::ErrorRate => Some(errors / ended),
+            Self::Rate => Some(outcome.requests_per_s),
+        }
+    }
+
+    fn written(self, found: f64) -> String {
+        match self {
+            Self::Errors => grouped(found.max(0.0).round() as u64),
+            Self::ErrorRate => percent(found),
+            Self::Rate => format!("{} /s", decimal(found)),
+            _ if found < 1_000.0 => format!("{found:.0} us"),
+            _ if found < 1e6 => format!("{:.3} ms", found / 1e3),
+            _ => format!("{:.3} s", found / 1e6),
+        }
+    }
+}
+
+/// The latency at a percentile: as the outcome says it, else from its histogram.
+fn at(outcome: &Outcome, percentile: f64) -> Option<f64> {
+    let said = outcome.latency_us.percentiles.get(&percentile.to_string()).copied();
+    let counted = || Some(real(decoded(&outcome.histogram).ok()?.value_at_percentile(percentile)));
+    said.or_else(counted)
+}
+
+impl Operator {
+    /// The operator that a text begins with, and what is behind it.
+    fn split(text: &str) -> Option<(Self, &str)> {
+        let all = [
+            (">=", Self::AtLeast),
+            ("<=", Self::AtMost),
+            (">", Self::Above),
+            ("<", Self::Below),
+        ];
+        all.iter().find_map(|(sign, operator)| Some((*operator, text.strip_prefix(sign)?)))
+    }
+
+    fn holds(self, found: f64, bound: f64) -> bool {
+        match self {
+            Self::Above => found > bound,
+            Self::AtLeast => found >= bound,
+            Self::Below => found < bound,
+            Self::AtMost => found <= bound,
+        }
+    }
+}
+
+/// Where a threshold is not understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThresholdError {
+    text: String,
+    /// The place of the first letter that does not fit, from 1.
+    pub at: usize,
+    /// What should stand there.
+    pub expected: Expected,
+}
+
+/// What should stand where a threshold is not understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Expected {
+    /// The name of a metric; this was found.
+    Metric(String),
+    /// One of the four comparisons.
+    Operator,
+    /// A number.
+    Number,
+    /// A unit, which this says.
+    Unit(&'static str),
+}
+
+impl fmt::Display for ThresholdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (text, at) = (&self.text, self.at);
+        write!(f, "{text:?}, character {at}: expected ")?;
+        match &self.expected {
+            Expected::Metric(found) => {
+                let names = METRICS.join(", ");
+                write!(f, "a percentile (p50, p99.9, …) or one of {names}; found {found:?}")
+            }
+            Expected::Operator => f.write_str("one of >, >=, < and <="),
+            Expected::Number => f.write_str("a number"),
+            Expected::Unit(units) => f.write_str(units),
+        }
+    }
+}
+
+impl std::error::Error for ThresholdError {}
+
+#[cfg(test)]
+mod tests;
