@@ -1,7 +1,7 @@
 //! The command line. Flags are made from the table of settings, so that nothing is declared twice;
 //! every mistake becomes one line with what was found and what to do.
 
-use crate::exit;
+use crate::{doctor, exit};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::OsStringValueParser};
 use gustnado::Server;
@@ -21,8 +21,8 @@ pub(crate) enum Order {
     Effective(Box<Asked>),
     /// Print the schema of configuration files.
     Schema,
-    /// Look at the machine.
-    Doctor,
+    /// Look at the machine, and change what is asked for.
+    Doctor(doctor::Asked),
     /// Print the reference of all settings.
     Tuning,
     /// Print this: help, or the version.
@@ -114,15 +114,17 @@ pub(crate) fn read(
     args: impl IntoIterator<Item = OsString>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Order, Refusal> {
-    let matches = match command().try_get_matches_from(with_command(args)) {
+    let args = with_command(args);
+    let of = args.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    let matches = match command().try_get_matches_from(args) {
         Ok(matches) => matches,
-        Err(error) => return page_or_refusal(&error),
+        Err(error) => return page_or_refusal(&error, &of),
     };
     let asked = |matches: &ArgMatches| sources(matches, environment.into_iter().collect()).read();
     match matches.subcommand() {
         Some(("check", flags)) if flags.get_flag("effective") => asked(flags).map(Order::Effective),
         Some(("check", flags)) => asked(flags).map(Order::Check),
-        Some(("doctor", _)) => Ok(Order::Doctor),
+        Some(("doctor", flags)) => Ok(Order::Doctor(doctor::Asked::read(flags))),
         Some(("schema", _)) => Ok(Order::Schema),
         Some(("tuning", _)) => Ok(Order::Tuning),
         Some((_, flags)) => asked(flags).map(Order::Serve),
@@ -165,7 +167,6 @@ fn command() -> Command {
         .long("effective")
         .action(ArgAction::SetTrue)
         .help("Print everything in effect as a configuration file, each value with its origin");
-    let doctor = "Look at this machine and say what to change for many connections";
     Command::new("gustnado")
         .version(version)
         .about("A very small, very fast, highly tunable HTTP server")
@@ -177,7 +178,7 @@ fn command() -> Command {
         )
         .subcommand(Command::new("serve").about(serve).args(settings()))
         .subcommand(Command::new("check").about(check).args(settings()).arg(effective))
-        .subcommand(Command::new("doctor").about(doctor))
+        .subcommand(doctor::command())
         .subcommand(Command::new("schema").about(schema))
         .subcommand(Command::new("tuning").hide(true).about("Print docs/tuning.md"))
 }
@@ -237,17 +238,17 @@ fn given(matches: &ArgMatches) -> Vec<(&'static str, OsString)> {
     TUNABLES.iter().filter_map(|tunable| Some((tunable.name, value(tunable)?))).collect()
 }
 
-fn page_or_refusal(error: &clap::Error) -> Result<Order, Refusal> {
+fn page_or_refusal(error: &clap::Error, of: &str) -> Result<Order, Refusal> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             Ok(Order::Page(error.render().to_string()))
         }
-        _ => Err(Refusal { line: refusal_line(error), code: exit::USAGE }),
+        _ => Err(Refusal { line: refusal_line(error, of), code: exit::USAGE }),
     }
 }
 
-/// One line instead of clap's several.
-fn refusal_line(error: &clap::Error) -> String {
+/// One line instead of clap's several; `of` is the command that was given.
+fn refusal_line(error: &clap::Error, of: &str) -> String {
     let context = |kind: ContextKind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         Some(ContextValue::Strings(texts)) => texts.first().cloned(),
@@ -258,11 +259,16 @@ fn refusal_line(error: &clap::Error) -> String {
         ErrorKind::UnknownArgument if found.starts_with('-') => {
             match context(ContextKind::SuggestedArg) {
                 Some(near) => format!("{found}: no such flag; did you mean {near}?"),
-                None => format!("{found}: no such flag; `gustnado serve --help` lists them all"),
+                None => format!("{found}: no such flag; `gustnado {of} --help` lists them all"),
             }
         }
-        ErrorKind::UnknownArgument => {
+        ErrorKind::UnknownArgument if ["serve", "check"].contains(&of) => {
             format!("{found}: one folder is all that can be served; leave this one out")
+        }
+        ErrorKind::UnknownArgument => format!("{found}: {of} takes nothing of that kind"),
+        ErrorKind::ArgumentConflict => {
+            let other = context(ContextKind::PriorArg).unwrap_or_default();
+            format!("{found}: does not go together with {other}; leave one out")
         }
         ErrorKind::InvalidValue => format!("{found}: expected a value, found none; give one"),
         ErrorKind::TooManyValues | ErrorKind::NoEquals => {
@@ -360,7 +366,10 @@ mod tests {
                 &["--io", "urin"],
                 "--io: expected one of auto, uring, epoll, found \"urin\"; did you mean uring?",
             ),
-            (&["doctor", "--port"], "--port: no such flag; `gustnado serve --help` lists them all"),
+            (
+                &["doctor", "--port"],
+                "--port: no such flag; `gustnado doctor --help` lists them all",
+            ),
         ] {
             assert_eq!(refused(words), line);
         }

@@ -3,22 +3,45 @@
 //!
 //! [`facts`] reads, the judges ([`machine`], [`descriptors`], [`ring`], [`network`]) are plain
 //! functions of what was read, and [`finding`] writes it down.
+//!
+//! `--apply` changes what contests on this machine want changed ([`wanted`]), after old values are
+//! in a file ([`state`]); `--restore` puts them back.
 
+mod apply;
+mod asked;
 mod descriptors;
 mod facts;
 mod finding;
 mod machine;
 mod network;
 mod ring;
+mod settings;
+mod shell;
+mod state;
+mod wanted;
+
+pub(crate) use asked::{Asked, command};
 
 use crate::exit;
 use crate::output::{Output, Paint, page, page_paint};
+use asked::Work;
 use facts::Facts;
 use finding::{Finding, Verdict};
+use settings::Settings;
+
+/// Does what was asked, and returns the exit code.
+pub(crate) fn run(asked: &Asked) -> u8 {
+    let output = Output::new(false);
+    match asked.work {
+        Work::Look => look(&Settings(asked.settings.clone())),
+        Work::Apply => apply::apply(asked, output),
+        Work::Restore => apply::restore(asked, output),
+    }
+}
 
 /// Looks at this machine and prints what was found.
-pub(crate) fn run() -> u8 {
-    let facts = Facts::read();
+fn look(settings: &Settings) -> u8 {
+    let facts = Facts::read(settings);
     if facts.is_empty() {
         Output::new(false).error(
             "doctor: nothing could be read below /proc; mount it (`mount -t proc proc /proc`)",

@@ -2,7 +2,8 @@
 //! turns the outcome into an exit code.
 //!
 //! What lives here: arguments, signals, exit codes, everything that is printed. What does not: any
-//! decision about HTTP. It uses the library `gustnado` only.
+//! decision about HTTP. It uses the library `gustnado`, and the lab for
+//! measuring.
 #![forbid(unsafe_code)]
 
 mod arguments;
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
         Order::Check(asked) => check::run(&asked),
         Order::Effective(asked) => check::effective(&asked),
         Order::Schema => output::page(&gustnado::site::schema()),
-        Order::Doctor => doctor::run(),
+        Order::Doctor(asked) => doctor::run(&asked),
         Order::Tuning => output::page(&gustnado::config::reference()),
         Order::Page(text) => output::page(&text),
     })

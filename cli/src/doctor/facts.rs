@@ -1,8 +1,8 @@
 //! What there is to know about the machine. Only [`Facts::read`] looks; all else is a function of
 //! the facts.
 
+use super::settings::Settings;
 use gustnado::config::{Config, Machine};
-use std::fs;
 use std::path::Path;
 
 /// What was read. `None` is what could not be read.
@@ -33,21 +33,21 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    pub(super) fn read() -> Self {
+    pub(super) fn read(settings: &Settings) -> Self {
         Self {
             machine: Machine::read(),
             config: Config::default(),
-            kernel: text("/proc/sys/kernel/osrelease"),
+            kernel: settings.read("kernel.osrelease"),
             in_container: is_container(),
             uring: gustnado::probe_io_uring(),
-            uring_disabled: number("/proc/sys/kernel/io_uring_disabled"),
-            file_max: number("/proc/sys/fs/file-max"),
-            nr_open: number("/proc/sys/fs/nr_open"),
-            somaxconn: number("/proc/sys/net/core/somaxconn"),
-            syn_backlog: number("/proc/sys/net/ipv4/tcp_max_syn_backlog"),
-            local_ports: text("/proc/sys/net/ipv4/ip_local_port_range").and_then(|t| pair(&t)),
-            tw_reuse: number("/proc/sys/net/ipv4/tcp_tw_reuse"),
-            fin_timeout_s: number("/proc/sys/net/ipv4/tcp_fin_timeout"),
+            uring_disabled: settings.number("kernel.io_uring_disabled"),
+            file_max: settings.number("fs.file-max"),
+            nr_open: settings.number("fs.nr_open"),
+            somaxconn: settings.number("net.core.somaxconn"),
+            syn_backlog: settings.number("net.ipv4.tcp_max_syn_backlog"),
+            local_ports: settings.pair("net.ipv4.ip_local_port_range"),
+            tw_reuse: settings.number("net.ipv4.tcp_tw_reuse"),
+            fin_timeout_s: settings.number("net.ipv4.tcp_fin_timeout"),
         }
     }
 
@@ -82,19 +82,6 @@ impl Facts {
             ),
         ]
     }
-}
-
-fn text(path: &str) -> Option<String> {
-    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
-}
-
-fn number(path: &str) -> Option<u64> {
-    text(path)?.parse().ok()
-}
-
-fn pair(text: &str) -> Option<(u64, u64)> {
-    let mut words = text.split_whitespace();
-    Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
 }
 
 fn is_container() -> bool {

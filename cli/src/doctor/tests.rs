@@ -1,6 +1,8 @@
 //! Whole pages for machines that are not at hand. `GOLDEN=write cargo test doctor` writes them
 //! anew; the difference is then read by a person.
 
+use super::state::{State, usual_path};
+use super::wanted::changes;
 use super::*;
 use gustnado::config::{Config, Machine};
 use std::path::Path;
@@ -136,6 +138,88 @@ fn every_change_says_how_and_what_happens_otherwise() {
 
 #[test]
 fn this_machine_can_be_looked_at() {
-    let page = text(&Facts::read(), Paint(false));
+    let page = text(&Facts::read(&Settings("/proc/sys".into())), Paint(false));
     assert!(page.contains("io_uring"));
+}
+
+/// A folder of settings as a fresh machine has them.
+fn fresh() -> (tempfile::TempDir, Settings) {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (path, value) in [
+        ("fs/nr_open", "1048576"),
+        ("fs/file-max", "9223372036854775807"),
+        ("net/core/somaxconn", "4096"),
+        ("net/ipv4/tcp_max_syn_backlog", "512"),
+        ("net/ipv4/ip_local_port_range", "32768\t60999"),
+        ("net/ipv4/tcp_fin_timeout", "60"),
+        ("net/ipv4/tcp_tw_reuse", "2"),
+    ] {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("in a folder")).expect("made");
+        std::fs::write(path, format!("{value}\n")).expect("written");
+    }
+    let settings = Settings(folder.path().to_owned());
+    (folder, settings)
+}
+
+#[test]
+fn what_meets_its_goal_is_not_changed_and_afterwards_nothing_is() {
+    let (_folder, settings) = fresh();
+    let found = changes(&settings);
+    let keys: Vec<&str> = found.iter().map(|change| change.key).collect();
+    assert_eq!(
+        keys,
+        [
+            "net.core.somaxconn",
+            "net.ipv4.tcp_max_syn_backlog",
+            "net.ipv4.ip_local_port_range",
+            "net.ipv4.tcp_fin_timeout"
+        ]
+    );
+    assert_eq!(found[2].old, "32768 60999");
+    for change in &found {
+        settings.write(change.key, &change.new).expect("written");
+    }
+    assert_eq!(changes(&settings), []);
+}
+
+#[test]
+fn a_setting_that_is_not_there_is_left_alone_and_cannot_be_made() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let settings = Settings(folder.path().to_owned());
+    assert_eq!(changes(&settings), []);
+    assert!(settings.write("net.core.somaxconn", "1").is_err());
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+}
+
+#[test]
+fn a_state_reads_back_and_an_empty_one_has_no_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a/b/doctor.json");
+    let mut state = State::read(&path).expect("none is empty");
+    assert!(state.is_empty());
+    state.settings.insert("net.core.somaxconn".to_owned(), "4096".to_owned());
+    state.write(&path).expect("written");
+    assert_eq!(State::read(&path).expect("a state"), state);
+    state.settings.clear();
+    state.write(&path).expect("removed");
+    assert!(!path.exists());
+    state.write(&path).expect("gone already");
+    for text in ["", "{}", "{\"format\": 2, \"settings\": {}}"] {
+        std::fs::write(&path, text).expect("written");
+        let line = State::read(&path).expect_err(text);
+        assert!(line.contains("doctor.json: expected the state"), "{line}");
+    }
+}
+
+#[test]
+fn the_state_is_where_such_states_are_kept() {
+    let with = |pairs: &'static [(&str, &str)]| {
+        let of = |name: &str| pairs.iter().find(|(key, _)| *key == name);
+        usual_path(|name| of(name).map(|(_, value)| (*value).to_owned()))
+    };
+    let path = |text: &str| Some(std::path::PathBuf::from(text));
+    assert_eq!(with(&[("HOME", "/h")]), path("/h/.local/state/gustnado/doctor.json"));
+    assert_eq!(with(&[("XDG_STATE_HOME", "/s"), ("HOME", "/h")]), path("/s/gustnado/doctor.json"));
+    assert_eq!(with(&[("XDG_STATE_HOME", "relative")]), None);
 }

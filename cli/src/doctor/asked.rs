@@ -1,0 +1,80 @@
+//! The flags of `gustnado doctor`.
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use std::path::{Path, PathBuf};
+
+/// Where the kernel keeps its settings.
+pub(super) const SETTINGS: &str = "/proc/sys";
+
+/// What the doctor is to do.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(super) work: Work,
+    /// Where old values are kept; none: in the folder for states of this user's programs.
+    pub(super) state: Option<PathBuf>,
+    /// Whether nobody is asked before something is changed.
+    pub(super) yes: bool,
+    /// Where settings are read and written.
+    pub(super) settings: PathBuf,
+}
+
+/// The three things that the doctor does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Look and advise.
+    Look,
+    /// Change settings.
+    Apply,
+    /// Put them back.
+    Restore,
+}
+
+/// The command with its flags.
+pub(crate) fn command() -> Command {
+    let switch = |name| Arg::new(name).long(name).action(ArgAction::SetTrue);
+    let file = |name, placeholder| {
+        let parser = clap::value_parser!(PathBuf);
+        Arg::new(name).long(name).value_name(placeholder).value_parser(parser)
+    };
+    Command::new("doctor")
+        .about("Look at this machine and say what to change for many connections")
+        .arg(
+            switch("apply")
+                .conflicts_with("restore")
+                .help("Show what contests on this machine want changed, and change it (as root)"),
+        )
+        .arg(switch("restore").help("Put back what --apply changed"))
+        .arg(switch("yes").help("Do not ask before changing"))
+        .arg(
+            file("state", "FILE")
+                .help("Where --apply keeps old values [~/.local/state/gustnado/doctor.json]"),
+        )
+        .arg(
+            file("proc-sys", "DIR")
+                .help("Where settings are read and written; with another one, nothing else is")
+                .default_value(SETTINGS),
+        )
+}
+
+impl Asked {
+    /// Reads the flags.
+    pub(crate) fn read(matches: &ArgMatches) -> Self {
+        let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
+        let work = match (matches.get_flag("apply"), matches.get_flag("restore")) {
+            (true, _) => Work::Apply,
+            (_, true) => Work::Restore,
+            _ => Work::Look,
+        };
+        Self {
+            work,
+            state: path("state"),
+            yes: matches.get_flag("yes"),
+            settings: path("proc-sys").unwrap_or_else(|| SETTINGS.into()),
+        }
+    }
+
+    /// Whether this is the machine, not a picture of one.
+    pub(super) fn is_machine(&self) -> bool {
+        self.settings == Path::new(SETTINGS)
+    }
+}

@@ -1,0 +1,86 @@
+//! The file in which `--apply` keeps old values until `--restore`.
+
+use super::shell::Shell;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+const FORMAT: u32 = 1;
+
+/// What was there before something was changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct State {
+    format: u32,
+    /// Settings of the kernel: the values from before the first change.
+    pub(super) settings: BTreeMap<String, String>,
+    /// The shell with its own limits, if they were changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) shell: Option<Shell>,
+}
+
+impl State {
+    /// Reads the file; an empty state where there is none.
+    ///
+    /// # Errors
+    /// A line that names the file and what was expected.
+    pub(super) fn read(path: &Path) -> Result<Self, String> {
+        let fail = |why: String| {
+            let path = path.display();
+            format!("{path}: expected the state that `gustnado doctor --apply` keeps; {why}")
+        };
+        let text = match fs::read_to_string(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Ok(Self { format: FORMAT, ..Self::default() });
+            }
+            text => text.map_err(|error| fail(error.to_string()))?,
+        };
+        let state: Self = serde_json::from_str(&text).map_err(|error| fail(error.to_string()))?;
+        if state.format != FORMAT {
+            return Err(fail(format!("format {} is not known", state.format)));
+        }
+        Ok(state)
+    }
+
+    /// Whether there is nothing to put back.
+    pub(super) fn is_empty(&self) -> bool {
+        self.settings.is_empty() && self.shell.is_none()
+    }
+
+    /// Writes the file, whole or not at all; an empty state has none.
+    ///
+    /// # Errors
+    /// A line that names the file.
+    pub(super) fn write(&self, path: &Path) -> Result<(), String> {
+        let line = |error: io::Error| {
+            format!("{}: old values cannot be kept there: {error}", path.display())
+        };
+        if self.is_empty() {
+            return match fs::remove_file(path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(line(error)),
+                _ => Ok(()),
+            };
+        }
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(line)?;
+        }
+        let text = serde_json::to_string_pretty(self).expect("its keys are text");
+        let beside = path.with_extension("json.new");
+        fs::write(&beside, text + "\n").map_err(line)?;
+        fs::rename(&beside, path).map_err(line)
+    }
+}
+
+/// Where states of programs are kept: `$XDG_STATE_HOME`, else `~/.local/state`.
+///
+/// - `variable`: looks up a variable of the environment.
+pub(super) fn usual_path(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let set = |name: &str| variable(name).filter(|value| value.starts_with('/'));
+    let folder = match (set("XDG_STATE_HOME"), set("HOME")) {
+        (Some(folder), _) => PathBuf::from(folder),
+        (None, Some(home)) => Path::new(&home).join(".local/state"),
+        (None, None) => return None,
+    };
+    Some(folder.join("gustnado/doctor.json"))
+}

@@ -1,0 +1,95 @@
+//! What contests on this machine want of the kernel: 10,000 connections and more, all from and to
+//! loopback.
+
+use super::settings::Settings;
+
+/// A setting that is to be changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    pub(super) key: &'static str,
+    pub(super) old: String,
+    pub(super) new: String,
+    /// What for.
+    pub(super) why: &'static str,
+}
+
+/// When a setting will do.
+enum Goal {
+    /// From this number on.
+    AtLeast(u64),
+    /// Up to this number.
+    AtMost(u64),
+    /// A range of so many numbers.
+    Range(u64),
+}
+
+struct Wish {
+    key: &'static str,
+    goal: Goal,
+    /// What to set where the goal is not met.
+    value: &'static str,
+    why: &'static str,
+}
+
+const WISHES: [Wish; 7] = [
+    Wish {
+        key: "fs.nr_open",
+        goal: Goal::AtLeast(super::shell::FILES_GOAL),
+        value: "1048576",
+        why: "a process can be given that many descriptors",
+    },
+    Wish {
+        key: "fs.file-max",
+        goal: Goal::AtLeast(400_000),
+        value: "1000000",
+        why: "both ends of each connection are open here",
+    },
+    Wish {
+        key: "net.core.somaxconn",
+        goal: Goal::AtLeast(16_384),
+        value: "65535",
+        why: "a burst of 10,000 newcomers finds room in a server's queue",
+    },
+    Wish {
+        key: "net.ipv4.tcp_max_syn_backlog",
+        goal: Goal::AtLeast(16_384),
+        value: "65535",
+        why: "their handshakes may all be under way at once",
+    },
+    Wish {
+        key: "net.ipv4.ip_local_port_range",
+        goal: Goal::Range(50_000),
+        value: "10240 65535",
+        why: "more connections from each address",
+    },
+    Wish {
+        key: "net.ipv4.tcp_fin_timeout",
+        goal: Goal::AtMost(15),
+        value: "15",
+        why: "half-closed connections give their ports back sooner",
+    },
+    Wish {
+        key: "net.ipv4.tcp_tw_reuse",
+        goal: Goal::AtLeast(1),
+        value: "2",
+        why: "ports of closed connections are used again on loopback",
+    },
+];
+
+/// The settings that do not meet their goals. One that cannot be read is left alone.
+pub(super) fn changes(settings: &Settings) -> Vec<Change> {
+    let change = |wish: &Wish| {
+        let old = settings.read(wish.key)?;
+        let met = match wish.goal {
+            Goal::AtLeast(least) => settings.number(wish.key)? >= least,
+            Goal::AtMost(most) => settings.number(wish.key)? <= most,
+            Goal::Range(size) => {
+                let (first, last) = settings.pair(wish.key)?;
+                (last + 1).saturating_sub(first) >= size
+            }
+        };
+        let new = wish.value.to_owned();
+        (!met).then_some(Change { key: wish.key, old, new, why: wish.why })
+    };
+    WISHES.iter().filter_map(change).collect()
+}
