@@ -1,7 +1,7 @@
 //! The command line. Flags are made from the table of settings, so that nothing is declared twice;
 //! every mistake becomes one line with what was found and what to do.
 
-use crate::{doctor, exit};
+use crate::{bench, doctor, exit};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::OsStringValueParser};
 use gustnado::Server;
@@ -23,6 +23,8 @@ pub(crate) enum Order {
     Schema,
     /// Look at the machine, and change what is asked for.
     Doctor(doctor::Asked),
+    /// Load a server, or merge what came of it.
+    Bench(bench::Job),
     /// Print the reference of all settings.
     Tuning,
     /// Print this: help, or the version.
@@ -103,7 +105,7 @@ pub(crate) struct Refusal {
     pub(crate) code: u8,
 }
 
-const COMMANDS: [&str; 6] = ["serve", "check", "doctor", "schema", "tuning", "help"];
+const COMMANDS: [&str; 7] = ["serve", "check", "bench", "doctor", "schema", "tuning", "help"];
 const TOP_FLAGS: [&str; 4] = ["-h", "--help", "-V", "--version"];
 
 /// Reads the command line (`args`, the program's name first) and the environment.
@@ -125,6 +127,7 @@ pub(crate) fn read(
         Some(("check", flags)) if flags.get_flag("effective") => asked(flags).map(Order::Effective),
         Some(("check", flags)) => asked(flags).map(Order::Check),
         Some(("doctor", flags)) => Ok(Order::Doctor(doctor::Asked::read(flags))),
+        Some(("bench", flags)) => bench::read(flags).map(Order::Bench),
         Some(("schema", _)) => Ok(Order::Schema),
         Some(("tuning", _)) => Ok(Order::Tuning),
         Some((_, flags)) => asked(flags).map(Order::Serve),
@@ -178,6 +181,7 @@ fn command() -> Command {
         )
         .subcommand(Command::new("serve").about(serve).args(settings()))
         .subcommand(Command::new("check").about(check).args(settings()).arg(effective))
+        .subcommand(bench::command())
         .subcommand(doctor::command())
         .subcommand(Command::new("schema").about(schema))
         .subcommand(Command::new("tuning").hide(true).about("Print docs/tuning.md"))

@@ -9,6 +9,8 @@ pub(crate) const USAGE: u8 = 2;
 /// A setting was wrong (`EX_CONFIG`): starting again will not help, see systemd's
 /// `RestartPreventExitStatus=78`.
 pub(crate) const CONFIG: u8 = 78;
+/// A run of `gustnado bench` was measured, and one of its bounds (`--fail-if`) struck.
+pub(crate) const THRESHOLD: u8 = 99;
 /// The drain's deadline came and connections were cut, as `timeout(1)` would say it.
 pub(crate) const CUT: u8 = 124;
 
@@ -16,4 +18,9 @@ pub(crate) const CUT: u8 = 124;
 /// TERM.
 pub(crate) fn by_signal(signal: i32) -> i32 {
     128 + signal
+}
+
+/// The same as an exit code of `main`.
+pub(crate) fn by_signal_code(signal: i32) -> u8 {
+    u8::try_from(by_signal(signal)).unwrap_or(FAILED)
 }

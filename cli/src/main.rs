@@ -8,6 +8,7 @@
 
 mod arguments;
 mod banner;
+mod bench;
 mod check;
 mod doctor;
 mod exit;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Order::Effective(asked) => check::effective(&asked),
         Order::Schema => output::page(&gustnado::site::schema()),
         Order::Doctor(asked) => doctor::run(&asked),
+        Order::Bench(job) => bench::run(job),
         Order::Tuning => output::page(&gustnado::config::reference()),
         Order::Page(text) => output::page(&text),
     })

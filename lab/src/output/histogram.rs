@@ -1,4 +1,4 @@
-//! Distributions of latency: as text inside of JSON, and as interval logs of HdrHistogram V2.
+//! Distributions of latency: as text inside of JSON, and as interval logs of `HdrHistogram` V2.
 //!
 //! Values are whole microseconds.
 
@@ -118,7 +118,9 @@ pub fn read(text: &str) -> Result<Log, LogError> {
                 continue;
             }
             Ok(LogEntry::StartTime(_)) => continue,
-            Err(LogIteratorError::ParseError { offset }) => return Err(LogError::Line(number(offset))),
+            Err(LogIteratorError::ParseError { offset }) => {
+                return Err(LogError::Line(number(offset)));
+            }
         };
         let next = decoded(interval.encoded_histogram())?;
         let from_s = base_s + interval.start_timestamp().as_secs_f64();
@@ -149,7 +151,7 @@ pub enum LogError {
     Line(usize),
     /// There is no interval in it.
     Empty,
-    /// A histogram in it is none of HdrHistogram V2.
+    /// A histogram in it is none of `HdrHistogram` V2.
     Histogram,
     /// Two histograms cannot be added.
     Range,

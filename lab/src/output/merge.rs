@@ -1,6 +1,7 @@
 //! Several runs as one: their requests and errors added, their latencies in one distribution.
 //!
-//! What is merged are objects of [`json`](super::json) and logs of HdrHistogram V2, in any mixture.
+//! What is merged are objects of [`json`](super::json) and logs of `HdrHistogram` V2, in any
+//! mixture.
 
 use super::figures::{bytes, decimal, grouped, ms, real};
 use super::histogram::{self, LogError};
@@ -43,7 +44,7 @@ pub struct Merged {
     pub bytes_received: Option<u64>,
     /// The latency of all right answers.
     pub latency_us: Latency,
-    /// The same whole: HdrHistogram V2, compressed, base64. Values are microseconds.
+    /// The same whole: `HdrHistogram` V2, compressed, base64. Values are microseconds.
     pub histogram: String,
 }
 
@@ -77,7 +78,8 @@ impl Merged {
             histogram::add(&mut sum, &part.histogram)?;
         }
         let outcomes = || parts.iter().map(|(_, part)| part.outcome.as_deref());
-        let count = |part: &Part| part.outcome.as_ref().map_or(part.histogram.len(), |o| o.requests);
+        let count =
+            |part: &Part| part.outcome.as_ref().map_or(part.histogram.len(), |o| o.requests);
         let requests = parts.iter().map(|(_, part)| count(part)).sum();
         let duration_s = covered(parts.iter().flat_map(|(_, part)| part.spans.iter().copied()));
         let rate = if duration_s > 0.0 { real(requests) / duration_s } else { 0.0 };
@@ -87,10 +89,9 @@ impl Merged {
             requests,
             duration_s,
             requests_per_s: rate,
-            errors: outcomes().map(|outcome| Some(&outcome?.errors)).try_fold(
-                Errors::default(),
-                |sum, errors| Some(added(&sum, errors?)),
-            ),
+            errors: outcomes()
+                .map(|outcome| Some(&outcome?.errors))
+                .try_fold(Errors::default(), |sum, errors| Some(added(&sum, errors?))),
             bytes_received: outcomes().map(|outcome| Some(outcome?.bytes_received)).sum(),
             latency_us: histogram::latency(&sum),
             histogram: histogram::encoded(&sum)?,

@@ -1,4 +1,4 @@
-//! The outcome as a page for people, in the words of ApacheBench and in its order.
+//! The outcome as a page for people, in the words of `ApacheBench` and in its order.
 
 use super::figures::{bytes, counted, decimal, grouped, ms, percent, real};
 use super::tables;

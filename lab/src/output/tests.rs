@@ -249,7 +249,9 @@ fn keys(value: &serde_json::Value, path: &str, found: &mut BTreeSet<String>) {
             }
         }
         serde_json::Value::Array(items) if items.iter().any(serde_json::Value::is_object) => {
-            items.iter().for_each(|item| keys(item, &format!("{path}[]"), found));
+            for item in items {
+                keys(item, &format!("{path}[]"), found);
+            }
         }
         _ => {
             found.insert(path.to_owned());

@@ -1,6 +1,6 @@
 //! Bounds that a run must keep: `p99>5ms` says when it has failed.
 
-use super::figures::{decimal, grouped, percent, real};
+use super::figures::{decimal, percent, real};
 use super::histogram::decoded;
 use crate::outcome::Outcome;
 use std::fmt;
@@ -53,8 +53,8 @@ impl Threshold {
     /// Reads a threshold such as `p99>5ms`, `error_rate >= 1%` or `rps<1000`.
     ///
     /// Latencies are `pN`, `min`, `mean` and `max`, their bounds have a unit: `us`, `ms` or `s`.
-    /// `errors` is compared with a count, `error_rate` with a share (`0.01` or `1%`) of all requests
-    /// that ended, `rps` (or `rate`) with right answers per second.
+    /// `errors` is compared with a count, `error_rate` with a share (`0.01` or `1%`) of all
+    /// requests that ended, `rps` (or `rate`) with right answers per second.
     ///
     /// # Errors
     /// [`ThresholdError`] says where the text is not understood, and what was expected there.
@@ -168,7 +168,7 @@ impl Metric {
 
     fn written(self, found: f64) -> String {
         match self {
-            Self::Errors => grouped(found.max(0.0).round() as u64),
+            Self::Errors => format!("{found:.0}"),
             Self::ErrorRate => percent(found),
             Self::Rate => format!("{} /s", decimal(found)),
             _ if found < 1_000.0 => format!("{found:.0} us"),
@@ -188,12 +188,8 @@ fn at(outcome: &Outcome, percentile: f64) -> Option<f64> {
 impl Operator {
     /// The operator that a text begins with, and what is behind it.
     fn split(text: &str) -> Option<(Self, &str)> {
-        let all = [
-            (">=", Self::AtLeast),
-            ("<=", Self::AtMost),
-            (">", Self::Above),
-            ("<", Self::Below),
-        ];
+        let all =
+            [(">=", Self::AtLeast), ("<=", Self::AtMost), (">", Self::Above), ("<", Self::Below)];
         all.iter().find_map(|(sign, operator)| Some((*operator, text.strip_prefix(sign)?)))
     }
 

@@ -51,6 +51,12 @@ impl Unit {
         }
     }
 
+    /// Reads `text` into the unit's base; none for text that has another form than
+    /// [`form`](Self::form), or is too large.
+    pub fn read(self, text: &str) -> Option<u64> {
+        self.parse(text).ok()
+    }
+
     /// Reads `text` into the unit's base.
     pub(super) fn parse(self, text: &str) -> Result<u64, UnitError> {
         let text = text.to_ascii_lowercase();

@@ -81,7 +81,9 @@ proptest! {
     }
 
     #[test]
-    fn near_misses_are_read_or_refused_with_a_place_in_them(text in "[ pemraxinot_]{0,8}[<>=]{0,3}[ 0-9.]{0,4}[mus%/µ ]{0,3}") {
+    fn near_misses_are_read_or_refused_with_a_place_in_them(
+        text in "[ pemraxinot_]{0,8}[<>=]{0,3}[ 0-9.]{0,4}[mus%/µ ]{0,3}",
+    ) {
         if let Err(error) = Threshold::parse(&text) {
             prop_assert!(error.at >= 1 && error.at <= text.chars().count() + 1, "{error}");
         }
@@ -89,9 +91,12 @@ proptest! {
 
     #[test]
     fn units_are_powers_of_a_thousand(number in 1_u32..1_000_000) {
-        let read = |unit: &str| Threshold::parse(&format!("p99>{number}{unit}")).expect("right").bound;
-        prop_assert_eq!(read("us"), f64::from(number));
-        prop_assert_eq!(read("ms"), f64::from(number) * 1e3);
-        prop_assert_eq!(read("s"), f64::from(number) * 1e6);
+        let read = |unit: &str| {
+            let text = format!("p99>{number}{unit}");
+            Threshold::parse(&text).expect("it is right").bound.to_bits()
+        };
+        prop_assert_eq!(read("us"), f64::from(number).to_bits());
+        prop_assert_eq!(read("ms"), (f64::from(number) * 1e3).to_bits());
+        prop_assert_eq!(read("s"), (f64::from(number) * 1e6).to_bits());
     }
 }

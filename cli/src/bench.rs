@@ -1,0 +1,125 @@
+//! `gustnado bench`: loads a server, shows how it goes, and says what was found.
+//!
+//! The flags are in [`arguments`] and read in `asked` and `load`; what is measured is the business
+//! of `gustnado_lab`. Here is everything around it: whose host it is, progress, signals, where
+//! results go, and the exit code.
+
+mod arguments;
+mod asked;
+mod interrupt;
+mod load;
+mod merge;
+mod permission;
+mod progress;
+mod results;
+mod sources;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use arguments::command;
+pub(crate) use asked::{Asked, Job, read};
+
+use crate::exit;
+use crate::output::Output;
+use gustnado_lab::load::Stop;
+use gustnado_lab::outcome::Outcome;
+use gustnado_lab::output::threshold::Finding;
+use interrupt::Interrupt;
+use progress::Meter;
+use results::Results;
+
+/// Does what was asked, and returns the exit code.
+pub(crate) fn run(job: Job) -> u8 {
+    let output = Output::new(false);
+    match job {
+        Job::Load(asked) => measure(&asked, output),
+        Job::Merge { files, json } => merge::run(&files, json, output),
+    }
+}
+
+fn measure(asked: &Asked, output: Output) -> u8 {
+    if let Err(refusal) = permission::check(&asked.plan, asked.permitted) {
+        output.error(&refusal.line);
+        return refusal.code;
+    }
+    // Before the load, so that a wrong path costs no measurement.
+    let results = match Results::open(asked) {
+        Ok(results) => results,
+        Err(line) => {
+            output.error(&line);
+            return exit::FAILED;
+        }
+    };
+    let meter = Meter::new(asked.progress, &asked.plan);
+    let stop = Stop::default();
+    let interrupt = match Interrupt::watch(stop.clone(), meter.clone(), output) {
+        Ok(interrupt) => interrupt,
+        Err(error) => {
+            output.error(&format!("cannot wait for signals: {error}"));
+            return exit::FAILED;
+        }
+    };
+    let found = gustnado_lab::load::run(&asked.plan, &meter, &stop);
+    meter.clear();
+    let signal = interrupt.end();
+    let outcome = match found {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            output.error(&format!("bench: {error}"));
+            return signal.map_or(exit::FAILED, exit::by_signal_code);
+        }
+    };
+    let written = results.write(asked, &outcome);
+    if let Err(line) = &written {
+        output.error(line);
+    }
+    let code = judge(asked, &outcome, output);
+    match signal {
+        Some(signal) => exit::by_signal_code(signal),
+        None if written.is_err() => exit::FAILED,
+        None => code,
+    }
+}
+
+/// What the outcome means for the exit code.
+fn judge(asked: &Asked, outcome: &Outcome, output: Output) -> u8 {
+    let mut struck = false;
+    for threshold in &asked.thresholds {
+        let text = threshold.text();
+        match threshold.judge(outcome) {
+            Finding::Kept => continue,
+            Finding::Struck(found) => output.error(&format!("--fail-if {text}: found {found}")),
+            Finding::Nothing => {
+                output.error(&format!("--fail-if {text}: nothing to compare, for nobody answered"));
+            }
+        }
+        struck = true;
+    }
+    if outcome.requests == 0 {
+        output.error(&nothing(outcome));
+        return exit::FAILED;
+    }
+    if struck { exit::THRESHOLD } else { exit::CLEAN }
+}
+
+/// Why there is nothing to measure, in one line.
+fn nothing(outcome: &Outcome) -> String {
+    let kinds = outcome.errors.named();
+    let most = kinds.iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 0);
+    let url = outcome.urls.first().map_or("the server", String::as_str);
+    match most {
+        Some(("refused", count)) => {
+            format!("bench: nothing was measured: {count} refused; does a server listen at {url}?")
+        }
+        Some(("status", count)) => {
+            format!("bench: nothing was measured: {count} answers of {url} were not 2xx")
+        }
+        Some((kind, count)) => {
+            format!("bench: nothing was measured: {kind} {count} times; see what {url} is")
+        }
+        None => {
+            format!("bench: nothing was measured: {url} gave no answer in time; try a longer -d")
+        }
+    }
+}

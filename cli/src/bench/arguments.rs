@@ -1,0 +1,140 @@
+//! The flags of `gustnado bench`.
+
+use clap::{Arg, ArgAction, Command};
+
+/// The command with everything that it takes.
+pub(crate) fn command() -> Command {
+    let merge = Command::new("merge")
+        .about("Merge what several runs wrote with --json or --hgrm into one table")
+        .arg(Arg::new("files").value_name("FILE").num_args(1..).help("Files of runs"))
+        .arg(switch("json").help("Print one JSON object"));
+    Command::new("bench")
+        .about("Load an HTTP server and say how it answers")
+        .override_usage(
+            "gustnado bench [OPTIONS] [WEIGHT:]URL...\n       \
+             gustnado bench merge [--json] FILE...",
+        )
+        .after_help(
+            "Example: gustnado bench -c 100 -d 10s http://127.0.0.1:8080/\n\
+             Several URLs are asked for in turn: 3:http://a/ 1:http://a/b asks for the first three \
+             times as often.\nExit codes: 0; 1 nothing could be measured; 2 the command line is \
+             wrong; 99 a --fail-if struck; 130 interrupted.",
+        )
+        .args_conflicts_with_subcommands(true)
+        .subcommand(merge)
+        .arg(
+            Arg::new("url")
+                .value_name("[WEIGHT:]URL")
+                .action(ArgAction::Append)
+                .help("What is asked for: http://HOST[:PORT]/PATH"),
+        )
+        .args(load())
+        .args(requests())
+        .args(checks())
+        .args(addresses())
+        .args(results())
+}
+
+fn load() -> impl Iterator<Item = Arg> {
+    let churn = switch("no-keep-alive")
+        .visible_alias("churn")
+        .overrides_with("keep-alive")
+        .help("A new connection for each request");
+    let keep_alive = switch("keep-alive")
+        .short('k')
+        .overrides_with("no-keep-alive")
+        .help("Many requests on each connection; this is the default");
+    [
+        value("connections", "N").short('c').help("Connections that ask at once [50]"),
+        value("requests", "N").short('n').help("End after so many requests"),
+        value("duration", "TIME")
+            .short('d')
+            .visible_short_alias('z')
+            .help("End after so long: 30, 30s, 5m [10s, if -n is not given]"),
+        value("rate", "N")
+            .short('q')
+            .conflicts_with("ramp")
+            .help("Open loop: so many requests per second are due, whatever the server does"),
+        value("ramp", "FROM:TO:STEPS[:SECONDS]")
+            .conflicts_with("hold")
+            .help("Rates in steps, to find the knee; a step lasts 5 seconds unless said"),
+        value("hold", "N").help("Hold so many idle connections beside the -c that ask"),
+        keep_alive,
+        churn,
+        value("pipeline", "N").help("Requests under way at once on each connection [1]"),
+        value("threads", "N").short('t').help("Threads of the generator [as many as CPUs]"),
+        value("io", "KIND").help("The generator's way into the kernel: auto, uring, epoll [auto]"),
+        value("warm-up", "TIME").help("Load first for so long, and count nothing of it [0s]"),
+    ]
+    .into_iter()
+    .map(|arg| arg.help_heading("Load"))
+}
+
+fn requests() -> impl Iterator<Item = Arg> {
+    [
+        value("method", "METHOD").short('m').help("The method [GET, or POST with a body]"),
+        value("header", "NAME: VALUE").short('H').action(ArgAction::Append).help("A header field"),
+        value("body", "TEXT").short('b').help("The body"),
+        value("body-file", "FILE").conflicts_with("body").help("The body, from a file"),
+        switch("http1.0").help("Requests say HTTP/1.0"),
+        value("slow-send", "BYTES/s").help("Send each request at this pace (slowloris)"),
+        value("slow-read", "BYTES/s").help("Read each answer at this pace"),
+    ]
+    .into_iter()
+    .map(|arg| arg.help_heading("Requests"))
+}
+
+fn checks() -> impl Iterator<Item = Arg> {
+    [
+        value("timeout", "TIME").help("How long an answer may take [30s]"),
+        value("connect-timeout", "TIME").help("How long connecting may take [5s]"),
+        value("check-every", "N")
+            .help("Look at length and hash of one body in so many; 1 is each, 0 is none [100]"),
+        value("fail-if", "BOUND")
+            .action(ArgAction::Append)
+            .help("Exit with 99 if so: p99>5ms, error_rate>1%, rps<1000; may be repeated"),
+    ]
+    .into_iter()
+    .map(|arg| arg.help_heading("Checks"))
+}
+
+fn addresses() -> impl Iterator<Item = Arg> {
+    [
+        value("source", "ADDR|CIDR").action(ArgAction::Append).help(
+            "Connect from this address, or from all of 127.0.0.0/24 in turn; may be repeated",
+        ),
+        value("target", "ADDR:PORT")
+            .action(ArgAction::Append)
+            .help("Connect to this address instead of the URL's; may be repeated"),
+        switch("i-own-this-host").help("Allow load on hosts beside this machine's loopback"),
+    ]
+    .into_iter()
+    .map(|arg| arg.help_heading("Addresses"))
+}
+
+fn results() -> impl Iterator<Item = Arg> {
+    let place = |arg: Arg| arg.num_args(0..=1).require_equals(true).default_missing_value("-");
+    [
+        place(value("json", "=FILE")).help("One JSON object instead of the table, or into a file"),
+        place(value("csv", "=FILE")).help("Percentiles as CSV instead, or into a file"),
+        value("csv-line", "FILE").help("Append this run as one line of CSV to a file"),
+        value("trace", "FILE").short('g').help("A line for each request, in ab's columns"),
+        value("hgrm", "FILE").help("Latencies as a log of HdrHistogram V2, for merging"),
+        switch("progress").help("Show progress every 5 seconds where there is no terminal"),
+        switch("no-progress")
+            .visible_alias("quiet")
+            .conflicts_with("progress")
+            .help("Show no progress"),
+    ]
+    .into_iter()
+    .map(|arg| arg.help_heading("Results"))
+}
+
+fn value(name: &'static str, placeholder: &'static str) -> Arg {
+    let placeholder = placeholder.trim_start_matches('=');
+    Arg::new(name).long(name).value_name(placeholder).allow_hyphen_values(true)
+}
+
+fn switch(name: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue)
+}

@@ -1,0 +1,48 @@
+//! Ctrl-C: the first one stops the load and what was measured is reported; the second one ends the
+//! process at once.
+
+use super::progress::Meter;
+use crate::exit;
+use crate::output::Output;
+use gustnado_lab::load::Stop;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+use std::io;
+use std::thread::JoinHandle;
+
+/// The watch for signals, from before the load until after it.
+pub(super) struct Interrupt {
+    handle: Handle,
+    thread: JoinHandle<Option<i32>>,
+}
+
+impl Interrupt {
+    /// Begins to watch.
+    ///
+    /// # Errors
+    /// The system does not let signals be watched.
+    pub(super) fn watch(stop: Stop, meter: Meter, output: Output) -> io::Result<Self> {
+        let mut signals = Signals::new([SIGINT, SIGTERM])?;
+        let handle = signals.handle();
+        let watch = move || {
+            let mut first = None;
+            for signal in signals.forever() {
+                if first.is_some() {
+                    std::process::exit(exit::by_signal(signal));
+                }
+                first = Some(signal);
+                stop.now();
+                meter.beside(|| output.say("stopping; once more ends at once, without a report"));
+            }
+            first
+        };
+        let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(watch)?;
+        Ok(Self { handle, thread })
+    }
+
+    /// Ends the watch; the signal that came first, if one came.
+    pub(super) fn end(self) -> Option<i32> {
+        self.handle.close();
+        self.thread.join().expect("the watch does nothing that panics")
+    }
+}

@@ -1,0 +1,201 @@
+//! From flags to the plan of a run.
+
+use super::asked::{all, duration, number, one, pace, rate, refusal};
+use super::sources;
+use crate::arguments::Refusal;
+use clap::ArgMatches;
+use gustnado::config::nearest;
+use gustnado_lab::plan::{Ask, End, Io, Load, Plan, Slowness};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const CONNECTIONS: u64 = 50;
+const DURATION: Duration = Duration::from_secs(10);
+const STEP: Duration = Duration::from_secs(5);
+
+/// The plan that the flags describe, checked.
+///
+/// # Errors
+/// The first flag that is not understood, or what does not go together.
+pub(super) fn plan(matches: &ArgMatches) -> Result<Plan, Refusal> {
+    let load = load(matches)?;
+    let end = end(matches, &load)?;
+    let connections = number(matches, "connections", (1, 1_000_000))?;
+    // More connections than requests would only stand about, if nobody asked for them.
+    let usual = end.requests.map_or(CONNECTIONS, |requests| requests.clamp(1, CONNECTIONS));
+    let plan = Plan {
+        requests: requests(matches)?,
+        load,
+        end,
+        warm_up: duration(matches, "warm-up", Duration::ZERO)?,
+        connections: connections.unwrap_or(usual),
+        pipeline: number(matches, "pipeline", (1, 1_024))?.unwrap_or(1),
+        keep_alive: !matches.get_flag("no-keep-alive"),
+        http_1_0: matches.get_flag("http1.0"),
+        threads: number(matches, "threads", (1, 1_024))?,
+        io: io(matches)?,
+        sources: sources::read(all(matches, "source"))?,
+        connect_timeout: duration(matches, "connect-timeout", Duration::from_secs(5))?,
+        answer_timeout: duration(matches, "timeout", Duration::from_secs(30))?,
+        check_every: number(matches, "check-every", (0, u32::MAX))?.unwrap_or(100),
+        slowness: Slowness {
+            read_bytes_per_s: pace(matches, "slow-read")?,
+            send_bytes_per_s: pace(matches, "slow-send")?,
+        },
+        trace: one(matches, "trace").map(PathBuf::from),
+    };
+    plan.check().map_err(|error| refusal(&error.to_string()))?;
+    Ok(plan)
+}
+
+fn load(matches: &ArgMatches) -> Result<Load, Refusal> {
+    let rate_per_s = one(matches, "rate").map(|text| rate("rate", text)).transpose()?;
+    if let Some(idle) = number(matches, "hold", (1, 10_000_000))? {
+        return Ok(Load::Hold { idle, rate_per_s });
+    }
+    if let Some(text) = one(matches, "ramp") {
+        return ramp(text);
+    }
+    Ok(rate_per_s.map_or(Load::Closed, |rate_per_s| Load::Open { rate_per_s }))
+}
+
+/// `FROM:TO:STEPS[:SECONDS]`
+fn ramp(text: &str) -> Result<Load, Refusal> {
+    let wrong = |what: &str| {
+        let form = "expected FROM:TO:STEPS[:SECONDS] such as 1000:20000:10:5";
+        refusal(&format!("--ramp: {form}, found {text:?}{what}"))
+    };
+    let parts: Vec<&str> = text.split(':').collect();
+    let (from, to, steps, step) = match parts[..] {
+        [from, to, steps] => (from, to, steps, STEP),
+        [from, to, steps, seconds] => {
+            let seconds = seconds.trim_end_matches('s').parse::<f64>().ok();
+            let step = seconds.and_then(|s| Duration::try_from_secs_f64(s).ok());
+            let step = step.filter(|step| *step >= Duration::from_millis(100));
+            (from, to, steps, step.ok_or_else(|| wrong("; a step lasts 0.1 seconds or more"))?)
+        }
+        _ => return Err(wrong("")),
+    };
+    let steps = steps.parse().ok().filter(|steps| (2..=1_000).contains(steps));
+    Ok(Load::Ramp {
+        from_per_s: rate("ramp", from)?,
+        to_per_s: rate("ramp", to)?,
+        steps: steps.ok_or_else(|| wrong("; there are 2 to 1000 steps"))?,
+        step,
+    })
+}
+
+fn end(matches: &ArgMatches, load: &Load) -> Result<End, Refusal> {
+    let requests = number(matches, "requests", (1, u64::MAX))?;
+    let after = match one(matches, "duration") {
+        Some(_) => Some(duration(matches, "duration", DURATION)?),
+        None => None,
+    };
+    if matches!(load, Load::Ramp { .. }) {
+        if requests.is_some() || after.is_some() {
+            return Err(refusal(
+                "--ramp: it is as long as its steps; leave -n and -d out, or write \
+                 FROM:TO:STEPS:SECONDS",
+            ));
+        }
+        return Ok(End::default());
+    }
+    if after == Some(Duration::ZERO) {
+        return Err(refusal("--duration: expected more than nothing, found 0"));
+    }
+    let usual = requests.is_none().then_some(DURATION);
+    Ok(End { requests, after: after.or(usual) })
+}
+
+fn io(matches: &ArgMatches) -> Result<Option<Io>, Refusal> {
+    match one(matches, "io") {
+        None | Some("auto") => Ok(None),
+        Some("epoll") => Ok(Some(Io::Epoll)),
+        Some("uring" | "io_uring") => Ok(Some(Io::Uring)),
+        Some(found) => {
+            let near = nearest(found, ["auto", "uring", "epoll"].into_iter());
+            let near = near.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
+            let line = format!("--io: expected one of auto, uring, epoll, found {found:?}{near}");
+            Err(refusal(&line))
+        }
+    }
+}
+
+fn requests(matches: &ArgMatches) -> Result<Vec<Ask>, Refusal> {
+    let body = body(matches)?;
+    let usual = if body.is_empty() { "GET" } else { "POST" };
+    let method = one(matches, "method").unwrap_or(usual);
+    let is_token = !method.is_empty() && method.bytes().all(|b| b.is_ascii_alphabetic());
+    if !is_token {
+        let line = format!("--method: expected a method such as GET or POST, found {method:?}");
+        return Err(refusal(&line));
+    }
+    let fields = all(matches, "header").map(field).collect::<Result<Vec<_>, _>>()?;
+    let targets = all(matches, "target").map(target).collect::<Result<Vec<_>, _>>()?;
+    let asks = all(matches, "url").map(|text| {
+        let (weight, url) = weighted(text)?;
+        Ok(Ask {
+            url: url.to_owned(),
+            targets: targets.clone(),
+            method: method.to_ascii_uppercase(),
+            fields: fields.clone(),
+            body: body.clone(),
+            weight,
+        })
+    });
+    let asks = asks.collect::<Result<Vec<_>, _>>()?;
+    if asks.is_empty() {
+        return Err(refusal("bench: expected a URL such as http://127.0.0.1:8080/, found none"));
+    }
+    Ok(asks)
+}
+
+/// `3:http://host/` is (3, `http://host/`).
+fn weighted(text: &str) -> Result<(u32, &str), Refusal> {
+    let wrong = |remedy: &str| {
+        let form = "expected a URL such as http://127.0.0.1:8080/ or 3:http://127.0.0.1:8080/";
+        refusal(&format!("{text}: {form}{remedy}"))
+    };
+    let Some(at) = text.find("http://") else {
+        let near = format!("; did you mean http://{text}?");
+        let is_other = text.contains("://");
+        return Err(wrong(if is_other { "; it loads http:// only" } else { &near }));
+    };
+    match text[..at].strip_suffix(':') {
+        None if at == 0 => Ok((1, text)),
+        Some(weight) => match weight.parse() {
+            Ok(weight) if weight > 0 => Ok((weight, &text[at..])),
+            _ => Err(wrong("; a weight is a whole number from 1 on")),
+        },
+        None => Err(wrong("")),
+    }
+}
+
+fn body(matches: &ArgMatches) -> Result<Vec<u8>, Refusal> {
+    match (one(matches, "body"), one(matches, "body-file")) {
+        (Some(text), _) => Ok(text.as_bytes().to_vec()),
+        (None, Some(path)) => std::fs::read(path)
+            .map_err(|error| refusal(&format!("--body-file: {path} cannot be read: {error}"))),
+        (None, None) => Ok(Vec::new()),
+    }
+}
+
+fn field(text: &str) -> Result<(String, String), Refusal> {
+    let wrong = || {
+        refusal(&format!("--header: expected a field such as `Accept: text/html`, found {text:?}"))
+    };
+    let (name, value) = text.split_once(':').ok_or_else(wrong)?;
+    let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    if name.is_empty() || !name.bytes().all(is_token) || value.contains(['\r', '\n', '\0']) {
+        return Err(wrong());
+    }
+    Ok((name.to_owned(), value.trim().to_owned()))
+}
+
+fn target(text: &str) -> Result<SocketAddr, Refusal> {
+    text.parse().map_err(|_| {
+        let form = "expected an address and a port such as 127.0.0.2:8080";
+        refusal(&format!("--target: {form}, found {text:?}"))
+    })
+}

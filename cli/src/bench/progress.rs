@@ -1,0 +1,128 @@
+//! How it goes: a bar where standard error is a terminal, else a line now and then if asked for.
+
+use super::asked::Shown;
+use crate::output::grouped;
+use gustnado_lab::load::{Progress, Watch};
+use gustnado_lab::plan::Plan;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{IsTerminal, Write, stderr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+const LINE_EVERY_S: u64 = 5;
+/// Drawn at most so often per second.
+const DRAWS_PER_S: u8 = 10;
+
+/// Where progress is shown.
+#[derive(Clone)]
+pub(super) struct Meter(Form);
+
+#[derive(Clone)]
+enum Form {
+    Nowhere,
+    Bar(ProgressBar),
+    /// Seconds of the last line.
+    Lines(Arc<AtomicU64>),
+}
+
+impl Meter {
+    /// - `shown`: what was asked for.
+    /// - `plan`: says how much there is to do.
+    pub(super) fn new(shown: Shown, plan: &Plan) -> Self {
+        Self(match (shown, stderr().is_terminal()) {
+            (Shown::Never, _) | (Shown::OnTerminals, false) => Form::Nowhere,
+            (Shown::Always, false) => Form::Lines(Arc::new(AtomicU64::new(0))),
+            (_, true) => Form::Bar(bar(plan)),
+        })
+    }
+
+    /// Prints something that is no progress.
+    pub(super) fn beside(&self, print: impl FnOnce()) {
+        match &self.0 {
+            Form::Bar(bar) => bar.suspend(print),
+            _ => print(),
+        }
+    }
+
+    /// Takes the bar away.
+    pub(super) fn clear(&self) {
+        if let Form::Bar(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn bar(plan: &Plan) -> ProgressBar {
+    let length = plan.end.after.map(millis).or(plan.end.requests);
+    let target = ProgressDrawTarget::stderr_with_hz(DRAWS_PER_S);
+    let style = ProgressStyle::with_template("{bar:20} {wide_msg}");
+    let style = style.expect("the template is right").progress_chars("=> ");
+    ProgressBar::with_draw_target(length, target).with_style(style)
+}
+
+impl Watch for Meter {
+    fn progress(&self, progress: &Progress) {
+        match &self.0 {
+            Form::Nowhere => {}
+            Form::Bar(bar) => {
+                let (done, all) = share(progress);
+                bar.set_length(all);
+                bar.set_position(done);
+                bar.set_message(line(progress));
+            }
+            Form::Lines(last_s) => {
+                let now_s = progress.elapsed.as_secs();
+                let since = last_s.load(Ordering::Relaxed);
+                // A new phase begins at 0 again.
+                if now_s >= since + LINE_EVERY_S || now_s < since {
+                    last_s.store(now_s, Ordering::Relaxed);
+                    let _ = writeln!(stderr(), "{}", line(progress));
+                }
+            }
+        }
+    }
+}
+
+/// How much is done of how much: by time or by requests, whichever is nearer to its end.
+pub(super) fn share(progress: &Progress) -> (u64, u64) {
+    let by_time = progress.of.map(|of| (millis(progress.elapsed.min(of)), millis(of).max(1)));
+    let by_count = progress.asked.map(|asked| (progress.requests.min(asked), asked.max(1)));
+    match (by_time, by_count) {
+        (Some(time), Some(count)) => {
+            // a/b < c/d, without a division.
+            let product = |(a, _): (u64, u64), (_, d): (u64, u64)| u128::from(a) * u128::from(d);
+            if product(time, count) < product(count, time) { count } else { time }
+        }
+        (Some(one), None) | (None, Some(one)) => one,
+        (None, None) => (0, 1),
+    }
+}
+
+/// `measuring  4.2 of 10 s  12,345 requests  2,939/s  p50 0.301 ms  p99 1.200 ms  0 errors  …`
+pub(super) fn line(progress: &Progress) -> String {
+    let elapsed = progress.elapsed.as_secs_f64();
+    let time = match progress.of {
+        Some(of) => format!("{elapsed:.1} of {:.1} s", of.as_secs_f64()),
+        None => format!("{elapsed:.1} s"),
+    };
+    let requests = match progress.asked {
+        Some(asked) => format!("{} of {}", grouped(progress.requests), grouped(asked)),
+        None => grouped(progress.requests),
+    };
+    let rate =
+        format!("{:.0}", progress.requests_per_s).parse().map_or_else(|_| "?".into(), grouped);
+    let ms = |us: f64| format!("{:.3} ms", us / 1_000.0);
+    format!(
+        "{}  {time}  {requests} requests  {rate}/s  p50 {}  p99 {}  {} errors  {} connections",
+        format!("{:?}", progress.phase).to_lowercase(),
+        ms(progress.p50_us),
+        ms(progress.p99_us),
+        grouped(progress.errors),
+        grouped(progress.connections)
+    )
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

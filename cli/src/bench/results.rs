@@ -1,0 +1,105 @@
+//! Where results go: standard output and files. Files are opened before the load.
+
+use super::asked::{Asked, Place};
+use gustnado_lab::outcome::Outcome;
+use gustnado_lab::output::{csv, histogram, json, table};
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Write, stdout};
+use std::path::{Path, PathBuf};
+
+/// A file that is open for writing, and its name.
+struct Sink {
+    path: PathBuf,
+    file: File,
+}
+
+/// The files of a run.
+pub(super) struct Results {
+    json: Option<Sink>,
+    csv: Option<Sink>,
+    csv_line: Option<Sink>,
+    hgrm: Option<Sink>,
+}
+
+impl Results {
+    /// Opens what was asked for.
+    ///
+    /// # Errors
+    /// A line that names the file that cannot be written.
+    pub(super) fn open(asked: &Asked) -> Result<Self, String> {
+        let file = |place: &Option<Place>| match place {
+            Some(Place::File(path)) => Sink::create(path).map(Some),
+            _ => Ok(None),
+        };
+        let named = |path: &Option<PathBuf>| path.as_deref().map(Sink::create).transpose();
+        Ok(Self {
+            json: file(&asked.json)?,
+            csv: file(&asked.csv)?,
+            csv_line: asked.csv_line.as_deref().map(Sink::append).transpose()?,
+            hgrm: named(&asked.hgrm)?,
+        })
+    }
+
+    /// Writes everything; a file that fails keeps none of the others back.
+    ///
+    /// # Errors
+    /// One line for each text that could not be written.
+    pub(super) fn write(self, asked: &Asked, outcome: &Outcome) -> Result<(), String> {
+        let page = match (&asked.json, &asked.csv) {
+            (Some(Place::Standard), _) => json::text(outcome),
+            (_, Some(Place::Standard)) => csv::percentiles(outcome),
+            _ => table::text(outcome),
+        };
+        let mut failures = Vec::new();
+        failures.extend(print(&page).err());
+        let log = || histogram::log(outcome).map_err(|error| format!("--hgrm: {error}"));
+        for (sink, text) in [
+            (self.json, Ok(json::text(outcome))),
+            (self.csv, Ok(csv::percentiles(outcome))),
+            (self.hgrm, log()),
+        ] {
+            let Some(sink) = sink else { continue };
+            failures.extend(text.and_then(|text| sink.write(&text)).err());
+        }
+        if let Some(sink) = self.csv_line {
+            let is_new = sink.file.metadata().is_ok_and(|data| data.len() == 0);
+            let header = if is_new { csv::header() } else { String::new() };
+            failures.extend(sink.write(&(header + &csv::line(outcome))).err());
+        }
+        if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
+    }
+}
+
+impl Sink {
+    fn create(path: &Path) -> Result<Self, String> {
+        Self::of(path, File::create(path))
+    }
+
+    fn append(path: &Path) -> Result<Self, String> {
+        Self::of(path, OpenOptions::new().append(true).create(true).open(path))
+    }
+
+    fn of(path: &Path, file: io::Result<File>) -> Result<Self, String> {
+        match file {
+            Ok(file) => Ok(Self { path: path.to_owned(), file }),
+            Err(error) => Err(format!("{}: cannot be written: {error}", path.display())),
+        }
+    }
+
+    fn write(mut self, text: &str) -> Result<(), String> {
+        let path = &self.path;
+        let line = |error| format!("{}: could not be written: {error}", path.display());
+        self.file.write_all(text.as_bytes()).map_err(line)
+    }
+}
+
+/// Prints on standard output. Nobody listening is no failure; a full disk behind it is.
+pub(super) fn print(text: &str) -> Result<(), String> {
+    let mut out = stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(format!("standard output: could not be written: {error}"))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,173 @@
+use super::asked::{Place, Shown};
+use super::progress::{line, share};
+use super::*;
+use crate::arguments::Refusal;
+use gustnado_lab::load::{Phase, Progress};
+use gustnado_lab::plan::{Io, Load, Slowness};
+use std::time::Duration;
+
+const URL: &str = "http://127.0.0.1:8080/";
+
+fn job(words: &[&str]) -> Result<Job, Refusal> {
+    let words = std::iter::once("bench").chain(words.iter().copied());
+    let matches = command().try_get_matches_from(words).expect("the flags are known");
+    read(&matches)
+}
+
+fn asked(words: &[&str]) -> Asked {
+    match job(&[words, &[URL]].concat()) {
+        Ok(Job::Load(asked)) => *asked,
+        other => panic!("expected a load, got {other:?}"),
+    }
+}
+
+fn refused(words: &[&str]) -> String {
+    let refusal = job(words).expect_err("not understood");
+    assert_eq!(refusal.code, exit::USAGE);
+    refusal.line
+}
+
+#[test]
+fn without_flags_fifty_connections_ask_for_ten_seconds() {
+    let asked = asked(&[]);
+    let plan = &asked.plan;
+    assert_eq!(plan.connections, 50);
+    assert_eq!(plan.end.after, Some(Duration::from_secs(10)));
+    assert_eq!(plan.end.requests, None);
+    assert_eq!(plan.load, Load::Closed);
+    assert!(plan.keep_alive && !plan.http_1_0 && plan.threads.is_none() && plan.io.is_none());
+    assert_eq!(plan.requests[0].method, "GET");
+    assert!(!asked.permitted);
+    assert_eq!((asked.progress, asked.json.clone()), (Shown::OnTerminals, None));
+}
+
+#[test]
+fn the_habits_of_ab_wrk_and_hey_are_understood() {
+    let plan = asked(&["-k", "-c", "100", "-n", "300_000"]).plan;
+    assert_eq!((plan.connections, plan.end.requests), (100, Some(300_000)));
+    assert_eq!(plan.end.after, None);
+    let plan = asked(&["-t2", "-c", "10", "-d", "500ms"]).plan;
+    assert_eq!((plan.threads, plan.end.after), (Some(2), Some(Duration::from_millis(500))));
+    let plan = asked(&["-z", "5m", "-q", "12.5"]).plan;
+    assert_eq!(plan.load, Load::Open { rate_per_s: 12.5 });
+    assert_eq!(plan.end.after, Some(Duration::from_mins(5)));
+    assert_eq!(asked(&["-n", "3"]).plan.connections, 3, "more would only stand about");
+    assert_eq!(asked(&["-n", "3", "-c", "9"]).plan.connections, 9, "unless they are asked for");
+}
+
+#[test]
+fn each_model_has_its_flags() {
+    let ramp = asked(&["--ramp", "100:2000:20:0.5"]).plan;
+    let step = Duration::from_millis(500);
+    let expected = Load::Ramp { from_per_s: 100.0, to_per_s: 2_000.0, steps: 20, step };
+    assert_eq!(ramp.load, expected);
+    assert_eq!(ramp.end, gustnado_lab::plan::End::default(), "its steps say how long it is");
+    let hold = asked(&["--hold", "1000", "--rate", "10"]).plan;
+    assert_eq!(hold.load, Load::Hold { idle: 1_000, rate_per_s: Some(10.0) });
+    assert!(!asked(&["--churn"]).plan.keep_alive);
+    assert!(!asked(&["--no-keep-alive"]).plan.keep_alive);
+    assert!(asked(&["--churn", "-k"]).plan.keep_alive, "the last one counts");
+    assert_eq!(asked(&["--pipeline", "16"]).plan.pipeline, 16);
+    let slowness = Slowness { read_bytes_per_s: Some(65_536), send_bytes_per_s: Some(10) };
+    assert_eq!(asked(&["--slow-read", "64k/s", "--slow-send=10"]).plan.slowness, slowness);
+    assert_eq!(asked(&["--io", "uring"]).plan.io, Some(Io::Uring));
+    assert_eq!(asked(&["--source", "127.0.0.0/30"]).plan.sources.len(), 2);
+    assert_eq!(asked(&["--warm-up", "2"]).plan.warm_up, Duration::from_secs(2));
+}
+
+#[test]
+fn requests_have_weights_methods_fields_and_bodies() {
+    let Ok(Job::Load(asked)) = job(&[
+        "3:http://127.0.0.1/a",
+        "http://127.0.0.1/b?c=http://d",
+        "-b",
+        "x=1",
+        "-H",
+        "Accept: text/html",
+        "--header=X-One:1",
+        "--target",
+        "127.0.0.2:81",
+    ]) else {
+        panic!("a load")
+    };
+    let asks = &asked.plan.requests;
+    let weights: Vec<_> = asks.iter().map(|ask| (ask.weight, &*ask.url)).collect();
+    assert_eq!(weights, [(3, "http://127.0.0.1/a"), (1, "http://127.0.0.1/b?c=http://d")]);
+    let fields = [("Accept", "text/html"), ("X-One", "1")];
+    assert_eq!(asks[1].fields, fields.map(|(name, value)| (name.into(), value.into())));
+    assert_eq!((&*asks[0].method, &*asks[0].body), ("POST", &b"x=1"[..]));
+    assert_eq!(asks[0].targets, ["127.0.0.2:81".parse().expect("an address")]);
+}
+
+#[test]
+fn results_go_where_they_are_sent() {
+    let asked = asked(&["--json", "--csv=a.csv", "--hgrm", "a.hgrm", "-g", "a.tsv"]);
+    assert_eq!(asked.json, Some(Place::Standard));
+    assert_eq!(asked.csv, Some(Place::File("a.csv".into())));
+    assert_eq!(asked.hgrm, Some("a.hgrm".into()));
+    assert_eq!(asked.plan.trace, Some("a.tsv".into()));
+    assert_eq!(asked.plan.requests[0].url, URL, "--json takes no word behind it");
+}
+
+#[test]
+fn each_mistake_is_one_line_with_what_was_expected() {
+    for (words, part) in [
+        (&[][..], "bench: expected a URL such as http://127.0.0.1:8080/, found none"),
+        (&["localhost:8080"], "did you mean http://localhost:8080?"),
+        (&["https://localhost/"], "it loads http:// only"),
+        (&["0:http://x/"], "a weight is a whole number from 1 on"),
+        (&[URL, "-c", "0"], "--connections: expected a whole number from 1 to 1000000"),
+        (&[URL, "-n", "many"], "--requests: expected a whole number"),
+        (&[URL, "-d", "soon"], "--duration: expected a duration such as 30s, 5m or 500ms"),
+        (&[URL, "-d", "0"], "--duration: expected more than nothing"),
+        (&[URL, "--rate", "-5"], "--rate: expected requests per second such as 500 or 0.5"),
+        (&[URL, "--ramp", "1:2"], "--ramp: expected FROM:TO:STEPS[:SECONDS]"),
+        (&[URL, "--ramp", "1:2:1"], "there are 2 to 1000 steps"),
+        (&[URL, "--ramp", "1:2:3:0"], "a step lasts 0.1 seconds or more"),
+        (&[URL, "--ramp", "1:2:3", "-n", "5"], "--ramp: it is as long as its steps"),
+        (&[URL, "--io", "urin"], "did you mean uring?"),
+        (&[URL, "-m", "G T"], "--method: expected a method such as GET or POST"),
+        (&[URL, "-H", "no colon"], "--header: expected a field such as"),
+        (&[URL, "-H", "A: b\r\nC: d"], "--header: expected a field such as"),
+        (&[URL, "--body-file", "/no/such"], "--body-file: /no/such cannot be read"),
+        (&[URL, "--target", "localhost"], "--target: expected an address and a port"),
+        (&[URL, "--slow-read", "0"], "--slow-read: expected at least 1 byte per second"),
+        (&[URL, "--slow-send", "x"], "--slow-send: expected bytes per second"),
+        (&[URL, "--fail-if", "p99>5"], "--fail-if: \"p99>5\", character 6: expected a unit"),
+        (&[URL, "--fail-if", "eror_rate>5%"], "did you mean error_rate?"),
+        (&[URL, "--json", "--csv"], "--csv: --json goes to standard output, too"),
+        (&["merge"], "merge: expected files that --json or --hgrm wrote, found none"),
+    ] {
+        let line = refused(words);
+        assert!(line.contains(part), "{words:?}: {line}");
+        assert_eq!(line.lines().count(), 1, "{line}");
+    }
+}
+
+#[test]
+fn progress_is_a_line_and_a_share_of_what_is_nearer_to_its_end() {
+    let progress = Progress {
+        elapsed: Duration::from_millis(4_200),
+        of: Some(Duration::from_secs(10)),
+        requests: 12_345,
+        asked: None,
+        errors: 3,
+        connections: 50,
+        requests_per_s: 2_939.4,
+        p50_us: 301.0,
+        p99_us: 1_200.0,
+        phase: Phase::Measuring,
+    };
+    assert_eq!(
+        line(&progress),
+        "measuring  4.2 of 10.0 s  12,345 requests  2,939/s  p50 0.301 ms  p99 1.200 ms  3 errors  \
+         50 connections"
+    );
+    assert_eq!(share(&progress), (4_200, 10_000));
+    let counted = Progress { asked: Some(20_000), ..progress.clone() };
+    assert_eq!(share(&counted), (12_345, 20_000));
+    let only = Progress { of: None, ..counted };
+    assert_eq!(share(&only), (12_345, 20_000));
+    assert!(line(&only).contains("4.2 s  12,345 of 20,000 requests"), "{}", line(&only));
+    assert_eq!(share(&Progress { asked: None, ..only }), (0, 1));
+}

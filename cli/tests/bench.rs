@@ -1,0 +1,177 @@
+//! `gustnado bench` as a person runs it: against a server of ours, on loopback.
+
+mod gustnado;
+
+use gustnado::{Ended, Server, command, ended};
+use serde_json::Value;
+use std::io::Read;
+use std::net::TcpListener;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// Runs `gustnado bench` against a server.
+fn bench(server: &Server, flags: &[&str]) -> Ended {
+    let url = format!("http://{}/", server.address);
+    ended(&mut command(&[&["bench"], flags, &[&url]].concat()))
+}
+
+#[test]
+fn so_many_requests_are_made_and_reported_as_json() {
+    let server = Server::start(&[]);
+    let found = bench(&server, &["-n", "200", "-c", "10", "-t", "1", "--json"]);
+    assert_eq!(found.code, Some(0), "{found:?}");
+    let object: Value = serde_json::from_str(&found.stdout).expect("one object");
+    assert_eq!(object["requests"], 200, "{object:#}");
+    assert_eq!(object["format"], 1);
+    assert_eq!(object["statuses"]["200"], 200);
+    assert_eq!(object["latency_us"]["count"], 200);
+    assert_eq!(object["model"]["name"], "closed");
+    assert_eq!(object["model"]["connections"], 10);
+    assert!(object["generator"]["cpu_s"].as_f64().is_some_and(|cpu| cpu > 0.0), "{object:#}");
+}
+
+#[test]
+fn the_table_has_the_words_of_ab() {
+    let server = Server::start(&[]);
+    let found = bench(&server, &["-n", "100", "-c", "4", "-t", "1"]);
+    assert_eq!(found.code, Some(0), "{found:?}");
+    for part in [
+        "Complete requests:    100\n",
+        "Failed requests:      0\n",
+        "Concurrency Level:    4 connections, 1 thread",
+        "Requests per second:",
+        "Percentage of the requests served within a certain time (ms)",
+        "   100 %",
+    ] {
+        assert!(found.stdout.contains(part), "{part:?} in\n{}", found.stdout);
+    }
+    assert_eq!(found.stderr, "", "there is no terminal, so that there is no progress");
+}
+
+#[test]
+fn a_bound_that_strikes_exits_99_and_says_what_was_found() {
+    let server = Server::start(&[]);
+    let flags = ["-n", "50", "-c", "2", "-t", "1", "--fail-if", "p99>10s", "--fail-if"];
+    let kept = bench(&server, &[&flags[..], &["errors>0"]].concat());
+    assert_eq!(kept.code, Some(0), "{kept:?}");
+    let struck = bench(&server, &[&flags[..], &["rps<1000000000"]].concat());
+    assert_eq!(struck.code, Some(99), "{struck:?}");
+    assert!(struck.stderr.contains("--fail-if rps<1000000000: found "), "{struck:?}");
+    assert!(!struck.stderr.contains("p99"), "{struck:?}");
+    assert!(struck.stdout.contains("Complete requests:    50\n"), "it is reported all the same");
+}
+
+#[test]
+fn nothing_but_loopback_is_loaded_unless_it_is_ones_own() {
+    for url in ["http://192.0.2.1/", "http://0.0.0.0/", "http://[::ffff:192.0.2.1]/"] {
+        let found = ended(&mut command(&["bench", "-n", "1", url]));
+        assert_eq!(found.code, Some(2), "{found:?}");
+        assert!(found.stderr.contains("add --i-own-this-host"), "{found:?}");
+        assert_eq!(found.stderr.lines().count(), 1, "{found:?}");
+    }
+    let args = ["bench", "-n", "1", "--target", "192.0.2.1:80", "http://127.0.0.1/"];
+    let found = ended(&mut command(&args));
+    assert_eq!(found.code, Some(2), "{found:?}");
+}
+
+#[test]
+fn where_nobody_listens_nothing_is_measured() {
+    let port = TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("bound");
+    let url = format!("http://{port}/");
+    let found = ended(&mut command(&["bench", "-n", "5", "-c", "1", "-d", "2s", &url]));
+    assert_eq!(found.code, Some(1), "{found:?}");
+    assert!(found.stderr.contains("nothing was measured"), "{found:?}");
+}
+
+#[test]
+fn ctrl_c_still_reports() {
+    let server = Server::start(&[]);
+    let url = format!("http://{}/", server.address);
+    let mut command = command(&["bench", "-c", "2", "-t", "1", "-d", "60s", "--json", &url]);
+    let started = Instant::now();
+    let mut child =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    // Long enough that it measures, and that signals are watched.
+    std::thread::sleep(Duration::from_secs(1));
+    let id = i32::try_from(child.id()).expect("process ids are small");
+    let id = rustix::process::Pid::from_raw(id).expect("never 0");
+    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("our child");
+    let (mut page, mut said) = (String::new(), String::new());
+    child.stdout.take().expect("piped").read_to_string(&mut page).expect("text");
+    child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+    let status = child.wait().expect("it ends");
+    assert_eq!(status.code(), Some(130), "{said}");
+    assert!(started.elapsed() < Duration::from_secs(30), "it did not run to its end");
+    let object: Value = serde_json::from_str(&page).expect("it reports");
+    assert!(object["requests"].as_u64().is_some_and(|requests| requests > 0), "{object:#}");
+    assert!(said.contains("stopping"), "{said}");
+}
+
+#[test]
+fn the_merge_of_two_runs_is_their_sum() {
+    let server = Server::start(&[]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let (json, log, csv) = (path("a.json"), path("b.hgrm"), path("runs.csv"));
+    let first = format!("--json={json}");
+    let runs = [
+        bench(&server, &["-n", "120", "-c", "3", "-t", "1", &first, "--csv-line", &csv]),
+        bench(&server, &["-n", "80", "-c", "2", "-t", "1", "--hgrm", &log, "--csv-line", &csv]),
+    ];
+    assert!(runs.iter().all(|run| run.code == Some(0)), "{runs:?}");
+    let merged = ended(&mut command(&["bench", "merge", "--json", &json, &log]));
+    assert_eq!(merged.code, Some(0), "{merged:?}");
+    let object: Value = serde_json::from_str(&merged.stdout).expect("one object");
+    assert_eq!(object["requests"], 200, "{object:#}");
+    assert_eq!(object["latency_us"]["count"], 200, "{object:#}");
+    let page = ended(&mut command(&["bench", "merge", &json, &log])).stdout;
+    assert!(page.contains("Complete requests:    200\n"), "{page}");
+    let lines = std::fs::read_to_string(&csv).expect("there are runs");
+    assert_eq!(lines.lines().count(), 3, "a header and two runs:\n{lines}");
+}
+
+#[test]
+fn a_file_that_is_no_run_is_named_with_what_was_expected() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("notes.txt");
+    for text in ["these are notes\n", "{\"a\": 1}", "", "{"] {
+        std::fs::write(&path, text).expect("written");
+        let name = path.to_str().expect("UTF-8");
+        let found = ended(&mut command(&["bench", "merge", name]));
+        assert_eq!(found.code, Some(1), "{found:?}");
+        assert!(found.stderr.contains("notes.txt: expected what `gustnado bench`"), "{found:?}");
+        assert_eq!(found.stderr.lines().count(), 1, "{found:?}");
+    }
+    let found = ended(&mut command(&["bench", "merge", "/no/such/file"]));
+    assert_eq!(found.code, Some(1), "{found:?}");
+    assert!(found.stderr.contains("/no/such/file: cannot be read"), "{found:?}");
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_said_before_the_load() {
+    let started = Instant::now();
+    let args = ["bench", "-d", "60s", "--json=/no/such/folder/x.json", "http://127.0.0.1:9/"];
+    let found = ended(&mut command(&args));
+    assert_eq!(found.code, Some(1), "{found:?}");
+    assert!(found.stderr.contains("/no/such/folder/x.json: cannot be written"), "{found:?}");
+    assert!(started.elapsed() < Duration::from_secs(30));
+}
+
+#[test]
+fn a_wrong_command_line_exits_2() {
+    for (args, line) in [
+        (&["bench"][..], "expected a URL such as http://127.0.0.1:8080/, found none"),
+        (
+            &["bench", "--conections", "5"],
+            "--conections: no such flag; did you mean --connections?",
+        ),
+        (&["bench", "--wibble-wobble"], "`gustnado bench --help` lists them all"),
+        (&["bench", "-c", "none", "http://127.0.0.1/"], "--connections: expected a whole number"),
+        (&["bench", "--rate", "5", "--ramp", "1:2:3", "http://x/"], "does not go together with"),
+    ] {
+        let found = ended(&mut command(args));
+        assert_eq!(found.code, Some(2), "{found:?}");
+        assert!(found.stderr.contains(line), "expected {line:?} in {found:?}");
+        assert_eq!(found.stderr.lines().count(), 1, "{found:?}");
+    }
+}
