@@ -21,6 +21,7 @@ pub(crate) fn command() -> Command {
              wrong; 99 a --fail-if struck; 130 interrupted.",
         )
         .args_conflicts_with_subcommands(true)
+        .disable_help_subcommand(true)
         .subcommand(merge)
         .arg(
             Arg::new("url")
