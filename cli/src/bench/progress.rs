@@ -2,7 +2,7 @@
 
 use super::asked::Shown;
 use crate::output::grouped;
-use gustnado_lab::load::{Progress, Watch};
+use gustnado_lab::load::{Phase, Progress, Watch};
 use gustnado_lab::plan::Plan;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, Write, stderr};
@@ -56,7 +56,7 @@ impl Meter {
 fn bar(plan: &Plan) -> ProgressBar {
     let length = plan.end.after.map(millis).or(plan.end.requests);
     let target = ProgressDrawTarget::stderr_with_hz(DRAWS_PER_S);
-    let style = ProgressStyle::with_template("{bar:20} {wide_msg}");
+    let style = ProgressStyle::with_template("[{bar:12}] {wide_msg}");
     let style = style.expect("the template is right").progress_chars("=> ");
     ProgressBar::with_draw_target(length, target).with_style(style)
 }
@@ -67,9 +67,11 @@ impl Watch for Meter {
             Form::Nowhere => {}
             Form::Bar(bar) => {
                 let (done, all) = share(progress);
-                bar.set_length(all);
-                bar.set_position(done);
-                bar.set_message(line(progress));
+                bar.update(|state| {
+                    state.set_len(all);
+                    state.set_pos(done);
+                });
+                bar.set_message(beside_bar(progress));
             }
             Form::Lines(last_s) => {
                 let now_s = progress.elapsed.as_secs();
@@ -99,6 +101,31 @@ pub(super) fn share(progress: &Progress) -> (u64, u64) {
     }
 }
 
+/// What stands beside a bar: all that matters within 80 columns, the rest behind it.
+pub(super) fn beside_bar(progress: &Progress) -> String {
+    let seconds = |time: Duration| format!("{:.1}", time.as_secs_f64());
+    let of = progress.of.map(|of| format!("/{}", seconds(of))).unwrap_or_default();
+    let phase = match progress.phase {
+        Phase::Measuring => String::new(),
+        phase => format!("{phase:?}  ").to_lowercase(),
+    };
+    let ms = |us: f64| format!("{:.3}", us / 1_000.0);
+    format!(
+        "{phase}{}{of} s  {}/s  p50 {} p99 {} ms  {} errors  {} connections",
+        seconds(progress.elapsed),
+        rate(progress),
+        ms(progress.p50_us),
+        ms(progress.p99_us),
+        grouped(progress.errors),
+        grouped(progress.connections)
+    )
+}
+
+fn rate(progress: &Progress) -> String {
+    let rate = format!("{:.0}", progress.requests_per_s);
+    rate.parse().map_or(rate, grouped)
+}
+
 /// `measuring  4.2 of 10 s  12,345 requests  2,939/s  p50 0.301 ms  p99 1.200 ms  0 errors  …`
 pub(super) fn line(progress: &Progress) -> String {
     let elapsed = progress.elapsed.as_secs_f64();
@@ -110,8 +137,7 @@ pub(super) fn line(progress: &Progress) -> String {
         Some(asked) => format!("{} of {}", grouped(progress.requests), grouped(asked)),
         None => grouped(progress.requests),
     };
-    let rate =
-        format!("{:.0}", progress.requests_per_s).parse().map_or_else(|_| "?".into(), grouped);
+    let rate = rate(progress);
     let ms = |us: f64| format!("{:.3} ms", us / 1_000.0);
     format!(
         "{}  {time}  {requests} requests  {rate}/s  p50 {}  p99 {}  {} errors  {} connections",

@@ -1,5 +1,5 @@
 use super::asked::{Place, Shown};
-use super::progress::{line, share};
+use super::progress::{beside_bar, line, share};
 use super::*;
 use crate::arguments::Refusal;
 use gustnado_lab::load::{Phase, Progress};
@@ -163,6 +163,12 @@ fn progress_is_a_line_and_a_share_of_what_is_nearer_to_its_end() {
         "measuring  4.2 of 10.0 s  12,345 requests  2,939/s  p50 0.301 ms  p99 1.200 ms  3 errors  \
          50 connections"
     );
+    assert_eq!(
+        beside_bar(&progress),
+        "4.2/10.0 s  2,939/s  p50 0.301 p99 1.200 ms  3 errors  50 connections"
+    );
+    let ending = Progress { phase: Phase::Ending, ..progress.clone() };
+    assert!(beside_bar(&ending).starts_with("ending  4.2/10.0 s"), "{}", beside_bar(&ending));
     assert_eq!(share(&progress), (4_200, 10_000));
     let counted = Progress { asked: Some(20_000), ..progress.clone() };
     assert_eq!(share(&counted), (12_345, 20_000));

@@ -87,8 +87,8 @@ fn how_much(page: &mut Page, outcome: &Outcome) {
     let (received, sent) = (real(outcome.bytes_received), real(outcome.bytes_sent));
     page.line("Total transferred", &format!("{} received, {} sent", bytes(received), bytes(sent)));
     page.line("Requests per second", &format!("{} /s (mean)", decimal(outcome.requests_per_s)));
-    page.line("Time per request", &format!("{} ms (mean)", ms(latency.mean)));
     if outcome.requests > 0 {
+        page.line("Time per request", &format!("{} ms (mean)", ms(latency.mean)));
         let each = outcome.duration_s * 1e6 / real(outcome.requests);
         page.line("", &format!("{} ms (mean, across all concurrent requests)", ms(each)));
     }

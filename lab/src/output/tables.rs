@@ -40,6 +40,9 @@ pub(super) fn percentiles(outcome: &Outcome) -> String {
 /// The same of a latency, with another one beside it or not.
 pub(super) fn served(latency: &Latency, service: Option<&Latency>) -> String {
     let mut text = String::from("Percentage of the requests served within a certain time (ms)\n");
+    if latency.count == 0 {
+        text.push_str("    none was answered rightly\n");
+    }
     if service.is_some() {
         text.push_str("             latency    service time\n");
         text.push_str("        (from when   (from when it\n");
