@@ -13,3 +13,4 @@ pub mod outcome;
 pub mod output;
 pub mod plan;
 pub mod record;
+pub mod statistics;

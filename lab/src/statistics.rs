@@ -1,0 +1,350 @@
+//! From single measurements to figures with their spread, and from those to a verdict.
+//!
+//! A figure is the median over rounds, with the least and the greatest. A ratio to the reference is
+//! the geometric mean of the ratios within each round, because what disturbs one round disturbs both
+//! contenders in it; its 95 % interval is Student's t over their logarithms. An interval that
+//! includes 1, or a ratio nearer to 1 than [`RESOLUTION`], is called noise. Everything here is a
+//! function of the record.
+
+mod spread;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Fate, Record, Run, Scenario};
+use spread::{Estimate, paired, spread, unpaired};
+
+/// Ratios nearer to 1 than this are noise whatever their interval says: ticks of CPU time and the
+/// buckets of latencies are not finer.
+pub const RESOLUTION: f64 = 0.01;
+
+/// What a figure is about, in the order of all tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Column {
+    /// Microseconds of the server's CPU for each right answer.
+    CpuPerRequest,
+    /// Right answers per second.
+    Rate,
+    /// The median latency, in microseconds.
+    P50,
+    /// The 99th percentile.
+    P99,
+    /// The 99.9th percentile.
+    P999,
+    /// The greatest latency.
+    Max,
+    /// Bytes of the server's memory for each connection: its peak less what it had before.
+    MemoryPerConnection,
+    /// Everything that went wrong.
+    Failures,
+}
+
+impl Column {
+    /// All of them, in the order of all tables.
+    pub const ALL: [Self; 8] = [
+        Self::CpuPerRequest,
+        Self::Rate,
+        Self::P50,
+        Self::P99,
+        Self::P999,
+        Self::Max,
+        Self::MemoryPerConnection,
+        Self::Failures,
+    ];
+
+    /// Its heading: `CPU/request`.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::CpuPerRequest => "CPU/request",
+            Self::Rate => "requests/s",
+            Self::P50 => "p50",
+            Self::P99 => "p99",
+            Self::P999 => "p99.9",
+            Self::Max => "max",
+            Self::MemoryPerConnection => "memory/conn",
+            Self::Failures => "failures",
+        }
+    }
+
+    /// `µs`, `/s`, `bytes` or nothing.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::CpuPerRequest | Self::P50 | Self::P99 | Self::P999 | Self::Max => "µs",
+            Self::Rate => "/s",
+            Self::MemoryPerConnection => "bytes",
+            Self::Failures => "",
+        }
+    }
+
+    /// Whether more of it is better, which holds for the rate alone.
+    pub fn more_is_better(self) -> bool {
+        self == Self::Rate
+    }
+}
+
+/// One contender in one scenario, over all rounds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// [`Contender::name`](crate::record::Contender::name).
+    pub contender: String,
+    /// [`Scenario::name`].
+    pub scenario: String,
+    /// Rounds that brought figures.
+    pub rounds: u32,
+    /// Why there are no figures, where there are none.
+    pub missing: Option<String>,
+    /// What makes these figures less than they seem, each said once: failures of single rounds, and
+    /// what the generator warned of.
+    pub notes: Vec<String>,
+    /// See [`Column::CpuPerRequest`].
+    pub cpu_us_per_request: Option<Figure>,
+    /// See [`Column::Rate`].
+    pub requests_per_s: Option<Figure>,
+    /// See [`Column::P50`].
+    pub p50_us: Option<Figure>,
+    /// See [`Column::P99`].
+    pub p99_us: Option<Figure>,
+    /// See [`Column::P999`].
+    pub p999_us: Option<Figure>,
+    /// See [`Column::Max`].
+    pub max_us: Option<Figure>,
+    /// See [`Column::MemoryPerConnection`].
+    pub memory_bytes_per_connection: Option<Figure>,
+    /// See [`Column::Failures`]. It has no ratio.
+    pub failures: Option<Figure>,
+}
+
+impl Row {
+    /// The figure of a column.
+    pub fn figure(&self, column: Column) -> Option<&Figure> {
+        match column {
+            Column::CpuPerRequest => self.cpu_us_per_request.as_ref(),
+            Column::Rate => self.requests_per_s.as_ref(),
+            Column::P50 => self.p50_us.as_ref(),
+            Column::P99 => self.p99_us.as_ref(),
+            Column::P999 => self.p999_us.as_ref(),
+            Column::Max => self.max_us.as_ref(),
+            Column::MemoryPerConnection => self.memory_bytes_per_connection.as_ref(),
+            Column::Failures => self.failures.as_ref(),
+        }
+    }
+}
+
+/// A figure over rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// The median over rounds.
+    pub median: f64,
+    /// The least.
+    pub low: f64,
+    /// The greatest.
+    pub high: f64,
+    /// Rounds.
+    pub n: u32,
+    /// To the reference; none for the reference itself, and where there is nothing to compare.
+    pub ratio: Option<Ratio>,
+}
+
+/// A ratio to something.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Ratio {
+    /// How many times as much.
+    pub value: f64,
+    /// The two ends of the 95 % interval; none of a single round.
+    pub interval: Option<(f64, f64)>,
+    /// What that means.
+    pub verdict: Verdict,
+}
+
+impl From<Estimate> for Ratio {
+    fn from(of: Estimate) -> Self {
+        let verdict = match of.interval {
+            None => Verdict::Unknown,
+            Some(_) if (of.value - 1.0).abs() < RESOLUTION => Verdict::Noise,
+            Some((_, high)) if high < 1.0 => Verdict::Less,
+            Some((low, _)) if low > 1.0 => Verdict::More,
+            Some(_) => Verdict::Noise,
+        };
+        Self { value: of.value, interval: of.interval, verdict }
+    }
+}
+
+/// Whether a difference is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It is less, and that is more than noise.
+    Less,
+    /// It is more, and that is more than noise.
+    More,
+    /// The difference is within the noise.
+    Noise,
+    /// A single round cannot tell.
+    Unknown,
+}
+
+impl Verdict {
+    /// `less`, `more`, `noise` or `one round`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Less => "less",
+            Self::More => "more",
+            Self::Noise => "noise",
+            Self::Unknown => "one round",
+        }
+    }
+}
+
+/// Every contender in every scenario: scenarios in the order of the file, and in each the contenders
+/// in theirs, with those that have no figures.
+pub fn summarise(record: &Record) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for scenario in &record.scenarios {
+        let base = Measured::of(record, &record.reference, scenario);
+        for contender in &record.contenders {
+            let measured = Measured::of(record, &contender.name, scenario);
+            let against = (contender.name != record.reference).then_some(&base);
+            rows.push(row(&contender.fate, scenario, &contender.name, &measured, against));
+        }
+    }
+    rows
+}
+
+/// The ratio of a column between two records for one contender in one scenario, over independent
+/// rounds: the newer to the older.
+pub fn change(
+    (old, new): (&Record, &Record),
+    contender: &str,
+    scenario: &str,
+    column: Column,
+) -> Option<Ratio> {
+    let values = |record: &Record| -> Option<Vec<f64>> {
+        let scenario = record.scenarios.iter().find(|one| one.name == scenario)?;
+        Some(Measured::of(record, contender, scenario).values(column))
+    };
+    unpaired(&values(new)?, &values(old)?).map(Ratio::from)
+}
+
+/// One figure of one run; none where it has no meaning, such as latency without an answer.
+pub fn value(run: &Run, scenario: &Scenario, column: Column) -> Option<f64> {
+    let outcome = run.outcome.as_ref()?;
+    let percentile = |name: &str| {
+        let found = outcome.latency_us.percentiles.get(name).copied();
+        found.filter(|_| outcome.latency_us.count > 0)
+    };
+    match column {
+        Column::CpuPerRequest if outcome.requests == 0 => None,
+        Column::CpuPerRequest => {
+            let cpu_s = run.usage.cpu_user_s + run.usage.cpu_system_s;
+            Some(cpu_s * 1e6 / number(outcome.requests))
+        }
+        Column::Rate => Some(outcome.requests_per_s),
+        Column::P50 => percentile("50"),
+        Column::P99 => percentile("99"),
+        Column::P999 => percentile("99.9"),
+        Column::Max => (outcome.latency_us.count > 0).then_some(outcome.latency_us.max),
+        Column::MemoryPerConnection => {
+            let held = outcome.held.as_ref().map(|held| held.opened);
+            let connections = held.unwrap_or(scenario.connections);
+            let usage = &run.usage;
+            let grown = usage.memory_peak_bytes.saturating_sub(usage.memory_before_bytes);
+            (connections > 0).then(|| number(grown) / number(connections))
+        }
+        Column::Failures => Some(number(outcome.errors.total())),
+    }
+}
+
+/// The runs of one contender in one scenario that brought an outcome.
+struct Measured<'a> {
+    scenario: &'a Scenario,
+    runs: Vec<&'a Run>,
+}
+
+impl<'a> Measured<'a> {
+    fn of(record: &'a Record, contender: &str, scenario: &'a Scenario) -> Self {
+        let is_one = |run: &&Run| run.contender == contender && run.scenario == scenario.name;
+        Self { scenario, runs: record.runs.iter().filter(is_one).collect() }
+    }
+
+    fn values(&self, column: Column) -> Vec<f64> {
+        self.runs.iter().filter_map(|run| value(run, self.scenario, column)).collect()
+    }
+
+    /// This value and the other's, for each round that both have.
+    fn pairs(&self, other: &Self, column: Column) -> Vec<(f64, f64)> {
+        let of_round = |round: u32| other.runs.iter().find(|run| run.round == round);
+        let pair = |run: &&Run| {
+            let base = value(of_round(run.round)?, self.scenario, column)?;
+            Some((value(run, self.scenario, column)?, base))
+        };
+        self.runs.iter().filter_map(pair).collect()
+    }
+
+    fn figure(&self, column: Column, base: Option<&Self>) -> Option<Figure> {
+        let values = self.values(column);
+        let spread = spread(&values)?;
+        let compared = base.filter(|_| column != Column::Failures);
+        let ratio = compared.and_then(|base| paired(&self.pairs(base, column)));
+        Some(Figure {
+            median: spread.median,
+            low: spread.low,
+            high: spread.high,
+            n: u32::try_from(values.len()).unwrap_or(u32::MAX),
+            ratio: ratio.map(Ratio::from),
+        })
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes: Vec<String> = Vec::new();
+        for run in &self.runs {
+            let warnings = run.outcome.iter().flat_map(|outcome| &outcome.warnings);
+            for note in run.failure.iter().chain(warnings) {
+                if !notes.contains(note) {
+                    notes.push(note.clone());
+                }
+            }
+        }
+        notes
+    }
+}
+
+fn row(
+    fate: &Fate,
+    scenario: &Scenario,
+    contender: &str,
+    measured: &Measured<'_>,
+    base: Option<&Measured<'_>>,
+) -> Row {
+    let rounds = measured.runs.iter().filter(|run| run.outcome.is_some()).count();
+    let figure = |column| measured.figure(column, base);
+    let mut notes = measured.notes();
+    let missing = (rounds == 0).then(|| match fate {
+        Fate::Ran if notes.is_empty() => "not measured".to_owned(),
+        Fate::Ran => notes.remove(0),
+        Fate::NotInstalled(why) => format!("not installed: {why}"),
+        Fate::Failed(why) => format!("failed: {why}"),
+        Fate::Unequal(why) => format!("not the same work: {why}"),
+    });
+    Row {
+        contender: contender.to_owned(),
+        scenario: scenario.name.clone(),
+        rounds: u32::try_from(rounds).unwrap_or(u32::MAX),
+        missing,
+        notes,
+        cpu_us_per_request: figure(Column::CpuPerRequest),
+        requests_per_s: figure(Column::Rate),
+        p50_us: figure(Column::P50),
+        p99_us: figure(Column::P99),
+        p999_us: figure(Column::P999),
+        max_us: figure(Column::Max),
+        memory_bytes_per_connection: figure(Column::MemoryPerConnection),
+        failures: figure(Column::Failures),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "figures are shown to four places at most")]
+fn number(count: u64) -> f64 {
+    count as f64
+}

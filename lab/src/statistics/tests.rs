@@ -1,0 +1,169 @@
+use super::*;
+use crate::outcome::{Errors, Latency, Outcome};
+use crate::record::{Contender, Environment, Usage};
+
+/// An outcome as the generator would write it.
+fn outcome(requests: u64, p99: f64) -> Outcome {
+    let percentiles = [("50", 10.0), ("99", p99), ("99.9", p99 * 2.0)];
+    let percentiles = percentiles.map(|(name, value)| (name.to_owned(), value)).into();
+    let latency = Latency { count: requests, max: p99 * 3.0, percentiles, ..Latency::default() };
+    let json = serde_json::json!({
+        "format": 1, "tool": "t", "urls": [], "started_unix_s": 0.0, "duration_s": 1.0,
+        "model": {"name": "closed", "sentence": "s", "connections": 10, "pipeline": 1,
+                  "keep_alive": true, "threads": 1, "io": "epoll"},
+        "requests": requests, "sent": requests, "requests_per_s": requests,
+        "errors": Errors::default(), "statuses": {}, "bytes_received": 0, "bytes_sent": 0,
+        "connections_opened": 10, "latency_us": latency, "histogram": "",
+        "generator": crate::outcome::Generator::default(),
+        "kernel": crate::outcome::Kernel::default(), "warnings": [], "series": [],
+    });
+    serde_json::from_value(json).expect("the shape of an outcome")
+}
+
+fn run(contender: &str, round: u32, requests: u64, cpu_s: f64) -> Run {
+    let usage = Usage {
+        cpu_user_s: cpu_s / 2.0,
+        cpu_system_s: cpu_s / 2.0,
+        memory_before_bytes: 1_000,
+        memory_peak_bytes: 1_000 + 20 * 1_024,
+        ..Usage::default()
+    };
+    let outcome = Some(outcome(requests, 100.0));
+    let (contender, scenario) = (contender.to_owned(), "page".to_owned());
+    Run { contender, scenario, round, outcome, failure: None, usage }
+}
+
+fn record(runs: Vec<Run>) -> Record {
+    let contender = |name: &str, fate| Contender {
+        name: name.to_owned(),
+        about: String::new(),
+        tuning: String::new(),
+        command: Vec::new(),
+        version: None,
+        fate,
+    };
+    Record {
+        format: crate::record::FORMAT,
+        tool: "t".to_owned(),
+        title: "t".to_owned(),
+        about: String::new(),
+        started_unix_s: 0.0,
+        took_s: 0.0,
+        cut: None,
+        environment: Environment::default(),
+        method: Vec::new(),
+        file: String::new(),
+        reference: "a".to_owned(),
+        contenders: vec![
+            contender("a", Fate::Ran),
+            contender("b", Fate::Ran),
+            contender("c", Fate::NotInstalled("apt-get install c".to_owned())),
+        ],
+        scenarios: vec![Scenario {
+            name: "page".to_owned(),
+            title: "Page".to_owned(),
+            body_bytes: 1,
+            connections: 20,
+            keep_alive: true,
+            model: "closed".to_owned(),
+            sentence: String::new(),
+            sweep: None,
+        }],
+        runs,
+    }
+}
+
+#[test]
+fn a_row_has_the_median_over_rounds_and_the_ratio_within_each() {
+    let record = record(vec![
+        run("a", 1, 100_000, 1.0),
+        run("b", 1, 50_000, 1.0),
+        run("a", 2, 80_000, 1.0),
+        run("b", 2, 40_000, 1.0),
+        run("a", 3, 90_000, 1.0),
+        run("b", 3, 45_000, 1.0),
+    ]);
+    let rows = summarise(&record);
+    assert_eq!(rows.iter().map(|row| &*row.contender).collect::<Vec<_>>(), ["a", "b", "c"]);
+    let cpu = rows[0].cpu_us_per_request.expect("measured");
+    assert!((cpu.median - 1e6 / 90_000.0).abs() < 1e-9);
+    assert!((cpu.low - 10.0).abs() < 1e-9 && (cpu.high - 12.5).abs() < 1e-9);
+    assert_eq!((cpu.n, cpu.ratio), (3, None));
+    let rate = rows[1].requests_per_s.expect("measured").ratio.expect("has a reference");
+    assert!((rate.value - 0.5).abs() < 1e-9);
+    assert_eq!(rate.verdict, Verdict::Less);
+    let cpu = rows[1].cpu_us_per_request.expect("measured").ratio.expect("has a reference");
+    assert_eq!(cpu.verdict, Verdict::More);
+    let memory = rows[1].memory_bytes_per_connection.expect("measured");
+    assert!((memory.median - 1_024.0).abs() < 1e-9);
+    assert_eq!(memory.ratio.expect("has a reference").verdict, Verdict::Noise);
+    assert!(rows[1].failures.expect("counted").ratio.is_none());
+    assert_eq!(rows[2].missing.as_deref(), Some("not installed: apt-get install c"));
+    assert_eq!(rows[2].rounds, 0);
+}
+
+#[test]
+fn a_difference_within_the_noise_is_called_that() {
+    let record = record(vec![
+        run("a", 1, 100_000, 1.0),
+        run("b", 1, 120_000, 1.0),
+        run("a", 2, 100_000, 1.0),
+        run("b", 2, 90_000, 1.0),
+        run("a", 3, 100_000, 1.0),
+        run("b", 3, 110_000, 1.0),
+    ]);
+    let ratio = summarise(&record)[1].requests_per_s.and_then(|figure| figure.ratio);
+    let ratio = ratio.expect("has a reference");
+    assert_eq!(ratio.verdict, Verdict::Noise);
+    let (low, high) = ratio.interval.expect("three rounds");
+    assert!(low < 1.0 && high > 1.0);
+}
+
+#[test]
+fn a_difference_below_the_resolution_is_noise_however_steady_it_is() {
+    let rounds = 1..=3;
+    let runs = rounds.flat_map(|at| [run("a", at, 100_000, 1.0), run("b", at, 100_500, 1.0)]);
+    let ratio = summarise(&record(runs.collect()))[1].requests_per_s.and_then(|of| of.ratio);
+    assert_eq!(ratio.expect("has a reference").verdict, Verdict::Noise);
+}
+
+#[test]
+fn one_round_has_no_verdict() {
+    let record = record(vec![run("a", 1, 100, 1.0), run("b", 1, 200, 1.0)]);
+    let ratio = summarise(&record)[1].requests_per_s.and_then(|figure| figure.ratio);
+    assert_eq!(ratio.expect("has a reference").verdict, Verdict::Unknown);
+}
+
+#[test]
+fn a_run_without_an_answer_has_a_rate_and_failures_and_no_latency() {
+    let mut broken = run("b", 1, 0, 1.0);
+    let found = broken.outcome.as_mut().expect("has one");
+    found.errors.reset = 7;
+    broken.failure = Some("it died".to_owned());
+    let row = &summarise(&record(vec![run("a", 1, 100, 1.0), broken]))[1];
+    assert!(row.p99_us.is_none() && row.max_us.is_none() && row.cpu_us_per_request.is_none());
+    assert!(row.failures.is_some_and(|figure| (figure.median - 7.0).abs() < 1e-9));
+    assert_eq!(row.notes, ["it died"]);
+}
+
+#[test]
+fn a_contender_whose_runs_all_failed_says_why() {
+    let mut dead = run("b", 1, 0, 1.0);
+    dead.outcome = None;
+    dead.failure = Some("it died".to_owned());
+    let row = &summarise(&record(vec![dead]))[1];
+    assert_eq!(row.missing.as_deref(), Some("it died"));
+}
+
+#[test]
+fn two_records_are_compared_by_all_their_rounds() {
+    let of = |requests: [u64; 3]| {
+        record((1..).zip(requests).map(|(at, requests)| run("a", at, requests, 1.0)).collect())
+    };
+    let (old, new) = (of([100_000, 101_000, 99_000]), of([80_000, 81_000, 79_000]));
+    let ratio = change((&old, &new), "a", "page", Column::Rate).expect("both have it");
+    assert_eq!(ratio.verdict, Verdict::Less);
+    let same = change((&old, &of([100_100, 102_000, 98_500])), "a", "page", Column::Rate);
+    assert_eq!(same.expect("both have it").verdict, Verdict::Noise);
+    assert_eq!(change((&old, &new), "z", "page", Column::Rate), None);
+}
