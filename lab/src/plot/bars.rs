@@ -1,0 +1,167 @@
+//! A plot of bars that lie: one for each contender, in groups.
+
+use super::drawing::{Anchor, Drawing, Ink, Shape, Size};
+use super::frame::{self, SMALL};
+use super::scale::Scale;
+use super::units::Unit;
+use super::{font, palette};
+
+/// A plot of bars.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bars {
+    /// What it is called.
+    pub title: String,
+    /// How it was measured.
+    pub subtitle: String,
+    /// What it shows, in a sentence.
+    pub summary: String,
+    /// How values are written.
+    pub unit: Unit,
+    /// The groups, from above.
+    pub groups: Vec<Group>,
+    /// What is said below it.
+    pub notes: Vec<String>,
+}
+
+/// Bars that are compared with each other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// What they have in common.
+    pub title: String,
+    /// From above.
+    pub bars: Vec<Bar>,
+}
+
+/// One bar.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bar {
+    /// The contender's place in the record.
+    pub owner: usize,
+    /// Its name.
+    pub name: String,
+    /// How long the bar is; `None`: there is none, and `remark` says why.
+    pub value: Option<f64>,
+    /// The least and greatest of the rounds, where there were several.
+    pub spread: Option<(f64, f64)>,
+    /// Whether something failed, which is drawn as a cross.
+    pub failed: bool,
+    /// Whether it is hollow, because it did not do the same work.
+    pub hollow: bool,
+    /// What is said behind its value.
+    pub remark: String,
+}
+
+const BAR: f64 = 14.0;
+const LEFT: f64 = 10.0;
+
+/// Where bars begin, how many pixels the longest value has, and how far one is below the other.
+struct Room {
+    left: f64,
+    length: f64,
+    row: f64,
+    named_above: bool,
+    scale: Scale,
+}
+
+impl Bars {
+    /// Lays it out.
+    pub fn draw(&self, size: Size) -> Drawing {
+        let (mut drawing, mut y) = frame::begin(&self.title, &self.subtitle, &self.summary, size);
+        let room = self.room(size);
+        for group in &self.groups {
+            let style = super::drawing::Style { size: SMALL, bold: true };
+            let width = size.width() - 2.0 * LEFT;
+            y = drawing.paragraph(Ink::Text, (LEFT, y + 12.0), width, style, &group.title);
+            let top = y - 8.0;
+            for bar in &group.bars {
+                self.draw_bar(&mut drawing, &room, y, bar);
+                y += room.row;
+            }
+            drawing.rule(Ink::Text, (room.left, top), (room.left, y - 8.0));
+        }
+        frame::end(&mut drawing, y + 18.0, &self.notes);
+        drawing
+    }
+
+    fn room(&self, size: Size) -> Room {
+        let bars = || self.groups.iter().flat_map(|group| &group.bars);
+        let reaches = bars().flat_map(|bar| bar.value.into_iter().chain(bar.spread.map(|s| s.1)));
+        let scale = Scale::from_zero(reaches);
+        let widest = bars().map(|bar| font::width(&bar.name, SMALL)).fold(0.0, f64::max);
+        let named_above = size == Size::Narrow;
+        let left = if named_above { LEFT } else { LEFT + widest.min(200.0) + 10.0 };
+        let remark = bars()
+            .filter(|bar| bar.value.is_some())
+            .map(|bar| font::width(&self.said(bar), SMALL))
+            .fold(0.0, f64::max);
+        let right = if named_above { 20.0 } else { remark.min(260.0) + 30.0 };
+        let row = if named_above { 38.0 } else { 22.0 };
+        Room { left, length: size.width() - left - right, row, named_above, scale }
+    }
+
+    fn said(&self, bar: &Bar) -> String {
+        let value = bar.value.map(|value| self.unit.write(value));
+        match (value, bar.remark.is_empty()) {
+            (Some(value), true) => value,
+            (Some(value), false) => format!("{value} · {}", bar.remark),
+            (None, _) => bar.remark.clone(),
+        }
+    }
+
+    fn draw_bar(&self, drawing: &mut Drawing, room: &Room, y: f64, bar: &Bar) {
+        let said = self.said(bar);
+        let mut y = y;
+        if room.named_above {
+            let width = drawing.width - 2.0 * LEFT;
+            let line = font::shorten(&format!("{}: {said}", bar.name), SMALL, width);
+            drawing.text(Ink::Text, (LEFT + 4.0, y + 4.0), Anchor::Start, SMALL, &line);
+            y += 18.0;
+        } else {
+            let name = font::shorten(&bar.name, SMALL, room.left - LEFT - 10.0);
+            let at = (room.left - 8.0, y + 4.0);
+            drawing.text(Ink::Text, at, Anchor::End, SMALL, &name);
+        }
+        let end = match bar.value {
+            Some(value) => self.draw_value(drawing, room, y, bar, value),
+            None => room.left + 12.0,
+        };
+        if bar.failed || bar.value.is_none() {
+            let centre = (end, y);
+            for stroke in palette::cross(centre) {
+                drawing.add_of(bar.owner, Ink::Text, stroke, Some(&said));
+            }
+        }
+        if !room.named_above {
+            let from = if bar.failed || bar.value.is_none() { end + 14.0 } else { end + 8.0 };
+            let said = font::shorten(&said, SMALL, drawing.width - from - 4.0);
+            drawing.text(Ink::Text, (from, y + 4.0), Anchor::Start, SMALL, &said);
+        }
+    }
+
+    /// The bar and its whisker. Gives where they end.
+    fn draw_value(&self, drawing: &mut Drawing, room: &Room, y: f64, bar: &Bar, value: f64) -> f64 {
+        let ink = Ink::Contender(bar.owner);
+        let place = |value: f64| room.left + room.scale.place(value) * room.length;
+        let (end, half) = (place(value), BAR / 2.0);
+        let tip = format!("{}: {}", bar.name, self.said(bar));
+        let points = vec![
+            (room.left, y - half),
+            (end, y - half),
+            (end, y + half),
+            (room.left, y + half),
+        ];
+        let shape = Shape::Polygon { points, hollow: bar.hollow || bar.failed };
+        drawing.add_of(bar.owner, ink, shape, Some(&tip));
+        let Some((low, high)) = bar.spread else { return end };
+        let (low, high) = (place(low), place(high));
+        for (from, to) in [
+            ((low, y), (high, y)),
+            ((low, y - 4.0), (low, y + 4.0)),
+            ((high, y - 4.0), (high, y + 4.0)),
+        ] {
+            let shape = Shape::Line { points: vec![from, to], width: 1.4, dashes: &[] };
+            drawing.add_of(bar.owner, Ink::Text, shape, None);
+        }
+        end.max(high)
+    }
+}

@@ -1,0 +1,171 @@
+//! What all plots have around them: title, subtitle, axes with their grid, names and notes.
+
+use super::drawing::{Anchor, Drawing, Ink, Point, Size, Style};
+use super::scale::Axis;
+use super::{font, palette};
+
+/// Letters of axes, names and notes.
+pub(super) const SMALL: f64 = 12.0;
+const MARGIN: f64 = 10.0;
+const TITLE: Style = Style { size: 15.0, bold: true };
+const PLAIN: Style = Style { size: SMALL, bold: false };
+/// From one name to the next below it.
+const NAME_ROW: f64 = 17.0;
+/// The piece of line, with its mark, that stands before a name.
+const SAMPLE: f64 = 28.0;
+
+/// A name to be written beside a line, or below the plot.
+pub(super) struct Name<'a> {
+    pub(super) owner: usize,
+    pub(super) text: &'a str,
+    /// Where its line ends, in pixels down.
+    pub(super) end: f64,
+    pub(super) hollow: bool,
+}
+
+/// The rectangle within the axes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Inner {
+    pub(super) left: f64,
+    pub(super) right: f64,
+    pub(super) top: f64,
+    pub(super) bottom: f64,
+}
+
+impl Inner {
+    /// The pixel of a place on both axes, each from 0 to 1.
+    pub(super) fn at(&self, across: f64, up: f64) -> Point {
+        (
+            self.left + across * (self.right - self.left),
+            self.bottom - up * (self.bottom - self.top),
+        )
+    }
+}
+
+/// A drawing with its title and subtitle, and the pixel below them.
+pub(super) fn begin(title: &str, subtitle: &str, summary: &str, size: Size) -> (Drawing, f64) {
+    let mut drawing = Drawing {
+        width: size.width(),
+        height: 0.0,
+        title: title.to_owned(),
+        summary: summary.to_owned(),
+        parts: Vec::new(),
+    };
+    let width = size.width() - 2.0 * MARGIN;
+    let y = drawing.paragraph(Ink::Text, (MARGIN, 22.0), width, TITLE, title);
+    let y = drawing.paragraph(Ink::Faint, (MARGIN, y), width, PLAIN, subtitle);
+    (drawing, y)
+}
+
+/// Pixels that the labels of an upright axis need.
+pub(super) fn label_width(axis: &Axis) -> f64 {
+    let widths = axis.scale.ticks().into_iter().map(|tick| font::width(&axis.label(tick), SMALL));
+    widths.fold(0.0, f64::max)
+}
+
+/// Draws both axes with their grid and labels. The title of the upright one stands above it, so
+/// that nobody need turn their head. Gives the base line below them.
+pub(super) fn axes(drawing: &mut Drawing, inner: Inner, x: &Axis, y: &Axis) -> f64 {
+    drawing.text(Ink::Faint, (MARGIN, inner.top - 14.0), Anchor::Start, SMALL, &y.title);
+    for tick in y.scale.ticks() {
+        let (_, down) = inner.at(0.0, y.scale.place(tick));
+        drawing.rule(Ink::Grid, (inner.left, down), (inner.right, down));
+        let at = (inner.left - 6.0, down + 4.0);
+        drawing.text(Ink::Text, at, Anchor::End, SMALL, &y.label(tick));
+    }
+    let mut free_from = 0.0;
+    for tick in x.scale.ticks() {
+        let (across, _) = inner.at(x.scale.place(tick), 0.0);
+        drawing.rule(Ink::Grid, (across, inner.top), (across, inner.bottom));
+        let label = x.label(tick);
+        let half = font::width(&label, SMALL) / 2.0;
+        // Where labels would touch, every other line goes without.
+        if across - half >= free_from && across + half <= drawing.width {
+            let at = (across, inner.bottom + 17.0);
+            drawing.text(Ink::Text, at, Anchor::Middle, SMALL, &label);
+            free_from = across + half + 6.0;
+        }
+    }
+    drawing.rule(Ink::Text, (inner.left, inner.bottom), (inner.right, inner.bottom));
+    let middle = f64::midpoint(inner.left, inner.right);
+    let half = font::width(&x.title, SMALL) / 2.0;
+    let middle = middle.min(drawing.width - MARGIN - half).max(MARGIN + half);
+    drawing.text(Ink::Faint, (middle, inner.bottom + 35.0), Anchor::Middle, SMALL, &x.title);
+    inner.bottom + 58.0
+}
+
+/// Pixels to keep free on the right for names.
+pub(super) fn names_width(names: &[&str]) -> f64 {
+    let widest = names.iter().map(|name| font::width(name, SMALL)).fold(0.0, f64::max);
+    if names.is_empty() { MARGIN } else { (widest + SAMPLE + 20.0).clamp(MARGIN, 220.0) }
+}
+
+/// How far down the plot must reach for so many names beside it.
+pub(super) fn names_height(count: u32) -> f64 {
+    f64::from(count) * NAME_ROW + 10.0
+}
+
+/// Writes each name beside the end of its line, moved apart where they would touch.
+pub(super) fn names_beside(drawing: &mut Drawing, inner: Inner, names: &[Name<'_>]) {
+    let mut order: Vec<(&Name<'_>, f64)> = names.iter().map(|name| (name, name.end)).collect();
+    order.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let mut least = inner.top + 6.0;
+    for (_, y) in &mut order {
+        *y = y.max(least);
+        least = *y + NAME_ROW;
+    }
+    let mut most = inner.bottom - 4.0;
+    for (_, y) in order.iter_mut().rev() {
+        *y = y.min(most);
+        most = *y - NAME_ROW;
+    }
+    let left = inner.right + 14.0;
+    let room = drawing.width - left - SAMPLE - 8.0;
+    for (name, y) in order {
+        drawing.rule(Ink::Grid, (inner.right + 2.0, name.end), (left - 2.0, y));
+        one_name(drawing, (left, y), room, name);
+    }
+}
+
+/// Writes names in rows below the plot. Gives the base line below them.
+pub(super) fn names_below(drawing: &mut Drawing, y: f64, names: &[Name<'_>]) -> f64 {
+    let (mut x, mut y) = (MARGIN, y);
+    let most = drawing.width - MARGIN;
+    for name in names {
+        let width = SAMPLE + 6.0 + font::width(name.text, SMALL).min(most - MARGIN - SAMPLE);
+        if x + width > most && x > MARGIN {
+            x = MARGIN;
+            y += NAME_ROW + 2.0;
+        }
+        one_name(drawing, (x, y - 4.0), most - x - SAMPLE, name);
+        x += width + 14.0;
+    }
+    if names.is_empty() { y } else { y + NAME_ROW + 8.0 }
+}
+
+fn one_name(drawing: &mut Drawing, at: Point, room: f64, name: &Name<'_>) {
+    let (x, y) = at;
+    let owner = name.owner;
+    let ink = Ink::Contender(owner);
+    let line = super::drawing::Shape::Line {
+        points: vec![(x, y), (x + SAMPLE, y)],
+        width: 2.0,
+        dashes: palette::dashes(owner),
+    };
+    drawing.add_of(owner, ink, line, None);
+    let mark = palette::mark(owner, (x + SAMPLE / 2.0, y), name.hollow);
+    drawing.add_of(owner, ink, mark, None);
+    let text = font::shorten(name.text, SMALL, room - 4.0);
+    let at = (x + SAMPLE + 6.0, y + 4.0);
+    drawing.text(Ink::Text, at, Anchor::Start, SMALL, &text);
+}
+
+/// Writes the notes below everything and ends the drawing there.
+pub(super) fn end(drawing: &mut Drawing, y: f64, notes: &[String]) {
+    let width = drawing.width - 2.0 * MARGIN;
+    let mut y = y;
+    for note in notes {
+        y = drawing.paragraph(Ink::Text, (MARGIN, y), width, PLAIN, note) + 2.0;
+    }
+    drawing.height = (y - 6.0).ceil();
+}

@@ -1,0 +1,163 @@
+//! A plot of lines: values over something, one line for each contender.
+
+use super::drawing::{Drawing, Ink, Point, Shape, Size};
+use super::frame::{self, Inner, Name};
+use super::palette;
+use super::scale::Axis;
+
+/// A plot of lines.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    /// What it is called.
+    pub title: String,
+    /// How it was measured: model, pipelining, rounds.
+    pub subtitle: String,
+    /// What it shows, in a sentence.
+    pub summary: String,
+    /// The axis across.
+    pub x: Axis,
+    /// The axis upwards.
+    pub y: Axis,
+    /// What is drawn.
+    pub lines: Vec<Series>,
+    /// What is said below it: what failed, who is not on it.
+    pub notes: Vec<String>,
+}
+
+/// The line of one contender.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// Its place in the record.
+    pub owner: usize,
+    /// Its name.
+    pub name: String,
+    /// From left to right.
+    pub spots: Vec<Spot>,
+    /// Whether its marks are hollow, because it did not do the same work.
+    pub hollow: bool,
+}
+
+/// One point of a line.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Spot {
+    /// Where across.
+    pub x: f64,
+    /// Where upwards; `None` where nothing could be measured, which is drawn as a cross on the axis.
+    pub y: Option<f64>,
+    /// The least and greatest of the rounds, where there were several.
+    pub spread: Option<(f64, f64)>,
+    /// Whether something failed here, which is drawn as a cross.
+    pub failed: bool,
+    /// Whether it is marked.
+    pub marked: bool,
+    /// What is said when it is pointed at.
+    pub tip: String,
+}
+
+impl Chart {
+    /// Lays it out.
+    pub fn draw(&self, size: Size) -> Drawing {
+        let (mut drawing, y) = frame::begin(&self.title, &self.subtitle, &self.summary, size);
+        let texts: Vec<&str> = self.lines.iter().map(|line| line.name.as_str()).collect();
+        let beside = size == Size::Wide;
+        let right = if beside { frame::names_width(&texts) } else { 16.0 };
+        let count = u32::try_from(texts.len()).unwrap_or(u32::MAX);
+        let tall = if beside { frame::names_height(count) } else { 0.0 };
+        let top = y + 26.0;
+        let inner = Inner {
+            left: frame::label_width(&self.y) + 16.0,
+            right: size.width() - right,
+            top,
+            bottom: top + size.inner_height().max(tall),
+        };
+        let below = frame::axes(&mut drawing, inner, &self.x, &self.y);
+        for line in &self.lines {
+            self.draw_band(&mut drawing, inner, line);
+        }
+        for line in &self.lines {
+            self.draw_line(&mut drawing, inner, line);
+        }
+        self.draw_lost(&mut drawing, inner);
+        let names: Vec<Name<'_>> =
+            self.lines.iter().map(|line| self.name(inner, line)).collect();
+        let below = if beside {
+            frame::names_beside(&mut drawing, inner, &names);
+            below
+        } else {
+            frame::names_below(&mut drawing, below, &names)
+        };
+        frame::end(&mut drawing, below, &self.notes);
+        drawing
+    }
+
+    fn at(&self, inner: Inner, x: f64, y: f64) -> Point {
+        inner.at(self.x.scale.place(x), self.y.scale.place(y))
+    }
+
+    fn name<'a>(&self, inner: Inner, line: &'a Series) -> Name<'a> {
+        let last = line.spots.iter().rev().find_map(|spot| spot.y.map(|y| (spot.x, y)));
+        let end = last.map_or(inner.bottom, |(x, y)| self.at(inner, x, y).1);
+        Name { owner: line.owner, text: &line.name, end, hollow: line.hollow }
+    }
+
+    /// The spread over rounds, as an area around the line.
+    fn draw_band(&self, drawing: &mut Drawing, inner: Inner, line: &Series) {
+        for piece in line.spots.split(|spot| spot.y.is_none() || spot.spread.is_none()) {
+            if piece.len() < 2 {
+                continue;
+            }
+            let edges = piece.iter().filter_map(|spot| Some((spot.x, spot.spread?)));
+            let mut area: Vec<Point> =
+                edges.clone().map(|(x, (low, _))| self.at(inner, x, low)).collect();
+            area.extend(edges.rev().map(|(x, (_, high))| self.at(inner, x, high)));
+            let ink = Ink::Contender(line.owner);
+            drawing.add_of(line.owner, ink, Shape::Area(area), None);
+        }
+    }
+
+    fn draw_line(&self, drawing: &mut Drawing, inner: Inner, line: &Series) {
+        let (owner, ink) = (line.owner, Ink::Contender(line.owner));
+        for piece in line.spots.split(|spot| spot.y.is_none()) {
+            let points: Vec<Point> = piece
+                .iter()
+                .filter_map(|spot| spot.y.map(|y| self.at(inner, spot.x, y)))
+                .collect();
+            if points.len() > 1 {
+                let shape = Shape::Line { points, width: 2.0, dashes: palette::dashes(owner) };
+                drawing.add_of(owner, ink, shape, Some(&line.name));
+            }
+        }
+        for spot in &line.spots {
+            let Some(y) = spot.y else { continue };
+            let centre = self.at(inner, spot.x, y);
+            if spot.marked {
+                let mark = palette::mark(owner, centre, line.hollow || spot.failed);
+                drawing.add_of(owner, ink, mark, Some(&spot.tip));
+            }
+            if spot.failed {
+                for stroke in palette::cross(centre) {
+                    drawing.add_of(owner, Ink::Text, stroke, Some(&spot.tip));
+                }
+            }
+        }
+    }
+
+    /// Crosses for what could not be measured, on the axis, one above the other.
+    fn draw_lost(&self, drawing: &mut Drawing, inner: Inner) {
+        let mut taken: Vec<f64> = Vec::new();
+        for line in &self.lines {
+            for spot in line.spots.iter().filter(|spot| spot.y.is_none()) {
+                let (x, bottom) = inner.at(self.x.scale.place(spot.x), 0.0);
+                let below = taken.iter().filter(|other| (**other - x).abs() < 8.0).count();
+                let level = u32::try_from(below).unwrap_or(0);
+                let centre = (x, bottom - 10.0 - f64::from(level) * 16.0);
+                taken.push(x);
+                let mark = palette::mark(line.owner, centre, true);
+                drawing.add_of(line.owner, Ink::Contender(line.owner), mark, Some(&spot.tip));
+                for stroke in palette::cross(centre) {
+                    drawing.add_of(line.owner, Ink::Text, stroke, Some(&spot.tip));
+                }
+            }
+        }
+    }
+}

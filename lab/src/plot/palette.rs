@@ -1,0 +1,137 @@
+//! How contenders are told apart: by colour, by dashes and by the shape of their marks.
+//!
+//! The colours are those of Okabe and Ito, which remain apart for the colour-blind. Their yellow is
+//! left out: on white paper nobody sees it. The three lists have 7, 5 and 8 entries, so that 280
+//! contenders differ, and that printed in grey the dashes and marks still tell.
+
+use std::fmt::Write as _;
+
+use super::drawing::{Ink, Point, Shape};
+
+/// Red, green and blue.
+pub type Colour = (u8, u8, u8);
+
+/// Each with the one used on a dark page, which is lighter where the first would be too dark.
+const CONTENDERS: [(Colour, Colour); 7] = [
+    ((0x00, 0x72, 0xB2), (0x3D, 0xA5, 0xE0)),
+    ((0xD5, 0x5E, 0x00), (0xF0, 0x7B, 0x28)),
+    ((0x00, 0x9E, 0x73), (0x1F, 0xBF, 0x93)),
+    ((0xCC, 0x79, 0xA7), (0xDB, 0x90, 0xBA)),
+    ((0xE6, 0x9F, 0x00), (0xE6, 0x9F, 0x00)),
+    ((0x56, 0xB4, 0xE9), (0x86, 0xCC, 0xF5)),
+    ((0x00, 0x00, 0x00), (0xF2, 0xF2, 0xF2)),
+];
+
+const DASHES: [&[f64]; 5] =
+    [&[], &[8.0, 4.0], &[2.0, 3.0], &[10.0, 3.0, 2.0, 3.0], &[14.0, 5.0]];
+
+/// Text, faint text, grid and paper, each in light and dark.
+const PLAIN: [(&str, Colour, Colour); 4] = [
+    ("text", (0x1A, 0x1A, 0x1A), (0xEC, 0xEC, 0xEC)),
+    ("faint", (0x55, 0x55, 0x55), (0xB4, 0xB4, 0xB4)),
+    ("grid", (0xDD, 0xDD, 0xDD), (0x3A, 0x3F, 0x45)),
+    ("paper", (0xFF, 0xFF, 0xFF), (0x16, 0x19, 0x1D)),
+];
+
+/// White.
+pub const PAPER: Colour = PLAIN[3].1;
+
+/// The colour of an ink on white paper.
+pub fn on_paper(ink: Ink) -> Colour {
+    match ink {
+        Ink::Contender(place) => CONTENDERS[place % CONTENDERS.len()].0,
+        Ink::Text => PLAIN[0].1,
+        Ink::Faint => PLAIN[1].1,
+        Ink::Grid => PLAIN[2].1,
+    }
+}
+
+/// The class by which style sheets know an ink.
+pub fn class(ink: Ink) -> String {
+    match ink {
+        Ink::Contender(place) => format!("i{}", place % CONTENDERS.len()),
+        Ink::Text => "it".to_owned(),
+        Ink::Faint => "if".to_owned(),
+        Ink::Grid => "ig".to_owned(),
+    }
+}
+
+/// The colours as a style sheet: light, dark, and light again when printed.
+pub fn style_sheet() -> String {
+    let light = variables(|pair| pair.0);
+    let dark = variables(|pair| pair.1);
+    let mut sheet = format!(
+        ":root{{color-scheme:light dark;{light}}}\n\
+         @media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
+    );
+    for place in 0..CONTENDERS.len() {
+        let _ = writeln!(sheet, ".i{place}{{--ink:var(--i{place})}}");
+    }
+    sheet.push_str(
+        ".it{--ink:var(--text)}\n.if{--ink:var(--faint)}\n.ig{--ink:var(--grid)}\n\
+         .plot{background:var(--paper)}\n\
+         .plot text{fill:var(--ink);font-family:\"DejaVu Sans\",Verdana,system-ui,sans-serif}\n\
+         .l{fill:none;stroke:var(--ink);stroke-linejoin:round}\n\
+         .a{fill:var(--ink);fill-opacity:.16}\n.f{fill:var(--ink)}\n\
+         .h{fill:var(--paper);stroke:var(--ink);stroke-width:1.6}\n",
+    );
+    sheet
+}
+
+fn variables(shade: impl Fn((Colour, Colour)) -> Colour) -> String {
+    let mut list = String::new();
+    for (place, pair) in CONTENDERS.iter().enumerate() {
+        let (red, green, blue) = shade(*pair);
+        let _ = write!(list, "--i{place}:#{red:02x}{green:02x}{blue:02x};");
+    }
+    for (name, light, dark) in PLAIN {
+        let (red, green, blue) = shade((light, dark));
+        let _ = write!(list, "--{name}:#{red:02x}{green:02x}{blue:02x};");
+    }
+    list
+}
+
+/// The dashes of a contender's lines.
+pub fn dashes(place: usize) -> &'static [f64] {
+    DASHES[place % DASHES.len()]
+}
+
+/// The mark of a contender around `centre`.
+pub fn mark(place: usize, centre: Point, hollow: bool) -> Shape {
+    let polygon = |points| Shape::Polygon { points, hollow };
+    match place % 8 {
+        0 => Shape::Circle { centre, radius: 4.0, hollow },
+        1 => polygon(star(centre, 4, 5.2, 1.0, 0.125)),
+        2 => polygon(star(centre, 3, 5.4, 1.0, 0.0)),
+        3 => polygon(star(centre, 4, 5.4, 1.0, 0.0)),
+        4 => polygon(star(centre, 3, 5.4, 1.0, 0.5)),
+        5 => polygon(star(centre, 5, 6.4, 0.45, 0.0)),
+        6 => polygon(star(centre, 4, 6.4, 0.38, 0.0)),
+        _ => polygon(star(centre, 6, 5.0, 1.0, 0.0)),
+    }
+}
+
+/// The two strokes of the cross that marks a failure.
+pub fn cross(centre: Point) -> [Shape; 2] {
+    let (x, y) = centre;
+    let arm = 6.0;
+    let stroke = |points| Shape::Line { points, width: 2.2, dashes: &[] };
+    [
+        stroke(vec![(x - arm, y - arm), (x + arm, y + arm)]),
+        stroke(vec![(x - arm, y + arm), (x + arm, y - arm)]),
+    ]
+}
+
+/// A regular star: `waist` is the radius between its points as a share of `radius`, 1 being none.
+/// `turn` is in whole turns, from a point that looks up.
+fn star(centre: Point, points: u32, radius: f64, waist: f64, turn: f64) -> Vec<Point> {
+    let steps = if waist < 1.0 { points * 2 } else { points };
+    (0..steps)
+        .map(|step| {
+            let inner = waist < 1.0 && step % 2 == 1;
+            let reach = if inner { radius * waist } else { radius };
+            let angle = (f64::from(step) / f64::from(steps) + turn) * std::f64::consts::TAU;
+            (centre.0 + reach * angle.sin(), centre.1 - reach * angle.cos())
+        })
+        .collect()
+}

@@ -1,0 +1,162 @@
+//! From values to places on an axis.
+
+use super::ticks;
+use super::units::Unit;
+
+/// Above this ratio between its values, an axis counts factors instead of differences.
+const FACTORS_ABOVE: f64 = 20.0;
+
+/// One axis of a plot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// What it measures.
+    pub title: String,
+    /// How values become places.
+    pub scale: Scale,
+    /// How values are written.
+    pub unit: Unit,
+}
+
+/// How values become places.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Scale {
+    /// Equal differences are equally far apart.
+    Linear {
+        /// The value at its beginning.
+        low: f64,
+        /// The value at its end.
+        high: f64,
+    },
+    /// Equal factors are equally far apart.
+    Log {
+        /// The value at its beginning, above 0.
+        low: f64,
+        /// The value at its end.
+        high: f64,
+    },
+    /// Names at equal distances; values are their places from 0.
+    Named(Vec<String>),
+}
+
+impl Scale {
+    /// A linear scale from 0 that holds all values.
+    pub fn from_zero(values: impl IntoIterator<Item = f64>) -> Self {
+        let most = values.into_iter().filter(|value| value.is_finite()).fold(0.0, f64::max);
+        if most <= 0.0 {
+            return Scale::Linear { low: 0.0, high: 1.0 };
+        }
+        let step = ticks::round_step(most / 8.0);
+        Scale::Linear { low: 0.0, high: (most / step - 1e-9).ceil() * step }
+    }
+
+    /// A scale of factors that holds all values above 0, from one round number to another.
+    pub fn factors(values: impl IntoIterator<Item = f64>) -> Self {
+        let (least, most) = ends(values);
+        let (low, high) = (round_below(least), round_above(most));
+        if low < high {
+            Scale::Log { low, high }
+        } else {
+            Scale::Log { low: low / 2.0, high: high * 2.0 }
+        }
+    }
+
+    /// Factors when the values are far apart, else from zero.
+    pub fn fitting(values: impl IntoIterator<Item = f64>) -> Self {
+        let values: Vec<f64> = values.into_iter().collect();
+        let (least, most) = ends(values.iter().copied());
+        if most / least > FACTORS_ABOVE { Self::factors(values) } else { Self::from_zero(values) }
+    }
+
+    /// Where a value lies: 0 at the beginning, 1 at the end, and nowhere else.
+    pub fn place(&self, value: f64) -> f64 {
+        let place = match self {
+            Scale::Linear { low, high } => (value - low) / (high - low),
+            Scale::Log { low, high } => (value.max(*low) / low).ln() / (high / low).ln(),
+            Scale::Named(names) => (value + 0.5) / length(names),
+        };
+        if place.is_finite() { place.clamp(0.0, 1.0) } else { 0.0 }
+    }
+
+    /// The values that get a line and a label.
+    pub fn ticks(&self) -> Vec<f64> {
+        match self {
+            Scale::Linear { low, high } => ticks::linear(*low, *high),
+            Scale::Log { low, high } => ticks::logarithmic(*low, *high),
+            Scale::Named(names) => (0..names.len()).map(|at| at as f64).collect(),
+        }
+    }
+
+    /// Whether equal factors are equally far apart.
+    pub fn is_log(&self) -> bool {
+        matches!(self, Scale::Log { .. })
+    }
+}
+
+impl Axis {
+    /// A tick as it is written.
+    pub fn label(&self, tick: f64) -> String {
+        match &self.scale {
+            Scale::Named(names) => {
+                let name = names.iter().enumerate().find(|(at, _)| (*at as f64 - tick).abs() < 0.5);
+                name.map_or_else(String::new, |(_, name)| name.clone())
+            }
+            _ => self.unit.write_tick(tick),
+        }
+    }
+}
+
+/// The least and greatest value above 0; 1 and 10 where there is none.
+fn ends(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
+    let usable = values.into_iter().filter(|value| value.is_finite() && *value > 0.0);
+    let (least, most) = usable.fold((f64::INFINITY, 0.0), |(least, most), value| {
+        (f64::min(least, value), f64::max(most, value))
+    });
+    if most > 0.0 { (least, most) } else { (1.0, 10.0) }
+}
+
+/// The greatest 1, 2 or 5 of a power of ten that is not above `value`.
+fn round_below(value: f64) -> f64 {
+    let power = 10f64.powf(value.log10().floor());
+    let head = value / power;
+    power * [5.0, 2.0].into_iter().find(|round| head >= round - 1e-9).unwrap_or(1.0)
+}
+
+fn round_above(value: f64) -> f64 {
+    ticks::round_step(value)
+}
+
+fn length(names: &[String]) -> f64 {
+    names.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scales_end_at_round_numbers() {
+        assert_eq!(Scale::from_zero([3.0, 87.0]), Scale::Linear { low: 0.0, high: 100.0 });
+        assert_eq!(Scale::factors([130.0, 9000.0]), Scale::Log { low: 100.0, high: 10_000.0 });
+    }
+
+    #[test]
+    fn a_scale_of_nothing_or_of_one_value_still_has_two_ends() {
+        let scales = [
+            Scale::from_zero([]),
+            Scale::factors([]),
+            Scale::factors([100.0]),
+            Scale::fitting([0.0]),
+            Scale::from_zero([f64::NAN]),
+        ];
+        for scale in scales {
+            assert!(scale.ticks().len() >= 3, "{scale:?}");
+            assert!(scale.place(1.0).is_finite());
+        }
+    }
+
+    #[test]
+    fn far_apart_values_get_factors() {
+        assert!(Scale::fitting([1.0, 100.0]).is_log());
+        assert!(!Scale::fitting([10.0, 100.0]).is_log());
+    }
+}

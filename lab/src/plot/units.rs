@@ -1,0 +1,148 @@
+//! Numbers with their units, as people read them.
+
+/// What a number counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Microseconds, written in µs, ms or s.
+    Microseconds,
+    /// Seconds, written as such.
+    Seconds,
+    /// Something per second.
+    PerSecond,
+    /// Bytes, written in KiB, MiB and so on.
+    Bytes,
+    /// A bare number.
+    Number,
+    /// A share of one, written in percent.
+    Share,
+    /// CPUs that are kept busy.
+    Cpus,
+}
+
+impl Unit {
+    /// `value` with three significant digits and its unit; whole numbers are written in full.
+    pub fn write(self, value: f64) -> String {
+        if !value.is_finite() {
+            return "–".to_owned();
+        }
+        match self {
+            Unit::Microseconds if value.abs() >= 999_500.0 => {
+                format!("{} s", digits(value / 1_000_000.0))
+            }
+            Unit::Microseconds if value.abs() >= 999.5 => format!("{} ms", digits(value / 1000.0)),
+            Unit::Microseconds => format!("{} µs", digits(value)),
+            Unit::Seconds => format!("{} s", digits(value)),
+            Unit::PerSecond => format!("{}/s", digits(value)),
+            Unit::Bytes => bytes(value),
+            Unit::Number => digits(value),
+            Unit::Share => format!("{} %", digits(value * 100.0)),
+            Unit::Cpus => format!("{} CPU", digits(value)),
+        }
+    }
+
+    /// As on an axis: as short as it can be said.
+    pub fn write_tick(self, value: f64) -> String {
+        let text = self.write(value);
+        let (number, unit) = match text.find([' ', '/']) {
+            Some(at) => text.split_at(at),
+            None => (text.as_str(), ""),
+        };
+        if number == "0" {
+            return "0".to_owned();
+        }
+        let number = if number.contains('.') {
+            number.trim_end_matches('0').trim_end_matches('.')
+        } else {
+            number
+        };
+        format!("{number}{unit}")
+    }
+}
+
+/// Bytes in the largest unit of which there is at least one.
+fn bytes(value: f64) -> String {
+    let names = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut left = value;
+    let mut name = 0;
+    while left.abs() >= 1024.0 && name + 1 < names.len() {
+        left /= 1024.0;
+        name += 1;
+    }
+    format!("{} {}", digits(left), names[name])
+}
+
+/// Three significant digits, or all digits before the point, in groups of three.
+pub fn digits(value: f64) -> String {
+    let size = value.abs();
+    let places = match size {
+        _ if size == 0.0 => 0,
+        _ if size >= 99.95 => 0,
+        _ if size >= 9.995 => 1,
+        _ if size >= 0.9995 => 2,
+        _ if size >= 0.01 => 3,
+        _ => return format!("{value:.1e}"),
+    };
+    grouped(&format!("{value:.places$}"))
+}
+
+/// `1234567.8` as `1,234,567.8`.
+fn grouped(number: &str) -> String {
+    let (whole, rest) = number.split_at(number.find('.').unwrap_or(number.len()));
+    let (sign, whole) = whole.split_at(usize::from(whole.starts_with('-')));
+    let mut text = sign.to_owned();
+    for (at, digit) in whole.char_indices() {
+        if at > 0 && (whole.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text + rest
+}
+
+/// A count as a number to draw or divide.
+#[expect(clippy::cast_precision_loss, reason = "counts and bytes here are far below 2^52")]
+pub fn float(count: u64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits_and_groups() {
+        let cases = [
+            (0.0, "0"),
+            (0.012_34, "0.012"),
+            (1.0, "1.00"),
+            (9.994, "9.99"),
+            (9.996, "10.0"),
+            (99.96, "100"),
+            (12_345.6, "12,346"),
+            (-1_234_567.0, "-1,234,567"),
+            (999.0, "999"),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(digits(value), expected);
+        }
+    }
+
+    #[test]
+    fn units_are_chosen_by_size() {
+        assert_eq!(Unit::Microseconds.write(12.0), "12.0 µs");
+        assert_eq!(Unit::Microseconds.write(1500.0), "1.50 ms");
+        assert_eq!(Unit::Microseconds.write(2_000_000.0), "2.00 s");
+        assert_eq!(Unit::Bytes.write(1024.0 * 1024.0), "1.00 MiB");
+        assert_eq!(Unit::Share.write(0.5), "50.0 %");
+        assert_eq!(Unit::Number.write(f64::NAN), "–");
+    }
+
+    #[test]
+    fn ticks_are_short() {
+        assert_eq!(Unit::Microseconds.write_tick(2000.0), "2 ms");
+        assert_eq!(Unit::PerSecond.write_tick(10_000.0), "10,000/s");
+        assert_eq!(Unit::Bytes.write_tick(0.0), "0");
+        assert_eq!(Unit::Number.write_tick(100.0), "100");
+        assert_eq!(Unit::Cpus.write_tick(1.5), "1.5 CPU");
+    }
+}
