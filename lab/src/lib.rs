@@ -9,8 +9,11 @@
 #![forbid(unsafe_code)]
 
 pub mod load;
+pub mod markup;
 pub mod outcome;
 pub mod output;
 pub mod plan;
+pub mod plot;
 pub mod record;
+pub mod report;
 pub mod statistics;

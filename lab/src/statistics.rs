@@ -6,7 +6,7 @@
 //! includes 1, or a ratio nearer to 1 than [`RESOLUTION`], is called noise. Everything here is a
 //! function of the record.
 
-mod spread;
+pub(crate) mod spread;
 #[cfg(test)]
 mod tests;
 

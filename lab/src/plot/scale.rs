@@ -1,7 +1,7 @@
 //! From values to places on an axis.
 
 use super::ticks;
-use super::units::Unit;
+use super::units::{Unit, index};
 
 /// Above this ratio between its values, an axis counts factors instead of differences.
 const FACTORS_ABOVE: f64 = 20.0;
@@ -82,7 +82,7 @@ impl Scale {
         match self {
             Scale::Linear { low, high } => ticks::linear(*low, *high),
             Scale::Log { low, high } => ticks::logarithmic(*low, *high),
-            Scale::Named(names) => (0..names.len()).map(|at| at as f64).collect(),
+            Scale::Named(names) => (0..names.len()).map(index).collect(),
         }
     }
 
@@ -97,7 +97,7 @@ impl Axis {
     pub fn label(&self, tick: f64) -> String {
         match &self.scale {
             Scale::Named(names) => {
-                let name = names.iter().enumerate().find(|(at, _)| (*at as f64 - tick).abs() < 0.5);
+                let name = names.iter().enumerate().find(|(at, _)| (index(*at) - tick).abs() < 0.5);
                 name.map_or_else(String::new, |(_, name)| name.clone())
             }
             _ => self.unit.write_tick(tick),
@@ -126,7 +126,7 @@ fn round_above(value: f64) -> f64 {
 }
 
 fn length(names: &[String]) -> f64 {
-    names.len().max(1) as f64
+    index(names.len().max(1))
 }
 
 #[cfg(test)]

@@ -105,6 +105,12 @@ pub fn float(count: u64) -> f64 {
     count as f64
 }
 
+/// A place in a list as a number to draw.
+#[expect(clippy::cast_precision_loss, reason = "lists here are far shorter than 2^52")]
+pub fn index(place: usize) -> f64 {
+    place as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,14 +2,14 @@
 
 /// The value in the middle, and the two ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Spread {
-    pub(super) median: f64,
-    pub(super) low: f64,
-    pub(super) high: f64,
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
 }
 
 /// The spread of some values; none of none.
-pub(super) fn spread(values: &[f64]) -> Option<Spread> {
+pub(crate) fn spread(values: &[f64]) -> Option<Spread> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let (low, high) = (*sorted.first()?, *sorted.last()?);
@@ -23,9 +23,9 @@ pub(super) fn spread(values: &[f64]) -> Option<Spread> {
 
 /// A ratio, and the two ends of its interval where there is one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Estimate {
-    pub(super) value: f64,
-    pub(super) interval: Option<(f64, f64)>,
+pub(crate) struct Estimate {
+    pub(crate) value: f64,
+    pub(crate) interval: Option<(f64, f64)>,
 }
 
 /// The geometric mean of ratios that were each taken within one round, with the 95 % interval of
@@ -33,7 +33,7 @@ pub(super) struct Estimate {
 ///
 /// - `pairs`: the value, and that of the reference. Pairs with a value that is not above 0 have no
 ///   ratio, and are left out.
-pub(super) fn paired(pairs: &[(f64, f64)]) -> Option<Estimate> {
+pub(crate) fn paired(pairs: &[(f64, f64)]) -> Option<Estimate> {
     let positive = pairs.iter().filter(|(value, base)| *value > 0.0 && *base > 0.0);
     let logs: Vec<f64> = positive.map(|(value, base)| (value / base).ln()).collect();
     let Moments { n, mean, variance } = moments(&logs)?;
@@ -43,7 +43,7 @@ pub(super) fn paired(pairs: &[(f64, f64)]) -> Option<Estimate> {
 
 /// The ratio of the geometric means of two independent samples, with the 95 % interval of Welch's t
 /// over their logarithms. Where a side has a single value there is no interval.
-pub(super) fn unpaired(values: &[f64], base: &[f64]) -> Option<Estimate> {
+pub(crate) fn unpaired(values: &[f64], base: &[f64]) -> Option<Estimate> {
     let logs = |values: &[f64]| -> Vec<f64> {
         values.iter().filter(|value| **value > 0.0).map(|value| value.ln()).collect()
     };

@@ -1,0 +1,29 @@
+//! Writes the report of a contest again: `cargo run -p gustnado-lab --example report -- FILE FOLDER`
+//! with the `contest.json` of a contest. With a folder alone it writes that of a made-up contest, to
+//! look at the page itself.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "the made-up contest is of small numbers"
+)]
+
+use std::error::Error;
+use std::path::Path;
+
+use gustnado_lab as lab;
+
+#[path = "../src/report/tests/specimen.rs"]
+mod specimen;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (record, folder) = match arguments.as_slice() {
+        [folder] => (specimen::record(), folder),
+        [file, folder] => (serde_json::from_str(&std::fs::read_to_string(file)?)?, folder),
+        _ => return Err("expected: [contest.json] FOLDER".into()),
+    };
+    let written = lab::report::write(&record, Path::new(folder))?;
+    println!("{} files, first {}", written.len(), written[0].display());
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! The report of a contest: one page that needs nothing else, and beside it the plots as files and
+//! the figures as tables of tab-separated values.
+//!
+//! What does not live here: arithmetic over rounds ([`statistics`](crate::statistics)), drawing
+//! ([`plot`](crate::plot)), and `contest.json`, which whoever measured writes.
+
+mod figures;
+mod page;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod tsv;
+mod verdict;
+mod view;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::plot::drawing::Size;
+use crate::plot::png::{self, PngError};
+use crate::plot::svg;
+use crate::record::Record;
+use view::View;
+
+/// Why there is no report, or only a part of it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// A file or folder could not be written.
+    Unwritable {
+        /// Which one.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A plot could not be made into a picture.
+    Undrawable {
+        /// The file it was for.
+        path: PathBuf,
+        /// Why.
+        error: PngError,
+    },
+}
+
+impl std::fmt::Display for ReportError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ReportError::Unwritable { path, .. } => {
+                let path = path.display();
+                write!(f, "cannot write {path}: is the disk full, or the folder not yours?")
+            }
+            ReportError::Undrawable { path, .. } => write!(f, "cannot draw {}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for ReportError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ReportError::Unwritable { error, .. } => Some(error),
+            ReportError::Undrawable { error, .. } => Some(error),
+        }
+    }
+}
+
+/// Writes the report of `record` into `folder`, which is made if it is not there. Files of an
+/// earlier report are written over.
+///
+/// Gives what was written, `index.html` first. The tables and the page are written before the
+/// pictures, so that a full disk leaves what matters most.
+pub fn write(record: &Record, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
+    let view = View::of(record);
+    let plots = figures::all(&view);
+    let pictures = folder.join("plots");
+    fs::create_dir_all(&pictures)
+        .map_err(|error| ReportError::Unwritable { path: pictures.clone(), error })?;
+
+    let mut written = Vec::new();
+    let mut put = |path: PathBuf, content: &[u8]| {
+        fs::write(&path, content)
+            .map_err(|error| ReportError::Unwritable { path: path.clone(), error })?;
+        written.push(path);
+        Ok(())
+    };
+    put(folder.join("index.html"), page::write(&view, &plots).as_bytes())?;
+    put(folder.join("rounds.tsv"), tsv::rounds(&view).as_bytes())?;
+    put(folder.join("percentiles.tsv"), tsv::percentiles(&view).as_bytes())?;
+    for plot in &plots {
+        let drawing = plot.kind.draw(Size::Wide);
+        put(pictures.join(format!("{}.svg", plot.stem)), svg::file(&drawing).as_bytes())?;
+        let path = pictures.join(format!("{}.png", plot.stem));
+        let picture = png::file(&drawing)
+            .map_err(|error| ReportError::Undrawable { path: path.clone(), error })?;
+        put(path, &picture)?;
+    }
+    Ok(written)
+}

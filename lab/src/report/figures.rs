@@ -1,0 +1,140 @@
+//! The plots of a report: which there are, and in which order.
+
+mod cdf;
+mod cpu;
+mod percentiles;
+mod sweeps;
+mod timeline;
+
+use super::view::View;
+use crate::plot::bars::Bars;
+use crate::plot::drawing::{Drawing, Size};
+use crate::plot::lines::Chart;
+
+/// A plot with its place in the report.
+pub(super) struct Plot {
+    /// The name of its files, without what stands after the dot. Unique.
+    pub(super) stem: String,
+    /// Under which heading it stands.
+    pub(super) part: Part,
+    /// What it shows.
+    pub(super) kind: Kind,
+}
+
+/// The headings under which plots stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Cpu,
+    Sweeps,
+    Percentiles,
+    Distribution,
+    Time,
+}
+
+/// Either kind of chart.
+pub(super) enum Kind {
+    Bars(Bars),
+    Lines(Chart),
+}
+
+impl Kind {
+    pub(super) fn draw(&self, size: Size) -> Drawing {
+        match self {
+            Kind::Bars(bars) => bars.draw(size),
+            Kind::Lines(chart) => chart.draw(size),
+        }
+    }
+
+    pub(super) fn title(&self) -> &str {
+        match self {
+            Kind::Bars(bars) => &bars.title,
+            Kind::Lines(chart) => &chart.title,
+        }
+    }
+
+    pub(super) fn summary(&self) -> &str {
+        match self {
+            Kind::Bars(bars) => &bars.summary,
+            Kind::Lines(chart) => &chart.summary,
+        }
+    }
+}
+
+impl Part {
+    pub(super) const ALL: [Self; 5] =
+        [Self::Cpu, Self::Sweeps, Self::Percentiles, Self::Distribution, Self::Time];
+
+    pub(super) fn heading(self) -> &'static str {
+        match self {
+            Self::Cpu => "Server CPU per request",
+            Self::Sweeps => "Over the number of connections",
+            Self::Percentiles => "Latency by percentile",
+            Self::Distribution => "Latency, all of it",
+            Self::Time => "Over time",
+        }
+    }
+
+    pub(super) fn explanation(self) -> &'static str {
+        match self {
+            Self::Cpu => {
+                "What an answer costs the server: the CPU time of all its processes, divided by \
+                 the right answers. Unlike a rate it does not depend on how fast the generator is. \
+                 Less is better."
+            }
+            Self::Sweeps => {
+                "The same work with more and more connections. A server that scales keeps its \
+                 rate, and its memory grows no faster than the connections."
+            }
+            Self::Percentiles => {
+                "How long the slowest of so many percent of requests took at most. 100 is the \
+                 slowest request of all. Only right answers have a latency; failures are marked."
+            }
+            Self::Distribution => {
+                "The share of all requests that were answered rightly within a time. A line that \
+                 ends below 100 % belongs to a server that left requests unanswered or answered \
+                 them wrongly."
+            }
+            Self::Time => {
+                "Second by second, so that a decay, a stall or a leak is seen. The first and last \
+                 moments are as they were measured."
+            }
+        }
+    }
+}
+
+/// Every plot of a report.
+pub(super) fn all(view: &View<'_>) -> Vec<Plot> {
+    let mut plots = Vec::new();
+    cpu::add(view, &mut plots);
+    sweeps::add(view, &mut plots);
+    percentiles::add(view, &mut plots);
+    cdf::add(view, &mut plots);
+    timeline::add(view, &mut plots);
+    plots
+}
+
+/// Adds a plot whose files are called after `what` and `name`, with a number where that was taken.
+fn push(plots: &mut Vec<Plot>, part: Part, what: &str, name: &str, kind: Kind) {
+    let base = if name.is_empty() { what.to_owned() } else { format!("{what}-{}", slug(name)) };
+    let mut stem = base.clone();
+    let mut number = 2;
+    while plots.iter().any(|plot| plot.stem == stem) {
+        stem = format!("{base}-{number}");
+        number += 1;
+    }
+    plots.push(Plot { stem, part, kind });
+}
+
+/// A name as part of a file's name: small letters, digits and hyphens, 40 at most.
+fn slug(name: &str) -> String {
+    let mut slug = String::new();
+    for letter in name.chars().take(40) {
+        if letter.is_ascii_alphanumeric() {
+            slug.push(letter.to_ascii_lowercase());
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+    }
+    let slug = slug.trim_end_matches('-');
+    if slug.is_empty() { "unnamed".to_owned() } else { slug.to_owned() }
+}

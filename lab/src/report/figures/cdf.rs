@@ -1,0 +1,120 @@
+//! The whole distribution of latency, from the histograms of all rounds together.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+
+use super::{Kind, Part, Plot, push};
+use crate::outcome::Outcome;
+use crate::plot::lines::{Chart, Series, Spot};
+use crate::plot::scale::{Axis, Scale};
+use crate::plot::units::{Unit, float};
+use crate::record::{Contender, Scenario};
+use crate::report::view::{View, ends_sentence, is_unequal};
+
+/// More points than this nobody sees on a line.
+const POINTS_MAX: f64 = 160.0;
+/// Where a line has marks.
+const MARKED: [f64; 4] = [0.25, 0.5, 0.75, 0.9];
+
+pub(super) fn add(view: &View<'_>, plots: &mut Vec<Plot>) {
+    for scenario in &view.record.scenarios {
+        let lines: Vec<Series> =
+            view.contenders().filter_map(|one| series(view, scenario, one)).collect();
+        if !lines.is_empty() {
+            let kind = Kind::Lines(chart(view, scenario, lines));
+            push(plots, Part::Distribution, "latency-cdf", &scenario.name, kind);
+        }
+    }
+}
+
+fn chart(view: &View<'_>, scenario: &Scenario, lines: Vec<Series>) -> Chart {
+    let half: Vec<(&str, f64)> = lines
+        .iter()
+        .filter_map(|line| {
+            let spot = line.spots.iter().find(|spot| spot.y.is_some_and(|y| y >= 0.5))?;
+            Some((line.name.as_str(), spot.x))
+        })
+        .collect();
+    let times = lines.iter().flat_map(|line| &line.spots).map(|spot| spot.x);
+    let scale = Scale::factors(times);
+    Chart {
+        title: format!("Share answered within a time: {}", scenario.title),
+        subtitle: view.measured(scenario).replace(
+            "Median of",
+            "All requests of",
+        ).replace(" rounds, with the least and the greatest.", " rounds together."),
+        summary: format!("Half of all requests were answered within a time that goes {}.",
+            ends_sentence(&half, Unit::Microseconds)),
+        x: Axis {
+            title: "latency (equal steps are equal factors)".to_owned(),
+            scale,
+            unit: Unit::Microseconds,
+        },
+        y: Axis {
+            title: "share of requests answered rightly".to_owned(),
+            scale: Scale::Linear { low: 0.0, high: 1.0 },
+            unit: Unit::Share,
+        },
+        lines,
+        notes: view.notes(&[scenario]),
+    }
+}
+
+fn series(
+    view: &View<'_>,
+    scenario: &Scenario,
+    (owner, contender): (usize, &Contender),
+) -> Option<Series> {
+    let mut all: Option<Histogram<u64>> = None;
+    let mut failed = 0;
+    for outcome in view.runs(scenario, contender).filter_map(|run| run.outcome.as_ref()) {
+        failed += outcome.errors.total();
+        let Some(one) = histogram(outcome) else { continue };
+        match &mut all {
+            Some(sum) => sum.add(&one).ok()?,
+            None => all = Some(one),
+        }
+    }
+    let all = all.filter(|sum| !sum.is_empty())?;
+    let mut spots = steps(&all, failed, &contender.name);
+    let last = spots.last_mut()?;
+    last.failed = view.is_marred(scenario, contender);
+    let hollow = is_unequal(contender);
+    Some(Series { owner, name: contender.name.clone(), spots, hollow })
+}
+
+/// The histogram of an outcome; `None` where there is none that can be read, which leaves the plot
+/// without that round.
+fn histogram(outcome: &Outcome) -> Option<Histogram<u64>> {
+    let packed = STANDARD.decode(outcome.histogram.trim()).ok()?;
+    let mut found: Histogram<u64> = Deserializer::new().deserialize(&mut packed.as_slice()).ok()?;
+    found.auto(true);
+    Some(found)
+}
+
+/// A staircase: each step is as high as the share of requests that took exactly so long.
+fn steps(all: &Histogram<u64>, failed: u64, name: &str) -> Vec<Spot> {
+    let total = float(all.len() + failed);
+    let mut spots: Vec<Spot> = Vec::new();
+    let (mut below, mut drawn) = (0.0, 0.0);
+    let mut marks = MARKED.into_iter().peekable();
+    for value in all.iter_recorded() {
+        let x = float(value.value_iterated_to()).max(1.0);
+        let share = float(value.count_since_last_iteration()) / total;
+        let reached = below + share;
+        let is_last = value.value_iterated_to() >= all.max();
+        if reached - drawn >= 1.0 / POINTS_MAX || spots.is_empty() || is_last {
+            let marked = marks.peek().is_some_and(|mark| reached >= *mark);
+            while marks.next_if(|mark| reached >= *mark).is_some() {}
+            let (percent, time) = (Unit::Share.write(reached), Unit::Microseconds.write(x));
+            let tip = format!("{name}: {percent} within {time}");
+            spots.push(Spot { x, y: Some(drawn), ..Spot::default() });
+            spots.push(Spot { x, y: Some(reached), marked, tip, ..Spot::default() });
+            drawn = reached;
+        }
+        below = reached;
+    }
+    spots
+}

@@ -1,0 +1,158 @@
+//! Rate, latency and memory over the number of connections.
+
+use super::{Kind, Part, Plot, push};
+use crate::outcome::Outcome;
+use crate::plot::lines::{Chart, Series, Spot};
+use crate::plot::scale::{Axis, Scale};
+use crate::plot::units::{Unit, float};
+use crate::record::{Contender, Fate, Run, Scenario};
+use crate::report::view::{Middle, View, ends_sentence, is_unequal};
+
+/// One thing that is drawn over the number of connections.
+struct Measure {
+    stem: &'static str,
+    title: &'static str,
+    axis: &'static str,
+    unit: Unit,
+    /// Whether its axis always begins at zero.
+    from_zero: bool,
+    value: fn(&Run, &Outcome) -> Option<f64>,
+}
+
+const MEASURES: [Measure; 3] = [
+    Measure {
+        stem: "rate-by-connections",
+        title: "Rate over connections",
+        axis: "right answers per second",
+        unit: Unit::PerSecond,
+        from_zero: true,
+        value: |_, outcome| Some(outcome.requests_per_s),
+    },
+    Measure {
+        stem: "p99-by-connections",
+        title: "99th percentile of latency over connections",
+        axis: "latency that 99 % of requests kept within",
+        unit: Unit::Microseconds,
+        from_zero: false,
+        value: |_, outcome| {
+            let found = outcome.latency_us.percentiles.get("99").copied();
+            found.filter(|_| outcome.latency_us.count > 0)
+        },
+    },
+    Measure {
+        stem: "memory-by-connections",
+        title: "Server memory over connections",
+        axis: "the most memory it had (proportional set size)",
+        unit: Unit::Bytes,
+        from_zero: false,
+        value: |run, _| Some(float(run.usage.memory_peak_bytes)),
+    },
+];
+
+pub(super) fn add(view: &View<'_>, plots: &mut Vec<Plot>) {
+    for sweep in names(view) {
+        let mut points: Vec<&Scenario> = view
+            .record
+            .scenarios
+            .iter()
+            .filter(|scenario| scenario.sweep.as_deref() == Some(sweep))
+            .collect();
+        points.sort_by_key(|scenario| scenario.connections);
+        if points.len() < 2 {
+            continue;
+        }
+        for measure in &MEASURES {
+            let kind = Kind::Lines(chart(view, sweep, &points, measure));
+            push(plots, Part::Sweeps, measure.stem, sweep, kind);
+        }
+    }
+}
+
+/// The sweeps in the order of the file.
+fn names<'a>(view: &View<'a>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for sweep in view.record.scenarios.iter().filter_map(|scenario| scenario.sweep.as_deref()) {
+        if !names.contains(&sweep) {
+            names.push(sweep);
+        }
+    }
+    names
+}
+
+fn chart(view: &View<'_>, sweep: &str, points: &[&Scenario], measure: &Measure) -> Chart {
+    let lines: Vec<Series> =
+        view.contenders().filter_map(|one| series(view, points, measure, one)).collect();
+    let values = lines.iter().flat_map(|line| &line.spots).flat_map(|spot| {
+        spot.y.into_iter().chain(spot.spread.into_iter().flat_map(|(low, high)| [low, high]))
+    });
+    let scale = if measure.from_zero { Scale::from_zero(values) } else { Scale::fitting(values) };
+    let how = if scale.is_log() { " (equal steps are equal factors)" } else { "" };
+    let most = points.last().map_or(0, |scenario| scenario.connections);
+    let at_most: Vec<(&str, f64)> = lines
+        .iter()
+        .filter_map(|line| {
+            let last = line.spots.iter().find(|spot| spot.x >= float(most))?;
+            Some((line.name.as_str(), last.y?))
+        })
+        .collect();
+    Chart {
+        title: format!("{}: {sweep}", measure.title),
+        subtitle: points.first().map_or_else(String::new, |first| view.measured(first)),
+        summary: format!(
+            "With {} connections: {}.",
+            Unit::Number.write(float(most)),
+            ends_sentence(&at_most, measure.unit)
+        ),
+        x: Axis {
+            title: "connections (equal steps are equal factors)".to_owned(),
+            scale: Scale::factors(points.iter().map(|scenario| float(scenario.connections))),
+            unit: Unit::Number,
+        },
+        y: Axis { title: format!("{}{how}", measure.axis), scale, unit: measure.unit },
+        lines,
+        notes: view.notes(points),
+    }
+}
+
+/// The line of one contender; `None` for one that could not be started at all, which the notes name.
+fn series(
+    view: &View<'_>,
+    points: &[&Scenario],
+    measure: &Measure,
+    (owner, contender): (usize, &Contender),
+) -> Option<Series> {
+    let mut spots = Vec::new();
+    for scenario in points {
+        let runs: Vec<&Run> = view.runs(scenario, contender).collect();
+        if runs.is_empty() {
+            continue;
+        }
+        let values =
+            runs.iter().filter_map(|run| (measure.value)(run, run.outcome.as_ref()?));
+        let middle = Middle::of(values);
+        let (name, at) = (&contender.name, Unit::Number.write(float(scenario.connections)));
+        let mut tip = match middle {
+            Some(middle) => format!("{name}, {at} connections: {}", middle.write(measure.unit)),
+            None => format!("{name}, {at} connections: could not be measured"),
+        };
+        if let Some(failed) = view.failed(scenario, contender) {
+            tip = format!("{tip}; {failed}");
+        }
+        spots.push(Spot {
+            x: float(scenario.connections),
+            y: middle.map(|middle| middle.median),
+            spread: middle.and_then(|middle| middle.ends),
+            failed: view.is_marred(scenario, contender),
+            marked: true,
+            tip,
+        });
+    }
+    let drawn = spots.iter().any(|spot| spot.y.is_some()) || contender.fate == Fate::Ran;
+    let hollow = is_unequal(contender);
+    (drawn && !spots.is_empty()).then(|| Series {
+        owner,
+        name: contender.name.clone(),
+        spots,
+        hollow,
+    })
+}

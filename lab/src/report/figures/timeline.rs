@@ -1,0 +1,217 @@
+//! Rate, latency, memory and CPU over time.
+
+use std::collections::BTreeMap;
+
+use super::{Kind, Part, Plot, push};
+use crate::plot::lines::{Chart, Series, Spot};
+use crate::plot::scale::{Axis, Scale};
+use crate::plot::units::{Unit, float, index};
+use crate::record::{Contender, Run, Scenario};
+use crate::report::view::{Middle, View, ends_sentence, is_unequal};
+
+/// What happened at one moment of one run.
+struct Moment {
+    at_s: f64,
+    value: f64,
+    failed: bool,
+}
+
+/// One thing that is drawn over time.
+struct Measure {
+    stem: &'static str,
+    title: &'static str,
+    axis: &'static str,
+    unit: Unit,
+    from_zero: bool,
+    moments: fn(&Run) -> Vec<Moment>,
+}
+
+const MEASURES: [Measure; 4] = [
+    Measure {
+        stem: "rate-over-time",
+        title: "Rate over time",
+        axis: "right answers per second",
+        unit: Unit::PerSecond,
+        from_zero: true,
+        moments: rate,
+    },
+    Measure {
+        stem: "p99-over-time",
+        title: "99th percentile of latency over time",
+        axis: "latency that 99 % of each second's requests kept within",
+        unit: Unit::Microseconds,
+        from_zero: false,
+        moments: latency,
+    },
+    Measure {
+        stem: "cpu-over-time",
+        title: "Server CPU over time",
+        axis: "CPUs kept busy by all its processes",
+        unit: Unit::Cpus,
+        from_zero: true,
+        moments: cpu,
+    },
+    Measure {
+        stem: "memory-over-time",
+        title: "Server memory over time",
+        axis: "memory of all its processes (proportional set size)",
+        unit: Unit::Bytes,
+        from_zero: false,
+        moments: memory,
+    },
+];
+
+/// No line has more points.
+const POINTS_MAX: f64 = 120.0;
+/// A second of which less than this was measured has no rate worth showing.
+const PART_MIN_S: f64 = 0.2;
+
+pub(super) fn add(view: &View<'_>, plots: &mut Vec<Plot>) {
+    for scenario in &view.record.scenarios {
+        for measure in &MEASURES {
+            let lines: Vec<Series> =
+                view.contenders().filter_map(|one| series(view, scenario, measure, one)).collect();
+            // A line of one point says nothing about time.
+            if lines.iter().any(|line| line.spots.len() > 1) {
+                let kind = Kind::Lines(chart(view, scenario, measure, lines));
+                push(plots, Part::Time, measure.stem, &scenario.name, kind);
+            }
+        }
+    }
+}
+
+fn chart(view: &View<'_>, scenario: &Scenario, measure: &Measure, lines: Vec<Series>) -> Chart {
+    let values = lines.iter().flat_map(|line| &line.spots).flat_map(|spot| {
+        spot.y.into_iter().chain(spot.spread.into_iter().flat_map(|(low, high)| [low, high]))
+    });
+    let scale = if measure.from_zero { Scale::from_zero(values) } else { Scale::fitting(values) };
+    let how = if scale.is_log() { " (equal steps are equal factors)" } else { "" };
+    let ends: Vec<(&str, f64)> = lines
+        .iter()
+        .filter_map(|line| Some((line.name.as_str(), line.spots.last()?.y?)))
+        .collect();
+    let longest = lines.iter().flat_map(|line| &line.spots).map(|spot| spot.x);
+    Chart {
+        title: format!("{}: {}", measure.title, scenario.title),
+        subtitle: view.measured(scenario),
+        summary: format!("At the end: {}.", ends_sentence(&ends, measure.unit)),
+        x: Axis {
+            title: "since measuring began".to_owned(),
+            scale: Scale::from_zero(longest),
+            unit: Unit::Seconds,
+        },
+        y: Axis { title: format!("{}{how}", measure.axis), scale, unit: measure.unit },
+        lines,
+        notes: view.notes(&[scenario]),
+    }
+}
+
+fn series(
+    view: &View<'_>,
+    scenario: &Scenario,
+    measure: &Measure,
+    (owner, contender): (usize, &Contender),
+) -> Option<Series> {
+    let rounds: Vec<Vec<Moment>> =
+        view.runs(scenario, contender).map(|run| (measure.moments)(run)).collect();
+    let mut spots = together(&rounds);
+    let every = spots.len().div_ceil(10).max(1);
+    for (place, spot) in spots.iter_mut().enumerate() {
+        spot.marked = place % every == every / 2 || spot.failed;
+        let value = Middle { median: spot.y.unwrap_or(0.0), ends: spot.spread };
+        let (value, at) = (value.write(measure.unit), Unit::Seconds.write(spot.x));
+        let failed = if spot.failed { ", with failures" } else { "" };
+        spot.tip = format!("{}, {at}: {value}{failed}", contender.name);
+    }
+    let last = spots.last_mut()?;
+    last.failed |= view.is_marred(scenario, contender);
+    let hollow = is_unequal(contender);
+    Some(Series { owner, name: contender.name.clone(), spots, hollow })
+}
+
+/// The rounds laid over each other: at each moment the median of those that had one.
+fn together(rounds: &[Vec<Moment>]) -> Vec<Spot> {
+    let longest = rounds.iter().flatten().map(|moment| moment.at_s).fold(0.0, f64::max);
+    let most = rounds.iter().map(Vec::len).max().unwrap_or(0);
+    let step = longest / index(most).clamp(1.0, POINTS_MAX);
+    if !(step > 0.0 && step.is_finite()) {
+        return Vec::new();
+    }
+    let mut places: BTreeMap<u64, Vec<&Moment>> = BTreeMap::new();
+    for moment in rounds.iter().flatten().filter(|moment| moment.at_s >= 0.0) {
+        places.entry(place(moment.at_s / step)).or_default().push(moment);
+    }
+    let spot = |(place, moments): (u64, Vec<&Moment>)| {
+        let middle = Middle::of(moments.iter().map(|moment| moment.value))?;
+        Some(Spot {
+            x: float(place) * step,
+            y: Some(middle.median),
+            spread: middle.ends.filter(|_| rounds.len() > 1),
+            failed: moments.iter().any(|moment| moment.failed),
+            ..Spot::default()
+        })
+    };
+    places.into_iter().filter_map(spot).collect()
+}
+
+fn rate(run: &Run) -> Vec<Moment> {
+    let mut before_s = 0.0;
+    let mut moments = Vec::new();
+    for second in run.outcome.iter().flat_map(|outcome| &outcome.series) {
+        let lasted_s = second.at_s - before_s;
+        before_s = second.at_s;
+        if lasted_s >= PART_MIN_S {
+            let value = float(second.requests) / lasted_s;
+            moments.push(Moment { at_s: second.at_s, value, failed: second.errors > 0 });
+        }
+    }
+    moments
+}
+
+fn latency(run: &Run) -> Vec<Moment> {
+    let seconds = run.outcome.iter().flat_map(|outcome| &outcome.series);
+    let answered = seconds.filter(|second| second.requests > 0);
+    let moment = |second: &crate::outcome::Second| Moment {
+        at_s: second.at_s,
+        value: second.p99_us,
+        failed: second.errors > 0,
+    };
+    answered.map(moment).collect()
+}
+
+fn memory(run: &Run) -> Vec<Moment> {
+    let moment = |sample: &crate::record::Sample| Moment {
+        at_s: sample.at_s,
+        value: float(sample.memory_bytes),
+        failed: false,
+    };
+    run.usage.samples.iter().map(moment).collect()
+}
+
+/// CPU is counted in ticks of 10 ms, so that shorter distances show the clock, not the server.
+fn cpu(run: &Run) -> Vec<Moment> {
+    let mut moments = Vec::new();
+    let mut before: Option<&crate::record::Sample> = None;
+    for sample in &run.usage.samples {
+        let Some(from) = before else {
+            before = Some(sample);
+            continue;
+        };
+        let lasted_s = sample.at_s - from.at_s;
+        if lasted_s >= PART_MIN_S {
+            let value = ((sample.cpu_s - from.cpu_s) / lasted_s).max(0.0);
+            moments.push(Moment { at_s: sample.at_s, value, failed: false });
+            before = Some(sample);
+        }
+    }
+    moments
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a place on a line, 0 to 120"
+)]
+fn place(steps: f64) -> u64 {
+    steps.round() as u64
+}

@@ -1,0 +1,277 @@
+//! The tables of a report's page.
+
+use super::view::{View, fate, is_unequal};
+use crate::markup::Markup;
+use crate::plot::units::{Unit, digits};
+use crate::record::{Contender, Environment, Fate, Scenario};
+use crate::statistics::{Column, Figure, Ratio, Row, Verdict};
+
+/// A table in a box of its own that can be scrolled, also by keyboard.
+fn boxed(page: &mut Markup, id: &str, caption: &str, content: impl FnOnce(&mut Markup)) {
+    let attributes =
+        [("class", "scroll"), ("role", "region"), ("tabindex", "0"), ("aria-labelledby", id)];
+    page.open("div", &attributes);
+    page.open("table", &[]);
+    page.element("caption", &[("id", id)], caption);
+    content(page);
+    page.close();
+    page.close();
+}
+
+fn heads(page: &mut Markup, names: &[(&str, &str)]) {
+    page.open("thead", &[]);
+    page.open("tr", &[]);
+    for (name, unit) in names {
+        page.open("th", &[("scope", "col")]);
+        page.text(name);
+        if !unit.is_empty() {
+            page.empty("br", &[]);
+            page.element("small", &[], unit);
+        }
+        page.close();
+    }
+    page.close();
+    page.close();
+}
+
+/// The figures of one scenario: a row for each contender.
+pub(super) fn figures(page: &mut Markup, view: &View<'_>, place: usize, scenario: &Scenario) {
+    let sentence = scenario.sentence.trim();
+    let pipelining = view.pipelining(&[scenario]);
+    let caption = format!("{}. Model: {} – {sentence} {pipelining}", scenario.title, scenario.model);
+    boxed(page, &format!("figures-{place}"), &caption, |page| {
+        let mut names = vec![("contender", "")];
+        names.extend(Column::ALL.map(|column| (heading(column), below(column))));
+        heads(page, &names);
+        page.open("tbody", &[]);
+        for (_, contender) in view.contenders() {
+            figures_of(page, view, scenario, contender);
+        }
+        page.close();
+    });
+    notes(page, view, scenario);
+}
+
+fn heading(column: Column) -> &'static str {
+    match column {
+        Column::CpuPerRequest => "server CPU per request",
+        Column::Rate => "rate",
+        Column::MemoryPerConnection => "memory per connection",
+        other => other.title(),
+    }
+}
+
+fn below(column: Column) -> &'static str {
+    match column {
+        Column::Rate => "more is better",
+        Column::Failures => "in all rounds",
+        _ => "less is better",
+    }
+}
+
+fn figures_of(page: &mut Markup, view: &View<'_>, scenario: &Scenario, contender: &Contender) {
+    let row = view.row(scenario, contender);
+    let class = if is_unequal(contender) { "unequal" } else { "" };
+    page.open("tr", &[("class", class)]);
+    page.open("th", &[("scope", "row")]);
+    page.text(&contender.name);
+    let mut tags = Vec::new();
+    if contender.name == view.record.reference {
+        tags.push("reference");
+    }
+    if !contender.tuning.is_empty() {
+        tags.push(&contender.tuning);
+    }
+    if is_unequal(contender) {
+        tags.push("not the same work");
+    }
+    if !tags.is_empty() {
+        page.empty("br", &[]);
+        page.element("small", &[], &tags.join(", "));
+    }
+    page.close();
+    match row {
+        Some(row) if row.missing.is_none() => {
+            for column in Column::ALL {
+                figure(page, view, scenario, contender, row, column);
+            }
+        }
+        _ => {
+            let why = row.and_then(|row| row.missing.as_deref()).unwrap_or("not measured");
+            let columns = Column::ALL.len().to_string();
+            page.element("td", &[("colspan", &columns), ("class", "missing")], &format!("× {why}"));
+        }
+    }
+    page.close();
+}
+
+fn figure(
+    page: &mut Markup,
+    view: &View<'_>,
+    scenario: &Scenario,
+    contender: &Contender,
+    row: &Row,
+    column: Column,
+) {
+    if column == Column::Failures {
+        match view.failed(scenario, contender) {
+            Some(failed) => page.element("td", &[("class", "failed")], &format!("× {failed}")),
+            None => page.element("td", &[], "0"),
+        }
+        return;
+    }
+    let Some(figure) = row.figure(column) else {
+        page.element("td", &[], "–");
+        return;
+    };
+    page.open("td", &[]);
+    page.element("b", &[], &unit(column).write(figure.median));
+    small(page, &spread(figure, unit(column)));
+    if let Some(ratio) = figure.ratio {
+        small(page, &said(ratio));
+    }
+    page.close();
+}
+
+fn small(page: &mut Markup, text: &str) {
+    if !text.is_empty() {
+        page.empty("br", &[]);
+        page.element("small", &[], text);
+    }
+}
+
+fn unit(column: Column) -> Unit {
+    match column {
+        Column::Rate => Unit::PerSecond,
+        Column::MemoryPerConnection => Unit::Bytes,
+        Column::Failures => Unit::Number,
+        _ => Unit::Microseconds,
+    }
+}
+
+/// `11.8 µs to 12.4 µs`; nothing of a single round.
+fn spread(figure: &Figure, unit: Unit) -> String {
+    if figure.n < 2 {
+        return String::new();
+    }
+    format!("{} to {}", unit.write(figure.low), unit.write(figure.high))
+}
+
+/// `1.32 × (1.28 to 1.36)`, or that it is noise, or that one round cannot tell.
+fn said(ratio: Ratio) -> String {
+    let value = digits(ratio.value);
+    let interval = ratio.interval.map_or_else(String::new, |(low, high)| {
+        format!(" ({} to {})", digits(low), digits(high))
+    });
+    match ratio.verdict {
+        Verdict::Noise => format!("{value} ×{interval}: within the noise"),
+        Verdict::Unknown => format!("{value} × (one round)"),
+        Verdict::Less | Verdict::More => format!("{value} ×{interval}"),
+    }
+}
+
+/// What makes the figures of a table less than they seem.
+fn notes(page: &mut Markup, view: &View<'_>, scenario: &Scenario) {
+    let all: Vec<String> = view
+        .rows
+        .iter()
+        .filter(|row| row.scenario == scenario.name)
+        .flat_map(|row| row.notes.iter().map(|note| format!("{}: {note}", row.contender)))
+        .collect();
+    if all.is_empty() {
+        return;
+    }
+    page.open("ul", &[("class", "notes")]);
+    for note in all {
+        page.element("li", &[], &note);
+    }
+    page.close();
+}
+
+/// Who took part, and how each was started.
+pub(super) fn contenders(page: &mut Markup, view: &View<'_>) {
+    boxed(page, "who", "Each server, how it was started, and what became of it", |page| {
+        heads(page, &[("contender", ""), ("version", ""), ("command", ""), ("what became of it", "")]);
+        page.open("tbody", &[]);
+        for (_, contender) in view.contenders() {
+            page.open("tr", &[]);
+            page.open("th", &[("scope", "row")]);
+            page.text(&contender.name);
+            small(page, &contender.tuning);
+            page.close();
+            page.element("td", &[], contender.version.as_deref().unwrap_or("–"));
+            page.open("td", &[("class", "prose")]);
+            page.element("code", &[], &command(&contender.command));
+            small(page, &contender.about);
+            page.close();
+            let (words, why) = fate(contender);
+            let class = if contender.fate == Fate::Ran { "prose" } else { "prose missing" };
+            page.open("td", &[("class", class)]);
+            page.text(words);
+            small(page, why);
+            page.close();
+            page.close();
+        }
+        page.close();
+    });
+}
+
+/// A command as it could be typed again.
+fn command(words: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@%+{}".contains(c);
+    let quoted: Vec<String> = words
+        .iter()
+        .map(|word| match word {
+            word if !word.is_empty() && word.chars().all(plain) => word.clone(),
+            word => format!("'{}'", word.replace('\'', r"'\''")),
+        })
+        .collect();
+    quoted.join(" ")
+}
+
+/// The machine.
+pub(super) fn environment(page: &mut Markup, view: &View<'_>) {
+    let machine = &view.record.environment;
+    boxed(page, "where", "The machine and its settings", |page| {
+        page.open("tbody", &[]);
+        for (name, value) in machine_lines(machine, &view.record.tool) {
+            page.open("tr", &[]);
+            page.element("th", &[("scope", "row")], &name);
+            page.element("td", &[("class", "prose")], &value);
+            page.close();
+        }
+        page.close();
+    });
+}
+
+fn machine_lines(machine: &Environment, tool: &str) -> Vec<(String, String)> {
+    let unknown = || "unknown".to_owned();
+    let (soft, hard) = machine.descriptors;
+    let apart = if machine.server_cpus == machine.generator_cpus {
+        " (the same as the generator's: they take CPU from each other)"
+    } else {
+        ""
+    };
+    let memory = crate::plot::units::float(machine.memory_bytes);
+    let mut lines: Vec<(String, String)> = [
+        ("CPU", format!("{}, {} that may be used", machine.cpu, machine.cpus)),
+        ("memory", Unit::Bytes.write(memory)),
+        ("system", machine.system.clone().unwrap_or_else(unknown)),
+        ("kernel", machine.kernel.clone()),
+        ("CPU governor", machine.governor.clone().unwrap_or_else(unknown)),
+        ("CPUs of the servers", format!("{}{apart}", list(&machine.server_cpus))),
+        ("CPUs of the generator", list(&machine.generator_cpus)),
+        ("descriptors a process may have", format!("{soft}, at most {hard}")),
+        ("measured with", tool.to_owned()),
+        ("commit of its sources", machine.commit.clone().unwrap_or_else(unknown)),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into();
+    lines.extend(machine.sysctls.iter().map(|(name, value)| (name.clone(), value.clone())));
+    lines
+}
+
+fn list(cpus: &[u32]) -> String {
+    let names: Vec<String> = cpus.iter().map(u32::to_string).collect();
+    if names.is_empty() { "any".to_owned() } else { names.join(", ") }
+}

@@ -1,0 +1,3 @@
+use crate as lab;
+
+mod specimen;

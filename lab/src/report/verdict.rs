@@ -1,0 +1,168 @@
+//! What a contest found, in a few sentences that are computed from it.
+
+use super::view::{View, is_unequal};
+use crate::plot::units::{Unit, digits};
+use crate::record::{Contender, Fate, Scenario};
+use crate::statistics::spread::paired;
+use crate::statistics::{Column, Ratio, Verdict, value};
+
+/// Paragraphs: who needs least, and what went wrong.
+pub(super) fn paragraphs(view: &View<'_>) -> Vec<String> {
+    let mut paragraphs = Vec::new();
+    let winners: Vec<Winner<'_>> =
+        view.record.scenarios.iter().filter_map(|scenario| winner(view, scenario)).collect();
+    if winners.is_empty() {
+        paragraphs.push("Nothing was measured that could be compared.".to_owned());
+    } else {
+        let mut sentences: Vec<String> = Vec::new();
+        if winners.len() > 1 {
+            sentences.push(counted(&winners));
+        }
+        sentences.extend(winners.iter().take(3).map(|winner| winner.sentence(view.rounds())));
+        if winners.len() > 3 {
+            sentences.push("The tables have the other scenarios.".to_owned());
+        }
+        paragraphs.push(sentences.join(" "));
+    }
+    let wrong = trouble(view);
+    if !wrong.is_empty() {
+        paragraphs.push(wrong.join(" "));
+    }
+    paragraphs
+}
+
+/// Who needs least CPU in a scenario, and who comes next.
+struct Winner<'a> {
+    scenario: &'a Scenario,
+    name: &'a str,
+    cpu_us: f64,
+    next: Option<(&'a str, f64, Option<Ratio>)>,
+}
+
+/// Only contenders that did the same work without a failure can win, as long as there is one.
+fn winner<'a>(view: &View<'a>, scenario: &'a Scenario) -> Option<Winner<'a>> {
+    let mut order: Vec<(&Contender, f64)> = view
+        .contenders()
+        .filter(|(_, contender)| !is_unequal(contender))
+        .filter_map(|(_, contender)| {
+            let figure = view.row(scenario, contender)?.cpu_us_per_request?;
+            Some((contender, figure.median))
+        })
+        .collect();
+    if order.iter().any(|(contender, _)| view.failed(scenario, contender).is_none()) {
+        order.retain(|(contender, _)| view.failed(scenario, contender).is_none());
+    }
+    order.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let (first, cpu_us) = *order.first()?;
+    let next = order.get(1).map(|(second, more_us)| {
+        (second.name.as_str(), *more_us, ratio(view, scenario, second, first))
+    });
+    Some(Winner { scenario, name: &first.name, cpu_us, next })
+}
+
+/// How many times as much CPU one needs as another, by their rounds.
+fn ratio(view: &View<'_>, scenario: &Scenario, of: &Contender, to: &Contender) -> Option<Ratio> {
+    let pairs: Vec<(f64, f64)> = view
+        .runs(scenario, of)
+        .filter_map(|run| {
+            let other = view.runs(scenario, to).find(|other| other.round == run.round)?;
+            let column = Column::CpuPerRequest;
+            Some((value(run, scenario, column)?, value(other, scenario, column)?))
+        })
+        .collect();
+    paired(&pairs).map(Ratio::from)
+}
+
+impl Winner<'_> {
+    fn is_clear(&self) -> bool {
+        let ratio = self.next.as_ref().and_then(|(_, _, ratio)| *ratio);
+        ratio.is_none_or(|ratio| ratio.verdict != Verdict::Noise)
+    }
+
+    fn sentence(&self, rounds: u32) -> String {
+        let (title, name) = (&self.scenario.title, self.name);
+        let least = Unit::Microseconds.write(self.cpu_us);
+        let Some((next, more_us, ratio)) = &self.next else {
+            return format!(
+                "In “{title}” {name} needs {least} of server CPU for each request; no other \
+                 contender has a figure to compare."
+            );
+        };
+        let more = Unit::Microseconds.write(*more_us);
+        let begin = format!("In “{title}” {name} needs {least} of server CPU for each request");
+        match ratio {
+            Some(Ratio { verdict: Verdict::Noise, .. }) => format!(
+                "{begin} and {next} {more}: over {rounds} rounds that difference is within the \
+                 noise."
+            ),
+            Some(Ratio { value, interval: Some((low, high)), .. }) => format!(
+                "{begin}, the least; next is {next} with {more}, {} times as much (95 % interval \
+                 {} to {}: more than noise).",
+                digits(*value),
+                digits(*low),
+                digits(*high)
+            ),
+            _ => format!(
+                "{begin}, the least; next is {next} with {more}. One round cannot tell whether \
+                 that is more than noise."
+            ),
+        }
+    }
+}
+
+/// Who has the least CPU in how many scenarios.
+fn counted(winners: &[Winner<'_>]) -> String {
+    let mut counts: Vec<(&str, u32, u32)> = Vec::new();
+    for winner in winners {
+        let clear = u32::from(winner.is_clear());
+        match counts.iter_mut().find(|(name, ..)| *name == winner.name) {
+            Some((_, wins, clearly)) => {
+                *wins += 1;
+                *clearly += clear;
+            }
+            None => counts.push((winner.name, 1, clear)),
+        }
+    }
+    counts.sort_by_key(|(_, wins, _)| std::cmp::Reverse(*wins));
+    let said: Vec<String> = counts
+        .iter()
+        .map(|(name, wins, clearly)| match wins - clearly {
+            0 => format!("{name} in {wins}"),
+            noise => format!("{name} in {wins} (in {noise} of them within the noise)"),
+        })
+        .collect();
+    format!(
+        "Least server CPU for each request, of {} scenarios: {}.",
+        winners.len(),
+        said.join(", ")
+    )
+}
+
+/// Who failed, and who is not there.
+fn trouble(view: &View<'_>) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let mut absent: Vec<&str> = Vec::new();
+    for (_, contender) in view.contenders() {
+        let name = contender.name.as_str();
+        match &contender.fate {
+            Fate::NotInstalled(_) => absent.push(name),
+            Fate::Failed(why) => sentences.push(format!("{name} did not run to the end: {why}.")),
+            Fate::Unequal(why) => sentences
+                .push(format!("{name} did not do the same work and is not compared: {why}.")),
+            Fate::Ran => {}
+        }
+        let failed: Vec<String> = view
+            .record
+            .scenarios
+            .iter()
+            .filter_map(|one| Some(format!("{} in “{}”", view.failed(one, contender)?, one.title)))
+            .collect();
+        if !failed.is_empty() {
+            sentences.push(format!("{name}: {}.", failed.join("; ")));
+        }
+    }
+    if !absent.is_empty() {
+        sentences.push(format!("Not installed on this machine: {}.", absent.join(", ")));
+    }
+    sentences
+}

@@ -1,0 +1,238 @@
+//! A record as a report looks at it: runs by scenario and contender, and what went wrong in words.
+
+use crate::outcome::Errors;
+use crate::plot::units::{Unit, digits, float};
+use crate::record::{Contender, Fate, Record, Run, Scenario};
+use crate::statistics::spread::spread;
+use crate::statistics::{self, Row};
+
+/// Longer explanations are cut on plots; tables have them whole.
+const NOTE_CHARS_MAX: usize = 160;
+
+/// A record and what follows from it.
+pub(super) struct View<'a> {
+    pub(super) record: &'a Record,
+    pub(super) rows: Vec<Row>,
+}
+
+/// The middle and the ends of a value over rounds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Middle {
+    pub(super) median: f64,
+    /// None of a single round.
+    pub(super) ends: Option<(f64, f64)>,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn of(record: &'a Record) -> Self {
+        Self { record, rows: statistics::summarise(record) }
+    }
+
+    /// What is known of one contender in one scenario.
+    pub(super) fn row(&self, scenario: &Scenario, contender: &Contender) -> Option<&Row> {
+        self.rows
+            .iter()
+            .find(|row| row.scenario == scenario.name && row.contender == contender.name)
+    }
+
+    /// The runs of one contender in one scenario.
+    pub(super) fn runs(
+        &self,
+        scenario: &Scenario,
+        contender: &Contender,
+    ) -> impl Iterator<Item = &'a Run> {
+        let (scenario, contender) = (scenario.name.clone(), contender.name.clone());
+        self.record
+            .runs
+            .iter()
+            .filter(move |run| run.scenario == scenario && run.contender == contender)
+    }
+
+    /// The contenders with their places.
+    pub(super) fn contenders(&self) -> impl Iterator<Item = (usize, &'a Contender)> {
+        self.record.contenders.iter().enumerate()
+    }
+
+    /// Rounds that were begun.
+    pub(super) fn rounds(&self) -> u32 {
+        self.record.runs.iter().map(|run| run.round).max().unwrap_or(0)
+    }
+
+    /// What went wrong with single requests, over all rounds; `None` if nothing did.
+    pub(super) fn failed(&self, scenario: &Scenario, contender: &Contender) -> Option<String> {
+        let mut errors = Errors::default();
+        let mut sent = 0;
+        for outcome in self.runs(scenario, contender).filter_map(|run| run.outcome.as_ref()) {
+            sent += outcome.sent.max(outcome.requests + outcome.errors.total());
+            add(&mut errors, &outcome.errors);
+        }
+        if errors.total() == 0 {
+            return None;
+        }
+        let kinds: Vec<String> = errors
+            .named()
+            .into_iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(name, count)| format!("{name} {}", digits(float(count))))
+            .collect();
+        let (count, sent) = (digits(float(errors.total())), digits(float(sent)));
+        Some(format!("{count} of {sent} requests failed ({})", kinds.join(", ")))
+    }
+
+    /// Whether anything is wrong with a contender's figures in a scenario.
+    pub(super) fn is_marred(&self, scenario: &Scenario, contender: &Contender) -> bool {
+        self.failed(scenario, contender).is_some()
+            || self.runs(scenario, contender).any(|run| run.failure.is_some())
+    }
+
+    /// What has to be said below a plot of some scenarios: who is not on it, and what failed.
+    pub(super) fn notes(&self, scenarios: &[&Scenario]) -> Vec<String> {
+        let mut notes = Vec::new();
+        let mut absent = Vec::new();
+        for (_, contender) in self.contenders() {
+            let name = &contender.name;
+            match &contender.fate {
+                Fate::NotInstalled(_) => {
+                    absent.push(name.as_str());
+                    continue;
+                }
+                Fate::Unequal(why) => {
+                    notes.push(format!("Hollow: {name} did not do the same work: {why}"));
+                }
+                Fate::Failed(why) => notes.push(format!("× {name}: {why}")),
+                Fate::Ran => {}
+            }
+            for scenario in scenarios {
+                let place = if scenarios.len() > 1 {
+                    format!(" ({})", scenario.title)
+                } else {
+                    String::new()
+                };
+                notes.extend(
+                    self.complaints(scenario, contender)
+                        .map(|complaint| format!("× {name}{place}: {complaint}")),
+                );
+            }
+        }
+        if !absent.is_empty() {
+            notes.push(format!("Not installed here: {}.", absent.join(", ")));
+        }
+        for note in &mut notes {
+            if let Some((cut, _)) = note.char_indices().nth(NOTE_CHARS_MAX) {
+                note.truncate(cut);
+                note.push('…');
+            }
+        }
+        notes
+    }
+
+    /// What is wrong with a contender that did run, in one scenario.
+    fn complaints(
+        &self,
+        scenario: &Scenario,
+        contender: &Contender,
+    ) -> impl Iterator<Item = String> {
+        let silent = contender.fate != Fate::Ran;
+        let row = self.row(scenario, contender);
+        let missing = row.and_then(|row| row.missing.clone()).filter(|_| !silent);
+        let rounds = self.runs(scenario, contender).filter(|_| row.is_some_and(|r| r.rounds > 0));
+        let rounds: Vec<String> = rounds
+            .filter_map(|run| Some(format!("round {}: {}", run.round, run.failure.as_ref()?)))
+            .collect();
+        missing.into_iter().chain(self.failed(scenario, contender)).chain(rounds)
+    }
+
+    /// How a scenario was measured, for the line below a plot's title.
+    pub(super) fn measured(&self, scenario: &Scenario) -> String {
+        let sentence = scenario.sentence.trim().trim_end_matches('.');
+        let rounds = match self.rounds() {
+            0 => "Nothing was measured.".to_owned(),
+            1 => "One round.".to_owned(),
+            many => format!("Median of {many} rounds, with the least and the greatest."),
+        };
+        let pipelining = self.pipelining(&[scenario]);
+        format!("Model: {} – {sentence}. {pipelining} {rounds}", scenario.model)
+    }
+
+    /// Whether requests were pipelined, in a sentence.
+    pub(super) fn pipelining(&self, scenarios: &[&Scenario]) -> String {
+        let depth = self
+            .record
+            .runs
+            .iter()
+            .filter(|run| scenarios.iter().any(|scenario| scenario.name == run.scenario))
+            .filter_map(|run| run.outcome.as_ref())
+            .map(|outcome| outcome.model.pipeline)
+            .max();
+        match depth {
+            Some(depth) if depth > 1 => {
+                format!("PIPELINED: {depth} requests at once on each connection.")
+            }
+            Some(_) => "No pipelining.".to_owned(),
+            None => String::new(),
+        }
+    }
+}
+
+fn add(sum: &mut Errors, more: &Errors) {
+    sum.refused += more.refused;
+    sum.unconnected += more.unconnected;
+    sum.no_port += more.no_port;
+    sum.reset += more.reset;
+    sum.timed_out += more.timed_out;
+    sum.short += more.short;
+    sum.status += more.status;
+    sum.length += more.length;
+    sum.body += more.body;
+    sum.unreadable += more.unreadable;
+}
+
+impl Middle {
+    /// Of a value over rounds; `None` of nothing. What is not a number is left out.
+    pub(super) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let finite: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
+        let found = spread(&finite)?;
+        let ends = (finite.len() > 1).then_some((found.low, found.high));
+        Some(Self { median: found.median, ends })
+    }
+
+    /// `12.0 µs (11.8 µs to 12.4 µs)`.
+    pub(super) fn write(self, unit: Unit) -> String {
+        let median = unit.write(self.median);
+        match self.ends {
+            Some((low, high)) => {
+                format!("{median} ({} to {})", unit.write(low), unit.write(high))
+            }
+            None => median,
+        }
+    }
+}
+
+/// What became of a contender, in two or three words and why.
+pub(super) fn fate(contender: &Contender) -> (&'static str, &str) {
+    match &contender.fate {
+        Fate::Ran => ("took part", ""),
+        Fate::NotInstalled(why) => ("not installed", why),
+        Fate::Failed(why) => ("did not run", why),
+        Fate::Unequal(why) => ("not the same work", why),
+    }
+}
+
+/// Whether a contender's figures are not to be compared, and are drawn hollow.
+pub(super) fn is_unequal(contender: &Contender) -> bool {
+    matches!(contender.fate, Fate::Unequal(_))
+}
+
+/// `Who says what.` for the two ends of a list of values; nothing of an empty list.
+pub(super) fn ends_sentence(values: &[(&str, f64)], unit: Unit) -> String {
+    let order = |a: &&(&str, f64), b: &&(&str, f64)| a.1.total_cmp(&b.1);
+    let (Some(least), Some(most)) = (values.iter().min_by(order), values.iter().max_by(order))
+    else {
+        return "nothing could be measured".to_owned();
+    };
+    let (low, high) = (unit.write(least.1), unit.write(most.1));
+    if values.len() == 1 {
+        return format!("{low} with {}", least.0);
+    }
+    format!("from {low} with {} to {high} with {}", least.0, most.0)
+}
