@@ -1,7 +1,7 @@
 //! The command line. Flags are made from the table of settings, so that nothing is declared twice;
 //! every mistake becomes one line with what was found and what to do.
 
-use crate::{bench, doctor, exit};
+use crate::{bench, contest, doctor, exit};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::OsStringValueParser};
 use gustnado::Server;
@@ -25,6 +25,10 @@ pub(crate) enum Order {
     Doctor(doctor::Asked),
     /// Load a server, or merge what came of it.
     Bench(bench::Job),
+    /// Measure servers side by side.
+    Contest(Box<contest::arguments::Asked>),
+    /// Become a server of a contest: who holds it, and the command.
+    ContestMember(i32, Vec<OsString>),
     /// Print the reference of all settings.
     Tuning,
     /// Print this: help, or the version.
@@ -105,7 +109,9 @@ pub(crate) struct Refusal {
     pub(crate) code: u8,
 }
 
-const COMMANDS: [&str; 7] = ["serve", "check", "bench", "doctor", "schema", "tuning", "help"];
+const COMMANDS: [&str; 9] = [
+    "serve", "check", "bench", "contest", "contest-member", "doctor", "schema", "tuning", "help",
+];
 const TOP_FLAGS: [&str; 4] = ["-h", "--help", "-V", "--version"];
 
 /// Reads the command line (`args`, the program's name first) and the environment.
@@ -128,6 +134,11 @@ pub(crate) fn read(
         Some(("check", flags)) => asked(flags).map(Order::Check),
         Some(("doctor", flags)) => Ok(Order::Doctor(doctor::Asked::read(flags))),
         Some(("bench", flags)) => bench::read(flags).map(Order::Bench),
+        Some(("contest", flags)) => Ok(Order::Contest(Box::new(contest::arguments::read(flags)))),
+        Some(("contest-member", flags)) => {
+            let (parent, words) = contest::arguments::read_member(flags);
+            Ok(Order::ContestMember(parent, words))
+        }
         Some(("schema", _)) => Ok(Order::Schema),
         Some(("tuning", _)) => Ok(Order::Tuning),
         Some((_, flags)) => asked(flags).map(Order::Serve),
@@ -182,6 +193,8 @@ fn command() -> Command {
         .subcommand(Command::new("serve").about(serve).args(settings()))
         .subcommand(Command::new("check").about(check).args(settings()).arg(effective))
         .subcommand(bench::command())
+        .subcommand(contest::arguments::command())
+        .subcommand(contest::arguments::member())
         .subcommand(doctor::command())
         .subcommand(Command::new("schema").about(schema))
         .subcommand(Command::new("tuning").hide(true).about("Print docs/tuning.md"))

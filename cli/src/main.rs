@@ -10,6 +10,7 @@ mod arguments;
 mod banner;
 mod bench;
 mod check;
+mod contest;
 mod doctor;
 mod exit;
 mod output;
@@ -35,6 +36,8 @@ fn main() -> ExitCode {
         Order::Schema => output::page(&gustnado::site::schema()),
         Order::Doctor(asked) => doctor::run(&asked),
         Order::Bench(job) => bench::run(job),
+        Order::Contest(asked) => contest::run(*asked),
+        Order::ContestMember(parent, words) => contest::member::run((parent, words)),
         Order::Tuning => output::page(&gustnado::config::reference()),
         Order::Page(text) => output::page(&text),
     })

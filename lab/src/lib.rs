@@ -8,6 +8,7 @@
 //! [`Record`](record::Record) is everything that a contest found.
 #![forbid(unsafe_code)]
 
+pub mod contest;
 pub mod load;
 pub mod markup;
 pub mod outcome;

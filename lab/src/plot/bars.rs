@@ -144,12 +144,8 @@ impl Bars {
         let place = |value: f64| room.left + room.scale.place(value) * room.length;
         let (end, half) = (place(value), BAR / 2.0);
         let tip = format!("{}: {}", bar.name, self.said(bar));
-        let points = vec![
-            (room.left, y - half),
-            (end, y - half),
-            (end, y + half),
-            (room.left, y + half),
-        ];
+        let points =
+            vec![(room.left, y - half), (end, y - half), (end, y + half), (room.left, y + half)];
         let shape = Shape::Polygon { points, hollow: bar.hollow || bar.failed };
         drawing.add_of(bar.owner, ink, shape, Some(&tip));
         let Some((low, high)) = bar.spread else { return end };

@@ -35,10 +35,7 @@ pub(super) struct Inner {
 impl Inner {
     /// The pixel of a place on both axes, each from 0 to 1.
     pub(super) fn at(&self, across: f64, up: f64) -> Point {
-        (
-            self.left + across * (self.right - self.left),
-            self.bottom - up * (self.bottom - self.top),
-        )
+        (self.left + across * (self.right - self.left), self.bottom - up * (self.bottom - self.top))
     }
 }
 

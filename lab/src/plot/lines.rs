@@ -78,8 +78,7 @@ impl Chart {
             self.draw_line(&mut drawing, inner, line);
         }
         self.draw_lost(&mut drawing, inner);
-        let names: Vec<Name<'_>> =
-            self.lines.iter().map(|line| self.name(inner, line)).collect();
+        let names: Vec<Name<'_>> = self.lines.iter().map(|line| self.name(inner, line)).collect();
         let below = if beside {
             frame::names_beside(&mut drawing, inner, &names);
             below
@@ -118,10 +117,8 @@ impl Chart {
     fn draw_line(&self, drawing: &mut Drawing, inner: Inner, line: &Series) {
         let (owner, ink) = (line.owner, Ink::Contender(line.owner));
         for piece in line.spots.split(|spot| spot.y.is_none()) {
-            let points: Vec<Point> = piece
-                .iter()
-                .filter_map(|spot| spot.y.map(|y| self.at(inner, spot.x, y)))
-                .collect();
+            let points: Vec<Point> =
+                piece.iter().filter_map(|spot| spot.y.map(|y| self.at(inner, spot.x, y))).collect();
             if points.len() > 1 {
                 let shape = Shape::Line { points, width: 2.0, dashes: palette::dashes(owner) };
                 drawing.add_of(owner, ink, shape, Some(&line.name));

@@ -22,8 +22,7 @@ const CONTENDERS: [(Colour, Colour); 7] = [
     ((0x00, 0x00, 0x00), (0xF2, 0xF2, 0xF2)),
 ];
 
-const DASHES: [&[f64]; 5] =
-    [&[], &[8.0, 4.0], &[2.0, 3.0], &[10.0, 3.0, 2.0, 3.0], &[14.0, 5.0]];
+const DASHES: [&[f64]; 5] = [&[], &[8.0, 4.0], &[2.0, 3.0], &[10.0, 3.0, 2.0, 3.0], &[14.0, 5.0]];
 
 /// Text, faint text, grid and paper, each in light and dark.
 const PLAIN: [(&str, Colour, Colour); 4] = [

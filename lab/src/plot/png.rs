@@ -43,10 +43,8 @@ impl std::error::Error for PngError {}
 /// The bytes of a PNG file that shows `drawing`.
 pub fn file(drawing: &Drawing) -> Result<Vec<u8>, PngError> {
     let (width, height) = (pixels(drawing.width), pixels(drawing.height));
-    let mut picture = Pixmap::new(width, height).ok_or(PngError::TooLarge {
-        width: drawing.width,
-        height: drawing.height,
-    })?;
+    let mut picture = Pixmap::new(width, height)
+        .ok_or(PngError::TooLarge { width: drawing.width, height: drawing.height })?;
     picture.fill(solid(palette::PAPER));
     for part in &drawing.parts {
         draw(&mut picture, &part.shape, part.ink);

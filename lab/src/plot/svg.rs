@@ -25,15 +25,18 @@ fn write(svg: &mut Markup, drawing: &Drawing, id: &str, style: Option<&str>) {
     let (width, height) = (number(drawing.width), number(drawing.height));
     let view = format!("0 0 {width} {height}");
     let (title, summary) = (format!("{id}-t"), format!("{id}-d"));
-    svg.open("svg", &[
-        ("xmlns", "http://www.w3.org/2000/svg"),
-        ("class", "plot"),
-        ("viewBox", &view),
-        ("width", &width),
-        ("height", &height),
-        ("role", "img"),
-        ("aria-labelledby", &format!("{title} {summary}")),
-    ]);
+    svg.open(
+        "svg",
+        &[
+            ("xmlns", "http://www.w3.org/2000/svg"),
+            ("class", "plot"),
+            ("viewBox", &view),
+            ("width", &width),
+            ("height", &height),
+            ("role", "img"),
+            ("aria-labelledby", &format!("{title} {summary}")),
+        ],
+    );
     svg.element("title", &[("id", &title)], &drawing.title);
     svg.element("desc", &[("id", &summary)], &drawing.summary);
     if let Some(style) = style {

@@ -97,7 +97,8 @@ fn banner(page: &mut Markup, view: &View<'_>) {
 /// As HTTP writes it (RFC 9110 §5.6.7), in UTC; years that it cannot write are shown as its ends.
 fn date(unix_s: f64) -> String {
     const END_S: f64 = 253_402_300_799.0;
-    let since = Duration::from_secs_f64(if unix_s.is_finite() { unix_s } else { 0.0 }.clamp(0.0, END_S));
+    let since =
+        Duration::from_secs_f64(if unix_s.is_finite() { unix_s } else { 0.0 }.clamp(0.0, END_S));
     httpdate::fmt_http_date(UNIX_EPOCH + since)
 }
 

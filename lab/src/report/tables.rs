@@ -38,7 +38,8 @@ fn heads(page: &mut Markup, names: &[(&str, &str)]) {
 pub(super) fn figures(page: &mut Markup, view: &View<'_>, place: usize, scenario: &Scenario) {
     let sentence = scenario.sentence.trim();
     let pipelining = view.pipelining(&[scenario]);
-    let caption = format!("{}. Model: {} – {sentence} {pipelining}", scenario.title, scenario.model);
+    let caption =
+        format!("{}. Model: {} – {sentence} {pipelining}", scenario.title, scenario.model);
     boxed(page, &format!("figures-{place}"), &caption, |page| {
         let mut names = vec![("contender", "")];
         names.extend(Column::ALL.map(|column| (heading(column), below(column))));
@@ -160,9 +161,9 @@ fn spread(figure: &Figure, unit: Unit) -> String {
 /// `1.32 × (1.28 to 1.36)`, or that it is noise, or that one round cannot tell.
 fn said(ratio: Ratio) -> String {
     let value = digits(ratio.value);
-    let interval = ratio.interval.map_or_else(String::new, |(low, high)| {
-        format!(" ({} to {})", digits(low), digits(high))
-    });
+    let interval = ratio
+        .interval
+        .map_or_else(String::new, |(low, high)| format!(" ({} to {})", digits(low), digits(high)));
     match ratio.verdict {
         Verdict::Noise => format!("{value} ×{interval}: within the noise"),
         Verdict::Unknown => format!("{value} × (one round)"),
@@ -191,7 +192,10 @@ fn notes(page: &mut Markup, view: &View<'_>, scenario: &Scenario) {
 /// Who took part, and how each was started.
 pub(super) fn contenders(page: &mut Markup, view: &View<'_>) {
     boxed(page, "who", "Each server, how it was started, and what became of it", |page| {
-        heads(page, &[("contender", ""), ("version", ""), ("command", ""), ("what became of it", "")]);
+        heads(
+            page,
+            &[("contender", ""), ("version", ""), ("command", ""), ("what became of it", "")],
+        );
         page.open("tbody", &[]);
         for (_, contender) in view.contenders() {
             page.open("tr", &[]);

@@ -41,12 +41,14 @@ fn chart(view: &View<'_>, scenario: &Scenario, lines: Vec<Series>) -> Chart {
     let scale = Scale::factors(times);
     Chart {
         title: format!("Share answered within a time: {}", scenario.title),
-        subtitle: view.measured(scenario).replace(
-            "Median of",
-            "All requests of",
-        ).replace(" rounds, with the least and the greatest.", " rounds together."),
-        summary: format!("Half of all requests were answered within a time that goes {}.",
-            ends_sentence(&half, Unit::Microseconds)),
+        subtitle: view
+            .measured(scenario)
+            .replace("Median of", "All requests of")
+            .replace(" rounds, with the least and the greatest.", " rounds together."),
+        summary: format!(
+            "Half of all requests were answered within a time that goes {}.",
+            ends_sentence(&half, Unit::Microseconds)
+        ),
         x: Axis {
             title: "latency (equal steps are equal factors)".to_owned(),
             scale,

@@ -30,10 +30,8 @@ fn chart(view: &View<'_>, scenario: &Scenario) -> Chart {
             Some((line.name.as_str(), spot.y?))
         })
         .collect();
-    let summary = format!(
-        "99 % of requests took at most, {}.",
-        ends_sentence(&at_99, Unit::Microseconds)
-    );
+    let summary =
+        format!("99 % of requests took at most, {}.", ends_sentence(&at_99, Unit::Microseconds));
     let scale = Scale::fitting(values);
     let how = if scale.is_log() { " (equal steps are equal factors)" } else { "" };
     Chart {
@@ -63,9 +61,9 @@ fn series(
         .collect();
     let mut spots = Vec::new();
     for (place, name) in PERCENTILES.iter().enumerate() {
-        let values = measured.iter().filter_map(|outcome| {
-            outcome.latency_us.percentiles.get(*name).copied()
-        });
+        let values = measured
+            .iter()
+            .filter_map(|outcome| outcome.latency_us.percentiles.get(*name).copied());
         let Some(middle) = Middle::of(values) else { continue };
         spots.push(Spot {
             x: index(place),

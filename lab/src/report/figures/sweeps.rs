@@ -127,8 +127,7 @@ fn series(
         if runs.is_empty() {
             continue;
         }
-        let values =
-            runs.iter().filter_map(|run| (measure.value)(run, run.outcome.as_ref()?));
+        let values = runs.iter().filter_map(|run| (measure.value)(run, run.outcome.as_ref()?));
         let middle = Middle::of(values);
         let (name, at) = (&contender.name, Unit::Number.write(float(scenario.connections)));
         let mut tip = match middle {

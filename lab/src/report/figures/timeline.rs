@@ -86,10 +86,8 @@ fn chart(view: &View<'_>, scenario: &Scenario, measure: &Measure, lines: Vec<Ser
     });
     let scale = if measure.from_zero { Scale::from_zero(values) } else { Scale::fitting(values) };
     let how = if scale.is_log() { " (equal steps are equal factors)" } else { "" };
-    let ends: Vec<(&str, f64)> = lines
-        .iter()
-        .filter_map(|line| Some((line.name.as_str(), line.spots.last()?.y?)))
-        .collect();
+    let ends: Vec<(&str, f64)> =
+        lines.iter().filter_map(|line| Some((line.name.as_str(), line.spots.last()?.y?))).collect();
     let longest = lines.iter().flat_map(|line| &line.spots).map(|spot| spot.x);
     Chart {
         title: format!("{}: {}", measure.title, scenario.title),

@@ -8,9 +8,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
 use super::lab::outcome::{Errors, Generator, Kernel, Latency, Model, Outcome, Second};
-use super::lab::record::{
-    Contender, Environment, Fate, Record, Run, Sample, Scenario, Usage,
-};
+use super::lab::record::{Contender, Environment, Fate, Record, Run, Sample, Scenario, Usage};
 
 const PERCENTILES: [&str; 11] =
     ["50", "66", "75", "80", "90", "95", "98", "99", "99.9", "99.99", "100"];

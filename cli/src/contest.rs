@@ -1,0 +1,170 @@
+//! `gustnado contest`: servers side by side. What is decided here is what a person sees and how the
+//! process ends; the contest itself is the lab's.
+
+pub(crate) mod arguments;
+pub(crate) mod member;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use gustnado_lab::contest::file::{self, Contest};
+use gustnado_lab::contest::{self, Tools, compare, presets, store, table};
+use gustnado_lab::record::Record;
+use gustnado_lab::report;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+
+use crate::exit;
+use crate::output::{Output, page, page_paint};
+use arguments::{Asked, Held};
+
+/// Does what was asked for, and returns the exit code.
+pub(crate) fn run(asked: Asked) -> u8 {
+    let output = Output::new(false);
+    let done = match asked {
+        Asked::Presets => Ok(page(&presets::list())),
+        Asked::Preset(name) => show_preset(&name),
+        Asked::Compare(old, new) => compare_records(&old, &new),
+        Asked::Report(path) => report_again(&path),
+        Asked::Hold(held) => hold(*held, output),
+    };
+    done.unwrap_or_else(|refusal| {
+        refusal.line.lines().for_each(|line| output.error(line));
+        refusal.code
+    })
+}
+
+/// Why nothing came of it: what to print, and the exit code.
+struct Refusal {
+    line: String,
+    code: u8,
+}
+
+fn refused(code: u8) -> impl Fn(String) -> Refusal {
+    move |line| Refusal { line, code }
+}
+
+fn show_preset(name: &str) -> Result<u8, Refusal> {
+    match presets::text(name) {
+        Some(text) => Ok(page(text)),
+        None => {
+            let names = presets::names().join(", ");
+            let line = format!("{name:?} is no preset; there are {names}");
+            Err(refused(exit::USAGE)(line))
+        }
+    }
+}
+
+fn compare_records(old: &Path, new: &Path) -> Result<u8, Refusal> {
+    let read = |path| store::read(path).map_err(|error| error.to_string());
+    let both = read(old).and_then(|old| Ok((old, read(new)?)));
+    let (old, new) = both.map_err(refused(exit::FAILED))?;
+    Ok(page(&compare::text(&old, &new)))
+}
+
+fn report_again(path: &Path) -> Result<u8, Refusal> {
+    let record = store::read(path).map_err(|error| refused(exit::FAILED)(error.to_string()))?;
+    let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
+    show(&record);
+    write_report(&record, folder, Output::new(false))?;
+    Ok(exit::CLEAN)
+}
+
+fn hold(held: Held, output: Output) -> Result<u8, Refusal> {
+    let is_check = held.check;
+    let contest = narrowed(held)?;
+    let program = std::env::current_exe().map_err(|error| {
+        refused(exit::FAILED)(format!("where this program is cannot be told: {error}"))
+    })?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let signals = listen(&stop, output)
+        .map_err(|error| refused(exit::FAILED)(format!("cannot wait for signals: {error}")))?;
+    let minutes = contest::estimate(&contest).as_secs_f64() / 60.0;
+    output.say(&format!(
+        "{}: {} contenders, {} scenarios, about {minutes:.0} minutes; Ctrl-C ends it and keeps \
+         what was measured",
+        contest.title,
+        contest.contenders.len(),
+        contest.scenarios.len(),
+    ));
+    let held = contest::hold(&contest, &Tools::of(&program), &stop, &mut |line| output.say(line));
+    signals.close();
+    let record = held.map_err(|error| refused(exit::FAILED)(error.to_string()))?;
+    if is_check {
+        page(&table::checks(&record));
+    } else {
+        show(&record);
+        write_report(&record, &contest.output, output)?;
+    }
+    Ok(verdict(&record, is_check, &stop))
+}
+
+fn verdict(record: &Record, is_check: bool, stop: &AtomicBool) -> u8 {
+    if stop.load(Ordering::Relaxed) {
+        return u8::try_from(exit::by_signal(SIGINT)).unwrap_or(exit::FAILED);
+    }
+    if record.cut.is_some() || (is_check && !table::is_well(record)) {
+        return exit::FAILED;
+    }
+    exit::CLEAN
+}
+
+/// The contest of a file, or as much of it as was asked for.
+fn narrowed(held: Held) -> Result<Contest, Refusal> {
+    let usage = refused(exit::USAGE);
+    let contest = file::read(&held.file);
+    let mut contest = contest.map_err(|error| refused(exit::CONFIG)(error.to_string()))?;
+    if !held.only.is_empty() {
+        contest = contest.with_contenders(&held.only).map_err(&usage)?;
+    }
+    if !held.scenarios.is_empty() {
+        contest = contest.with_scenarios(&held.scenarios).map_err(&usage)?;
+    }
+    if let Some(rounds) = held.rounds {
+        contest = contest.with_rounds(rounds);
+    }
+    if held.quick {
+        contest = contest.quick();
+    }
+    if let Some(output) = held.output {
+        contest.output = output;
+    }
+    if held.check {
+        contest = contest.checked();
+        // A look at the set-up must not take the place of what was measured.
+        contest.output = contest.output.join("check");
+    }
+    Ok(contest)
+}
+
+/// Has the first signal end the contest, and every other one too: all that was started is ended
+/// before this process is.
+fn listen(stop: &Arc<AtomicBool>, output: Output) -> std::io::Result<Handle> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let handle = signals.handle();
+    let stop = Arc::clone(stop);
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        for _ in signals.forever() {
+            output.say("ending what was started; what was measured is kept");
+            stop.store(true, Ordering::Relaxed);
+        }
+    })?;
+    Ok(handle)
+}
+
+fn show(record: &Record) {
+    let paint = page_paint();
+    page(&table::text(record, &|text| paint.bold(text)));
+}
+
+fn write_report(record: &Record, folder: &Path, output: Output) -> Result<(), Refusal> {
+    let kept = folder.join(contest::RECORD);
+    output.say(&format!("raw data: {}", kept.display()));
+    let written = report::write(record, folder)
+        .map_err(|error| refused(exit::FAILED)(format!("{error}; the raw data is kept")))?;
+    if let Some(index) = written.first() {
+        output.say(&format!("report: {}", index.display()));
+    }
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! The flags of `gustnado contest`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::builder::{PathBufValueParser, PossibleValuesParser};
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, value_parser};
+use gustnado_lab::contest::presets;
+
+/// What a person asked for.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Asked {
+    /// Hold a contest, or look at its set-up.
+    Hold(Box<Held>),
+    /// Say what changed between two records.
+    Compare(PathBuf, PathBuf),
+    /// Make the report of a record again.
+    Report(PathBuf),
+    /// List the presets.
+    Presets,
+    /// Print the file of one.
+    Preset(String),
+}
+
+/// Which contest, and how much of it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Held {
+    pub(crate) file: PathBuf,
+    pub(crate) output: Option<PathBuf>,
+    pub(crate) check: bool,
+    pub(crate) quick: bool,
+    pub(crate) rounds: Option<u32>,
+    pub(crate) only: Vec<String>,
+    pub(crate) scenarios: Vec<String>,
+}
+
+/// The command with all its flags.
+pub(crate) fn command() -> Command {
+    let names = |name: &'static str, what: &'static str| {
+        flag(name).value_name("NAMES").value_delimiter(',').action(ArgAction::Append).help(what)
+    };
+    let path = |name: &'static str| flag(name).value_parser(PathBufValueParser::new());
+    let file = Arg::new("file").value_name("FILE").value_parser(PathBufValueParser::new());
+    Command::new("contest")
+        .about("Measure servers side by side, as a file says, and leave a page about it")
+        .override_usage(
+            "gustnado contest [OPTIONS] FILE.toml\n       gustnado contest --compare OLD NEW",
+        )
+        .after_help("docs/contest.md has the keys of a file, the method, and how to read a report.")
+        .arg(file.help("The contest, such as examples/c10k.toml"))
+        .arg(path("output").value_name("DIR").help("The folder that gets everything"))
+        .arg(switch("check", "Run each contender for one second, to prove the set-up"))
+        .arg(switch("quick", "One round of a second for each scenario: a look, no measurement"))
+        .arg(
+            flag("rounds")
+                .value_name("N")
+                .value_parser(value_parser!(u32).range(1..=100))
+                .help("So many rounds of each scenario, 1 to 100"),
+        )
+        .arg(names("only", "These contenders only, with commas between"))
+        .arg(names("scenario", "These scenarios only; a sweep's name stands for all its points"))
+        .arg(
+            path("compare")
+                .num_args(2)
+                .value_names(["OLD", "NEW"])
+                .help("Say what changed between two records, and whether it is more than noise"),
+        )
+        .arg(path("report").value_name("RECORD").help("Make the report of a record again"))
+        .arg(switch("presets", "List the contenders that are known"))
+        .arg(
+            flag("preset")
+                .value_name("NAME")
+                .value_parser(PossibleValuesParser::new(presets::names()))
+                .hide_possible_values(true)
+                .help("Print the file of one of them"),
+        )
+        .group(
+            ArgGroup::new("what")
+                .args(["file", "compare", "report", "presets", "preset"])
+                .required(true),
+        )
+}
+
+fn flag(name: &'static str) -> Arg {
+    Arg::new(name).long(name)
+}
+
+fn switch(name: &'static str, help: &'static str) -> Arg {
+    flag(name).action(ArgAction::SetTrue).help(help)
+}
+
+/// What the flags say.
+pub(crate) fn read(flags: &ArgMatches) -> Asked {
+    let path = |name: &str| flags.get_one::<PathBuf>(name).cloned();
+    let names = |name: &str| -> Vec<String> {
+        flags.get_many::<String>(name).into_iter().flatten().cloned().collect()
+    };
+    if flags.get_flag("presets") {
+        return Asked::Presets;
+    }
+    if let Some(name) = flags.get_one::<String>("preset") {
+        return Asked::Preset(name.clone());
+    }
+    if let Some(record) = path("report") {
+        return Asked::Report(record);
+    }
+    let mut both = flags.get_many::<PathBuf>("compare").into_iter().flatten().cloned();
+    if let (Some(old), Some(new)) = (both.next(), both.next()) {
+        return Asked::Compare(old, new);
+    }
+    Asked::Hold(Box::new(Held {
+        file: path("file").expect("clap wants one of the group"),
+        output: path("output"),
+        check: flags.get_flag("check"),
+        quick: flags.get_flag("quick"),
+        rounds: flags.get_one("rounds").copied(),
+        only: names("only"),
+        scenarios: names("scenario"),
+    }))
+}
+
+/// The hidden command that servers of a contest are started through.
+pub(crate) fn member() -> Command {
+    let words = Arg::new("words")
+        .required(true)
+        .num_args(1..)
+        .trailing_var_arg(true)
+        .allow_hyphen_values(true)
+        .value_parser(value_parser!(OsString));
+    let parent = Arg::new("parent").required(true).value_parser(value_parser!(i32));
+    Command::new("contest-member").hide(true).arg(parent).arg(words)
+}
+
+/// What is to be started through it, and by whom.
+pub(crate) fn read_member(flags: &ArgMatches) -> (i32, Vec<OsString>) {
+    let parent = flags.get_one("parent").copied().unwrap_or_default();
+    (parent, flags.get_many("words").into_iter().flatten().cloned().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(words: &[&str]) -> Result<Asked, clap::Error> {
+        let words = std::iter::once("contest").chain(words.iter().copied());
+        command().try_get_matches_from(words).map(|flags| read(&flags))
+    }
+
+    #[test]
+    fn a_file_can_be_narrowed() {
+        let found = asked(&["c.toml", "--only", "a,b", "--rounds=5", "--check", "--output", "o"]);
+        let Asked::Hold(held) = found.expect("right") else { panic!("not held") };
+        assert_eq!(held.only, ["a", "b"]);
+        assert_eq!((held.rounds, held.check, held.quick), (Some(5), true, false));
+        assert_eq!(held.output, Some("o".into()));
+    }
+
+    #[test]
+    fn the_other_things_need_no_file() {
+        assert_eq!(asked(&["--presets"]).expect("right"), Asked::Presets);
+        let both = asked(&["--compare", "a", "b"]).expect("right");
+        assert_eq!(both, Asked::Compare("a".into(), "b".into()));
+        assert_eq!(asked(&["--preset", "nginx"]).expect("right"), Asked::Preset("nginx".into()));
+        assert!(asked(&["--preset", "nginks"]).is_err());
+        assert!(asked(&[]).is_err());
+        assert!(asked(&["c.toml", "--rounds", "0"]).is_err());
+    }
+
+    #[test]
+    fn a_member_keeps_all_words_of_its_command() {
+        let words = ["contest-member", "7", "nginx", "-g", "daemon off;", "--", "-x"];
+        let flags = member().try_get_matches_from(words).expect("right");
+        let (parent, command) = read_member(&flags);
+        assert_eq!((parent, command), (7, words[2..].iter().map(OsString::from).collect()));
+    }
+}

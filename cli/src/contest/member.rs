@@ -1,0 +1,34 @@
+//! `gustnado contest-member PARENT COMMAND…`: becomes a server of a contest, which the kernel ends
+//! when the contest is no more, even if that was killed and could end nothing itself.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+
+use crate::exit;
+use crate::output::Output;
+
+/// Becomes the command. Returns only if that is not possible.
+///
+/// - `parent`: the contest; if it is gone already, nothing is started.
+pub(crate) fn run((parent, words): (i32, Vec<OsString>)) -> u8 {
+    let output = Output::new(false);
+    let Some((program, arguments)) = words.split_first() else {
+        output.error("contest-member: expected a command, found none");
+        return exit::USAGE;
+    };
+    if let Err(error) = set_parent_process_death_signal(Some(Signal::TERM)) {
+        output.error(&format!("contest-member: the kernel would not end this in time: {error}"));
+        return exit::FAILED;
+    }
+    // Who ended before the line above sends no signal any more.
+    if getppid() != Pid::from_raw(parent) {
+        output.error("contest-member: the contest is gone");
+        return exit::FAILED;
+    }
+    let error = Command::new(program).args(arguments).exec();
+    output.error(&format!("{}: {error}", program.to_string_lossy()));
+    exit::FAILED
+}

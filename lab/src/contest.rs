@@ -1,0 +1,321 @@
+//! Contests: servers side by side, measured in turn, each by the same generator.
+//!
+//! What lives here: the order of things. [`file`] says what is to be done, `stage` starts and ends
+//! servers, `generator` loads them, `sampling` reads what they use, `store` keeps the record, and
+//! [`table`] and [`compare`] show it. What does not: flags, signals, exit codes.
+
+mod answer;
+pub mod compare;
+mod cpus;
+mod environment;
+mod family;
+pub mod file;
+mod folders;
+mod generator;
+mod method;
+mod narrow;
+pub mod presets;
+mod process;
+mod sampling;
+mod stage;
+pub mod store;
+pub mod table;
+mod template;
+#[cfg(test)]
+mod tests;
+mod tool;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::record::{self, Fate, Record, Run};
+use file::{Contender, Contest, Scenario};
+use stage::{Miss, Ready, Stage, missed, slug};
+use store::StoreError;
+
+/// The file of the record in the output folder.
+pub const RECORD: &str = "contest.json";
+
+/// The programs that a contest runs beside the contenders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tools {
+    /// The running program: what `{self}` stands for.
+    pub program: PathBuf,
+    /// The load generator, with its first arguments; URL and flags come behind.
+    pub generator: Vec<String>,
+    /// What servers are started through, so that they end with this process; may be empty.
+    pub launcher: Vec<String>,
+}
+
+impl Tools {
+    /// Those that come in one executable.
+    pub fn of(program: &Path) -> Self {
+        let with = |word: &str| vec![program.to_string_lossy().into_owned(), word.to_owned()];
+        let mut launcher = with("contest-member");
+        launcher.push(std::process::id().to_string());
+        Self { program: program.to_owned(), generator: with("bench"), launcher }
+    }
+}
+
+/// Why a contest could not begin.
+#[derive(Debug)]
+pub enum ContestError {
+    /// The output folder, or the temporary one, cannot be written.
+    Folder(PathBuf, std::io::Error),
+    /// The record cannot be kept.
+    Store(StoreError),
+    /// The CPUs that the file asks for cannot be had.
+    Cpus(String),
+}
+
+impl fmt::Display for ContestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(path, error) => {
+                write!(f, "{}: {error}; choose another with --output", path.display())
+            }
+            Self::Store(error) => write!(f, "{error}"),
+            Self::Cpus(why) => write!(f, "{why}"),
+        }
+    }
+}
+
+impl std::error::Error for ContestError {}
+
+/// Holds a contest. Its record is kept in the output folder after each run, so that nothing that was
+/// measured is lost; [`Record::cut`] says if it ended early.
+///
+/// - `stop`: ends it early; all that it started is ended first.
+/// - `say`: gets a line for each thing that happened.
+///
+/// # Errors
+/// It could not begin.
+pub fn hold(
+    contest: &Contest,
+    tools: &Tools,
+    stop: &AtomicBool,
+    say: &mut dyn FnMut(&str),
+) -> Result<Record, ContestError> {
+    let (servers, generator) = (contest.server_cpus.as_deref(), contest.generator_cpus.as_deref());
+    let division =
+        cpus::divide(&cpus::allowed(), servers, generator).map_err(ContestError::Cpus)?;
+    let output = &contest.output;
+    let logs = output.join("logs");
+    let of_folder = |error| ContestError::Folder(output.clone(), error);
+    fs::create_dir_all(&logs).map_err(of_folder)?;
+    environment::raise_descriptors();
+    let record = begin(contest, tools, &division);
+    let stage = Stage::build(contest, tools, stop, division, logs)
+        .map_err(|error| ContestError::Folder(std::env::temp_dir(), error))?;
+    let path = output.join(RECORD);
+    store::save(&record, &path).map_err(ContestError::Store)?;
+    let until = Instant::now() + contest.time_limit;
+    let mut round =
+        Holding { contest, stage, record, path, begun: Instant::now(), until, stop, say };
+    match round.prepare().and_then(|()| round.measure()) {
+        Ok(()) => {}
+        Err(cut) => {
+            (round.say)(&cut);
+            round.record.cut = Some(cut);
+        }
+    }
+    // A full disk was said already, and what was kept before is kept still.
+    let _ = round.save();
+    Ok(round.record)
+}
+
+/// A record without anything measured.
+fn begin(contest: &Contest, tools: &Tools, division: &cpus::Division) -> Record {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let contender = |of: &Contender| record::Contender {
+        name: of.name.clone(),
+        about: of.about.clone(),
+        tuning: of.tuning.clone(),
+        command: of.command.clone(),
+        version: None,
+        fate: Fate::Ran,
+    };
+    let scenario = |of: &Scenario| record::Scenario {
+        name: of.name.clone(),
+        title: of.title.clone(),
+        body_bytes: of.bytes.unwrap_or_default(),
+        connections: of.connections,
+        keep_alive: of.keep_alive,
+        model: of.model.word().to_owned(),
+        sentence: generator::sentence(of),
+        sweep: of.sweep.clone(),
+    };
+    Record {
+        format: record::FORMAT,
+        tool: concat!("gustnado ", env!("CARGO_PKG_VERSION")).to_owned(),
+        title: contest.title.clone(),
+        about: contest.about.clone(),
+        started_unix_s: now.as_secs_f64(),
+        took_s: 0.0,
+        cut: None,
+        environment: environment::read(division, &tools.program),
+        method: method::sentences(contest, division),
+        file: contest.text.clone(),
+        reference: contest.reference.clone(),
+        contenders: contest.contenders.iter().map(contender).collect(),
+        scenarios: contest.scenarios.iter().map(scenario).collect(),
+        runs: Vec::new(),
+    }
+}
+
+/// A contest under way. Errors are sentences about why it ends early.
+struct Holding<'a> {
+    contest: &'a Contest,
+    stage: Stage<'a>,
+    record: Record,
+    path: PathBuf,
+    begun: Instant,
+    until: Instant,
+    stop: &'a AtomicBool,
+    say: &'a mut dyn FnMut(&str),
+}
+
+const INTERRUPTED: &str = "interrupted: what was measured by then is kept";
+
+impl Holding<'_> {
+    /// Finds out who can take part: each is started once and looked at, the reference first,
+    /// because its answer may be the measure of the others'.
+    fn prepare(&mut self) -> Result<(), String> {
+        let contest = self.contest;
+        let mut order: Vec<usize> = (0..contest.contenders.len()).collect();
+        order.sort_by_key(|at| contest.contenders[*at].name != contest.reference);
+        for at in order {
+            let contender = &contest.contenders[at];
+            self.check_time()?;
+            match self.stage.prepare(contender) {
+                Ok(version) => self.record.contenders[at].version = version,
+                Err(miss) => {
+                    self.take_out(at, miss)?;
+                    continue;
+                }
+            }
+            match self.stage.start(contender) {
+                // Dropped at the end, and thereby ended.
+                Ok(ready) => {
+                    self.record.contenders[at].command.clone_from(&ready.command);
+                    let version = self.record.contenders[at].version.clone().unwrap_or_default();
+                    (self.say)(&format!("{}: ready, the same bytes; {version}", contender.name));
+                }
+                Err(miss) => self.take_out(at, miss)?,
+            }
+            self.save()?;
+        }
+        for (at, scenario) in contest.scenarios.iter().enumerate() {
+            self.record.scenarios[at].body_bytes = self.stage.body_bytes(scenario);
+        }
+        self.save()
+    }
+
+    /// Notes that a contender does not take part.
+    fn take_out(&mut self, at: usize, miss: Miss) -> Result<(), String> {
+        let Miss::Fate(fate) = miss else { return Err(INTERRUPTED.to_owned()) };
+        let name = &self.record.contenders[at].name;
+        let line = match &fate {
+            Fate::Ran => format!("{name}: ready"),
+            Fate::NotInstalled(why) => format!("{name}: not installed: {why}"),
+            Fate::Failed(why) => format!("{name}: left out: {why}"),
+            Fate::Unequal(why) => format!("{name}: left out, not the same work: {why}"),
+        };
+        (self.say)(&line);
+        self.record.contenders[at].fate = fate;
+        self.save()
+    }
+
+    /// All scenarios; in each all rounds; in each all contenders, one after the other.
+    fn measure(&mut self) -> Result<(), String> {
+        let contest = self.contest;
+        let pairs = contest.contenders.iter().zip(&self.record.contenders);
+        let taking_part = pairs.filter(|(_, known)| known.fate == Fate::Ran);
+        let contenders: Vec<&Contender> = taking_part.map(|(contender, _)| contender).collect();
+        let rounds: u32 = contest.scenarios.iter().map(|scenario| scenario.rounds).sum();
+        let all = rounds as usize * contenders.len();
+        let mut done = 0;
+        for scenario in &contest.scenarios {
+            let mut kept = BTreeMap::new();
+            for round in 1..=scenario.rounds {
+                for contender in &contenders {
+                    self.check_time()?;
+                    done += 1;
+                    let run = self.one_run(contender, scenario, round, &mut kept)?;
+                    let line = table::progress(&run, scenario.connections);
+                    (self.say)(&format!("{done}/{all} {line}"));
+                    self.record.runs.push(run);
+                    self.save()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// - `kept`: servers that go on between rounds, where the file wants that.
+    fn one_run(
+        &self,
+        contender: &Contender,
+        scenario: &Scenario,
+        round: u32,
+        kept: &mut BTreeMap<String, Ready>,
+    ) -> Result<Run, String> {
+        let ready = match kept.remove(&contender.name) {
+            Some(ready) => Ok(ready),
+            None => self.stage.start(contender),
+        };
+        let measured = ready.and_then(|mut ready| {
+            let run = self.stage.measure(contender, &mut ready, scenario, round)?;
+            if !self.contest.fresh && run.outcome.is_some() {
+                kept.insert(contender.name.clone(), ready);
+            }
+            Ok(run)
+        });
+        match measured {
+            Ok(run) => Ok(run),
+            Err(Miss::Interrupted) => Err(INTERRUPTED.to_owned()),
+            Err(Miss::Fate(fate)) => Ok(missed(contender, scenario, round, &fate)),
+        }
+    }
+
+    fn check_time(&self) -> Result<(), String> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(INTERRUPTED.to_owned());
+        }
+        if Instant::now() > self.until {
+            let limit = self.contest.time_limit.as_secs_f64() / 60.0;
+            return Err(format!("its time_limit of {limit:.1} minutes was over"));
+        }
+        Ok(())
+    }
+
+    fn save(&mut self) -> Result<(), String> {
+        self.record.took_s = self.begun.elapsed().as_secs_f64();
+        store::save(&self.record, &self.path).map_err(|error| {
+            format!("the record could not be kept any further: {error}; make room and run it again")
+        })
+    }
+}
+
+/// About how long a contest takes: for the line that is printed first.
+pub fn estimate(contest: &Contest) -> Duration {
+    const AROUND: Duration = Duration::from_millis(1_500);
+    let of = |scenario: &Scenario| {
+        let length = match scenario.requests {
+            Some(_) => scenario.duration.min(Duration::from_secs(5)),
+            None => scenario.duration,
+        };
+        (length + scenario.warm_up + AROUND) * scenario.rounds
+    };
+    let contenders = u32::try_from(contest.contenders.len()).unwrap_or(u32::MAX);
+    contest.scenarios.iter().map(of).sum::<Duration>() * contenders
+}
+
+/// The file that has what a contender printed.
+pub fn log_of(output: &Path, contender: &str) -> PathBuf {
+    output.join("logs").join(format!("{}.log", slug(contender)))
+}

@@ -1,0 +1,135 @@
+//! Two records of the same contest: what changed between them, and whether it is more than noise.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::table::{factor, shown};
+use crate::record::Record;
+use crate::statistics::{Column, Ratio, Row, Verdict, change, summarise};
+
+/// One figure in both records.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// The contender.
+    pub contender: String,
+    /// The scenario.
+    pub scenario: String,
+    /// What it is about.
+    pub column: Column,
+    /// The median before.
+    pub old: f64,
+    /// The median now.
+    pub new: f64,
+    /// The newer to the older, with Welch's interval; none where one of them is 0.
+    pub ratio: Option<Ratio>,
+}
+
+/// Everything that two records have in common, in the order of the newer one.
+pub fn changes(old: &Record, new: &Record) -> Vec<Change> {
+    let before = summarise(old);
+    let mut changes = Vec::new();
+    for row in summarise(new) {
+        let same =
+            |other: &&Row| other.contender == row.contender && other.scenario == row.scenario;
+        let Some(earlier) = before.iter().find(same) else { continue };
+        for column in Column::ALL {
+            let (Some(then), Some(now)) = (earlier.figure(column), row.figure(column)) else {
+                continue;
+            };
+            changes.push(Change {
+                contender: row.contender.clone(),
+                scenario: row.scenario.clone(),
+                column,
+                old: then.median,
+                new: now.median,
+                ratio: change((old, new), &row.contender, &row.scenario, column),
+            });
+        }
+    }
+    changes
+}
+
+/// The changes as text: what is more than noise first, each in a line; then how many are noise.
+pub fn text(old: &Record, new: &Record) -> String {
+    let changes = changes(old, new);
+    let mut page = String::new();
+    for line in apart(old, new) {
+        let _ = writeln!(page, "note: {line}");
+    }
+    let real = |one: &&Change| {
+        let verdict = one.ratio.map(|ratio| ratio.verdict);
+        let failed = one.column == Column::Failures && differs(one.old, one.new);
+        matches!(verdict, Some(Verdict::Less | Verdict::More)) || failed
+    };
+    let (told, others): (Vec<&Change>, Vec<&Change>) = changes.iter().partition(real);
+    for one in &told {
+        let _ = writeln!(page, "{}", line(one));
+    }
+    if told.is_empty() {
+        page.push_str("Nothing changed by more than noise.\n");
+    }
+    let unknown = |one: &&&Change| one.ratio.is_some_and(|of| of.verdict == Verdict::Unknown);
+    let unknown = others.iter().filter(unknown).count();
+    let noise = others.len() - unknown;
+    let _ = writeln!(page, "{noise} other figures differ by no more than noise.");
+    if unknown > 0 {
+        let _ = writeln!(page, "{unknown} have a single round on one side, which cannot tell.");
+    }
+    if changes.is_empty() {
+        page.push_str("The two have no contender in a scenario in common.\n");
+    }
+    page
+}
+
+fn line(one: &Change) -> String {
+    let Change { contender, scenario, column, old, new, .. } = one;
+    let (old, new) = (shown(*column, *old), shown(*column, *new));
+    let title = column.title();
+    let Some(Ratio { value, interval, verdict }) = one.ratio else {
+        return format!("{scenario}, {contender}: {title} {old} -> {new}");
+    };
+    let better = (verdict == Verdict::More) == column.more_is_better();
+    let word = if better { "better" } else { "worse" };
+    let interval = interval
+        .map_or(String::new(), |(low, high)| format!(" [{}, {}]", factor(low), factor(high)));
+    format!("{scenario}, {contender}: {title} {old} -> {new}, ×{}{interval}: {word}", factor(value))
+}
+
+fn differs(old: f64, new: f64) -> bool {
+    (old - new).abs() > 0.5
+}
+
+/// What makes two records less comparable.
+fn apart(old: &Record, new: &Record) -> Vec<String> {
+    let (then, now) = (&old.environment, &new.environment);
+    let mut notes = Vec::new();
+    let mut differ = |what: &str, then: &str, now: &str| {
+        if then != now {
+            notes.push(format!("{what} was {then:?} and is {now:?}"));
+        }
+    };
+    differ("the CPU", &then.cpu, &now.cpu);
+    differ("the kernel", &then.kernel, &now.kernel);
+    differ(
+        "the servers' CPUs",
+        &format!("{:?}", then.server_cpus),
+        &format!("{:?}", now.server_cpus),
+    );
+    for contender in &new.contenders {
+        let Some(earlier) = old.contenders.iter().find(|one| one.name == contender.name) else {
+            continue;
+        };
+        let version = |of: &Option<String>| of.clone().unwrap_or_default();
+        let what = format!("the version of {}", contender.name);
+        differ(&what, &version(&earlier.version), &version(&contender.version));
+    }
+    for scenario in &new.scenarios {
+        let earlier = old.scenarios.iter().find(|one| one.name == scenario.name);
+        if let Some(earlier) = earlier {
+            let what = format!("the scenario {}", scenario.name);
+            differ(&what, &earlier.sentence, &scenario.sentence);
+        }
+    }
+    notes
+}

@@ -1,0 +1,168 @@
+//! The processes of a server: the one that was started, and all that came of it.
+//!
+//! Whose they are is told by their group, by their parents, and by a mark in their environment that
+//! they inherit: a daemon keeps it that has left both. Nothing else is ever counted or ended.
+
+use std::fs;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// One process, told from a later one with the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Member {
+    pub(super) id: i32,
+    /// Clock ticks between the machine's start and its own.
+    started: u64,
+}
+
+impl Member {
+    /// Sends it a signal if it is still the same process. A zombie is past all signals.
+    pub(super) fn send(self, signal: Signal) {
+        if self.is_alive()
+            && let Some(id) = Pid::from_raw(self.id)
+        {
+            // It may have ended meanwhile, which is what was wanted.
+            let _ = kill_process(id, signal);
+        }
+    }
+
+    /// Whether it still runs.
+    pub(super) fn is_alive(self) -> bool {
+        Stat::read(self.id).is_some_and(|stat| stat.started == self.started && stat.state != 'Z')
+    }
+}
+
+/// What `/proc/PID/stat` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stat {
+    id: i32,
+    state: char,
+    parent: i32,
+    group: i32,
+    started: u64,
+    /// Clock ticks of its own in user space, with those of its children that ended.
+    pub(super) user_ticks: u64,
+    /// The same in the kernel.
+    pub(super) system_ticks: u64,
+    /// Its threads.
+    pub(super) threads: u64,
+}
+
+impl Stat {
+    /// Reads that of a process; none if there is no such process.
+    pub(super) fn read(id: i32) -> Option<Self> {
+        Self::parse(id, &fs::read_to_string(format!("/proc/{id}/stat")).ok()?)
+    }
+
+    /// The name, which stands in brackets, may hold anything, brackets too.
+    fn parse(id: i32, text: &str) -> Option<Self> {
+        let behind = &text[text.rfind(')')? + 1..];
+        let words: Vec<&str> = behind.split_whitespace().collect();
+        let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
+        let id_at = |at: usize| words.get(at).and_then(|word| word.parse::<i32>().ok());
+        Some(Self {
+            id,
+            state: words.first()?.chars().next()?,
+            parent: id_at(1)?,
+            group: id_at(2)?,
+            user_ticks: number(11)? + number(13)?,
+            system_ticks: number(12)? + number(14)?,
+            threads: number(17)?,
+            started: number(19)?,
+        })
+    }
+}
+
+/// The processes that came of one start.
+#[derive(Clone, Debug)]
+pub(super) struct Family {
+    leader: Member,
+    mark: String,
+    known: Vec<Member>,
+}
+
+impl Family {
+    /// That of a process that leads a group of its own.
+    ///
+    /// - `mark`: `NAME=value`, in its environment from the start.
+    pub(super) fn of(leader: i32, mark: String) -> Option<Self> {
+        let leader = Member { id: leader, started: Stat::read(leader)?.started };
+        Some(Self { leader, mark, known: vec![leader] })
+    }
+
+    /// The one that was started.
+    pub(super) fn leader(&self) -> Member {
+        self.leader
+    }
+
+    /// Those that were found so far; some may have ended.
+    pub(super) fn known(&self) -> &[Member] {
+        &self.known
+    }
+
+    /// Looks at all processes of the machine for new ones.
+    pub(super) fn look(&mut self) {
+        let all = all_processes();
+        let young = |stat: &Stat| stat.started >= self.leader.started;
+        let mut strangers: Vec<Stat> = all.into_iter().filter(young).collect();
+        self.known.retain(|member| {
+            strangers.iter().any(|stat| stat.id == member.id && stat.started == member.started)
+        });
+        loop {
+            let is_ours = |stat: &Stat| {
+                let known = |id: i32| self.known.iter().any(|member| member.id == id);
+                known(stat.id) || known(stat.parent) || stat.group == self.leader.id
+            };
+            let (ours, others): (Vec<Stat>, Vec<Stat>) = strangers.into_iter().partition(is_ours);
+            strangers = others;
+            let before = self.known.len();
+            for stat in ours {
+                let member = Member { id: stat.id, started: stat.started };
+                if !self.known.contains(&member) {
+                    self.known.push(member);
+                }
+            }
+            if self.known.len() == before {
+                break;
+            }
+        }
+        let marked = strangers.iter().filter(|stat| self.is_marked(stat.id));
+        let marked: Vec<Member> =
+            marked.map(|stat| Member { id: stat.id, started: stat.started }).collect();
+        self.known.extend(marked);
+    }
+
+    fn is_marked(&self, id: i32) -> bool {
+        let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry == self.mark.as_bytes())
+    }
+}
+
+fn all_processes() -> Vec<Stat> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let id = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<i32>().ok();
+    entries.flatten().filter_map(id).filter_map(Stat::read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_brackets_and_spaces_does_not_shift_the_fields() {
+        let text = "7 (a) b (c) S 3 5 5 0 -1 4194560 1 2 3 4 11 12 13 14 20 0 9 0 777 1 2\n";
+        let stat = Stat::parse(7, text).expect("all fields");
+        assert_eq!((stat.parent, stat.group, stat.state), (3, 5, 'S'));
+        assert_eq!((stat.user_ticks, stat.system_ticks), (24, 26));
+        assert_eq!((stat.threads, stat.started), (9, 777));
+    }
+
+    #[test]
+    fn this_process_is_found_and_alive() {
+        let id = i32::try_from(std::process::id()).expect("process ids are small");
+        let stat = Stat::read(id).expect("it runs");
+        assert!(Member { id, started: stat.started }.is_alive());
+        assert!(!Member { id, started: stat.started + 1 }.is_alive());
+        assert!(all_processes().iter().any(|other| other.id == id));
+    }
+}

@@ -1,0 +1,199 @@
+//! A contest's file: TOML that says who takes part, and what is asked of them.
+//!
+//! What lives here: the shape of a contest, and how a text becomes one. Everything that is wrong
+//! with a file is said at once, with its line. What does not: running it.
+
+mod duration;
+mod error;
+mod keys;
+mod settle;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use error::{FileError, Problem};
+
+/// The longest file that is read.
+const BYTES_MAX: u64 = 1 << 20;
+
+/// A contest as its file says it, with presets filled in and sweeps spread out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contest {
+    /// What it is about, in a line.
+    pub title: String,
+    /// Text below the title. May be empty.
+    pub about: String,
+    /// The name of the contender that ratios are to.
+    pub reference: String,
+    /// How often each scenario is measured for each contender, 1 to 100.
+    pub rounds: u32,
+    /// The folder that gets everything.
+    pub output: PathBuf,
+    /// Whether a server is started anew for each run.
+    pub fresh: bool,
+    /// How long all of it may take.
+    pub time_limit: Duration,
+    /// The CPUs of the servers; none: chosen.
+    pub server_cpus: Option<Vec<u32>>,
+    /// The CPUs of the generator; none: chosen.
+    pub generator_cpus: Option<Vec<u32>>,
+    /// What is asked for.
+    pub page: Page,
+    /// Who takes part.
+    pub contenders: Vec<Contender>,
+    /// What is asked of them.
+    pub scenarios: Vec<Scenario>,
+    /// The file's own text.
+    pub text: String,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Page {
+    /// A file of that many bytes, made by the contest.
+    Bytes(u64),
+    /// This file, copied.
+    File(PathBuf),
+    /// Whatever the contenders have at this path; the answer of the reference is the right one.
+    Path(String),
+}
+
+/// A server that is to take part. Texts hold `{port}` and the like still.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Contender {
+    /// Its name, unique.
+    pub name: String,
+    /// What it is, in a sentence.
+    pub about: String,
+    /// `untuned`, `tuned` or nothing.
+    pub tuning: String,
+    /// The programs that it needs.
+    pub needs: Vec<String>,
+    /// How to install it.
+    pub install: String,
+    /// What starts it, in the foreground.
+    pub command: Vec<String>,
+    /// What prints its version.
+    pub version: Vec<String>,
+    /// What is run once before its first start.
+    pub set_up: Vec<Vec<String>>,
+    /// Files that are written before each start, by path.
+    pub files: BTreeMap<String, String>,
+    /// Variables of its environment.
+    pub environment: BTreeMap<String, String>,
+    /// Where the page is.
+    pub url: String,
+    /// How long starting may take.
+    pub ready_timeout: Duration,
+    /// How long it has after TERM before KILL.
+    pub stop_timeout: Duration,
+    /// Why it takes part though its answers are not the same.
+    pub allow_unequal: Option<String>,
+}
+
+/// What is asked of each contender.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// Its short name, unique.
+    pub name: String,
+    /// The same for people.
+    pub title: String,
+    /// The sweep that it is a point of.
+    pub sweep: Option<String>,
+    /// Bytes of its page, where it is not that of the contest.
+    pub bytes: Option<u64>,
+    /// How load is made.
+    pub model: Model,
+    /// Connections that ask; where idle ones are held, those.
+    pub connections: u64,
+    /// Where idle ones are held, connections that ask among them.
+    pub probes: u64,
+    /// Requests per second, where that is given.
+    pub rate: Option<f64>,
+    /// After so many requests it ends.
+    pub requests: Option<u64>,
+    /// After so long it ends.
+    pub duration: Duration,
+    /// Load before measuring.
+    pub warm_up: Duration,
+    /// Whether connections carry more than one request.
+    pub keep_alive: bool,
+    /// Requests under way at once on each connection.
+    pub pipeline: u32,
+    /// Threads of the generator; none: as many as it has CPUs.
+    pub threads: Option<u32>,
+    /// How often it is measured.
+    pub rounds: u32,
+    /// More arguments for the generator.
+    pub arguments: Vec<String>,
+}
+
+/// How load is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// Each connection asks again as soon as it has its answer.
+    Closed,
+    /// At a fixed rate.
+    Open,
+    /// Idle connections are held, and others ask.
+    Hold,
+    /// Each request has its own connection.
+    Churn,
+}
+
+impl Model {
+    /// The word for it in a file.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Open => "open",
+            Self::Hold => "hold",
+            Self::Churn => "churn",
+        }
+    }
+}
+
+/// Reads a contest's file.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn read(path: &Path) -> Result<Contest, FileError> {
+    let text = read_text(path)?;
+    parse(path, &text)
+}
+
+/// Makes a contest of a file's text. Paths in it are relative to the file.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn parse(path: &Path, text: &str) -> Result<Contest, FileError> {
+    let document = keys::check(path, text, &keys::CONTEST)?;
+    let shape: shape::Contest = shape::read(path, text)?;
+    settle::contest(path, text, &document, shape)
+}
+
+/// Makes a contender of a preset's text.
+pub(super) fn parse_preset(name: &str, text: &str) -> Result<Contender, FileError> {
+    let path = PathBuf::from(format!("{name}.toml"));
+    keys::check(&path, text, &keys::CONTENDER)?;
+    let shape: shape::Contender = shape::read(&path, text)?;
+    Ok(settle::plain_contender(shape))
+}
+
+fn read_text(path: &Path) -> Result<String, FileError> {
+    let mut text = String::new();
+    let file = File::open(path).map_err(|error| FileError::unreadable(path, &error))?;
+    file.take(BYTES_MAX + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| FileError::unreadable(path, &error))?;
+    if text.len() as u64 > BYTES_MAX {
+        return Err(FileError::too_large(path, BYTES_MAX));
+    }
+    Ok(text)
+}

@@ -1,0 +1,190 @@
+//! Which keys there are, and which line each stands in: a slip is found before anything is read,
+//! and all of them at once.
+
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::{FileError, Problem};
+
+/// The keys of a table, and of the tables in it.
+pub(super) struct Keys {
+    own: &'static [&'static str],
+    below: &'static [(&'static str, &'static Keys)],
+}
+
+pub(super) const CONTEST: Keys = Keys {
+    own: &[
+        "title",
+        "about",
+        "reference",
+        "rounds",
+        "output",
+        "fresh",
+        "time_limit",
+        "server_cpus",
+        "generator_cpus",
+        "page",
+        "contender",
+        "scenario",
+    ],
+    below: &[("page", &PAGE), ("contender", &CONTENDER), ("scenario", &SCENARIO)],
+};
+
+const PAGE: Keys = Keys { own: &["bytes", "file", "path"], below: &[] };
+
+pub(super) const CONTENDER: Keys = Keys {
+    own: &[
+        "preset",
+        "name",
+        "about",
+        "tuning",
+        "needs",
+        "install",
+        "command",
+        "version",
+        "set_up",
+        "files",
+        "environment",
+        "url",
+        "ready_timeout",
+        "stop_timeout",
+        "allow_unequal",
+    ],
+    below: &[],
+};
+
+const SCENARIO: Keys = Keys {
+    own: &[
+        "name",
+        "title",
+        "bytes",
+        "model",
+        "connections",
+        "probes",
+        "rate",
+        "requests",
+        "duration",
+        "warm_up",
+        "keep_alive",
+        "pipeline",
+        "threads",
+        "rounds",
+        "arguments",
+    ],
+    below: &[],
+};
+
+/// The lines of a file's keys.
+pub(super) struct Document {
+    tables: Vec<Lines>,
+}
+
+/// Where one table and its keys stand.
+struct Lines {
+    /// The name of the list it is in; empty for the file itself.
+    list: String,
+    /// Its place in that list.
+    at: usize,
+    line: usize,
+    keys: Vec<(String, usize)>,
+}
+
+impl Document {
+    /// The line of a key in a table of a list (`("scenario", 2)`; the file itself is `("", 0)`), or
+    /// of that table, or 0.
+    pub(super) fn line(&self, list: &str, at: usize, key: &str) -> usize {
+        let table = self.tables.iter().find(|table| table.list == list && table.at == at);
+        table.map_or(0, |table| {
+            let known = table.keys.iter().find(|(name, _)| name == key);
+            known.map_or(table.line, |(_, line)| *line)
+        })
+    }
+}
+
+/// Parses a text and looks at all its keys.
+pub(super) fn check(path: &Path, text: &str, known: &Keys) -> Result<Document, FileError> {
+    let mut walk = Walk { text, problems: Vec::new(), tables: Vec::new() };
+    let (document, errors) = DeTable::parse_recoverable(text);
+    for error in errors {
+        let line = error.span().map_or(0, |span| walk.line(span.start));
+        let text = format!("{}; see https://toml.io", error.message().trim());
+        walk.problems.push(Problem { line, text });
+    }
+    if !walk.problems.is_empty() {
+        // What stands behind a slip is often read wrongly.
+        return Err(FileError::new(path, walk.problems));
+    }
+    walk.table(document.get_ref(), ("", 0, 0), known);
+    if walk.problems.is_empty() {
+        Ok(Document { tables: walk.tables })
+    } else {
+        Err(FileError::new(path, walk.problems))
+    }
+}
+
+struct Walk<'a> {
+    text: &'a str,
+    problems: Vec<Problem>,
+    tables: Vec<Lines>,
+}
+
+impl Walk<'_> {
+    fn line(&self, offset: usize) -> usize {
+        self.text[..offset].matches('\n').count() + 1
+    }
+
+    fn table(&mut self, table: &DeTable<'_>, place: (&str, usize, usize), known: &Keys) {
+        let (list, at, line) = place;
+        let mut keys = Vec::new();
+        for (key, value) in table {
+            let name: &str = key.get_ref();
+            let line = self.line(key.span().start);
+            keys.push((name.to_owned(), line));
+            if !known.own.contains(&name) {
+                self.problems.push(Problem { line, text: unknown(name, known.own) });
+            }
+            if let Some((_, below)) = known.below.iter().find(|(table, _)| *table == name) {
+                self.value(value, name, below);
+            }
+        }
+        self.tables.push(Lines { list: list.to_owned(), at, line, keys });
+    }
+
+    fn value(&mut self, value: &Spanned<DeValue<'_>>, name: &str, known: &Keys) {
+        let line = self.line(value.span().start);
+        match value.get_ref() {
+            DeValue::Table(table) => self.table(table, (name, 0, line), known),
+            DeValue::Array(items) => {
+                for (at, item) in items.iter().enumerate() {
+                    let line = self.line(item.span().start);
+                    if let DeValue::Table(table) = item.get_ref() {
+                        self.table(table, (name, at, line), known);
+                    }
+                }
+            }
+            // The next reader says that this is no table.
+            _ => {}
+        }
+    }
+}
+
+fn unknown(name: &str, known: &[&str]) -> String {
+    match nearest(name, known) {
+        Some(near) => format!("{name}: no such key here; did you mean {near}?"),
+        None => format!("{name}: no such key here; there are {}", known.join(", ")),
+    }
+}
+
+/// The known word that was probably meant.
+pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let score = |word: &&&str| strsim::jaro_winkler(name, word);
+    let best = known.iter().max_by(|a, b| score(a).total_cmp(&score(b)))?;
+    (score(&best) > 0.8).then_some(*best)
+}
+
+#[cfg(test)]
+pub(super) fn lists() -> [&'static [&'static str]; 4] {
+    [CONTEST.own, PAGE.own, CONTENDER.own, SCENARIO.own]
+}

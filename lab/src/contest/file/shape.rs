@@ -1,0 +1,101 @@
+//! The tables of a file, as they are written. Every key may be left out here; what must be there is
+//! said where all problems are gathered.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::duration::Length;
+use super::error::{FileError, Problem};
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Contest {
+    pub(super) title: Option<String>,
+    pub(super) about: String,
+    pub(super) reference: Option<String>,
+    pub(super) rounds: Option<u32>,
+    pub(super) output: Option<PathBuf>,
+    pub(super) fresh: Option<bool>,
+    pub(super) time_limit: Option<Length>,
+    pub(super) server_cpus: Option<Vec<u32>>,
+    pub(super) generator_cpus: Option<Vec<u32>>,
+    pub(super) page: Page,
+    pub(super) contender: Vec<Contender>,
+    pub(super) scenario: Vec<Scenario>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Page {
+    pub(super) bytes: Option<u64>,
+    pub(super) file: Option<PathBuf>,
+    pub(super) path: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Contender {
+    pub(super) preset: Option<String>,
+    pub(super) name: Option<String>,
+    pub(super) about: Option<String>,
+    pub(super) tuning: Option<String>,
+    pub(super) needs: Option<Vec<String>>,
+    pub(super) install: Option<String>,
+    pub(super) command: Option<Vec<String>>,
+    pub(super) version: Option<Vec<String>>,
+    pub(super) set_up: Option<Vec<Vec<String>>>,
+    pub(super) files: Option<BTreeMap<String, String>>,
+    pub(super) environment: Option<BTreeMap<String, String>>,
+    pub(super) url: Option<String>,
+    pub(super) ready_timeout: Option<Length>,
+    pub(super) stop_timeout: Option<Length>,
+    pub(super) allow_unequal: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Scenario {
+    pub(super) name: Option<String>,
+    pub(super) title: Option<String>,
+    pub(super) bytes: Option<u64>,
+    pub(super) model: Option<String>,
+    pub(super) connections: Option<Connections>,
+    pub(super) probes: Option<u64>,
+    pub(super) rate: Option<f64>,
+    pub(super) requests: Option<u64>,
+    pub(super) duration: Option<Length>,
+    pub(super) warm_up: Option<Length>,
+    pub(super) keep_alive: Option<bool>,
+    pub(super) pipeline: Option<u32>,
+    pub(super) threads: Option<u32>,
+    pub(super) rounds: Option<u32>,
+    pub(super) arguments: Vec<String>,
+}
+
+/// One number, or a sweep of several.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Connections {
+    One(u64),
+    Sweep(Vec<u64>),
+}
+
+/// Reads a text whose keys are known to be right.
+pub(super) fn read<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, FileError> {
+    toml::from_str(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        let line = text[..at].matches('\n').count() + 1;
+        let said = error.message().trim().to_owned();
+        let said = if said.contains("untagged enum Connections") {
+            "connections: expected a number such as 1000, or a list such as [100, 1000]".to_owned()
+        } else {
+            let before = text[..at].rsplit('\n').next().unwrap_or_default();
+            let key = before.split('=').next().unwrap_or_default().trim();
+            format!("{key}: {said}")
+        };
+        FileError::new(path, vec![Problem { line, text: said }])
+    })
+}

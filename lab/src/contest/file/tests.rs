@@ -1,0 +1,149 @@
+use super::*;
+
+const SMALL: &str = r#"
+reference = "one"
+[page]
+bytes = 10
+[[contender]]
+preset = "nginx"
+name = "one"
+[contender.files]
+"more.conf" = "x"
+[[contender]]
+name = "two"
+command = ["two", "{port}"]
+[[scenario]]
+name = "page"
+title = "The page"
+connections = [10, 200]
+duration = "500ms"
+[[scenario]]
+name = "idle"
+model = "hold"
+connections = 1000
+rate = 50
+requests = 100
+rounds = 2
+"#;
+
+fn parsed(text: &str) -> Result<Contest, FileError> {
+    parse(Path::new("c.toml"), text)
+}
+
+/// The problems of a text, each as it is printed.
+fn problems(text: &str) -> String {
+    parsed(text).expect_err("something is wrong").to_string()
+}
+
+#[test]
+fn a_file_says_who_takes_part_and_what_is_asked() {
+    let contest = parsed(SMALL).expect("it is right");
+    assert_eq!(contest.title, "c");
+    assert_eq!((contest.rounds, contest.fresh), (3, true));
+    assert_eq!(contest.page, Page::Bytes(10));
+    let one = &contest.contenders[0];
+    assert_eq!((one.name.as_str(), one.tuning.as_str()), ("one", "untuned"));
+    assert!(one.files.contains_key("nginx.conf") && one.files.contains_key("more.conf"));
+    assert_eq!(contest.contenders[1].url, "http://127.0.0.1:{port}/{page}");
+    let names: Vec<_> = contest.scenarios.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["page-10", "page-200", "idle"]);
+    assert_eq!(contest.scenarios[1].title, "The page, 200 connections");
+    assert_eq!(contest.scenarios[1].sweep.as_deref(), Some("page"));
+    assert_eq!(contest.scenarios[1].duration, Duration::from_millis(500));
+    let idle = &contest.scenarios[2];
+    assert_eq!((idle.model, idle.rounds, idle.sweep.clone()), (Model::Hold, 2, None));
+    assert_eq!((idle.requests, idle.rate, idle.probes), (Some(100), Some(50.0), 1));
+}
+
+#[test]
+fn every_unknown_key_is_named_with_its_line_and_what_was_probably_meant() {
+    let text = "titel = \"x\"\n[[contender]]\npreset = \"nginx\"\nport = 5\n\
+                [[scenario]]\nname = \"a\"\nconections = 5\n";
+    assert_eq!(
+        problems(text),
+        "c.toml:1: titel: no such key here; did you mean title?\n\
+         c.toml:4: port: no such key here; there are preset, name, about, tuning, needs, install, \
+         command, version, set_up, files, environment, url, ready_timeout, stop_timeout, \
+         allow_unequal\n\
+         c.toml:7: conections: no such key here; did you mean connections?"
+    );
+}
+
+#[test]
+fn everything_that_is_out_of_bounds_is_said_at_once() {
+    let text = "rounds = 0\nreference = \"nobody\"\n[[contender]]\npreset = \"nginks\"\n\
+                [[contender]]\nname = \"a\"\ncommand = [\"a\"]\nurl = \"http://example.org/\"\n\
+                [[contender]]\nname = \"a\"\nfiles = { \"../x\" = \"\" }\n\
+                [[scenario]]\nname = \"s\"\nmodel = \"opne\"\nconnections = [0]\n\
+                [[scenario]]\nname = \"t\"\nmodel = \"open\"\nduration = 0\n\
+                [[scenario]]\nname = \"t\"\nrate = 5\n";
+    assert_eq!(
+        problems(text),
+        "c.toml:1: rounds: expected 1 to 100, found 0; correct it\n\
+         c.toml:2: reference: expected a contender's name (a, a), found \"nobody\"; correct it\n\
+         c.toml:4: preset: \"nginks\" is no preset; did you mean \"nginx\"?\n\
+         c.toml:8: url: expected http://127.0.0.1:{port}/… because nothing but this machine is \
+         loaded, found \"http://example.org/\"; correct it\n\
+         c.toml:9: command: expected [\"program\", \"argument\", …] or a preset; say one of them\n\
+         c.toml:10: name: \"a\" is taken by another contender; choose one\n\
+         c.toml:11: files: expected names within its folder, found \"../x\"; correct it\n\
+         c.toml:14: model: expected closed, open, hold or churn, found \"opne\"; correct it\n\
+         c.toml:15: connections: expected 1 to 1000000, found 0; correct it\n\
+         c.toml:16: rate: an open model needs the requests per second that are due; give them\n\
+         c.toml:19: duration: expected more than 0 s and at most 1 h; correct it\n\
+         c.toml:21: name: \"t\" is taken by another scenario; choose one\n\
+         c.toml:22: rate: a rate is for the open model, not for \"closed\"; leave one out"
+    );
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_is_named_with_its_line() {
+    assert_eq!(
+        problems("[[scenario]]\nname = \"a\"\nduration = \"soon\"\n"),
+        "c.toml:3: duration: invalid value: string \"soon\", expected a length of time such as \
+         \"1.5s\", \"200ms\", \"30m\" or a number of seconds"
+    );
+    assert_eq!(
+        problems("[[scenario]]\nconnections = \"many\"\n"),
+        "c.toml:2: connections: expected a number such as 1000, or a list such as [100, 1000]"
+    );
+    let found = problems("rounds = \"three\"\n");
+    assert!(found.starts_with("c.toml:1: rounds: invalid type: string \"three\""), "{found}");
+}
+
+#[test]
+fn slips_of_syntax_are_named_with_their_lines() {
+    let found = problems("title = \"x\"\nrounds 3\n");
+    assert!(found.starts_with("c.toml:2: "), "{found}");
+    assert!(found.ends_with("see https://toml.io"), "{found}");
+}
+
+#[test]
+fn a_contest_without_anybody_or_anything_is_refused() {
+    let found = problems("title = \"x\"\n");
+    assert!(found.contains("[[contender]], found none"), "{found}");
+    assert!(found.contains("[[scenario]], found none"), "{found}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_says_what_to_do() {
+    let error = read(Path::new("/no/such/contest.toml")).expect_err("there is none");
+    assert_eq!(error.to_string(), "/no/such/contest.toml: no such file; name one that is there");
+    let error = read(Path::new("/")).expect_err("no file");
+    assert!(error.to_string().contains("it is a folder"), "{error}");
+}
+
+#[test]
+fn the_keys_that_are_known_are_those_that_are_read() {
+    for (table, known) in ["", "[page]", "[[contender]]", "[[scenario]]"].iter().zip(keys::lists())
+    {
+        let text = format!("{table}\nzzz = 1\n");
+        let error = toml::from_str::<shape::Contest>(&text).expect_err("no such key").to_string();
+        let list = error.split("expected one of ").nth(1).expect("serde lists them");
+        let mut read: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
+        let mut known = known.to_vec();
+        read.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(read, known, "{table}");
+    }
+}

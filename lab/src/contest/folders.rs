@@ -1,0 +1,126 @@
+//! Where servers find the page and keep their own files: a temporary folder that every user may
+//! read, because many servers give up their rights. It is gone when the contest ends.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::file::{Contest, Page};
+
+/// The folder, and the pages in it.
+#[derive(Debug)]
+pub(super) struct Folders {
+    base: PathBuf,
+}
+
+impl Folders {
+    /// Makes it, with all pages that the contest asks for.
+    pub(super) fn make(contest: &Contest) -> io::Result<Self> {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let name = format!(
+            "gustnado-contest-{}-{}",
+            std::process::id(),
+            MADE.fetch_add(1, Ordering::Relaxed)
+        );
+        let folders = Self { base: std::env::temp_dir().join(name) };
+        open_folder(&folders.base)?;
+        open_folder(&folders.root())?;
+        for page in pages(contest) {
+            if let Some(content) = content(contest, page)? {
+                let path = folders.root().join(page_name(contest, page));
+                fs::write(&path, content)?;
+                fs::set_permissions(&path, Permissions::from_mode(0o644))?;
+            }
+        }
+        Ok(folders)
+    }
+
+    /// The folder with the pages.
+    pub(super) fn root(&self) -> PathBuf {
+        self.base.join("root")
+    }
+
+    /// The folder of one contender, made if it is not there.
+    pub(super) fn work(&self, at: usize) -> io::Result<PathBuf> {
+        let path = self.base.join(format!("work-{at}"));
+        open_folder(&path)?;
+        Ok(path)
+    }
+}
+
+impl Drop for Folders {
+    fn drop(&mut self) {
+        // What cannot be removed lies in a folder for temporary things.
+        let _ = fs::remove_dir_all(&self.base);
+    }
+}
+
+fn open_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)?;
+    fs::set_permissions(path, Permissions::from_mode(0o755))
+}
+
+/// The lengths that scenarios choose; `None` is the contest's own page.
+pub(super) fn pages(contest: &Contest) -> Vec<Option<u64>> {
+    let mut pages: Vec<Option<u64>> =
+        contest.scenarios.iter().map(|scenario| scenario.bytes).collect();
+    pages.sort_unstable();
+    pages.dedup();
+    pages
+}
+
+/// What stands for `{page}` in a URL.
+pub(super) fn page_name(contest: &Contest, bytes: Option<u64>) -> String {
+    match (bytes, &contest.page) {
+        (Some(bytes), _) => format!("page-{bytes}.html"),
+        (None, Page::Bytes(_)) => "page.html".to_owned(),
+        (None, Page::File(path)) => {
+            path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+        }
+        (None, Page::Path(path)) => path.clone(),
+    }
+}
+
+/// The bytes of a page; none where contenders have it themselves.
+pub(super) fn content(contest: &Contest, bytes: Option<u64>) -> io::Result<Option<Vec<u8>>> {
+    Ok(match (bytes, &contest.page) {
+        (Some(bytes), _) => Some(text(bytes)),
+        (None, Page::Bytes(bytes)) => Some(text(*bytes)),
+        (None, Page::File(path)) => Some(fs::read(path)?),
+        (None, Page::Path(_)) => None,
+    })
+}
+
+/// Lines of letters that look like nothing, the same ones each time (xorshift, a fixed seed), so
+/// that nobody is helped by compressing or guessing them.
+fn text(bytes: u64) -> Vec<u8> {
+    const LINE: u64 = 64;
+    let mut state: u64 = 0x2018_0c10_c10c_8102;
+    let byte = |at: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let letter = b'a' + u8::try_from(state % 26).unwrap_or_default();
+        if at % LINE == LINE - 1 { b'\n' } else { letter }
+    };
+    (0..bytes).map(byte).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_as_long_as_asked_and_the_same_each_time() {
+        assert_eq!(text(0), b"");
+        let page = text(4_096);
+        assert_eq!(page.len(), 4_096);
+        assert_eq!(page, text(4_096));
+        let page = String::from_utf8(page).expect("letters");
+        assert_eq!(page.matches('\n').count(), 64);
+        let letters = page.matches('e').count();
+        assert!((100..220).contains(&letters), "{letters}");
+    }
+}

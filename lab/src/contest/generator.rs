@@ -1,0 +1,201 @@
+//! The load generator: a process apart, whose outcome is read from what it prints.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::file::{Model, Scenario};
+use super::tool::{Tool, ToolError};
+use crate::outcome::{FORMAT, Outcome};
+
+/// How long it may take beside warm-up and measuring: opening all connections, and ending them.
+const BESIDE: Duration = Duration::from_mins(1);
+
+/// Runs it against a URL.
+///
+/// - `program`: the generator and its first arguments.
+///
+/// # Errors
+/// In words, why there is no outcome; `None` where the contest is to end.
+pub(super) fn measure(
+    program: &[String],
+    scenario: &Scenario,
+    url: &str,
+    cpus: &[u32],
+    stop: &AtomicBool,
+) -> Result<Outcome, Option<String>> {
+    let command: Vec<String> =
+        program.iter().cloned().chain(arguments(scenario, url, cpus.len())).collect();
+    let most = scenario.warm_up + scenario.duration + BESIDE;
+    let tool = Tool { command: &command, folder: None, environment: &[], cpus, most };
+    let said = match tool.run(stop) {
+        Ok(said) => said,
+        Err(ToolError::Interrupted) => return Err(None),
+        Err(error) => return Err(Some(format!("the load generator: {error}"))),
+    };
+    let words = || match said.status.code() {
+        Some(0) => said.last_words(),
+        code => format!("exit code {}: {}", code.unwrap_or(-1), said.last_words()),
+    };
+    let json = said.output.find('{').map_or("", |at| &said.output[at..]);
+    let outcome: Outcome = serde_json::from_str(json).map_err(|error| {
+        Some(format!("the load generator printed no outcome ({error}); {}", words()))
+    })?;
+    if outcome.format != FORMAT {
+        let found = outcome.format;
+        return Err(Some(format!(
+            "the load generator prints format {found} and this reads {FORMAT}; use one version"
+        )));
+    }
+    Ok(outcome)
+}
+
+/// What a scenario is, as arguments of `gustnado bench`.
+fn arguments(scenario: &Scenario, url: &str, cpus: usize) -> Vec<String> {
+    let mut words: Vec<String> = vec![url.to_owned(), "--json".to_owned()];
+    let mut add = |flag: &str, value: String| words.extend([flag.to_owned(), value]);
+    let asking = match scenario.model {
+        Model::Hold => scenario.probes,
+        _ => scenario.connections,
+    };
+    let threads = scenario.threads.map_or(cpus, |threads| threads as usize);
+    add("-c", asking.to_string());
+    add("-d", seconds(scenario.duration));
+    add("-t", threads.clamp(1, usize::try_from(asking).unwrap_or(1)).to_string());
+    if let Some(requests) = scenario.requests {
+        add("-n", requests.to_string());
+    }
+    if let Some(rate) = scenario.rate {
+        add("--rate", rate.to_string());
+    }
+    if scenario.model == Model::Hold {
+        add("--hold", scenario.connections.to_string());
+    }
+    if !scenario.warm_up.is_zero() {
+        add("--warm-up", seconds(scenario.warm_up));
+    }
+    if scenario.pipeline > 1 {
+        add("--pipeline", scenario.pipeline.to_string());
+    }
+    match scenario.model {
+        Model::Churn => words.push("--churn".to_owned()),
+        _ if !scenario.keep_alive => words.push("--no-keep-alive".to_owned()),
+        _ => {}
+    }
+    words.extend(scenario.arguments.iter().cloned());
+    words
+}
+
+/// A length of time as the generator takes it.
+fn seconds(length: Duration) -> String {
+    format!("{}ms", length.as_millis())
+}
+
+/// What a scenario asks, in a sentence.
+pub(super) fn sentence(scenario: &Scenario) -> String {
+    let (number, probes) = (scenario.connections, scenario.probes);
+    let connections = if number == 1 { "1 connection" } else { &format!("{number} connections") };
+    let load = match (scenario.model, scenario.rate) {
+        (Model::Closed, _) => {
+            format!("{connections}, each of which asks again as soon as it has its answer")
+        }
+        (Model::Open, rate) => format!(
+            "{} requests per second over {connections}, whatever the server does; latency counts \
+             from when each was due",
+            rate.unwrap_or_default()
+        ),
+        (Model::Hold, None) => format!(
+            "{connections}, idle, are held, while {probes} among them ask one request after the \
+             other"
+        ),
+        (Model::Hold, Some(rate)) => format!(
+            "{connections}, idle, are held, while {probes} among them ask {rate} times per second"
+        ),
+        (Model::Churn, _) => {
+            format!("{connections} at once, a new one for each request")
+        }
+    };
+    let end = match scenario.requests {
+        Some(requests) => format!("until {requests} requests are answered"),
+        None => format!("for {} s", scenario.duration.as_secs_f64()),
+    };
+    let warm = match scenario.warm_up {
+        warm_up if warm_up.is_zero() => String::new(),
+        warm_up => format!(", after {} s of the same that do not count", warm_up.as_secs_f64()),
+    };
+    let kept = match (scenario.model, scenario.keep_alive) {
+        (Model::Churn, _) | (_, true) => "",
+        (_, false) => ", with a connection for each request",
+    };
+    let depth = match scenario.pipeline {
+        1 => String::new(),
+        depth => format!(", {depth} requests under way at once on each (pipelined)"),
+    };
+    format!("{load}{kept}{depth}, {end}{warm}.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(super) fn scenario() -> Scenario {
+        Scenario {
+            name: "page".to_owned(),
+            title: "Page".to_owned(),
+            sweep: None,
+            bytes: None,
+            model: Model::Closed,
+            connections: 100,
+            probes: 1,
+            rate: None,
+            requests: None,
+            duration: Duration::from_millis(1_500),
+            warm_up: Duration::ZERO,
+            keep_alive: true,
+            pipeline: 1,
+            threads: None,
+            rounds: 1,
+            arguments: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_scenario_becomes_the_generators_arguments() {
+        let plain = arguments(&scenario(), "http://127.0.0.1:1/x", 2).join(" ");
+        assert_eq!(plain, "http://127.0.0.1:1/x --json -c 100 -d 1500ms -t 2");
+        let hold = Scenario {
+            model: Model::Hold,
+            rate: Some(50.0),
+            warm_up: Duration::from_secs(1),
+            arguments: vec!["--check-every".to_owned(), "1".to_owned()],
+            ..scenario()
+        };
+        assert_eq!(
+            arguments(&hold, "u", 2).join(" "),
+            "u --json -c 1 -d 1500ms -t 1 --rate 50 --hold 100 --warm-up 1000ms --check-every 1"
+        );
+        let churn = Scenario { model: Model::Churn, requests: Some(9), ..scenario() };
+        assert_eq!(
+            arguments(&churn, "u", 1).join(" "),
+            "u --json -c 100 -d 1500ms -t 1 -n 9 --churn"
+        );
+    }
+
+    #[test]
+    fn a_scenario_is_said_in_a_sentence_with_its_numbers() {
+        let kept = Scenario { keep_alive: false, requests: Some(13_000), ..scenario() };
+        assert_eq!(
+            sentence(&kept),
+            "100 connections, each of which asks again as soon as it has its answer, with a \
+             connection for each request, until 13000 requests are answered."
+        );
+    }
+
+    #[test]
+    fn a_generator_that_prints_no_outcome_is_quoted() {
+        let program = ["sh", "-c", "echo no such flag >&2; exit 2"].map(str::to_owned);
+        let stop = AtomicBool::new(false);
+        let error = measure(&program, &scenario(), "u", &[], &stop).expect_err("no outcome");
+        let error = error.expect("not interrupted");
+        assert!(error.contains("exit code 2: no such flag"), "{error}");
+    }
+}

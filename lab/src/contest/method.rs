@@ -1,0 +1,60 @@
+//! How it was measured, in sentences: what the code enforces, said to those who read a report.
+
+use super::cpus::Division;
+use super::file::{Contest, Page};
+
+/// The sentences of a contest.
+pub(super) fn sentences(contest: &Contest, division: &Division) -> Vec<String> {
+    let page = match &contest.page {
+        Page::Bytes(bytes) => format!("a page of {bytes} bytes"),
+        Page::File(path) => format!("the file {}", path.display()),
+        Page::Path(path) => format!("what each has at /{path}"),
+    };
+    let fresh = if contest.fresh {
+        "For every run a server was started anew, asked for the page until it was right, loaded, \
+         and ended."
+    } else {
+        "Servers went on between the rounds of a scenario, all of them at once; memory before the \
+         first connection is therefore that before each round."
+    };
+    let unequal: Vec<String> = contest
+        .contenders
+        .iter()
+        .filter_map(|one| {
+            let why = one.allow_unequal.as_ref()?;
+            Some(format!("{} was let in although its answer may differ: {why}.", one.name))
+        })
+        .collect();
+    let mut sentences = vec![
+        format!(
+            "Every contender served {page}. Before each run its answer was compared byte by byte; \
+             whoever answers differently is not measured."
+        ),
+        format!(
+            "Every scenario was measured in rounds, {} unless it says otherwise, and in each round \
+             all contenders took their turn, so that what changes on the machine over time meets \
+             all of them.",
+            contest.rounds
+        ),
+        fresh.to_owned(),
+        division.sentence.clone(),
+        "Only right answers (2xx, whole, of the right length) count as requests. Everything else \
+         is a failure, and shown."
+            .to_owned(),
+        "CPU is what the kernel charged to all processes of the server, those that ended included. \
+         Without a warm-up it is exact, from before the first connection to after the last; with \
+         one, it is that of the measured time, between readings 0.15 s apart."
+            .to_owned(),
+        "Memory is the proportional set size of all processes of the server. Buffers of its sockets \
+         in the kernel are not in it. Memory for each connection is the peak less what it had \
+         before the first one, divided by the connections."
+            .to_owned(),
+        "A figure is the median over rounds, with the least and the greatest. A ratio is the \
+         geometric mean of the ratios within each round; its 95 % interval is Student's t over \
+         their logarithms. If the interval includes 1, or the ratio is within 1 % of it, the \
+         difference is called noise. Intervals are not corrected for how many there are."
+            .to_owned(),
+    ];
+    sentences.extend(unequal);
+    sentences
+}

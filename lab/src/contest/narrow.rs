@@ -1,0 +1,91 @@
+//! Less than a whole contest: some of its contenders, some of its scenarios, a quick look.
+
+use std::time::Duration;
+
+use super::file::{Contest, Model};
+
+/// How long each contender is loaded by a check, and each run of a quick contest takes.
+const QUICK: Duration = Duration::from_secs(1);
+/// Connections of a check.
+const CHECKED_CONNECTIONS: u64 = 50;
+
+impl Contest {
+    /// The same with some contenders only. A reference that is left out gives way to the first.
+    ///
+    /// # Errors
+    /// A name that is no contender's, with those that are.
+    pub fn with_contenders(mut self, names: &[String]) -> Result<Self, String> {
+        let all: Vec<&str> = self.contenders.iter().map(|one| one.name.as_str()).collect();
+        check_names("contender", names, &all)?;
+        self.contenders.retain(|one| names.contains(&one.name));
+        if !names.contains(&self.reference) {
+            self.reference =
+                self.contenders.first().map(|one| one.name.clone()).unwrap_or_default();
+        }
+        Ok(self)
+    }
+
+    /// The same with some scenarios only; the name of a sweep stands for all its points.
+    ///
+    /// # Errors
+    /// A name that is no scenario's, with those that are.
+    pub fn with_scenarios(mut self, names: &[String]) -> Result<Self, String> {
+        let own = self.scenarios.iter().map(|one| one.name.as_str());
+        let sweeps = self.scenarios.iter().filter_map(|one| one.sweep.as_deref());
+        let mut all: Vec<&str> = own.chain(sweeps).collect();
+        all.sort_unstable();
+        all.dedup();
+        check_names("scenario", names, &all)?;
+        self.scenarios.retain(|one| {
+            names.contains(&one.name) || one.sweep.as_ref().is_some_and(|of| names.contains(of))
+        });
+        Ok(self)
+    }
+
+    /// The same with so many rounds of each scenario.
+    #[must_use]
+    pub fn with_rounds(mut self, rounds: u32) -> Self {
+        self.rounds = rounds;
+        self.scenarios.iter_mut().for_each(|scenario| scenario.rounds = rounds);
+        self
+    }
+
+    /// One round of a second for each scenario: a look, not a measurement.
+    #[must_use]
+    pub fn quick(self) -> Self {
+        let mut contest = self.with_rounds(1);
+        for scenario in &mut contest.scenarios {
+            scenario.duration = QUICK;
+            scenario.warm_up = scenario.warm_up.min(QUICK / 4);
+        }
+        contest
+    }
+
+    /// One second of load for each contender, with few connections: proves the set-up.
+    #[must_use]
+    pub fn checked(self) -> Self {
+        let mut contest = self.quick();
+        contest.scenarios.truncate(1);
+        for scenario in &mut contest.scenarios {
+            scenario.connections = scenario.connections.min(CHECKED_CONNECTIONS);
+            scenario.requests = None;
+            scenario.warm_up = Duration::ZERO;
+            scenario.sweep = None;
+            "check".clone_into(&mut scenario.name);
+            "One second each".clone_into(&mut scenario.title);
+            if scenario.model == Model::Open {
+                scenario.rate = scenario.rate.map(|rate| rate.min(1_000.0));
+            }
+        }
+        contest
+    }
+}
+
+fn check_names(what: &str, names: &[String], all: &[&str]) -> Result<(), String> {
+    match names.iter().find(|name| !all.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(name) => {
+            Err(format!("{name:?} is no {what} of this contest; there are {}", all.join(", ")))
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! One server while it runs: started on its CPUs in a group of its own, ended by its number, also
+//! when a panic or an error leaves it behind.
+
+mod log;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::process::Signal;
+
+use super::cpus;
+use super::family::Family;
+use log::Log;
+
+/// The variable that marks what came of a start.
+const MARK: &str = "CONTEST_MEMBER";
+/// How long those get that the ended leader leaves behind.
+const ORPHANS: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_millis(10);
+
+/// What is to be started.
+#[derive(Clone, Debug)]
+pub(super) struct Launch<'a> {
+    /// The program and its arguments.
+    pub(super) command: &'a [String],
+    /// What comes before it: a program that sees to it that it ends with this one.
+    pub(super) launcher: &'a [String],
+    /// The folder in which it is started.
+    pub(super) folder: &'a Path,
+    /// Variables of its environment.
+    pub(super) environment: &'a [(String, String)],
+    /// The CPUs that it may use; empty: all.
+    pub(super) cpus: &'a [u32],
+    /// The file that gets what it prints.
+    pub(super) log: PathBuf,
+    /// How long it has after TERM before KILL.
+    pub(super) stop_timeout: Duration,
+}
+
+/// A running server, ended when dropped.
+#[derive(Debug)]
+pub(super) struct Server {
+    child: Child,
+    family: Family,
+    log: Log,
+    stop_timeout: Duration,
+    ended: Option<ExitStatus>,
+    stopped: bool,
+}
+
+impl Server {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// It could not be started at all.
+    pub(super) fn start(launch: &Launch<'_>) -> io::Result<Self> {
+        let words: Vec<&String> = launch.launcher.iter().chain(launch.command).collect();
+        let Some((program, arguments)) = words.split_first() else {
+            return Err(io::Error::other("there is no command"));
+        };
+        let mark = mark();
+        let (reader, writer) = io::pipe()?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .current_dir(launch.folder)
+            .envs(launch.environment.iter().map(|(name, value)| (name, value)))
+            .env(MARK, &mark)
+            .stdin(Stdio::null())
+            .stdout(writer.try_clone()?)
+            .stderr(writer)
+            .process_group(0);
+        let log = Log::of(reader, &launch.log)?;
+        let child = cpus::on(launch.cpus, || command.spawn())?;
+        // The command holds the pipe's other end, which must close when the server ends.
+        drop(command);
+        let id = i32::try_from(child.id()).map_err(io::Error::other)?;
+        let mut child = child;
+        let Some(family) = Family::of(id, format!("{MARK}={mark}")) else {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(io::Error::other("its entry below /proc cannot be read"));
+        };
+        let stop_timeout = launch.stop_timeout;
+        Ok(Self { child, family, log, stop_timeout, ended: None, stopped: false })
+    }
+
+    /// Its processes.
+    pub(super) fn family(&self) -> &Family {
+        &self.family
+    }
+
+    /// In words how it ended, if it has: with its last lines.
+    pub(super) fn ended(&mut self) -> Option<String> {
+        if self.ended.is_none() {
+            self.ended = self.child.try_wait().ok().flatten();
+        }
+        let status = self.ended?;
+        let how = match (status.code(), status.signal()) {
+            (Some(code), _) => format!("it ended with exit code {code}"),
+            (None, Some(signal)) => format!("it was ended by signal {signal}"),
+            (None, None) => "it ended".to_owned(),
+        };
+        // What it said last may still be on its way.
+        std::thread::sleep(TICK * 3);
+        Some(match self.log.tail() {
+            tail if tail.is_empty() => format!("{how} and said nothing"),
+            tail => format!("{how}, saying: {tail}"),
+        })
+    }
+
+    /// The last that it printed.
+    pub(super) fn tail(&self) -> String {
+        self.log.tail()
+    }
+
+    /// Ends it and all that came of it: TERM to the one that was started, and KILL to all that are
+    /// left after its time.
+    pub(super) fn stop(&mut self) {
+        if self.stopped {
+            return;
+        }
+        self.stopped = true;
+        self.family.look();
+        if self.ended.is_none() {
+            self.family.leader().send(Signal::TERM);
+            self.wait(self.stop_timeout, Self::has_leader_ended);
+        }
+        self.wait(ORPHANS, Self::is_all_gone);
+        self.family.look();
+        self.family.known().iter().for_each(|member| member.send(Signal::KILL));
+        self.wait(ORPHANS, |server| server.has_leader_ended() && server.is_all_gone());
+    }
+
+    fn has_leader_ended(&mut self) -> bool {
+        if self.ended.is_none() {
+            self.ended = self.child.try_wait().ok().flatten();
+        }
+        self.ended.is_some()
+    }
+
+    fn is_all_gone(&mut self) -> bool {
+        !self.family.known().iter().any(|member| member.is_alive())
+    }
+
+    /// Waits until something holds, but not for ever.
+    fn wait(&mut self, most: Duration, holds: fn(&mut Self) -> bool) {
+        let until = Instant::now() + most;
+        while !holds(self) && Instant::now() < until {
+            std::thread::sleep(TICK);
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Another text for each start, on this machine and in this process.
+fn mark() -> String {
+    static STARTS: AtomicU64 = AtomicU64::new(0);
+    let start = STARTS.fetch_add(1, Ordering::Relaxed);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("{}-{start}-{}", std::process::id(), now.as_nanos())
+}

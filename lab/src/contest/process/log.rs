@@ -1,0 +1,65 @@
+//! What a server prints: the beginning in a file, the end in memory, and both bounded.
+
+use std::fs::File;
+use std::io::{self, PipeReader, Read, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How much of it is kept in the file.
+const FILE_BYTES_MAX: usize = 256 << 10;
+/// How much of its end is kept for messages.
+const TAIL_BYTES_MAX: usize = 1 << 10;
+
+/// The end of what was printed; a thread reads on until all writers are gone.
+#[derive(Debug)]
+pub(super) struct Log {
+    tail: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Log {
+    /// Reads `from` to its end.
+    ///
+    /// - `path`: begun anew.
+    pub(super) fn of(from: PipeReader, path: &Path) -> io::Result<Self> {
+        let file = File::create(path)?;
+        let tail = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&tail);
+        std::thread::Builder::new()
+            .name("contender's log".to_owned())
+            .spawn(move || read(from, file, &kept))?;
+        Ok(Self { tail })
+    }
+
+    /// The last lines, in one.
+    pub(super) fn tail(&self) -> String {
+        let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(&tail).into_owned();
+        drop(tail);
+        let lines: Vec<&str> =
+            text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let from = lines.len().saturating_sub(4);
+        let joined: String = lines[from..].join(" | ").chars().take(400).collect();
+        joined
+    }
+}
+
+fn read(mut from: PipeReader, mut file: File, tail: &Mutex<Vec<u8>>) {
+    let mut buffer = vec![0; 16 << 10];
+    let mut left = FILE_BYTES_MAX;
+    loop {
+        let received = match from.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(received) => &buffer[..received],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => return,
+        };
+        let kept = received.len().min(left);
+        // A full disk costs the log, not the contest; what was measured says so itself.
+        let _ = file.write_all(&received[..kept]);
+        left -= kept;
+        let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.extend_from_slice(received);
+        let surplus = tail.len().saturating_sub(TAIL_BYTES_MAX);
+        tail.drain(..surplus);
+    }
+}

@@ -1,0 +1,264 @@
+//! What a server uses while it is loaded: read from `/proc` by a thread, the sum over its
+//! processes.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::cpus;
+use super::family::{Family, Member, Stat};
+use crate::record::{Sample, Usage};
+
+/// The time between two readings.
+const PERIOD: Duration = Duration::from_millis(150);
+/// The time between two looks at all processes of the machine.
+const LOOK: Duration = Duration::from_millis(900);
+/// How many readings are kept; a longer run is read less often.
+const READINGS_MAX: u32 = 2_000;
+
+/// A server at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Reading {
+    /// Seconds since 1970-01-01.
+    at: f64,
+    user_s: f64,
+    system_s: f64,
+    memory_bytes: u64,
+    descriptors: u64,
+    threads: u64,
+    processes: u64,
+}
+
+/// Context switches so far: by waiting, and forced.
+pub(super) type Switches = (u64, u64);
+
+/// The thread that reads.
+#[derive(Debug)]
+pub(super) struct Sampler {
+    end: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Vec<Reading>>>,
+    before: Switches,
+    family: Family,
+}
+
+impl Sampler {
+    /// Begins to read. The first reading is made before it returns.
+    ///
+    /// - `expected`: how long it will be about.
+    /// - `on`: the CPUs for the thread, which are not the server's.
+    pub(super) fn start(
+        mut family: Family,
+        expected: Duration,
+        on: &[u32],
+    ) -> std::io::Result<Self> {
+        family.look();
+        let first = Reading::of(family.known());
+        let before = switches(family.known());
+        let end = Arc::new(AtomicBool::new(false));
+        let period = PERIOD.max(expected / READINGS_MAX);
+        let (asked, kin, on) = (Arc::clone(&end), family.clone(), on.to_vec());
+        let thread = std::thread::Builder::new().name("sampler".to_owned()).spawn(move || {
+            cpus::stay(&on);
+            sample(kin, first, period, &asked)
+        })?;
+        Ok(Self { end, thread: Some(thread), before, family })
+    }
+
+    /// Ends with a last reading, and says what was used.
+    ///
+    /// - `window`: from when to when measuring went, seconds since 1970-01-01; without it all of it
+    ///   counts.
+    pub(super) fn finish(mut self, window: Option<(f64, f64)>) -> Usage {
+        self.family.look();
+        let after = switches(self.family.known());
+        self.end.store(true, Ordering::Relaxed);
+        let readings = self.thread.take().and_then(|thread| thread.join().ok());
+        let mut usage = usage(&readings.unwrap_or_default(), window);
+        usage.switches_voluntary = after.0.saturating_sub(self.before.0);
+        usage.switches_forced = after.1.saturating_sub(self.before.1);
+        usage
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        self.end.store(true, Ordering::Relaxed);
+    }
+}
+
+fn sample(mut family: Family, first: Reading, period: Duration, end: &AtomicBool) -> Vec<Reading> {
+    let mut readings = vec![first];
+    let mut looked = Instant::now();
+    loop {
+        let until = Instant::now() + period;
+        while !end.load(Ordering::Relaxed) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10).min(period));
+        }
+        let last = end.load(Ordering::Relaxed);
+        if last || looked.elapsed() > LOOK {
+            family.look();
+            looked = Instant::now();
+        }
+        let reading = Reading::of(family.known());
+        // A server that died has nothing any more; what it had used by then counts.
+        if reading.processes > 0 {
+            readings.push(reading);
+        }
+        if last || readings.len() > 2 * READINGS_MAX as usize {
+            return readings;
+        }
+    }
+}
+
+impl Reading {
+    fn of(members: &[Member]) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut sum = Self { at: now.as_secs_f64(), ..Self::default() };
+        let per_s = float(rustix::param::clock_ticks_per_second());
+        for id in members.iter().map(|member| member.id) {
+            let Some(stat) = Stat::read(id) else { continue };
+            sum.user_s += float(stat.user_ticks) / per_s;
+            sum.system_s += float(stat.system_ticks) / per_s;
+            sum.threads += stat.threads;
+            sum.processes += 1;
+            sum.memory_bytes += memory(id);
+            sum.descriptors += descriptors(id);
+        }
+        sum
+    }
+
+    /// What lies between two readings at a moment between them: everything that grows, evenly.
+    fn between(self, other: Self, at: f64) -> Self {
+        let span = other.at - self.at;
+        let share = if span > 0.0 { ((at - self.at) / span).clamp(0.0, 1.0) } else { 0.0 };
+        let mix = |from: f64, to: f64| from + (to - from) * share;
+        Self {
+            at,
+            user_s: mix(self.user_s, other.user_s),
+            system_s: mix(self.system_s, other.system_s),
+            ..other
+        }
+    }
+
+    fn cpu_s(self) -> f64 {
+        self.user_s + self.system_s
+    }
+}
+
+/// The proportional set size: memory that processes share counts once.
+fn memory(id: i32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{id}/smaps_rollup")).unwrap_or_default();
+    field(&text, "Pss:").unwrap_or_default() * 1_024
+}
+
+/// Since Linux 6.2 the length of the folder is the number of its entries; before, they are counted.
+fn descriptors(id: i32) -> u64 {
+    let folder = format!("/proc/{id}/fd");
+    let told = fs::metadata(&folder).map_or(0, |entry| entry.len());
+    if told > 0 {
+        return told;
+    }
+    fs::read_dir(&folder).map_or(0, |entries| entries.count() as u64)
+}
+
+/// Those of all threads that live.
+fn switches(members: &[Member]) -> Switches {
+    let mut sum = (0, 0);
+    for member in members {
+        let Ok(threads) = fs::read_dir(format!("/proc/{}/task", member.id)) else { continue };
+        for thread in threads.flatten() {
+            let text = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+            sum.0 += field(&text, "voluntary_ctxt_switches:").unwrap_or_default();
+            sum.1 += field(&text, "nonvoluntary_ctxt_switches:").unwrap_or_default();
+        }
+    }
+    sum
+}
+
+/// The number behind a name at the start of a line.
+fn field(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// What the readings come to.
+fn usage(readings: &[Reading], window: Option<(f64, f64)>) -> Usage {
+    let (Some(first), Some(last)) = (readings.first(), readings.last()) else {
+        return Usage::default();
+    };
+    let (from, to) = window.unwrap_or((first.at, last.at));
+    let (begin, end) = (at(readings, from), at(readings, to));
+    let most = |of: fn(&Reading) -> u64| readings.iter().map(of).max().unwrap_or_default();
+    let sample = |reading: &Reading| Sample {
+        at_s: reading.at - from,
+        cpu_s: (reading.cpu_s() - begin.cpu_s()).max(0.0),
+        memory_bytes: reading.memory_bytes,
+        descriptors: reading.descriptors,
+        threads: reading.threads,
+    };
+    Usage {
+        cpu_user_s: (end.user_s - begin.user_s).max(0.0),
+        cpu_system_s: (end.system_s - begin.system_s).max(0.0),
+        memory_before_bytes: first.memory_bytes,
+        memory_peak_bytes: most(|reading| reading.memory_bytes),
+        descriptors_peak: most(|reading| reading.descriptors),
+        threads_peak: most(|reading| reading.threads),
+        processes: most(|reading| reading.processes),
+        switches_voluntary: 0,
+        switches_forced: 0,
+        samples: readings.iter().filter(|reading| reading.at >= from).map(sample).collect(),
+    }
+}
+
+/// The readings at a moment, by those before and behind it.
+fn at(readings: &[Reading], moment: f64) -> Reading {
+    let behind = readings.iter().position(|reading| reading.at >= moment);
+    match behind {
+        Some(0) => readings[0],
+        Some(behind) => readings[behind - 1].between(readings[behind], moment),
+        None => readings[readings.len() - 1],
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "ticks of a run are far below 2^52")]
+fn float(number: u64) -> f64 {
+    number as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(at: f64, cpu_s: f64, memory_bytes: u64) -> Reading {
+        Reading { at, user_s: cpu_s, memory_bytes, processes: 1, ..Reading::default() }
+    }
+
+    #[test]
+    fn what_was_used_in_a_window_lies_between_its_readings() {
+        let readings = [reading(10.0, 1.0, 5), reading(11.0, 2.0, 50), reading(12.0, 4.0, 9)];
+        let usage = usage(&readings, Some((10.5, 11.5)));
+        assert!((usage.cpu_user_s - 1.5).abs() < 1e-9);
+        assert_eq!((usage.memory_before_bytes, usage.memory_peak_bytes), (5, 50));
+        assert_eq!(usage.samples.len(), 2);
+        assert!((usage.samples[0].at_s - 0.5).abs() < 1e-9);
+        assert!((usage.samples[0].cpu_s - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn without_a_window_everything_counts() {
+        let readings = [reading(10.0, 1.0, 5), reading(12.0, 4.0, 9)];
+        assert!((usage(&readings, None).cpu_user_s - 3.0).abs() < 1e-9);
+        assert_eq!(usage(&[], None), Usage::default());
+    }
+
+    #[test]
+    fn this_process_can_be_read() {
+        let id = i32::try_from(std::process::id()).expect("process ids are small");
+        assert!(memory(id) > 100_000);
+        assert!(descriptors(id) >= 3);
+        assert!(Stat::read(id).is_some_and(|stat| stat.threads >= 1));
+        assert_eq!(field("a:\t5 kB\nb: 6\n", "b:"), Some(6));
+    }
+}

@@ -1,0 +1,334 @@
+//! Where servers come and go: each is prepared once, started, looked at, measured and ended.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::answer::{self, Answer};
+use super::cpus::Division;
+use super::file::{Contender, Contest, Scenario};
+use super::folders::{self, Folders};
+use super::generator;
+use super::process::{Launch, Server};
+use super::sampling::Sampler;
+use super::template::Words;
+use super::tool::{self, Tool, ToolError};
+use super::{Tools, environment};
+use crate::record::{Fate, Run, Usage};
+
+/// How long a version command may take, and a set-up command.
+const VERSION: Duration = Duration::from_secs(20);
+const SET_UP: Duration = Duration::from_mins(3);
+/// How long one answer may take while a server is looked at.
+const ANSWER: Duration = Duration::from_secs(5);
+/// The time between two attempts to reach a server that starts.
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// Why something did not come about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Miss {
+    /// The contest is to end.
+    Interrupted,
+    /// What became of the contender.
+    Fate(Fate),
+}
+
+fn failed(why: impl Into<String>) -> Miss {
+    Miss::Fate(Fate::Failed(why.into()))
+}
+
+/// A server that answers as it should.
+#[derive(Debug)]
+pub(super) struct Ready {
+    server: Server,
+    port: u16,
+    /// What it was started with.
+    pub(super) command: Vec<String>,
+}
+
+/// The stage.
+#[derive(Debug)]
+pub(super) struct Stage<'a> {
+    contest: &'a Contest,
+    tools: &'a Tools,
+    stop: &'a AtomicBool,
+    division: Division,
+    descriptors: u64,
+    folders: Folders,
+    logs: PathBuf,
+    /// The right bodies by page, as far as they are known.
+    right: RefCell<BTreeMap<Option<u64>, Vec<u8>>>,
+}
+
+impl<'a> Stage<'a> {
+    /// Makes it ready.
+    ///
+    /// - `logs`: the folder for what servers print; it is there.
+    pub(super) fn build(
+        contest: &'a Contest,
+        tools: &'a Tools,
+        stop: &'a AtomicBool,
+        division: Division,
+        logs: PathBuf,
+    ) -> std::io::Result<Self> {
+        let descriptors = environment::raise_descriptors();
+        let folders = Folders::make(contest)?;
+        let mut right = BTreeMap::new();
+        for page in folders::pages(contest) {
+            if let Some(content) = folders::content(contest, page)? {
+                right.insert(page, content);
+            }
+        }
+        let right = RefCell::new(right);
+        Ok(Self { contest, tools, stop, division, descriptors, folders, logs, right })
+    }
+
+    /// The number of bytes of a scenario's page, once an answer was seen.
+    pub(super) fn body_bytes(&self, scenario: &Scenario) -> u64 {
+        self.right.borrow().get(&scenario.bytes).map_or(0, |body| body.len() as u64)
+    }
+
+    /// Sees whether a contender is installed, sets it up, and returns its version.
+    pub(super) fn prepare(&self, contender: &Contender) -> Result<Option<String>, Miss> {
+        let words = self.words(contender, 0)?;
+        let command = words.fill_all(&contender.command);
+        let mut needs = words.fill_all(&contender.needs);
+        if needs.is_empty() {
+            needs.extend(command.first().cloned());
+        }
+        if let Some(missing) = needs.iter().find(|program| !tool::find(program)) {
+            let remedy = match contender.install.as_str() {
+                "" => "install it".to_owned(),
+                install => install.to_owned(),
+            };
+            let why = format!("there is no program {missing}; to install it: {remedy}");
+            return Err(Miss::Fate(Fate::NotInstalled(why)));
+        }
+        let version = if contender.version.is_empty() {
+            None
+        } else {
+            self.tool(contender, &contender.version, &words, VERSION)?.first_line()
+        };
+        self.write_files(contender, &words)?;
+        for set_up in &contender.set_up {
+            let said = self.tool(contender, set_up, &words, SET_UP)?;
+            if !said.status.success() {
+                let (what, words) = (words.fill_all(set_up).join(" "), said.last_words());
+                return Err(failed(format!("its set-up `{what}` failed: {words}")));
+            }
+        }
+        Ok(version)
+    }
+
+    /// Starts a contender and waits until it answers as it should.
+    pub(super) fn start(&self, contender: &Contender) -> Result<Ready, Miss> {
+        let port = free_port().map_err(|error| failed(format!("no free port: {error}")))?;
+        let words = self.words(contender, port)?;
+        self.write_files(contender, &words)?;
+        let folder = self.work(contender)?;
+        let command = words.fill_all(&contender.command);
+        let launch = Launch {
+            command: &command,
+            launcher: &self.tools.launcher,
+            folder: &folder,
+            environment: &variables(contender, &words),
+            cpus: &self.division.servers,
+            log: self.logs.join(format!("{}.log", slug(&contender.name))),
+            stop_timeout: contender.stop_timeout,
+        };
+        let server = Server::start(&launch)
+            .map_err(|error| failed(format!("it could not be started: {error}")))?;
+        let mut ready = Ready { server, port, command };
+        for page in folders::pages(self.contest) {
+            let answer = self.first_answer(contender, &mut ready, page)?;
+            self.compare(contender, page, answer)?;
+        }
+        Ok(ready)
+    }
+
+    /// Measures one contender in one round of one scenario.
+    pub(super) fn measure(
+        &self,
+        contender: &Contender,
+        ready: &mut Ready,
+        scenario: &Scenario,
+        round: u32,
+    ) -> Result<Run, Miss> {
+        let url = self.url(contender, ready.port, scenario.bytes)?;
+        let family = ready.server.family().clone();
+        let expected = scenario.warm_up + scenario.duration;
+        let generator_cpus = &self.division.generator;
+        let sampler = Sampler::start(family, expected, generator_cpus)
+            .map_err(|error| failed(format!("nothing could be sampled: {error}")))?;
+        let program = &self.tools.generator;
+        let found = generator::measure(program, scenario, &url, generator_cpus, self.stop);
+        let window = found.as_ref().ok().filter(|_| !scenario.warm_up.is_zero());
+        let window = window.map(|of| (of.started_unix_s, of.started_unix_s + of.duration_s));
+        let usage = sampler.finish(window);
+        let (outcome, failure) = match found {
+            Ok(outcome) => (Some(outcome), None),
+            Err(None) => return Err(Miss::Interrupted),
+            Err(Some(why)) => (None, Some(why)),
+        };
+        let died = ready.server.ended().map(|how| format!("under load, {how}"));
+        Ok(run(contender, scenario, round, usage).with(outcome, died.or(failure)))
+    }
+
+    /// Asks until there is an answer with status 2xx, or until its time is over; then the last
+    /// answer counts.
+    fn first_answer(
+        &self,
+        contender: &Contender,
+        ready: &mut Ready,
+        page: Option<u64>,
+    ) -> Result<Answer, Miss> {
+        let until = Instant::now() + contender.ready_timeout;
+        let url = self.url(contender, ready.port, page)?;
+        let (port, path) = answer::place(&url).ok_or_else(|| failed(format!("no URL: {url}")))?;
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(Miss::Interrupted);
+            }
+            if let Some(how) = ready.server.ended() {
+                return Err(failed(format!("it did not start: {how}")));
+            }
+            let asked = answer::ask(port, path, ANSWER.min(contender.ready_timeout));
+            match asked {
+                Ok(answer) if (200..300).contains(&answer.status) => return Ok(answer),
+                Ok(answer) if Instant::now() > until => return Ok(answer),
+                Err(why) if Instant::now() > until => {
+                    let seconds = contender.ready_timeout.as_secs_f32();
+                    let said = match ready.server.tail() {
+                        tail if tail.is_empty() => String::new(),
+                        tail => format!("; it says: {tail}"),
+                    };
+                    return Err(failed(format!(
+                        "it was not ready within {seconds} s: {why}{said}"
+                    )));
+                }
+                _ => std::thread::sleep(AGAIN),
+            }
+        }
+    }
+
+    /// Refuses unequal work, unless the file says why it may be so.
+    fn compare(&self, contender: &Contender, page: Option<u64>, found: Answer) -> Result<(), Miss> {
+        let mut right = self.right.borrow_mut();
+        // Where the page is nobody's file, the first right answer is the measure of all others.
+        let expected = match right.get(&page) {
+            Some(expected) => expected.as_slice(),
+            None => found.body.as_slice(),
+        };
+        let difference = answer::difference(&found, expected);
+        match (difference, &contender.allow_unequal) {
+            (Some(difference), None) => {
+                let name = folders::page_name(self.contest, page);
+                Err(Miss::Fate(Fate::Unequal(format!("{name}: {difference}"))))
+            }
+            (Some(_), Some(_)) => Ok(()),
+            (None, _) => {
+                right.entry(page).or_insert(found.body);
+                Ok(())
+            }
+        }
+    }
+
+    fn tool(
+        &self,
+        contender: &Contender,
+        command: &[String],
+        words: &Words,
+        most: Duration,
+    ) -> Result<tool::Said, Miss> {
+        let command = words.fill_all(command);
+        let folder = self.work(contender)?;
+        let environment = variables(contender, words);
+        let (folder, environment) = (Some(folder.as_path()), environment.as_slice());
+        let tool = Tool { command: &command, folder, environment, cpus: &[], most };
+        tool.run(self.stop).map_err(|error| match error {
+            ToolError::Interrupted => Miss::Interrupted,
+            error => failed(format!("`{}`: {error}", command.join(" "))),
+        })
+    }
+
+    fn url(&self, contender: &Contender, port: u16, page: Option<u64>) -> Result<String, Miss> {
+        let words = self.words(contender, port)?;
+        let words = words.with("page", folders::page_name(self.contest, page));
+        Ok(words.fill(&contender.url))
+    }
+
+    fn words(&self, contender: &Contender, port: u16) -> Result<Words, Miss> {
+        Ok(Words::default()
+            .with("port", port)
+            .with("root", self.folders.root().display())
+            .with("work", self.work(contender)?.display())
+            .with("page", folders::page_name(self.contest, None))
+            .with("cpus", self.division.servers.len().max(1))
+            .with("descriptors", self.descriptors)
+            .with("user", environment::user())
+            .with("self", self.tools.program.display()))
+    }
+
+    fn work(&self, contender: &Contender) -> Result<PathBuf, Miss> {
+        let is_it = |other: &Contender| other.name == contender.name;
+        let at = self.contest.contenders.iter().position(is_it).unwrap_or_default();
+        self.folders.work(at).map_err(|error| failed(format!("its folder: {error}")))
+    }
+
+    fn write_files(&self, contender: &Contender, words: &Words) -> Result<(), Miss> {
+        let folder = self.work(contender)?;
+        for (name, text) in &contender.files {
+            write_file(&folder.join(name), &words.fill(text))
+                .map_err(|error| failed(format!("its file {name}: {error}")))?;
+        }
+        Ok(())
+    }
+}
+
+fn write_file(path: &Path, text: &str) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, text.trim_start_matches('\n'))
+}
+
+/// A run that did not take place.
+pub(super) fn missed(contender: &Contender, scenario: &Scenario, round: u32, fate: &Fate) -> Run {
+    let why = match fate {
+        Fate::Ran => "it was not measured".to_owned(),
+        Fate::NotInstalled(why) | Fate::Failed(why) => why.clone(),
+        Fate::Unequal(why) => format!("not the same work: {why}"),
+    };
+    run(contender, scenario, round, Usage::default()).with(None, Some(why))
+}
+
+fn run(contender: &Contender, scenario: &Scenario, round: u32, usage: Usage) -> Run {
+    let (contender, scenario) = (contender.name.clone(), scenario.name.clone());
+    Run { contender, scenario, round, outcome: None, failure: None, usage }
+}
+
+impl Run {
+    fn with(self, outcome: Option<crate::outcome::Outcome>, failure: Option<String>) -> Self {
+        Self { outcome, failure, ..self }
+    }
+}
+
+fn variables(contender: &Contender, words: &Words) -> Vec<(String, String)> {
+    let filled = |(name, value): (&String, &String)| (name.clone(), words.fill(value));
+    contender.environment.iter().map(filled).collect()
+}
+
+/// A port that nobody listened on a moment ago.
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+/// A name as that of a file.
+pub(super) fn slug(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '-' };
+    name.chars().map(plain).collect()
+}

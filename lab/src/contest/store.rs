@@ -1,0 +1,77 @@
+//! The record on the disk: written anew after each run, and never half.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::record::{FORMAT, Record};
+
+/// Why a record could not be kept or read.
+#[derive(Debug)]
+pub struct StoreError {
+    path: PathBuf,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Io(io::Error),
+    Json(serde_json::Error),
+    Format(u32),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.path.display())?;
+        match &self.kind {
+            Kind::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+                write!(f, "no such file or folder; name one that is there")
+            }
+            Kind::Io(error) => write!(f, "{error}"),
+            Kind::Json(error) => write!(f, "this is no record of a contest: {error}"),
+            Kind::Format(found) => {
+                write!(f, "expected a record of format {FORMAT}, found {found}; measure again")
+            }
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+/// Writes a record beside its place and moves it there, so that what was kept before stays whole if
+/// the disk is full.
+pub(super) fn save(record: &Record, path: &Path) -> Result<(), StoreError> {
+    let failed = |kind| StoreError { path: path.to_owned(), kind };
+    let text = serde_json::to_vec(record).map_err(|error| failed(Kind::Json(error)))?;
+    let beside = path.with_extension("json.new");
+    let written = File::create(&beside)
+        .and_then(|mut file| {
+            file.write_all(&text)?;
+            file.sync_all()
+        })
+        .and_then(|()| fs::rename(&beside, path));
+    written.map_err(|error| {
+        let _ = fs::remove_file(&beside);
+        failed(Kind::Io(error))
+    })
+}
+
+/// Reads a record, from its file or from the folder it is in.
+///
+/// # Errors
+/// There is none, or it is of another format.
+pub fn read(path: &Path) -> Result<Record, StoreError> {
+    #[derive(serde::Deserialize)]
+    struct OfFormat {
+        format: u32,
+    }
+    let path = if path.is_dir() { path.join(super::RECORD) } else { path.to_owned() };
+    let failed = |kind| StoreError { path: path.clone(), kind };
+    let text = fs::read(&path).map_err(|error| failed(Kind::Io(error)))?;
+    let of: OfFormat = serde_json::from_slice(&text).map_err(|error| failed(Kind::Json(error)))?;
+    if of.format != FORMAT {
+        return Err(failed(Kind::Format(of.format)));
+    }
+    serde_json::from_slice(&text).map_err(|error| failed(Kind::Json(error)))
+}

@@ -1,0 +1,255 @@
+//! Whole contests, with servers and a load generator that are shell scripts and Python: nothing here
+//! measures.
+
+use super::*;
+use crate::statistics::summarise;
+
+/// Prints an outcome as `gustnado bench --json` would, after asking for the page once with what
+/// every machine has: bash's own connections.
+const GENERATOR: &str = r#"
+url=$1
+place=${url#http://127.0.0.1:}
+exec 3<>/dev/tcp/127.0.0.1/${place%%/*} || { echo refused >&2; exit 1; }
+printf 'GET /%s HTTP/1.0\r\n\r\n' "${place#*/}" >&3
+cat <&3 >/dev/null
+sleep 0.2
+now=$(date +%s.%N)
+cat <<END
+{"format":1,"tool":"fake","urls":["$url"],"started_unix_s":$now,"duration_s":0.2,
+"model":{"name":"closed","sentence":"","connections":1,"pipeline":1,"keep_alive":true,
+"threads":1,"io":"epoll"},
+"requests":1000,"sent":1000,"requests_per_s":5000,
+"errors":{"refused":0,"unconnected":0,"no_port":0,"reset":0,"timed_out":0,"short":0,"status":0,
+"length":0,"body":0,"unreadable":0},"statuses":{"200":1000},"bytes_received":1,"bytes_sent":1,
+"connections_opened":1,"latency_us":{"count":1000,"min":1,"mean":2,"sd":1,"max":9,
+"percentiles":{"50":2,"99":3,"99.9":4}},"histogram":"",
+"generator":{"cpu_s":0,"cpu_user_s":0,"cpu_system_s":0,"cpu_share":0,"busiest_thread_share":0,
+"bottleneck":false,"verdict":""},
+"kernel":{"retransmits":0,"listen_overflows":0,"listen_drops":0,"syn_cookies":0,"resets":0},
+"warnings":[],"series":[]}
+END
+"#;
+
+const SERVER: &str = r#"["python3", "-m", "http.server", "--bind", "127.0.0.1", "-d", "{root}",
+    "{port}"]"#;
+
+/// A contest of these contenders, as its file says it.
+fn contest(contenders: &str, output: &Path) -> Contest {
+    let text = format!(
+        "rounds = 2\n[page]\nbytes = 300\n{contenders}\n[[scenario]]\nname = \"page\"\n\
+         connections = 1\nduration = \"200ms\"\n"
+    );
+    let mut contest = file::parse(Path::new("c.toml"), &text).expect("it is right");
+    contest.output = output.to_owned();
+    contest
+}
+
+fn contender(name: &str, command: &str, more: &str) -> String {
+    format!(
+        "[[contender]]\nname = \"{name}\"\ncommand = {command}\nready_timeout = \"8s\"\n{more}\n"
+    )
+}
+
+fn tools() -> Tools {
+    let generator = ["bash", "-c", GENERATOR, "generator"].map(str::to_owned).to_vec();
+    Tools { program: "/proc/self/exe".into(), generator, launcher: Vec::new() }
+}
+
+/// Whether what these tests are made of is there; says so if not.
+fn is_possible() -> bool {
+    let possible = tool::find("python3") && tool::find("bash");
+    if !possible {
+        println!("skipped: there is no python3 or no bash");
+    }
+    possible
+}
+
+fn held(contest: &Contest, stop: &AtomicBool) -> (Record, Vec<String>) {
+    let mut lines = Vec::new();
+    let record = hold(contest, &tools(), stop, &mut |line| lines.push(line.to_owned()));
+    (record.expect("it begins"), lines)
+}
+
+#[test]
+fn rounds_are_interleaved_and_everything_is_kept() {
+    if !is_possible() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let both = contender("a", SERVER, "") + &contender("b", SERVER, "");
+    let (record, lines) = held(&contest(&both, folder.path()), &AtomicBool::new(false));
+    assert_eq!(record.cut, None, "{lines:?}");
+    let order: Vec<_> = record.runs.iter().map(|run| (&*run.contender, run.round)).collect();
+    assert_eq!(order, [("a", 1), ("b", 1), ("a", 2), ("b", 2)]);
+    for run in &record.runs {
+        assert_eq!(run.failure, None);
+        assert!(run.usage.memory_before_bytes > 1 << 20, "{:?}", run.usage);
+        assert!(run.usage.descriptors_peak > 2 && run.usage.processes >= 1);
+        assert!(run.usage.samples.len() >= 2);
+    }
+    assert_eq!(record.scenarios[0].body_bytes, 300);
+    assert_eq!(store::read(folder.path()).expect("kept"), record);
+    assert!(log_of(folder.path(), "a").exists());
+    let rows = summarise(&record);
+    assert!(rows.iter().all(|row| row.rounds == 2 && row.missing.is_none()));
+    assert!(table::is_well(&record));
+    assert!(table::text(&record, &str::to_owned).contains("requests/s"));
+}
+
+#[test]
+fn who_cannot_take_part_is_a_row_that_says_why_and_the_rest_go_on() {
+    if !is_possible() {
+        return;
+    }
+    let other = r#"["bash", "-c", "mkdir o; echo other > o/page.html; exec python3 -m http.server \
+        --bind 127.0.0.1 -d o {port}"]"#
+        .replace("\\\n        ", "");
+    let all = [
+        contender("good", SERVER, ""),
+        contender("absent", "[\"no-such-program\"]", "install = \"buy it\""),
+        contender("dying", r#"["sh", "-c", "echo no memory >&2; exit 3"]"#, ""),
+        contender("silent", r#"["sleep", "60"]"#, "ready_timeout = \"300ms\"").replacen(
+            "ready_timeout = \"8s\"\n",
+            "",
+            1,
+        ),
+        contender("unequal", &other, ""),
+        contender("forgiven", &other, "allow_unequal = \"it is known\""),
+        contender("unmade", SERVER, "set_up = [[\"sh\", \"-c\", \"echo broken; exit 1\"]]"),
+    ]
+    .concat();
+    let folder = tempfile::tempdir().expect("a folder");
+    let contest = contest(&all, folder.path()).with_rounds(1);
+    let (record, _) = held(&contest, &AtomicBool::new(false));
+    let fate = |name: &str| {
+        let known = record.contenders.iter().find(|one| one.name == name).expect("in the record");
+        known.fate.clone()
+    };
+    assert_eq!(fate("good"), Fate::Ran);
+    let absent =
+        Fate::NotInstalled("there is no program no-such-program; to install it: buy it".to_owned());
+    assert_eq!(fate("absent"), absent);
+    for (name, words) in [
+        ("dying", "it did not start: it ended with exit code 3, saying: no memory"),
+        ("silent", "it was not ready within 0.3 s: it does not listen"),
+        ("unmade", "failed: broken"),
+    ] {
+        let Fate::Failed(why) = fate(name) else { panic!("{name}: {:?}", fate(name)) };
+        assert!(why.contains(words), "{why}");
+    }
+    let unequal = Fate::Unequal("page.html: expected 300 bytes, found 6".to_owned());
+    assert_eq!(fate("unequal"), unequal);
+    let ran: Vec<_> = record.runs.iter().map(|run| run.contender.as_str()).collect();
+    assert_eq!(ran, ["good", "forgiven"]);
+    assert!(record.method.iter().any(|line| line.contains("it is known")));
+    assert!(!table::is_well(&record));
+    let page = table::checks(&record);
+    assert!(page.contains("NOT THE SAME WORK") && page.contains("not installed"), "{page}");
+}
+
+#[test]
+fn a_contender_that_dies_under_load_is_a_run_that_says_so() {
+    if !is_possible() {
+        return;
+    }
+    // It answers what is asked before the load, and ends a moment later.
+    let mortal = r#"["bash", "-c", "python3 -m http.server --bind 127.0.0.1 -d {root} {port} & \
+        sleep 1.2; echo that was it; kill $!; exit 5"]"#
+        .replace("\\\n        ", "");
+    let folder = tempfile::tempdir().expect("a folder");
+    let both = contender("mortal", &mortal, "") + &contender("good", SERVER, "");
+    let mut contest = contest(&both, folder.path()).with_rounds(1);
+    // The generator stays until it is dead.
+    contest.scenarios[0].arguments = vec!["--stay".to_owned()];
+    let mut tools = tools();
+    tools.generator[2] = GENERATOR.replace("sleep 0.2", "sleep 1.5");
+    let stop = AtomicBool::new(false);
+    let record = hold(&contest, &tools, &stop, &mut |_| {}).expect("it begins");
+    let why = record.runs[0].failure.clone().expect("it died");
+    assert!(why.contains("under load") && why.contains("exit code 5"), "{why}");
+    assert_eq!(record.runs[1].failure, None);
+}
+
+#[test]
+fn an_end_asked_for_keeps_what_was_measured() {
+    if !is_possible() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let contest = contest(&contender("a", SERVER, ""), folder.path()).with_rounds(50);
+    let stop = AtomicBool::new(false);
+    let mut runs = 0;
+    let record = hold(&contest, &tools(), &stop, &mut |line| {
+        runs += usize::from(line.contains("round"));
+        stop.store(runs == 2, Ordering::Relaxed);
+    });
+    let record = record.expect("it begins");
+    assert_eq!(record.runs.len(), 2);
+    assert!(record.cut.as_ref().is_some_and(|why| why.contains("interrupted")));
+    assert_eq!(store::read(folder.path()).expect("kept"), record);
+}
+
+#[test]
+fn a_disk_that_takes_no_more_leaves_the_last_record_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let both = contender("a", "[\"no-such-program\"]", "");
+    let (record, _) = held(&contest(&both, folder.path()), &AtomicBool::new(false));
+    let path = folder.path().join(RECORD);
+    // A folder in the way of the new file is as good as a full disk.
+    fs::create_dir(path.with_extension("json.new")).expect("made");
+    let changed = Record { title: "changed".to_owned(), ..record.clone() };
+    assert!(store::save(&changed, &path).is_err());
+    assert_eq!(store::read(&path).expect("kept"), record);
+}
+
+#[test]
+fn a_record_of_another_format_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join(RECORD);
+    fs::write(&path, "{\"format\": 99}").expect("written");
+    let error = store::read(&path).expect_err("another format").to_string();
+    assert!(error.contains("expected a record of format 1, found 99"), "{error}");
+    fs::write(&path, "no JSON").expect("written");
+    let error = store::read(&path).expect_err("no record").to_string();
+    assert!(error.contains("no record of a contest"), "{error}");
+}
+
+#[test]
+fn less_than_a_whole_contest_can_be_held() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let both = contender("a", "[\"a\"]", "") + &contender("b", "[\"b\"]", "");
+    let whole = contest(&both, folder.path());
+    let only = whole.clone().with_contenders(&["b".to_owned()]).expect("there is one");
+    assert_eq!((only.contenders.len(), &*only.reference), (1, "b"));
+    let error = whole.clone().with_contenders(&["c".to_owned()]).expect_err("nobody");
+    assert_eq!(error, "\"c\" is no contender of this contest; there are a, b");
+    assert!(whole.clone().with_scenarios(&["page".to_owned()]).is_ok());
+    assert!(whole.clone().with_scenarios(&["x".to_owned()]).is_err());
+    let checked = whole.checked();
+    assert_eq!((checked.scenarios.len(), checked.scenarios[0].rounds), (1, 1));
+    assert_eq!(checked.scenarios[0].duration, Duration::from_secs(1));
+}
+
+#[test]
+fn a_comparison_says_what_changed_by_more_than_noise() {
+    if !is_possible() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let one = contest(&contender("a", SERVER, ""), folder.path());
+    let (old, _) = held(&one, &AtomicBool::new(false));
+    let mut new = old.clone();
+    for run in &mut new.runs {
+        let outcome = run.outcome.as_mut().expect("measured");
+        outcome.requests_per_s *= 2.0;
+    }
+    new.contenders[0].version = Some("another".to_owned());
+    let page = compare::text(&old, &new);
+    assert!(
+        page.contains("page, a: requests/s 5,000 -> 10,000, ×2.00 [2.00, 2.00]: better"),
+        "{page}"
+    );
+    assert!(page.contains("the version of a"), "{page}");
+    let same = compare::text(&old, &old);
+    assert!(same.contains("Nothing changed by more than noise"), "{same}");
+}

@@ -1,0 +1,232 @@
+//! A program that is run to its end: version commands, set-up, the load generator. Bounded in time
+//! and in what it prints, and ended with all that came of it.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::cpus;
+use super::family::Family;
+
+/// The longest output that is read: a generator's, with a line for each second.
+const OUTPUT_BYTES_MAX: u64 = 64 << 20;
+const TICK: Duration = Duration::from_millis(5);
+
+/// What is to be run.
+#[derive(Clone, Debug)]
+pub(super) struct Tool<'a> {
+    pub(super) command: &'a [String],
+    /// Where; none: here.
+    pub(super) folder: Option<&'a Path>,
+    pub(super) environment: &'a [(String, String)],
+    /// The CPUs that it may use; empty: all.
+    pub(super) cpus: &'a [u32],
+    /// How long it may take.
+    pub(super) most: Duration,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) struct Said {
+    pub(super) status: ExitStatus,
+    pub(super) output: String,
+    pub(super) complaints: String,
+}
+
+impl Said {
+    /// The first line that is not empty, wherever it was printed.
+    pub(super) fn first_line(&self) -> Option<String> {
+        let lines = self.output.lines().chain(self.complaints.lines());
+        let line = lines.map(str::trim).find(|line| !line.is_empty())?;
+        Some(line.chars().take(200).collect())
+    }
+
+    /// The end of what it complained of, in one line.
+    pub(super) fn last_words(&self) -> String {
+        let text = if self.complaints.trim().is_empty() { &self.output } else { &self.complaints };
+        let lines: Vec<&str> =
+            text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let from = lines.len().saturating_sub(4);
+        lines[from..].join(" | ").chars().take(400).collect()
+    }
+}
+
+/// Why it did not come to its end.
+#[derive(Debug)]
+pub(super) enum ToolError {
+    /// It could not be started or waited for.
+    Io(io::Error),
+    /// It took longer than it may.
+    TimedOut(Duration),
+    /// The contest is to end.
+    Interrupted,
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "it could not be run: {error}"),
+            Self::TimedOut(most) => write!(f, "it did not end within {} s", most.as_secs_f32()),
+            Self::Interrupted => write!(f, "interrupted"),
+        }
+    }
+}
+
+impl Tool<'_> {
+    /// Runs it to its end.
+    ///
+    /// - `stop`: ends it early.
+    pub(super) fn run(&self, stop: &AtomicBool) -> Result<Said, ToolError> {
+        let Some((program, arguments)) = self.command.split_first() else {
+            return Err(ToolError::Io(io::Error::other("there is no command")));
+        };
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        if let Some(folder) = self.folder {
+            command.current_dir(folder);
+        }
+        let child = cpus::on(self.cpus, || command.spawn()).map_err(ToolError::Io)?;
+        let mut running = Running::of(child);
+        let output = gather(running.child.stdout.take());
+        let complaints = gather(running.child.stderr.take());
+        let status = running.wait(self.most, stop)?;
+        // What came of it and lives on would hold the pipes open.
+        running.end();
+        Ok(Said { status, output: text(output), complaints: text(complaints) })
+    }
+}
+
+fn gather(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            // What cannot be read is as good as not said.
+            let _ = pipe.by_ref().take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes);
+            let _ = io::copy(&mut pipe, &mut io::sink());
+        }
+        bytes
+    })
+}
+
+fn text(thread: JoinHandle<Vec<u8>>) -> String {
+    String::from_utf8_lossy(&thread.join().unwrap_or_default()).into_owned()
+}
+
+struct Running {
+    child: Child,
+    family: Option<Family>,
+}
+
+impl Running {
+    fn of(child: Child) -> Self {
+        // Nothing in the environment of a tool has this, so that its group and children are told.
+        let mark = "CONTEST_MEMBER=a tool".to_owned();
+        let family = i32::try_from(child.id()).ok().and_then(|id| Family::of(id, mark));
+        Self { child, family }
+    }
+
+    fn wait(&mut self, most: Duration, stop: &AtomicBool) -> Result<ExitStatus, ToolError> {
+        let until = Instant::now() + most;
+        loop {
+            if let Some(status) = self.child.try_wait().map_err(ToolError::Io)? {
+                return Ok(status);
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Err(ToolError::Interrupted);
+            }
+            if Instant::now() > until {
+                return Err(ToolError::TimedOut(most));
+            }
+            std::thread::sleep(TICK);
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some(family) = &mut self.family {
+            family.look();
+            family.known().iter().for_each(|member| member.send(Signal::KILL));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Where a program is, by its name and the variable PATH.
+pub(super) fn find(program: &str) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let is_program = |path: &Path| {
+        path.metadata()
+            .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    if program.contains('/') {
+        return is_program(Path::new(program));
+    }
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    // Servers are often where only root's PATH leads.
+    let more = ["/usr/sbin", "/usr/local/sbin", "/sbin"].map(Into::into);
+    std::env::split_paths(&paths).chain(more).any(|folder| is_program(&folder.join(program)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, most: Duration) -> Result<Said, ToolError> {
+        let command = ["sh", "-c", script].map(str::to_owned);
+        let (environment, cpus) = (&[], &[]);
+        let tool = Tool { command: &command, folder: None, environment, cpus, most };
+        tool.run(&AtomicBool::new(false))
+    }
+
+    #[test]
+    fn what_a_program_says_is_kept_with_how_it_ended() {
+        let said = shell("echo; echo one; echo two >&2; exit 3", Duration::from_secs(10));
+        let said = said.expect("it ends");
+        assert_eq!(said.status.code(), Some(3));
+        assert_eq!(said.first_line().as_deref(), Some("one"));
+        assert_eq!(said.last_words(), "two");
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_ended_with_its_children() {
+        let begun = Instant::now();
+        let error = shell("sleep 60 & sleep 60", Duration::from_millis(200)).expect_err("too long");
+        assert!(matches!(error, ToolError::TimedOut(_)), "{error}");
+        assert!(begun.elapsed() < Duration::from_secs(30));
+    }
+
+    #[test]
+    fn an_end_asked_for_from_outside_comes_at_once() {
+        let command = ["sleep", "60"].map(str::to_owned);
+        let most = Duration::from_mins(1);
+        let (environment, cpus) = (&[], &[]);
+        let tool = Tool { command: &command, folder: None, environment, cpus, most };
+        let error = tool.run(&AtomicBool::new(true)).expect_err("interrupted");
+        assert!(matches!(error, ToolError::Interrupted), "{error}");
+    }
+
+    #[test]
+    fn programs_are_found_by_name_and_by_path() {
+        assert!(find("sh") && find("/bin/sh"));
+        assert!(!find("no-such-program-anywhere") && !find("/etc/passwd"));
+    }
+}
