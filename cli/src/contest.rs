@@ -46,14 +46,9 @@ fn refused(code: u8) -> impl Fn(String) -> Refusal {
 }
 
 fn show_preset(name: &str) -> Result<u8, Refusal> {
-    match presets::text(name) {
-        Some(text) => Ok(page(text)),
-        None => {
-            let names = presets::names().join(", ");
-            let line = format!("{name:?} is no preset; there are {names}");
-            Err(refused(exit::USAGE)(line))
-        }
-    }
+    let names = || format!("{name:?} is no preset; there are {}", presets::names().join(", "));
+    let text = presets::text(name).ok_or_else(|| refused(exit::USAGE)(names()))?;
+    Ok(page(text))
 }
 
 fn compare_records(old: &Path, new: &Path) -> Result<u8, Refusal> {
@@ -73,10 +68,14 @@ fn report_again(path: &Path) -> Result<u8, Refusal> {
 
 fn hold(held: Held, output: Output) -> Result<u8, Refusal> {
     let is_check = held.check;
-    let contest = narrowed(held)?;
     let program = std::env::current_exe().map_err(|error| {
         refused(exit::FAILED)(format!("where this program is cannot be told: {error}"))
     })?;
+    let mut tools = Tools::of(&program);
+    if !held.generator.is_empty() {
+        tools.generator.clone_from(&held.generator);
+    }
+    let contest = narrowed(held)?;
     let stop = Arc::new(AtomicBool::new(false));
     let signals = listen(&stop, output)
         .map_err(|error| refused(exit::FAILED)(format!("cannot wait for signals: {error}")))?;
@@ -88,7 +87,7 @@ fn hold(held: Held, output: Output) -> Result<u8, Refusal> {
         contest.contenders.len(),
         contest.scenarios.len(),
     ));
-    let held = contest::hold(&contest, &Tools::of(&program), &stop, &mut |line| output.say(line));
+    let held = contest::hold(&contest, &tools, &stop, &mut |line| output.say(line));
     signals.close();
     let record = held.map_err(|error| refused(exit::FAILED)(error.to_string()))?;
     if is_check {

@@ -32,6 +32,8 @@ pub(crate) struct Held {
     pub(crate) rounds: Option<u32>,
     pub(crate) only: Vec<String>,
     pub(crate) scenarios: Vec<String>,
+    /// Another load generator, word by word.
+    pub(crate) generator: Vec<String>,
 }
 
 /// The command with all its flags.
@@ -66,6 +68,7 @@ pub(crate) fn command() -> Command {
                 .help("Say what changed between two records, and whether it is more than noise"),
         )
         .arg(path("report").value_name("RECORD").help("Make the report of a record again"))
+        .arg(flag("generator").hide(true).action(ArgAction::Append).allow_hyphen_values(true))
         .arg(switch("presets", "List the contenders that are known"))
         .arg(
             flag("preset")
@@ -116,6 +119,7 @@ pub(crate) fn read(flags: &ArgMatches) -> Asked {
         rounds: flags.get_one("rounds").copied(),
         only: names("only"),
         scenarios: names("scenario"),
+        generator: names("generator"),
     }))
 }
 

@@ -15,7 +15,8 @@ fn start(script: &str, stop_timeout: Duration) -> (Server, tempfile::TempDir) {
         stop_timeout,
     };
     let server = Server::start(&launch).expect("sh is everywhere");
-    until("it is up", || server.tail().contains("up"));
+    let said = || std::fs::read_to_string(folder.path().join("log")).unwrap_or_default();
+    until("it is up", || said().contains("up"));
     (server, folder)
 }
 

@@ -1,0 +1,164 @@
+//! `gustnado contest` as a person runs it: real servers, a generator of Python that asks one request
+//! after the other, and no claim about speed.
+
+mod gustnado;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use gustnado::{command, ended};
+
+const CONTEST: &str = r#"
+title = "Two servers"
+rounds = 2
+[page]
+bytes = 1000
+[[contender]]
+preset = "gustnado"
+[[contender]]
+preset = "python"
+[[contender]]
+name = "nobody"
+command = ["no-such-server"]
+install = "it cannot be had"
+[[scenario]]
+name = "page"
+connections = 3
+duration = "300ms"
+"#;
+
+/// Whether there is a Python; says so if not.
+fn is_possible() -> bool {
+    let found = Command::new("python3").arg("--version").stdout(Stdio::null()).status();
+    let possible = found.is_ok_and(|status| status.success());
+    if !possible {
+        println!("skipped: there is no python3");
+    }
+    possible
+}
+
+fn contest(folder: &Path, more: &[&str]) -> Command {
+    let file = folder.join("two.toml");
+    fs::write(&file, CONTEST).expect("written");
+    let mut command = command(&["contest"]);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/contest/generator.py");
+    command.arg(&file).args(["--generator", "python3", "--generator", script]);
+    command.arg("--output").arg(folder.join("out")).args(more);
+    command
+}
+
+#[test]
+fn a_check_has_a_row_for_each_contender() {
+    if !is_possible() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let said = ended(&mut contest(folder.path(), &["--check"]));
+    assert_eq!(said.code, Some(0), "{}{}", said.stdout, said.stderr);
+    let rows: Vec<&str> = said.stdout.lines().collect();
+    assert_eq!(rows.len(), 3, "{}", said.stdout);
+    assert!(rows[0].starts_with("gustnado  ok: "), "{}", rows[0]);
+    assert!(rows[1].starts_with("python    ok: "), "{}", rows[1]);
+    assert!(rows[2].contains("not installed") && rows[2].contains("it cannot be had"));
+}
+
+#[test]
+fn a_contest_leaves_a_table_a_record_and_a_page_that_can_be_made_again() {
+    if !is_possible() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let said = ended(&mut contest(folder.path(), &[]));
+    assert_eq!(said.code, Some(0), "{}{}", said.stdout, said.stderr);
+    assert!(said.stderr.contains("4/4 page (3) round 2, python: "), "{}", said.stderr);
+    assert!(said.stdout.contains("µs CPU/request"), "{}", said.stdout);
+    let out = folder.path().join("out");
+    assert!(out.join("contest.json").exists() && out.join("index.html").exists());
+    fs::remove_file(out.join("index.html")).expect("it was there");
+    let record = out.join("contest.json").to_string_lossy().into_owned();
+    let again = ended(&mut command(&["contest", "--report", &record]));
+    assert_eq!(again.code, Some(0), "{}", again.stderr);
+    assert!(out.join("index.html").exists());
+    let same = ended(&mut command(&["contest", "--compare", &record, &record]));
+    assert!(same.stdout.contains("Nothing changed by more than noise."), "{}", same.stdout);
+}
+
+#[test]
+fn ctrl_c_ends_the_servers_and_keeps_what_was_measured() {
+    if !is_possible() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = contest(folder.path(), &["--rounds", "100"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");
+    let record = folder.path().join("out/contest.json");
+    let measured = || fs::read_to_string(&record).is_ok_and(|text| text.contains("generator.py"));
+    wait_until("a run is kept", measured);
+    let id = i32::try_from(child.id()).expect("process ids are small");
+    let id = rustix::process::Pid::from_raw(id).expect("never 0");
+    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("it runs");
+    let status = child.wait().expect("our child");
+    assert_eq!(status.code(), Some(130));
+    let kept = fs::read_to_string(&record).expect("kept");
+    assert!(kept.contains("interrupted") && kept.contains("generator.py"));
+    assert!(folder.path().join("out/index.html").exists());
+}
+
+/// A contest that is killed can end nothing itself: the kernel does.
+#[test]
+fn a_killed_contest_leaves_no_server_behind() {
+    if !is_possible() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = contest(folder.path(), &["--rounds", "100", "--only", "python"]);
+    let mark = folder.path().to_string_lossy().into_owned();
+    command.env("MARK_OF_A_TEST", &mark);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");
+    let servers = || marked(&mark, "http.server");
+    wait_until("a server runs", || !servers().is_empty());
+    child.kill().expect("our child");
+    child.wait().expect("our child");
+    wait_until("the server is gone", || servers().is_empty());
+}
+
+#[test]
+fn a_slip_in_a_file_is_named_with_its_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("slip.toml");
+    fs::write(&file, "tilte = \"x\"\n").expect("written");
+    let said = ended(&mut command(&["contest", &file.to_string_lossy()]));
+    assert_eq!(said.code, Some(78));
+    assert!(said.stderr.contains(":1: tilte: no such key here; did you mean title?"));
+    let said = ended(&mut command(&["contest"]));
+    assert_eq!(said.code, Some(2), "{}", said.stderr);
+}
+
+#[test]
+fn presets_can_be_listed_and_read() {
+    let said = ended(&mut command(&["contest", "--presets"]));
+    assert!(said.stdout.contains("nginx-tuned"), "{}", said.stdout);
+    let said = ended(&mut command(&["contest", "--preset", "nginx"]));
+    assert!(said.stdout.contains("worker_connections 768"), "{}", said.stdout);
+}
+
+/// The processes with a mark in their environment whose command line has a word.
+fn marked(mark: &str, word: &str) -> Vec<i32> {
+    let holds = |id: i32, file: &str, what: &str| {
+        let text = fs::read(format!("/proc/{id}/{file}")).unwrap_or_default();
+        String::from_utf8_lossy(&text).contains(what)
+    };
+    let entries = fs::read_dir("/proc").expect("it is mounted");
+    let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter(|id| holds(*id, "environ", mark) && holds(*id, "cmdline", word)).collect()
+}
+
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !holds() {
+        assert!(Instant::now() < end, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
