@@ -45,6 +45,8 @@ fn contest(folder: &Path, more: &[&str]) -> Command {
     let mut command = command(&["contest"]);
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/contest/generator.py");
     command.arg(&file).args(["--generator", "python3", "--generator", script]);
+    // A contest that is killed leaves its temporary folder, which then goes with this one.
+    command.env("TMPDIR", folder);
     command.arg("--output").arg(folder.join("out")).args(more);
     command
 }

@@ -40,6 +40,9 @@ use store::StoreError;
 /// The file of the record in the output folder.
 pub const RECORD: &str = "contest.json";
 
+/// The record that was there before.
+pub const PREVIOUS: &str = "contest.previous.json";
+
 /// The programs that a contest runs beside the contenders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tools {
@@ -112,6 +115,8 @@ pub fn hold(
     let stage = Stage::build(contest, tools, stop, division, logs)
         .map_err(|error| ContestError::Folder(std::env::temp_dir(), error))?;
     let path = output.join(RECORD);
+    // What was measured before is worth comparing with. Where there is nothing, that is no error.
+    let _ = fs::rename(&path, output.join(PREVIOUS));
     store::save(&record, &path).map_err(ContestError::Store)?;
     let until = Instant::now() + contest.time_limit;
     let mut round =

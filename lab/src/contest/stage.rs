@@ -25,6 +25,8 @@ const VERSION: Duration = Duration::from_secs(20);
 const SET_UP: Duration = Duration::from_mins(3);
 /// How long one answer may take while a server is looked at.
 const ANSWER: Duration = Duration::from_secs(5);
+/// How long a server may take to close what the generator left: that is its work, too.
+const SETTLE: Duration = Duration::from_millis(200);
 /// The time between two attempts to reach a server that starts.
 const AGAIN: Duration = Duration::from_millis(20);
 
@@ -166,6 +168,9 @@ impl<'a> Stage<'a> {
             .map_err(|error| failed(format!("nothing could be sampled: {error}")))?;
         let program = &self.tools.generator;
         let found = generator::measure(program, scenario, &url, generator_cpus, self.stop);
+        if found.is_ok() {
+            std::thread::sleep(SETTLE);
+        }
         let window = found.as_ref().ok().filter(|_| !scenario.warm_up.is_zero());
         let window = window.map(|of| (of.started_unix_s, of.started_unix_s + of.duration_s));
         let usage = sampler.finish(window);

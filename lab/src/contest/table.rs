@@ -44,8 +44,8 @@ pub fn text(record: &Record, bold: &dyn Fn(&str) -> String) -> String {
     }
     let _ = writeln!(
         page,
-        "\nEach figure: median, (least to greatest over rounds), then the ratio to {} with its 95 % \
-         interval.",
+        "\nEach figure: the median over rounds, (least–greatest), then × the ratio to {} [95 % \
+         interval]; ≈ where the difference is within the noise.",
         record.reference
     );
     page
@@ -160,7 +160,13 @@ fn spread(column: Column, figure: &Figure) -> String {
     if figure.n < 2 {
         return "(one round)".to_owned();
     }
-    format!("({} to {})", shown(column, figure.low), shown(column, figure.high))
+    let (low, high) = (shown(column, figure.low), shown(column, figure.high));
+    // The unit stands behind the second one; behind the first it is only said where it differs.
+    let unit = |text: &str| text.rsplit_once(' ').map(|(_, unit)| unit.to_owned());
+    match low.rsplit_once(' ') {
+        Some((number, _)) if unit(&low) == unit(&high) => format!("({number}–{high})"),
+        _ => format!("({low}–{high})"),
+    }
 }
 
 fn ratio(figure: &Figure) -> String {
@@ -168,9 +174,9 @@ fn ratio(figure: &Figure) -> String {
     let value = factor(ratio.value);
     match (ratio.verdict, ratio.interval) {
         (Verdict::Noise, Some((low, high))) => {
-            format!("×{value} [{}, {}] noise", factor(low), factor(high))
+            format!("≈{value} [{}–{}]", factor(low), factor(high))
         }
-        (_, Some((low, high))) => format!("×{value} [{}, {}]", factor(low), factor(high)),
+        (_, Some((low, high))) => format!("×{value} [{}–{}]", factor(low), factor(high)),
         (_, None) => format!("×{value}"),
     }
 }
