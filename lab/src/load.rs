@@ -33,6 +33,7 @@ mod slow;
 mod tally;
 mod thread;
 mod trace;
+mod warnings;
 
 use std::error::Error;
 use std::fmt;
@@ -181,7 +182,9 @@ pub fn run(plan: &Plan, watch: &dyn Watch, stop: &Stop) -> Result<Outcome, LoadE
             Ok(handle) => crew.push(handle),
             Err(error) => {
                 shared.failed.store(true, Ordering::Relaxed);
-                crew.into_iter().for_each(|handle| drop(handle.join()));
+                for handle in crew {
+                    drop(handle.join());
+                }
                 return Err(LoadError::Thread(error));
             }
         }

@@ -54,7 +54,7 @@ pub struct Outcome {
     /// From sending a request to the first byte of its answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_byte_us: Option<Latency>,
-    /// `latency_us` whole: HdrHistogram V2, compressed, base64. Values are microseconds.
+    /// `latency_us` whole: `HdrHistogram` V2, compressed, base64. Values are microseconds.
     pub histogram: String,
     /// What the generator itself used, and whether it was the bottleneck.
     pub generator: Generator,

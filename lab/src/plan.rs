@@ -32,7 +32,7 @@ pub struct Plan {
     pub http_1_0: bool,
     /// Threads; none: as many as there are CPUs.
     pub threads: Option<u32>,
-    /// `None`: io_uring where connections need it, else epoll.
+    /// `None`: `io_uring` where connections need it, else epoll.
     pub io: Option<Io>,
     /// Local addresses to connect from, in turn. Empty: the kernel chooses.
     pub sources: Vec<IpAddr>,
@@ -120,6 +120,6 @@ pub struct Slowness {
 pub enum Io {
     /// Ordinary descriptors and epoll.
     Epoll,
-    /// io_uring, with direct descriptors: not bounded by the limit on descriptors.
+    /// `io_uring`, with direct descriptors: not bounded by the limit on descriptors.
     Uring,
 }

@@ -26,7 +26,7 @@ pub(super) struct Desk {
     /// Requests that may still be sent.
     pub(super) budget: u64,
     /// When measuring begins and ends; known once the load goes.
-    pub(super) times: Option<Times>,
+    pub(super) times: Option<Span>,
     pub(super) schedule: Option<Schedule>,
     pub(super) places: Vec<Place>,
     /// Places that wait for something to ask, who waits longest first.
@@ -51,7 +51,7 @@ pub(super) struct Desk {
 
 /// The times of a run, in nanoseconds since its origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Times {
+pub(super) struct Span {
     pub(super) go: u64,
     pub(super) from: u64,
     pub(super) until: u64,
@@ -208,7 +208,7 @@ impl Desk {
                 return Some(due_at);
             }
             let Turn::Ask(ticket) = self.next(now) else { return None };
-            let Some(place) = self.idle.pop_front() else { return None };
+            let place = self.idle.pop_front()?;
             let place = &mut self.places[place as usize];
             if let Place::Waiting(waker) = std::mem::replace(place, Place::Handed(ticket)) {
                 waker.wake();
@@ -360,7 +360,7 @@ impl Desk {
 
     fn trace(&mut self, flight: &Flight, first: u64, now: u64) {
         if let Some(trace) = &mut self.tally.trace {
-            let began = flight.began() - flight.connect.min(flight.began());
+            let began = flight.sent.saturating_sub(flight.connect);
             trace.note(Entry {
                 start_us: self.shared.unix_us(began),
                 connect_us: micros(flight.connect),

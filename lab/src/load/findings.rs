@@ -1,4 +1,5 @@
-//! From what the threads have brought home to an [`Outcome`], with its warnings.
+//! From what the threads have brought home to an [`Outcome`].
+#![expect(clippy::cast_precision_loss, reason = "what a run counts stays far below 2^53")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,15 +8,16 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
-use super::model::{grouped, model};
+use super::model::model;
 use super::pace::{Schedule, nanos};
 use super::series::Series;
 use super::shared::Shared;
 use super::tally::{StepTally, Times};
 use super::thread::Haul;
+use super::warnings::warnings;
 use super::{LoadError, own, trace};
 use crate::outcome::{Errors, FORMAT, Held, Kernel, Latency, Outcome, Step};
-use crate::plan::{End, Io, Load, Plan};
+use crate::plan::{Io, Load, Plan};
 
 /// The percentiles of every latency, and how they are written.
 const PERCENTILES: [(&str, f64); 11] = [
@@ -33,38 +35,35 @@ const PERCENTILES: [(&str, f64); 11] = [
 ];
 /// A step keeps up that answers this share of what is due before it ends.
 const KEPT_UP: f64 = 0.99;
-/// A closed loop hides a stall that is so many times the median, and so long.
-const STALL_RATIO: f64 = 100.0;
-const STALL_US: f64 = 100_000.0;
-/// An open loop reaches its rate if this share of it was answered.
-const REACHED: f64 = 0.99;
 
 /// All counts of all threads.
 #[derive(Default)]
-struct Whole {
-    right: u64,
-    sent: u64,
-    errors: Errors,
-    statuses: BTreeMap<u16, u64>,
-    bytes_received: u64,
-    bytes_sent: u64,
-    opened: u64,
-    unmade: u64,
-    strays: u64,
-    held: u64,
-    lost: u64,
-    service: Option<Times>,
-    connect: Times,
-    first_byte: Times,
-    steps: Vec<StepTally>,
-    entries: Vec<trace::Entry>,
-    cut: u64,
-    unsent: u64,
-    unanswered: u64,
-    opening: u64,
-    last_end: u64,
-    ended: u64,
-    gave_up: bool,
+pub(super) struct Whole {
+    pub(super) right: u64,
+    /// Requests that were counted and have ended, well or not.
+    pub(super) done: u64,
+    pub(super) sent: u64,
+    pub(super) errors: Errors,
+    pub(super) statuses: BTreeMap<u16, u64>,
+    pub(super) bytes_received: u64,
+    pub(super) bytes_sent: u64,
+    pub(super) opened: u64,
+    pub(super) unmade: u64,
+    pub(super) strays: u64,
+    pub(super) held: u64,
+    pub(super) lost: u64,
+    pub(super) service: Option<Times>,
+    pub(super) connect: Times,
+    pub(super) first_byte: Times,
+    pub(super) steps: Vec<StepTally>,
+    pub(super) entries: Vec<trace::Entry>,
+    pub(super) cut: u64,
+    pub(super) unsent: u64,
+    pub(super) unanswered: u64,
+    pub(super) opening: u64,
+    pub(super) last_end: u64,
+    pub(super) ended: u64,
+    pub(super) gave_up: bool,
 }
 
 /// Makes the outcome, and writes the trace if one was asked for.
@@ -111,7 +110,7 @@ pub(super) fn put_together(
         steps,
         held: held(plan, &whole),
     };
-    outcome.warnings = warnings(shared, &whole, &outcome, &latency);
+    outcome.warnings = warnings(plan, &whole, &outcome, &latency);
     outcome.warnings.extend(crowded);
     if let Some(path) = &plan.trace {
         write_trace(path, whole.entries)?;
@@ -123,6 +122,7 @@ impl Whole {
     fn with(mut self, haul: Haul) -> Self {
         let tally = haul.tally;
         self.right += tally.right;
+        self.done += tally.right + tally.errors.total();
         self.sent += tally.sent;
         self.errors.add(&tally.errors);
         self.errors.add(&tally.held_errors);
@@ -165,13 +165,9 @@ impl Whole {
 /// How long was measured: to the last answer where a number of requests was the end.
 fn duration_s(shared: &Shared, whole: &Whole) -> f64 {
     let Some(times) = shared.times() else { return 0.0 };
-    let spent = shared.plan.end.requests.is_some_and(|all| ended_requests(whole) >= all);
+    let spent = shared.plan.end.requests.is_some_and(|all| whole.done >= all);
     let end = if spent && whole.last_end > 0 { whole.last_end } else { whole.ended };
     end.min(times.until).saturating_sub(times.from) as f64 / 1e9
-}
-
-fn ended_requests(whole: &Whole) -> u64 {
-    whole.right + whole.errors.total()
 }
 
 fn summary(times: &Times) -> Latency {
@@ -196,7 +192,7 @@ fn filled(times: &Times) -> Option<Latency> {
     (!times.0.is_empty()).then(|| summary(times))
 }
 
-/// HdrHistogram V2, compressed, base64.
+/// `HdrHistogram` V2, compressed, base64.
 fn encoded(times: &Times) -> String {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new()
@@ -239,186 +235,4 @@ fn held(plan: &Plan, whole: &Whole) -> Option<Held> {
 
 fn write_trace(path: &Path, entries: Vec<trace::Entry>) -> Result<(), LoadError> {
     trace::write(path, entries).map_err(|error| LoadError::Trace(path.to_owned(), error))
-}
-
-/// Everything that makes the figures less than they seem.
-fn warnings(shared: &Shared, whole: &Whole, outcome: &Outcome, latency: &Times) -> Vec<String> {
-    let plan = &shared.plan;
-    let mut found = Vec::new();
-    found.extend(early(plan, whole, outcome));
-    found.extend(hidden_stall(plan, outcome, latency));
-    found.extend(missed_rate(plan, whole, outcome));
-    found.extend(knee(outcome));
-    found.extend(ports(whole));
-    found.extend(odd_connections(plan, whole, outcome));
-    found.extend(kernel_words(&outcome.kernel));
-    if whole.cut > 0 {
-        found.push(format!(
-            "The trace holds {} requests only; {} more were not kept.",
-            grouped(whole.entries.len() as u64),
-            grouped(whole.cut)
-        ));
-    }
-    found
-}
-
-fn early(plan: &Plan, whole: &Whole, outcome: &Outcome) -> Option<String> {
-    let seconds = outcome.duration_s;
-    if whole.gave_up {
-        return Some("It was given up: nothing could be connected to for 10 s.".to_owned());
-    }
-    let End { requests, after } = plan.end;
-    let all_asked = requests.is_some_and(|all| ended_requests(whole) >= all);
-    let in_time = after.is_some_and(|after| seconds + 0.05 >= after.as_secs_f64());
-    let ramp = match plan.load {
-        Load::Ramp { steps, step, .. } => seconds + 0.05 >= step.as_secs_f64() * f64::from(steps),
-        _ => false,
-    };
-    (!all_asked && !in_time && !ramp).then(|| {
-        format!("It was stopped early after {seconds:.1} s: these are the figures until then.")
-    })
-}
-
-/// What a closed loop does not say: requests that would have been sent meanwhile, and would have
-/// waited.
-fn hidden_stall(plan: &Plan, outcome: &Outcome, latency: &Times) -> Option<String> {
-    let is_closed = matches!(plan.load, Load::Closed | Load::Hold { rate_per_s: None, .. });
-    let median = latency.0.value_at_percentile(50.0).max(1) as f64;
-    let max = latency.0.max() as f64;
-    if !is_closed || max <= STALL_US || max <= STALL_RATIO * median {
-        return None;
-    }
-    let limit = STALL_US.max(STALL_RATIO * median);
-    let stalls = latency.0.iter_recorded().filter(|step| step.value_iterated_to() as f64 > limit);
-    let missing: f64 = stalls
-        .map(|step| step.count_at_value() as f64 * (step.value_iterated_to() as f64 / median - 1.0))
-        .sum();
-    let share = 100.0 * missing / (missing + outcome.requests as f64);
-    Some(format!(
-        "The closed loop hides a stall: an answer took {:.0} ms where the median is {:.3} ms, and \
-         meanwhile some {} requests were not sent that would have waited ({share:.0} % of all). \
-         The percentiles lack them; measure with --rate to see them.",
-        max / 1000.0,
-        median / 1000.0,
-        grouped(missing as u64),
-    ))
-}
-
-fn missed_rate(plan: &Plan, whole: &Whole, outcome: &Outcome) -> Vec<String> {
-    let mut found = Vec::new();
-    let is_ramp = matches!(plan.load, Load::Ramp { .. });
-    if let Some(rate) = plan.last_rate().filter(|_| !is_ramp)
-        && plan.end.requests.is_none_or(|all| ended_requests(whole) < all)
-        && outcome.requests_per_s < REACHED * rate
-    {
-        found.push(format!(
-            "The rate was not reached: {:.0} of {rate:.0} requests per second were answered.",
-            outcome.requests_per_s
-        ));
-    }
-    if whole.unsent > 0 && !is_ramp {
-        found.push(format!(
-            "{} requests were due and never sent, for no connection was free: no latency holds \
-             them. Give more connections, or a lower rate.",
-            grouped(whole.unsent)
-        ));
-    }
-    if whole.unanswered > 0 && plan.last_rate().is_some() {
-        found.push(format!(
-            "{} requests had no answer by the end: no latency holds them.",
-            grouped(whole.unanswered)
-        ));
-    }
-    found
-}
-
-fn knee(outcome: &Outcome) -> Option<String> {
-    let steps = &outcome.steps;
-    let (first, last) = (steps.first()?, steps.last()?);
-    if !steps.iter().any(|step| step.kept_up) {
-        return Some(format!(
-            "The ramp never kept up, not even at {} requests per second: begin lower.",
-            first.rate_per_s
-        ));
-    }
-    steps.iter().all(|step| step.kept_up).then(|| {
-        format!(
-            "The ramp found no knee: the server kept up to {} requests per second. Go higher.",
-            last.rate_per_s
-        )
-    })
-}
-
-fn ports(whole: &Whole) -> Option<String> {
-    (whole.errors.no_port > 0).then(|| {
-        format!(
-            "Local ports ran out {} times: closed connections keep theirs for a minute. On \
-             loopback say --source 127.0.0.0/24, or keep connections alive.",
-            grouped(whole.errors.no_port)
-        )
-    })
-}
-
-fn odd_connections(plan: &Plan, whole: &Whole, outcome: &Outcome) -> Vec<String> {
-    let mut found = Vec::new();
-    if whole.unmade > 0 {
-        found.push(format!(
-            "{} attempts to connect failed while nothing was to be asked.",
-            grouped(whole.unmade)
-        ));
-    }
-    if whole.strays > 0 {
-        found.push(format!(
-            "On {} connections more came than was asked for; they were closed.",
-            grouped(whole.strays)
-        ));
-    }
-    if let Some(held) = &outcome.held {
-        if held.opened < held.asked {
-            found.push(format!(
-                "Only {} of {} connections could be held.",
-                grouped(held.opened),
-                grouped(held.asked)
-            ));
-        }
-        if held.lost > 0 {
-            found.push(format!(
-                "{} held connections were closed by the server; see its time-out for idle ones.",
-                grouped(held.lost)
-            ));
-        }
-    }
-    if plan.pipeline > 1 {
-        found.push(format!(
-            "Requests were pipelined {} deep, which no browser does: compare only with the same.",
-            plan.pipeline
-        ));
-    }
-    found
-}
-
-fn kernel_words(kernel: &Kernel) -> Vec<String> {
-    let all = "on the whole machine, which may have other work";
-    let mut found = Vec::new();
-    if kernel.listen_overflows + kernel.listen_drops > 0 {
-        found.push(format!(
-            "The kernel dropped {} handshakes at full listening sockets ({all}): the server \
-             accepts too slowly, or its backlog is short (somaxconn).",
-            grouped(kernel.listen_overflows.max(kernel.listen_drops))
-        ));
-    }
-    if kernel.syn_cookies > 0 {
-        found.push(format!(
-            "The kernel sent {} SYN cookies ({all}): handshakes came faster than \
-             tcp_max_syn_backlog allows.",
-            grouped(kernel.syn_cookies)
-        ));
-    }
-    if kernel.retransmits > 0 {
-        found.push(format!(
-            "The kernel sent {} segments again ({all}): some latencies hold a time-out of TCP.",
-            grouped(kernel.retransmits)
-        ));
-    }
-    found
 }

@@ -67,19 +67,19 @@ async fn open(shared: &Arc<Shared>, number: u64) -> Result<Link, Failure> {
     link.move_in();
     let took = shared.now() - began;
     desk::with(|desk| desk.tally.connect.record(took));
-    let line = desk::with(|desk| desk.line_of(group));
+    let asked = desk::with(|desk| desk.line_of(group));
     let mut out = Link::outgoing();
-    out.bytes.extend_from_slice(&shared.script.lines[line as usize].bytes);
+    out.bytes.extend_from_slice(&shared.script.lines[asked as usize].bytes);
     link.set_deadline(link.now().mono_ms + millis(plan.answer_timeout));
     let sent = link.send(out).await;
     sent.map_err(|error| lost(&error))?;
-    read(shared, &mut link, line).await?;
+    read(shared, &mut link, asked).await?;
     Ok(link)
 }
 
-async fn read(shared: &Shared, link: &mut Link, line: u32) -> Result<(), Failure> {
+async fn read(shared: &Shared, link: &mut Link, asked: u32) -> Result<(), Failure> {
     let (mut reader, mut known) = (Box::new(Reader::default()), KnownHead::default());
-    let method = shared.script.lines[line as usize].method;
+    let method = shared.script.lines[asked as usize].method;
     loop {
         let piece = link.recv(false).await.map_err(|error| lost(&error))?;
         if piece.bytes().is_empty() {

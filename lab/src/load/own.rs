@@ -170,11 +170,12 @@ fn take_counters(text: &str, found: &mut HashMap<String, u64>) {
 #[cfg(test)]
 mod tests {
     use super::{Counters, ThreadClock, generator, take_counters};
+    use std::collections::HashMap;
     use std::time::{Duration, Instant};
 
     #[test]
     fn counters_are_read_by_name() {
-        let mut found = Default::default();
+        let mut found = HashMap::default();
         take_counters("Tcp: RetransSegs OutRsts\nTcp: 7 9\nUdp: A\nUdp: -1\n", &mut found);
         let now = Counters(found);
         let since = now.since(&Counters::default());

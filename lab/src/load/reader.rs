@@ -114,7 +114,7 @@ impl Reader {
         if !body.close() {
             return None;
         }
-        self.body.take().map(|body| body.answer())
+        self.body.take().map(Body::answer)
     }
 
     /// Forgets everything: the next bytes come on another connection.
@@ -191,7 +191,7 @@ impl Reader {
                 }
             },
         };
-        let answer = if is_done { self.body.take().map(|body| body.answer()) } else { None };
+        let answer = if is_done { self.body.take().map(Body::answer) } else { None };
         Ok((used, answer))
     }
 }

@@ -60,13 +60,12 @@ impl Script {
             lines.push(line(plan, index as usize, &url)?);
             let host = format!("{} {:?}", url.authority(), ask.targets);
             let member = (index, ask.weight);
-            match groups.iter_mut().find(|(group, _)| group.host == host) {
-                Some((_, members)) => members.push(member),
-                None => {
-                    let addresses = addresses(plan, &url, &ask.targets)?;
-                    groups.push((Group { host, addresses, round: Vec::new() }, vec![member]));
-                }
+            if let Some((_, members)) = groups.iter_mut().find(|(group, _)| group.host == host) {
+                members.push(member);
+                continue;
             }
+            let addresses = addresses(plan, &url, &ask.targets)?;
+            groups.push((Group { host, addresses, round: Vec::new() }, vec![member]));
         }
         let weights = |members: &[(u32, u32)]| members.iter().map(|(_, weight)| *weight).sum();
         let sums: Vec<(u32, u32)> =

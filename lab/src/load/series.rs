@@ -1,4 +1,5 @@
 //! The seconds of a run, put together from those of its threads as they come.
+#![expect(clippy::cast_precision_loss, reason = "what a run counts stays far below 2^53")]
 
 use std::collections::BTreeMap;
 use std::time::Duration;

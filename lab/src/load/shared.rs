@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::Stop;
-use super::desk::Times;
+use super::desk::Span;
 use super::pace::nanos;
 use super::script::Script;
 use super::tally::{Part, Tally};
@@ -81,7 +81,7 @@ impl Shared {
     }
 
     /// The times of the run, once the load goes.
-    pub(super) fn times(&self) -> Option<Times> {
+    pub(super) fn times(&self) -> Option<Span> {
         let go = self.go.load(Ordering::Acquire);
         if go == NEVER {
             return None;
@@ -92,7 +92,7 @@ impl Shared {
         if let Load::Ramp { steps, step, .. } = self.plan.load {
             until = until.min(from.saturating_add(nanos(step).saturating_mul(u64::from(steps))));
         }
-        Some(Times { go, from, until })
+        Some(Span { go, from, until })
     }
 
     /// Whether it is to end before its end.

@@ -9,6 +9,7 @@ pub(super) const ENTRIES_MAX: usize = 10_000_000;
 
 /// One request. Times are microseconds; what is longer than 71 minutes is cut to that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_field_names, reason = "units stand last, and these have the same")]
 pub(super) struct Entry {
     /// Since 1970-01-01, when it began.
     pub(super) start_us: u64,

@@ -113,8 +113,8 @@ impl Plan {
     /// # Errors
     /// [`PlanError`]: the first thing that is wrong.
     pub fn check(&self) -> Result<(), PlanError> {
-        self.check_requests()?;
         self.check_numbers()?;
+        self.check_requests()?;
         self.check_load()?;
         self.check_sources()?;
         self.check_room()
@@ -293,6 +293,8 @@ mod tests {
     use super::{End, Load, Plan, PlanError};
     use std::time::Duration;
 
+    type Spoil = fn(&mut Plan);
+
     fn good() -> Plan {
         let end = End { requests: Some(1), after: None };
         Plan { end, ..Plan::closed("http://127.0.0.1/", 10) }
@@ -305,7 +307,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        let wrongs: [(&str, fn(&mut Plan)); 12] = [
+        let wrongs: [(&str, Spoil); 12] = [
             ("a run needs an end", |plan| plan.end = End::default()),
             ("connections must be", |plan| plan.connections = 0),
             ("pipelining must be", |plan| plan.pipeline = 0),

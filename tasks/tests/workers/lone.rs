@@ -1,4 +1,4 @@
-//! A future on the current thread: `block_on`.
+//! A future on the current thread: `block_on`, and with a reactor of one's choice.
 
 use std::cell::Cell;
 use std::future::pending;
@@ -10,8 +10,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado_tasks::{
-    Endpoint, Group, IoChoice, Link, SchedulerKind, SpawnError, Spawner, StartError, block_on,
-    dump, mailbox, now, sleep, spawn, spawn_detached, timeout, worker, yield_now,
+    Endpoint, Group, IoChoice, Link, Lone, Outbound, Pulse, SchedulerKind, SpawnError, Spawner,
+    StartError, block_on, block_on_with, dump, mailbox, now, probe_uring, sleep, spawn,
+    spawn_detached, timeout, worker, yield_now,
 };
 
 use crate::setup::{PATIENCE, Setup, address, echo, in_task, start};
@@ -233,4 +234,64 @@ fn a_connection_that_is_refused_is_said_to_be() {
         .expect("a port is free");
     let refused = run(Link::connect(&Endpoint::Tcp(free), None, 5_000));
     assert!(refused.is_err());
+}
+
+/// A thread that has what it asks for, or none.
+fn with_io<T: Send>(io: IoChoice, work: impl Future<Output = T> + Send) -> T {
+    let lone = Lone { io, direct_max: 64, buffers: 16 };
+    thread::scope(|scope| {
+        let run = scope.spawn(|| block_on_with(&lone, work).expect("a reactor can be had"));
+        run.join().expect("it does not panic")
+    })
+}
+
+fn doors() -> Vec<IoChoice> {
+    let mut doors = vec![IoChoice::Epoll];
+    match probe_uring() {
+        Ok(()) => doors.push(IoChoice::Uring),
+        Err(error) => println!("skipped: no io_uring here: {error}"),
+    }
+    doors
+}
+
+#[test]
+fn a_ring_of_its_own_takes_connections_in() {
+    let setup = Setup { io: IoChoice::Auto, scheduler: SchedulerKind::Pool };
+    let workers = start(&setup.plan(1), echo);
+    let to = Endpoint::Tcp(address(&workers));
+    for io in doors() {
+        let came = with_io(io, async {
+            let mut came = 0;
+            // More than the table holds, one after the other.
+            for _ in 0..100 {
+                let outbound = Outbound { recv_bytes: 4096, ..Outbound::default() };
+                let link = Link::connect_as(&to, &outbound, 5_000).await;
+                let mut link = link.expect("the server listens");
+                link.move_in();
+                let mut out = Link::outgoing();
+                out.bytes.extend_from_slice(b"hello");
+                link.send(out).await.expect("it is sent");
+                came += link.recv(false).await.expect("it comes back").bytes().len();
+            }
+            came
+        });
+        assert_eq!(came, 500, "{io:?}");
+    }
+}
+
+#[test]
+fn a_pulse_waits_for_less_than_a_millisecond_again_and_again() {
+    for io in doors() {
+        let waited = with_io(io, async {
+            let mut pulse = Pulse::new().expect("a descriptor is left");
+            let began = Instant::now();
+            for _ in 0..50 {
+                pulse.wait(Duration::from_micros(200)).await.expect("the timer is open");
+            }
+            pulse.wait(Duration::ZERO).await.expect("the timer is open");
+            began.elapsed()
+        });
+        assert!(waited >= Duration::from_millis(10), "{waited:?}");
+        assert!(waited < Duration::from_secs(5), "{waited:?}");
+    }
 }

@@ -1,0 +1,120 @@
+//! Everything that can go wrong with a request, each counted for what it is.
+
+use std::net::{IpAddr, TcpListener};
+use std::time::Duration;
+
+use gustnado_lab::outcome::Errors;
+use gustnado_lab::plan::{Io, Plan};
+
+use crate::toy::{Reply, Toy, ok};
+use crate::{counted, outcome_of};
+
+crate::through_both_doors!(
+    a_server_that_is_not_there_refuses,
+    a_status_beyond_2xx_is_a_failure,
+    a_reset_is_counted,
+    an_end_before_the_answer_is_a_reset,
+    an_answer_that_is_cut_is_short,
+    an_answer_that_does_not_come_is_timed_out,
+    an_answer_of_another_length_is_counted,
+    another_body_of_the_same_length_is_found,
+    what_is_no_http_is_unreadable,
+    an_address_that_is_not_ours_leaves_no_port,
+);
+
+/// Runs a plan of so many requests, and returns what went wrong.
+fn errors_of(plan: &Plan, right: u64) -> Errors {
+    let outcome = outcome_of(plan);
+    assert_eq!(outcome.requests, right, "{:?}", outcome.errors);
+    let all = plan.end.requests.expect("these plans count");
+    assert_eq!(outcome.requests + outcome.errors.total(), all, "{:?}", outcome.errors);
+    outcome.errors
+}
+
+fn a_server_that_is_not_there_refuses(io: Io) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let url = format!("http://{}/", listener.local_addr().expect("it is bound"));
+    drop(listener);
+    let errors = errors_of(&counted(&url, 4, 12, io), 0);
+    assert_eq!(errors, Errors { refused: 12, ..Errors::default() });
+}
+
+fn a_status_beyond_2xx_is_a_failure(io: Io) {
+    let bad = b"HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy";
+    let toy = Toy::start(|asked| {
+        Reply::Bytes(if asked.number % 2 == 0 { ok("hello") } else { bad.to_vec() })
+    });
+    let outcome = outcome_of(&counted(&toy.url("/"), 1, 10, io));
+    assert_eq!((outcome.requests, outcome.errors.status), (5, 5));
+    assert_eq!((outcome.statuses[&200], outcome.statuses[&503]), (5, 5));
+}
+
+fn a_reset_is_counted(io: Io) {
+    let toy =
+        Toy::start(
+            |asked| {
+                if asked.number % 3 == 2 { Reply::Reset } else { Reply::Bytes(ok("hello")) }
+            },
+        );
+    let errors = errors_of(&counted(&toy.url("/"), 1, 9, io), 6);
+    assert_eq!(errors, Errors { reset: 3, ..Errors::default() });
+    assert_eq!(toy.seen(), 9, "a failed request is not sent again");
+}
+
+fn an_end_before_the_answer_is_a_reset(io: Io) {
+    let toy = Toy::start(|_| Reply::Last(Vec::new()));
+    let errors = errors_of(&counted(&toy.url("/"), 2, 6, io), 0);
+    assert_eq!(errors, Errors { reset: 6, ..Errors::default() });
+}
+
+fn an_answer_that_is_cut_is_short(io: Io) {
+    let toy =
+        Toy::start(|_| Reply::Last(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc".into()));
+    let errors = errors_of(&counted(&toy.url("/"), 2, 6, io), 0);
+    assert_eq!(errors, Errors { short: 6, ..Errors::default() });
+}
+
+fn an_answer_that_does_not_come_is_timed_out(io: Io) {
+    let toy = Toy::start(|_| Reply::Silence);
+    let mut plan = counted(&toy.url("/"), 4, 8, io);
+    plan.answer_timeout = Duration::from_millis(150);
+    assert_eq!(errors_of(&plan, 0), Errors { timed_out: 8, ..Errors::default() });
+}
+
+fn an_answer_of_another_length_is_counted(io: Io) {
+    let toy = Toy::start(|asked| {
+        Reply::Bytes(ok(if asked.number == 4 { "hello, world" } else { "hello" }))
+    });
+    let errors = errors_of(&counted(&toy.url("/"), 1, 10, io), 9);
+    assert_eq!(errors, Errors { length: 1, ..Errors::default() });
+}
+
+fn another_body_of_the_same_length_is_found(io: Io) {
+    let toy =
+        Toy::start(|asked| Reply::Bytes(ok(if asked.number == 4 { "jello" } else { "hello" })));
+    let mut plan = counted(&toy.url("/"), 1, 10, io);
+    plan.check_every = 1;
+    assert_eq!(errors_of(&plan, 9), Errors { body: 1, ..Errors::default() });
+    // Who looks at none of them does not find it.
+    let toy =
+        Toy::start(|asked| Reply::Bytes(ok(if asked.number == 4 { "jello" } else { "hello" })));
+    let mut plan = counted(&toy.url("/"), 1, 10, io);
+    plan.check_every = 0;
+    assert_eq!(errors_of(&plan, 10), Errors::default());
+}
+
+fn what_is_no_http_is_unreadable(io: Io) {
+    let toy = Toy::start(|_| Reply::Bytes(b"SSH-2.0-toy\r\n".to_vec()));
+    let errors = errors_of(&counted(&toy.url("/"), 2, 4, io), 0);
+    assert_eq!(errors, Errors { unreadable: 4, ..Errors::default() });
+}
+
+fn an_address_that_is_not_ours_leaves_no_port(io: Io) {
+    let toy = Toy::friendly();
+    let mut plan = counted(&toy.url("/"), 1, 3, io);
+    // TEST-NET-1 (RFC 5737): no machine has it.
+    plan.sources = vec![IpAddr::from([192, 0, 2, 1])];
+    let outcome = outcome_of(&plan);
+    assert_eq!(outcome.errors, Errors { no_port: 3, ..Errors::default() });
+    assert!(outcome.warnings.iter().any(|word| word.contains("--source")), "{outcome:?}");
+}

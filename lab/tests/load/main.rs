@@ -1,0 +1,75 @@
+//! The load generator against a toy server, on real sockets.
+
+mod answers;
+mod endings;
+mod failures;
+mod models;
+mod toy;
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use gustnado_lab::load::{Progress, Stop, Watch, run};
+use gustnado_lab::outcome::Outcome;
+use gustnado_lab::plan::{Io, Plan};
+
+/// Runs each test on both ways into the kernel; the ring's is left out, with a word, where the
+/// kernel has none for us.
+macro_rules! through_both_doors {
+    ($($name:ident),+ $(,)?) => {
+        mod epoll {
+            $(#[test] fn $name() { super::$name(gustnado_lab::plan::Io::Epoll); })+
+        }
+        mod uring {
+            $(#[test] fn $name() {
+                if crate::has_uring() { super::$name(gustnado_lab::plan::Io::Uring); }
+            })+
+        }
+    };
+}
+pub(crate) use through_both_doors;
+
+pub(crate) fn has_uring() -> bool {
+    let probed = gustnado_tasks::probe_uring();
+    if let Err(error) = &probed {
+        println!("skipped: no io_uring here: {error}");
+    }
+    probed.is_ok()
+}
+
+/// Remembers what it was shown.
+#[derive(Default)]
+pub(crate) struct Seen(pub(crate) Mutex<Vec<Progress>>);
+
+impl Watch for Seen {
+    fn progress(&self, progress: &Progress) {
+        self.0.lock().expect("nobody panics with it").push(progress.clone());
+    }
+}
+
+/// A closed loop that ends after so many requests.
+pub(crate) fn counted(url: &str, connections: u64, requests: u64, io: Io) -> Plan {
+    let mut plan = Plan::closed(url, connections);
+    plan.end.requests = Some(requests);
+    // Whatever goes wrong, the test ends.
+    plan.end.after = Some(Duration::from_secs(60));
+    plan.io = Some(io);
+    plan.threads = Some(2);
+    plan
+}
+
+/// A closed loop that ends after so long.
+pub(crate) fn timed(url: &str, connections: u64, after: Duration, io: Io) -> Plan {
+    let mut plan = counted(url, connections, 1, io);
+    plan.end.requests = None;
+    plan.end.after = Some(after);
+    plan
+}
+
+pub(crate) fn outcome_of(plan: &Plan) -> Outcome {
+    let outcome = run(plan, &Seen::default(), &Stop::default()).expect("the plan is good");
+    assert_eq!(outcome.latency_us.count, outcome.requests, "each right answer has a latency");
+    let in_series: u64 = outcome.series.iter().map(|second| second.requests).sum();
+    assert_eq!(in_series, outcome.requests, "{:?}", outcome.series);
+    outcome
+}

@@ -1,0 +1,181 @@
+//! The models: that each makes the load that it says, and measures it as it says.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use gustnado_lab::plan::{Io, Load};
+
+use crate::toy::{Reply, Toy, ok};
+use crate::{counted, outcome_of, timed};
+
+crate::through_both_doors!(
+    an_open_loop_keeps_its_rate,
+    an_open_loop_shows_a_stall_that_a_closed_one_hides,
+    an_open_loop_ends_after_its_number,
+    a_ramp_finds_the_knee,
+    churn_opens_a_connection_for_each_request,
+    pipelining_has_several_requests_under_way,
+    connections_are_held_while_others_ask,
+    a_slow_sender_is_slow,
+    a_slow_reader_is_slow,
+);
+
+/// A toy that answers nothing for 0.2 s of every 2 s; and how that begins.
+fn stalling() -> Toy {
+    let began = Instant::now();
+    Toy::start(move |_| {
+        let into = began.elapsed().as_millis() % 2000;
+        if into < 200 {
+            let left = u64::try_from(200 - into).expect("it is small");
+            thread::sleep(Duration::from_millis(left));
+        }
+        Reply::Bytes(ok("hello"))
+    })
+}
+
+fn an_open_loop_keeps_its_rate(io: Io) {
+    let toy = Toy::friendly();
+    let mut plan = timed(&toy.url("/"), 8, Duration::from_secs(2), io);
+    plan.load = Load::Open { rate_per_s: 300.0 };
+    let outcome = outcome_of(&plan);
+    assert_eq!((outcome.requests, toy.seen()), (600, 600), "{:?}", outcome.warnings);
+    assert!((outcome.duration_s - 2.0).abs() < 0.05, "{}", outcome.duration_s);
+    let service = outcome.service_us.expect("an open loop has both");
+    assert_eq!(service.count, 600);
+    assert!(service.mean <= outcome.latency_us.mean);
+}
+
+/// Requests are due evenly, and those of a stall wait for its end: of 2 s, 0.2 s have latencies
+/// from 0 to 200 ms, so the percentile p is at (p - 90 %) of the period before the stall's end.
+fn an_open_loop_shows_a_stall_that_a_closed_one_hides(io: Io) {
+    let toy = stalling();
+    let mut plan = timed(&toy.url("/"), 40, Duration::from_secs(4), io);
+    plan.load = Load::Open { rate_per_s: 500.0 };
+    let open = outcome_of(&plan);
+    for (percentile, truth) in [("95", 100_000.0), ("98", 160_000.0), ("99", 180_000.0)] {
+        let found = open.latency_us.percentiles[percentile];
+        assert!((found - truth).abs() < 30_000.0, "{percentile}: {found} for {truth}");
+    }
+    assert!(!open.warnings.iter().any(|word| word.contains("hides a stall")), "{open:?}");
+    let closed = outcome_of(&timed(&toy.url("/"), 2, Duration::from_secs(4), io));
+    assert!(closed.latency_us.percentiles["99"] < 30_000.0, "{:?}", closed.latency_us);
+    let word = closed.warnings.iter().find(|word| word.contains("hides a stall"));
+    assert!(word.is_some_and(|word| word.contains("--rate")), "{:?}", closed.warnings);
+}
+
+fn an_open_loop_ends_after_its_number(io: Io) {
+    let toy = Toy::friendly();
+    let mut plan = counted(&toy.url("/"), 4, 101, io);
+    plan.load = Load::Open { rate_per_s: 500.0 };
+    let outcome = outcome_of(&plan);
+    assert_eq!((outcome.requests, outcome.sent, toy.seen()), (101, 101, 101));
+    assert!(outcome.duration_s < 30.0, "{}", outcome.duration_s);
+}
+
+fn a_ramp_finds_the_knee(io: Io) {
+    // One answer in 5 ms, one after the other: 200 per second at most.
+    let line = Arc::new(Mutex::new(()));
+    let toy = Toy::start(move |_| {
+        let _turn = line.lock().expect("nobody panics with it");
+        thread::sleep(Duration::from_millis(5));
+        Reply::Bytes(ok("hello"))
+    });
+    let mut plan = timed(&toy.url("/"), 50, Duration::from_secs(60), io);
+    let step = Duration::from_millis(700);
+    plan.load = Load::Ramp { from_per_s: 40.0, to_per_s: 400.0, steps: 4, step };
+    let outcome = outcome_of(&plan);
+    let rates: Vec<f64> = outcome.steps.iter().map(|step| step.rate_per_s).collect();
+    assert_eq!(rates, [40.0, 160.0, 280.0, 400.0]);
+    assert!(!outcome.steps[3].kept_up, "{:?}", outcome.steps);
+    assert!(outcome.steps[3].answered_per_s < 250.0, "{:?}", outcome.steps);
+    assert!(outcome.steps[0].errors == 0 && outcome.steps[0].latency_us.count == 28);
+}
+
+fn churn_opens_a_connection_for_each_request(io: Io) {
+    let heads = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&heads);
+    let toy = Toy::start(move |asked| {
+        seen.lock().expect("nobody panics with it").push(asked.head.clone());
+        Reply::Last(ok("hello"))
+    });
+    let mut plan = counted(&toy.url("/"), 3, 60, io);
+    plan.keep_alive = false;
+    let outcome = outcome_of(&plan);
+    assert_eq!((outcome.requests, outcome.connections_opened, toy.opened()), (60, 60, 60));
+    assert_eq!(outcome.model.name, "churn");
+    assert_eq!(outcome.connect_us.as_ref().expect("each was timed").count, 60);
+    let heads = heads.lock().expect("nobody panicked with it");
+    assert!(heads.iter().all(|head| head.contains("Connection: close\r\n")), "{heads:?}");
+}
+
+fn pipelining_has_several_requests_under_way(io: Io) {
+    // It answers only once four requests are there.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let url = format!("http://{}/", listener.local_addr().expect("it is bound"));
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                let (mut text, mut answered) = (String::new(), 0);
+                let mut bytes = [0; 4096];
+                while let Ok(count) = stream.read(&mut bytes)
+                    && count > 0
+                {
+                    text.push_str(&String::from_utf8_lossy(&bytes[..count]));
+                    let asked = text.matches("\r\n\r\n").count();
+                    if asked >= answered + 4 {
+                        let answers = ok("hello").repeat(asked - answered);
+                        answered = asked;
+                        if stream.write_all(&answers).is_err() {
+                            return;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let mut plan = counted(&url, 2, 80, io);
+    plan.pipeline = 4;
+    let outcome = outcome_of(&plan);
+    assert_eq!((outcome.requests, outcome.connections_opened), (80, 2));
+    assert!(outcome.model.sentence.contains("up to 4 requests"), "{}", outcome.model.sentence);
+    assert!(outcome.warnings.iter().any(|word| word.contains("pipelined")), "{outcome:?}");
+}
+
+fn connections_are_held_while_others_ask(io: Io) {
+    let toy = Toy::friendly();
+    let mut plan = timed(&toy.url("/"), 2, Duration::from_secs(1), io);
+    plan.load = Load::Hold { idle: 200, rate_per_s: Some(50.0) };
+    let outcome = outcome_of(&plan);
+    let held = outcome.held.clone().expect("that is what it was about");
+    assert_eq!((held.asked, held.opened, held.lost), (200, 200, 0));
+    assert_eq!((outcome.requests, toy.seen(), toy.opened()), (50, 250, 202));
+    assert_eq!(outcome.model.name, "hold");
+    assert!(outcome.series.iter().all(|second| second.connections == 202), "{outcome:?}");
+}
+
+fn a_slow_sender_is_slow(io: Io) {
+    let toy = Toy::friendly();
+    let mut plan = counted(&toy.url("/"), 2, 2, io);
+    plan.slowness.send_bytes_per_s = Some(100);
+    let began = Instant::now();
+    let outcome = outcome_of(&plan);
+    // Some 45 bytes at 100 per second.
+    let took = began.elapsed();
+    assert_eq!(outcome.requests, 2);
+    assert!(outcome.latency_us.min >= 200_000.0, "{:?}", outcome.latency_us);
+    assert!(took >= Duration::from_millis(200), "{took:?}");
+}
+
+fn a_slow_reader_is_slow(io: Io) {
+    let body = "x".repeat(60_000);
+    let toy = Toy::start(move |_| Reply::Bytes(ok(&body)));
+    let mut plan = counted(&toy.url("/"), 2, 2, io);
+    plan.slowness.read_bytes_per_s = Some(100_000);
+    let outcome = outcome_of(&plan);
+    assert_eq!(outcome.requests, 2);
+    // What the kernel holds of it besides comes at once.
+    assert!(outcome.latency_us.min >= 150_000.0, "{:?}", outcome.latency_us);
+}
