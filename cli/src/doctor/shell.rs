@@ -80,7 +80,7 @@ impl Process {
         Self::of(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// From the line of proc_pid_stat(5). The name is in parentheses, and may hold some.
+    /// From the line of `proc_pid_stat(5)`. The name is in parentheses, and may hold some.
     fn of(pid: i32, stat: &str) -> Option<Self> {
         let (before, after) = stat.rsplit_once(')')?;
         let (_, name) = before.split_once('(')?;
