@@ -1,12 +1,6 @@
 //! Writes the report of a contest again: `cargo run -p gustnado-lab --example report -- FILE FOLDER`
 //! with the `contest.json` of a contest. With a folder alone it writes that of a made-up contest, to
 //! look at the page itself.
-#![allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
-    clippy::cast_sign_loss,
-    reason = "the made-up contest is of small numbers"
-)]
 
 use std::error::Error;
 use std::path::Path;

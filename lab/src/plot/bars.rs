@@ -86,7 +86,7 @@ impl Bars {
     fn room(&self, size: Size) -> Room {
         let bars = || self.groups.iter().flat_map(|group| &group.bars);
         let reaches = bars().flat_map(|bar| bar.value.into_iter().chain(bar.spread.map(|s| s.1)));
-        let scale = Scale::from_zero(reaches);
+        let scale = Scale::from_zero(self.unit, reaches);
         let widest = bars().map(|bar| font::width(&bar.name, SMALL)).fold(0.0, f64::max);
         let named_above = size == Size::Narrow;
         let left = if named_above { LEFT } else { LEFT + widest.min(200.0) + 10.0 };
@@ -94,7 +94,7 @@ impl Bars {
             .filter(|bar| bar.value.is_some())
             .map(|bar| font::width(&self.said(bar), SMALL))
             .fold(0.0, f64::max);
-        let right = if named_above { 20.0 } else { remark.min(260.0) + 30.0 };
+        let right = if named_above { 20.0 } else { remark.min(260.0) + 34.0 };
         let row = if named_above { 38.0 } else { 22.0 };
         Room { left, length: size.width() - left - right, row, named_above, scale }
     }
@@ -126,13 +126,17 @@ impl Bars {
             None => room.left + 12.0,
         };
         if bar.failed || bar.value.is_none() {
-            let centre = (end, y);
+            let centre = if bar.value.is_some() { (end + 12.0, y) } else { (end, y) };
             for stroke in palette::cross(centre) {
                 drawing.add_of(bar.owner, Ink::Text, stroke, Some(&said));
             }
         }
         if !room.named_above {
-            let from = if bar.failed || bar.value.is_none() { end + 14.0 } else { end + 8.0 };
+            let from = match (bar.value, bar.failed) {
+                (Some(_), true) => end + 24.0,
+                (None, _) => end + 14.0,
+                (Some(_), false) => end + 8.0,
+            };
             let said = font::shorten(&said, SMALL, drawing.width - from - 4.0);
             drawing.text(Ink::Text, (from, y + 4.0), Anchor::Start, SMALL, &said);
         }

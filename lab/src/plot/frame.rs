@@ -2,6 +2,7 @@
 
 use super::drawing::{Anchor, Drawing, Ink, Point, Size, Style};
 use super::scale::Axis;
+use super::units::index;
 use super::{font, palette};
 
 /// Letters of axes, names and notes.
@@ -60,10 +61,17 @@ pub(super) fn label_width(axis: &Axis) -> f64 {
     widths.fold(0.0, f64::max)
 }
 
+/// Pixels to keep free above the axes for the title of the upright one.
+pub(super) fn title_height(width: f64, axis: &Axis) -> f64 {
+    let lines = font::wrap(&axis.title, SMALL, width - 2.0 * MARGIN).len();
+    10.0 + index(lines) * SMALL * 1.4
+}
+
 /// Draws both axes with their grid and labels. The title of the upright one stands above it, so
 /// that nobody need turn their head. Gives the base line below them.
 pub(super) fn axes(drawing: &mut Drawing, inner: Inner, x: &Axis, y: &Axis) -> f64 {
-    drawing.text(Ink::Faint, (MARGIN, inner.top - 14.0), Anchor::Start, SMALL, &y.title);
+    let title = (MARGIN, inner.top - title_height(drawing.width, y) + 16.0);
+    drawing.paragraph(Ink::Faint, title, drawing.width - 2.0 * MARGIN, PLAIN, &y.title);
     for tick in y.scale.ticks() {
         let (_, down) = inner.at(0.0, y.scale.place(tick));
         drawing.rule(Ink::Grid, (inner.left, down), (inner.right, down));
@@ -94,7 +102,7 @@ pub(super) fn axes(drawing: &mut Drawing, inner: Inner, x: &Axis, y: &Axis) -> f
 /// Pixels to keep free on the right for names.
 pub(super) fn names_width(names: &[&str]) -> f64 {
     let widest = names.iter().map(|name| font::width(name, SMALL)).fold(0.0, f64::max);
-    if names.is_empty() { MARGIN } else { (widest + SAMPLE + 20.0).clamp(MARGIN, 220.0) }
+    if names.is_empty() { MARGIN } else { (widest + SAMPLE + 30.0).clamp(MARGIN, 220.0) }
 }
 
 /// How far down the plot must reach for so many names beside it.
@@ -152,7 +160,7 @@ fn one_name(drawing: &mut Drawing, at: Point, room: f64, name: &Name<'_>) {
     drawing.add_of(owner, ink, line, None);
     let mark = palette::mark(owner, (x + SAMPLE / 2.0, y), name.hollow);
     drawing.add_of(owner, ink, mark, None);
-    let text = font::shorten(name.text, SMALL, room - 4.0);
+    let text = font::shorten(name.text, SMALL, room);
     let at = (x + SAMPLE + 6.0, y + 4.0);
     drawing.text(Ink::Text, at, Anchor::Start, SMALL, &text);
 }

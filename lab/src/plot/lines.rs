@@ -63,7 +63,7 @@ impl Chart {
         let right = if beside { frame::names_width(&texts) } else { 16.0 };
         let count = u32::try_from(texts.len()).unwrap_or(u32::MAX);
         let tall = if beside { frame::names_height(count) } else { 0.0 };
-        let top = y + 26.0;
+        let top = y + frame::title_height(size.width(), &self.y);
         let inner = Inner {
             left: frame::label_width(&self.y) + 16.0,
             right: size.width() - right,

@@ -26,6 +26,8 @@ pub enum Scale {
         low: f64,
         /// The value at its end.
         high: f64,
+        /// What is round is so in this many: 1, or 1,024 and its powers for bytes.
+        base: f64,
     },
     /// Equal factors are equally far apart.
     Log {
@@ -33,6 +35,8 @@ pub enum Scale {
         low: f64,
         /// The value at its end.
         high: f64,
+        /// Whether powers of two are round, as for bytes, and not those of ten.
+        binary: bool,
     },
     /// Names at equal distances; values are their places from 0.
     Named(Vec<String>),
@@ -40,38 +44,48 @@ pub enum Scale {
 
 impl Scale {
     /// A linear scale from 0 that holds all values.
-    pub fn from_zero(values: impl IntoIterator<Item = f64>) -> Self {
+    pub fn from_zero(unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
         let most = values.into_iter().filter(|value| value.is_finite()).fold(0.0, f64::max);
         if most <= 0.0 {
-            return Scale::Linear { low: 0.0, high: 1.0 };
+            return Scale::Linear { low: 0.0, high: 1.0, base: 1.0 };
         }
-        let step = ticks::round_step(most / 8.0);
-        Scale::Linear { low: 0.0, high: (most / step - 1e-9).ceil() * step }
+        let base = if unit == Unit::Bytes { 1024f64.powf(most.log(1024.0).floor()) } else { 1.0 };
+        let step = ticks::round_step(most / base / 8.0);
+        Scale::Linear { low: 0.0, high: (most / base / step - 1e-9).ceil() * step * base, base }
     }
 
     /// A scale of factors that holds all values above 0, from one round number to another.
-    pub fn factors(values: impl IntoIterator<Item = f64>) -> Self {
+    pub fn factors(unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
         let (least, most) = ends(values);
-        let (low, high) = (round_below(least), round_above(most));
-        if low < high {
-            Scale::Log { low, high }
+        let binary = unit == Unit::Bytes;
+        let (low, high) = if binary {
+            (2f64.powf(least.log2().floor()), 2f64.powf(most.log2().ceil()))
         } else {
-            Scale::Log { low: low / 2.0, high: high * 2.0 }
+            (round_below(least), ticks::round_step(most))
+        };
+        if low < high {
+            Scale::Log { low, high, binary }
+        } else {
+            Scale::Log { low: low / 2.0, high: high * 2.0, binary }
         }
     }
 
     /// Factors when the values are far apart, else from zero.
-    pub fn fitting(values: impl IntoIterator<Item = f64>) -> Self {
+    pub fn fitting(unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
         let values: Vec<f64> = values.into_iter().collect();
         let (least, most) = ends(values.iter().copied());
-        if most / least > FACTORS_ABOVE { Self::factors(values) } else { Self::from_zero(values) }
+        if most / least > FACTORS_ABOVE {
+            Self::factors(unit, values)
+        } else {
+            Self::from_zero(unit, values)
+        }
     }
 
     /// Where a value lies: 0 at the beginning, 1 at the end, and nowhere else.
     pub fn place(&self, value: f64) -> f64 {
         let place = match self {
-            Scale::Linear { low, high } => (value - low) / (high - low),
-            Scale::Log { low, high } => (value.max(*low) / low).ln() / (high / low).ln(),
+            Scale::Linear { low, high, .. } => (value - low) / (high - low),
+            Scale::Log { low, high, .. } => (value.max(*low) / low).ln() / (high / low).ln(),
             Scale::Named(names) => (value + 0.5) / length(names),
         };
         if place.is_finite() { place.clamp(0.0, 1.0) } else { 0.0 }
@@ -80,8 +94,11 @@ impl Scale {
     /// The values that get a line and a label.
     pub fn ticks(&self) -> Vec<f64> {
         match self {
-            Scale::Linear { low, high } => ticks::linear(*low, *high),
-            Scale::Log { low, high } => ticks::logarithmic(*low, *high),
+            Scale::Linear { low, high, base } => {
+                ticks::linear(low / base, high / base).iter().map(|tick| tick * base).collect()
+            }
+            Scale::Log { low, high, binary: true } => ticks::binary(*low, *high),
+            Scale::Log { low, high, .. } => ticks::logarithmic(*low, *high),
             Scale::Named(names) => (0..names.len()).map(index).collect(),
         }
     }
@@ -121,10 +138,6 @@ fn round_below(value: f64) -> f64 {
     power * [5.0, 2.0].into_iter().find(|round| head >= round - 1e-9).unwrap_or(1.0)
 }
 
-fn round_above(value: f64) -> f64 {
-    ticks::round_step(value)
-}
-
 fn length(names: &[String]) -> f64 {
     index(names.len().max(1))
 }
@@ -135,18 +148,34 @@ mod tests {
 
     #[test]
     fn scales_end_at_round_numbers() {
-        assert_eq!(Scale::from_zero([3.0, 87.0]), Scale::Linear { low: 0.0, high: 100.0 });
-        assert_eq!(Scale::factors([130.0, 9000.0]), Scale::Log { low: 100.0, high: 10_000.0 });
+        let linear = Scale::from_zero(Unit::Number, [3.0, 87.0]);
+        assert_eq!(linear, Scale::Linear { low: 0.0, high: 100.0, base: 1.0 });
+        let factors = Scale::factors(Unit::Number, [130.0, 9000.0]);
+        assert_eq!(factors, Scale::Log { low: 100.0, high: 10_000.0, binary: false });
+    }
+
+    #[test]
+    fn bytes_are_round_in_their_own_units() {
+        let mib = 1024.0 * 1024.0;
+        for scale in [
+            Scale::from_zero(Unit::Bytes, [87.0 * mib]),
+            Scale::factors(Unit::Bytes, [3.0 * mib, 500.0 * mib]),
+        ] {
+            for tick in scale.ticks() {
+                let label = Unit::Bytes.write_tick(tick);
+                assert!(!label.contains('.'), "{label}");
+            }
+        }
     }
 
     #[test]
     fn a_scale_of_nothing_or_of_one_value_still_has_two_ends() {
         let scales = [
-            Scale::from_zero([]),
-            Scale::factors([]),
-            Scale::factors([100.0]),
-            Scale::fitting([0.0]),
-            Scale::from_zero([f64::NAN]),
+            Scale::from_zero(Unit::Number, []),
+            Scale::factors(Unit::Number, []),
+            Scale::factors(Unit::Number, [100.0]),
+            Scale::fitting(Unit::Number, [0.0]),
+            Scale::from_zero(Unit::Number, [f64::NAN]),
         ];
         for scale in scales {
             assert!(scale.ticks().len() >= 3, "{scale:?}");
@@ -156,7 +185,7 @@ mod tests {
 
     #[test]
     fn far_apart_values_get_factors() {
-        assert!(Scale::fitting([1.0, 100.0]).is_log());
-        assert!(!Scale::fitting([10.0, 100.0]).is_log());
+        assert!(Scale::fitting(Unit::Number, [1.0, 100.0]).is_log());
+        assert!(!Scale::fitting(Unit::Number, [10.0, 100.0]).is_log());
     }
 }

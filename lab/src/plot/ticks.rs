@@ -8,7 +8,8 @@ const WANTED_MAX: usize = 8;
 /// - `low`, `high`: finite, `low < high`, and apart by more than rounding errors.
 pub fn linear(low: f64, high: f64) -> Vec<f64> {
     let step = round_step((high - low) / 8.0);
-    let first = (low / step - 1e-9).ceil();
+    // Adding 0 makes of a negative zero a plain one.
+    let first = (low / step - 1e-9).ceil() + 0.0;
     let last = (high / step + 1e-9).floor();
     let mut ticks = Vec::new();
     let mut at = first;
@@ -32,6 +33,26 @@ pub fn logarithmic(low: f64, high: f64) -> Vec<f64> {
     }
     for stride in 2..100 {
         let ticks = powers(low, high, &[1.0], stride);
+        if ticks.len() < 3 {
+            break;
+        }
+        if ticks.len() <= WANTED_MAX {
+            return ticks;
+        }
+    }
+    linear(low, high)
+}
+
+/// Powers of two from `low` to `high`, in order, or those of a linear axis where there are too few.
+///
+/// - `low`, `high`: positive and finite, `low < high`.
+pub fn binary(low: f64, high: f64) -> Vec<f64> {
+    for stride in 1..100 {
+        let exponents = (-60..=60).filter(|power| power % stride == 0);
+        let ticks: Vec<f64> = exponents
+            .map(|power| 2f64.powi(power))
+            .filter(|value| (low..=high).contains(value))
+            .collect();
         if ticks.len() < 3 {
             break;
         }
@@ -93,6 +114,7 @@ mod tests {
         ) {
             let low = 10f64.powf(power);
             are_good(&logarithmic(low, low * factor), low, low * factor)?;
+            are_good(&binary(low, low * factor), low, low * factor)?;
         }
     }
 
@@ -103,6 +125,8 @@ mod tests {
             logarithmic(100.0, 10_000.0),
             [100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0, 10_000.0]
         );
+        assert_eq!(binary(1024.0, 16384.0), [1024.0, 2048.0, 4096.0, 8192.0, 16384.0]);
+        assert!(linear(0.0, 3.0)[0].is_sign_positive(), "“-0” is no label");
         assert_eq!(logarithmic(1.0, 1e6), [1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6]);
     }
 }

@@ -85,6 +85,23 @@ pub fn digits(value: f64) -> String {
     grouped(&format!("{value:.places$}"))
 }
 
+/// A count in full, in groups of three.
+pub fn whole(count: u64) -> String {
+    grouped(&count.to_string())
+}
+
+/// Both ends of a range, the unit said once where it is the same: `3.63–3.80 ms`.
+pub fn range(unit: Unit, low: f64, high: f64) -> String {
+    let (low, high) = (unit.write(low), unit.write(high));
+    let of = |text: &str| text.find([' ', '/']).map(|at| text[at..].to_owned());
+    match (of(&low), of(&high)) {
+        (Some(a), Some(b)) if a == b => {
+            format!("{}–{high}", low.strip_suffix(&a).unwrap_or(&low))
+        }
+        _ => format!("{low}–{high}"),
+    }
+}
+
 /// `1234567.8` as `1,234,567.8`.
 fn grouped(number: &str) -> String {
     let (whole, rest) = number.split_at(number.find('.').unwrap_or(number.len()));
@@ -141,6 +158,13 @@ mod tests {
         assert_eq!(Unit::Bytes.write(1024.0 * 1024.0), "1.00 MiB");
         assert_eq!(Unit::Share.write(0.5), "50.0 %");
         assert_eq!(Unit::Number.write(f64::NAN), "–");
+    }
+
+    #[test]
+    fn a_range_says_its_unit_once() {
+        assert_eq!(range(Unit::Microseconds, 3630.0, 3800.0), "3.63–3.80 ms");
+        assert_eq!(range(Unit::Microseconds, 900.0, 1100.0), "900 µs–1.10 ms");
+        assert_eq!(range(Unit::PerSecond, 1000.0, 2000.0), "1,000–2,000/s");
     }
 
     #[test]

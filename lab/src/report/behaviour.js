@@ -18,7 +18,7 @@
       for (const shape of shapes) shape.classList.toggle("away", !box.checked);
     });
     const sample = document.createElement("span");
-    sample.className = "sample " + [...shapes[0].classList].find((word) => /^i\d+$/.test(word));
+    sample.className = "sample " + name.className;
     label.append(box, sample, name.textContent);
     name.replaceWith(label);
     choice.hidden = false;

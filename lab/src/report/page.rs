@@ -6,7 +6,7 @@ use super::figures::{Part, Plot};
 use super::view::View;
 use super::{tables, verdict};
 use crate::markup::Markup;
-use crate::plot::drawing::Size;
+use crate::plot::drawing::{Ink, Size};
 use crate::plot::{palette, svg};
 
 /// What the page may do: show itself. Nothing is fetched, nothing is sent.
@@ -151,7 +151,10 @@ fn pictures(page: &mut Markup, view: &View<'_>, plots: &[Plot]) {
         page.element("p", &[], text);
         page.open("div", &[("id", "choice"), ("hidden", "")]);
         for (owner, contender) in view.contenders() {
-            page.element("span", &[("data-owner", &owner.to_string())], &contender.name);
+            let ink = palette::class(Ink::Contender(owner));
+            let attributes = [("data-owner", owner.to_string()), ("class", ink)];
+            let attributes = attributes.each_ref().map(|(name, value)| (*name, value.as_str()));
+            page.element("span", &attributes, &contender.name);
         }
         page.close();
         for part in Part::ALL {

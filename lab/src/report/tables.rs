@@ -2,7 +2,7 @@
 
 use super::view::{View, fate, is_unequal};
 use crate::markup::Markup;
-use crate::plot::units::{Unit, digits};
+use crate::plot::units::{Unit, digits, range};
 use crate::record::{Contender, Environment, Fate, Scenario};
 use crate::statistics::{Column, Figure, Ratio, Row, Verdict};
 
@@ -12,7 +12,9 @@ fn boxed(page: &mut Markup, id: &str, caption: &str, content: impl FnOnce(&mut M
         [("class", "scroll"), ("role", "region"), ("tabindex", "0"), ("aria-labelledby", id)];
     page.open("div", &attributes);
     page.open("table", &[]);
-    page.element("caption", &[("id", id)], caption);
+    page.open("caption", &[("id", id)]);
+    page.element("span", &[], caption);
+    page.close();
     content(page);
     page.close();
     page.close();
@@ -38,8 +40,7 @@ fn heads(page: &mut Markup, names: &[(&str, &str)]) {
 pub(super) fn figures(page: &mut Markup, view: &View<'_>, place: usize, scenario: &Scenario) {
     let sentence = scenario.sentence.trim();
     let pipelining = view.pipelining(&[scenario]);
-    let caption =
-        format!("{}. Model: {} – {sentence} {pipelining}", scenario.title, scenario.model);
+    let caption = format!("Model: {} – {sentence} {pipelining}", scenario.model);
     boxed(page, &format!("figures-{place}"), &caption, |page| {
         let mut names = vec![("contender", "")];
         names.extend(Column::ALL.map(|column| (heading(column), below(column))));
@@ -116,7 +117,13 @@ fn figure(
 ) {
     if column == Column::Failures {
         match view.failed(scenario, contender) {
-            Some(failed) => page.element("td", &[("class", "failed")], &format!("× {failed}")),
+            Some(failed) => {
+                let (count, rest) = failed.split_once(' ').unwrap_or((&failed, ""));
+                page.open("td", &[("class", "failed")]);
+                page.element("b", &[], &format!("× {count}"));
+                small(page, rest);
+                page.close();
+            }
             None => page.element("td", &[], "0"),
         }
         return;
@@ -130,6 +137,9 @@ fn figure(
     small(page, &spread(figure, unit(column)));
     if let Some(ratio) = figure.ratio {
         small(page, &said(ratio));
+        if ratio.verdict == Verdict::Noise {
+            small(page, "within the noise");
+        }
     }
     page.close();
 }
@@ -150,24 +160,23 @@ fn unit(column: Column) -> Unit {
     }
 }
 
-/// `11.8 µs to 12.4 µs`; nothing of a single round.
+/// `11.8–12.4 µs`; nothing of a single round.
 fn spread(figure: &Figure, unit: Unit) -> String {
     if figure.n < 2 {
         return String::new();
     }
-    format!("{} to {}", unit.write(figure.low), unit.write(figure.high))
+    range(unit, figure.low, figure.high)
 }
 
-/// `1.32 × (1.28 to 1.36)`, or that it is noise, or that one round cannot tell.
+/// `1.32 × (1.28–1.36)`, or that it is noise, or that one round cannot tell.
 fn said(ratio: Ratio) -> String {
     let value = digits(ratio.value);
     let interval = ratio
         .interval
-        .map_or_else(String::new, |(low, high)| format!(" ({} to {})", digits(low), digits(high)));
+        .map_or_else(String::new, |(low, high)| format!(" ({}–{})", digits(low), digits(high)));
     match ratio.verdict {
-        Verdict::Noise => format!("{value} ×{interval}: within the noise"),
         Verdict::Unknown => format!("{value} × (one round)"),
-        Verdict::Less | Verdict::More => format!("{value} ×{interval}"),
+        Verdict::Less | Verdict::More | Verdict::Noise => format!("{value} ×{interval}"),
     }
 }
 

@@ -18,10 +18,7 @@ pub(super) fn paragraphs(view: &View<'_>) -> Vec<String> {
         if winners.len() > 1 {
             sentences.push(counted(&winners));
         }
-        sentences.extend(winners.iter().take(3).map(|winner| winner.sentence(view.rounds())));
-        if winners.len() > 3 {
-            sentences.push("The tables have the other scenarios.".to_owned());
-        }
+        sentences.extend(winners.first().map(|winner| winner.sentence(view.rounds())));
         paragraphs.push(sentences.join(" "));
     }
     let wrong = trouble(view);
@@ -132,7 +129,7 @@ fn counted(winners: &[Winner<'_>]) -> String {
         })
         .collect();
     format!(
-        "Least server CPU for each request, of {} scenarios: {}.",
+        "Of {} scenarios, the least server CPU for each request: {}.",
         winners.len(),
         said.join(", ")
     )

@@ -1,7 +1,7 @@
 //! A record as a report looks at it: runs by scenario and contender, and what went wrong in words.
 
 use crate::outcome::Errors;
-use crate::plot::units::{Unit, digits, float};
+use crate::plot::units::{Unit, range, whole};
 use crate::record::{Contender, Fate, Record, Run, Scenario};
 use crate::statistics::spread::spread;
 use crate::statistics::{self, Row};
@@ -73,9 +73,9 @@ impl<'a> View<'a> {
             .named()
             .into_iter()
             .filter(|(_, count)| *count > 0)
-            .map(|(name, count)| format!("{name} {}", digits(float(count))))
+            .map(|(name, count)| format!("{name} {}", whole(count)))
             .collect();
-        let (count, sent) = (digits(float(errors.total())), digits(float(sent)));
+        let (count, sent) = (whole(errors.total()), whole(sent));
         Some(format!("{count} of {sent} requests failed ({})", kinds.join(", ")))
     }
 
@@ -196,12 +196,12 @@ impl Middle {
         Some(Self { median: found.median, ends })
     }
 
-    /// `12.0 µs (11.8 µs to 12.4 µs)`.
+    /// `12.0 µs (11.8–12.4 µs)`.
     pub(super) fn write(self, unit: Unit) -> String {
         let median = unit.write(self.median);
         match self.ends {
             Some((low, high)) => {
-                format!("{median} ({} to {})", unit.write(low), unit.write(high))
+                format!("{median} ({})", range(unit, low, high))
             }
             None => median,
         }

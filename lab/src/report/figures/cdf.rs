@@ -38,7 +38,7 @@ fn chart(view: &View<'_>, scenario: &Scenario, lines: Vec<Series>) -> Chart {
         })
         .collect();
     let times = lines.iter().flat_map(|line| &line.spots).map(|spot| spot.x);
-    let scale = Scale::factors(times);
+    let scale = Scale::factors(Unit::Microseconds, times);
     Chart {
         title: format!("Share answered within a time: {}", scenario.title),
         subtitle: view
@@ -49,14 +49,10 @@ fn chart(view: &View<'_>, scenario: &Scenario, lines: Vec<Series>) -> Chart {
             "Half of all requests were answered within a time that goes {}.",
             ends_sentence(&half, Unit::Microseconds)
         ),
-        x: Axis {
-            title: "latency (equal steps are equal factors)".to_owned(),
-            scale,
-            unit: Unit::Microseconds,
-        },
+        x: Axis { title: "latency (logarithmic)".to_owned(), scale, unit: Unit::Microseconds },
         y: Axis {
             title: "share of requests answered rightly".to_owned(),
-            scale: Scale::Linear { low: 0.0, high: 1.0 },
+            scale: Scale::Linear { low: 0.0, high: 1.0, base: 1.0 },
             unit: Unit::Share,
         },
         lines,

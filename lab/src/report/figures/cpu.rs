@@ -81,12 +81,12 @@ fn bar(view: &View<'_>, scenario: &Scenario, (owner, contender): (usize, &Conten
     }
 }
 
-/// A ratio in a few words: `1.32 × (1.28 to 1.36)`.
+/// A ratio in a few words: `1.32 × (1.28–1.36)`.
 fn factor(ratio: Ratio) -> String {
     let value = digits(ratio.value);
     match (ratio.verdict, ratio.interval) {
         (Verdict::Noise, _) => format!("{value} ×, within the noise"),
-        (_, Some((low, high))) => format!("{value} × ({} to {})", digits(low), digits(high)),
+        (_, Some((low, high))) => format!("{value} × ({}–{})", digits(low), digits(high)),
         (_, None) => format!("{value} ×"),
     }
 }

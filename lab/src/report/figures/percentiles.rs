@@ -32,8 +32,8 @@ fn chart(view: &View<'_>, scenario: &Scenario) -> Chart {
         .collect();
     let summary =
         format!("99 % of requests took at most, {}.", ends_sentence(&at_99, Unit::Microseconds));
-    let scale = Scale::fitting(values);
-    let how = if scale.is_log() { " (equal steps are equal factors)" } else { "" };
+    let scale = Scale::fitting(Unit::Microseconds, values);
+    let how = if scale.is_log() { " (logarithmic)" } else { "" };
     Chart {
         title: format!("Latency by percentile: {}", scenario.title),
         subtitle: view.measured(scenario),

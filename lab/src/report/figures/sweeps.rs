@@ -85,8 +85,12 @@ fn chart(view: &View<'_>, sweep: &str, points: &[&Scenario], measure: &Measure) 
     let values = lines.iter().flat_map(|line| &line.spots).flat_map(|spot| {
         spot.y.into_iter().chain(spot.spread.into_iter().flat_map(|(low, high)| [low, high]))
     });
-    let scale = if measure.from_zero { Scale::from_zero(values) } else { Scale::fitting(values) };
-    let how = if scale.is_log() { " (equal steps are equal factors)" } else { "" };
+    let scale = if measure.from_zero {
+        Scale::from_zero(measure.unit, values)
+    } else {
+        Scale::fitting(measure.unit, values)
+    };
+    let how = if scale.is_log() { " (logarithmic)" } else { "" };
     let most = points.last().map_or(0, |scenario| scenario.connections);
     let at_most: Vec<(&str, f64)> = lines
         .iter()
@@ -97,21 +101,36 @@ fn chart(view: &View<'_>, sweep: &str, points: &[&Scenario], measure: &Measure) 
         .collect();
     Chart {
         title: format!("{}: {sweep}", measure.title),
-        subtitle: points.first().map_or_else(String::new, |first| view.measured(first)),
+        subtitle: subtitle(view, points),
         summary: format!(
             "With {} connections: {}.",
-            Unit::Number.write(float(most)),
+            Unit::Number.write_tick(float(most)),
             ends_sentence(&at_most, measure.unit)
         ),
         x: Axis {
-            title: "connections (equal steps are equal factors)".to_owned(),
-            scale: Scale::factors(points.iter().map(|scenario| float(scenario.connections))),
+            title: "connections (logarithmic)".to_owned(),
+            scale: Scale::factors(
+                Unit::Number,
+                points.iter().map(|scenario| float(scenario.connections)),
+            ),
             unit: Unit::Number,
         },
         y: Axis { title: format!("{}{how}", measure.axis), scale, unit: measure.unit },
         lines,
         notes: view.notes(points),
     }
+}
+
+/// How the first point was measured, and that the others were likewise.
+fn subtitle(view: &View<'_>, points: &[&Scenario]) -> String {
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return String::new() };
+    let (from, to) = (float(first.connections), float(last.connections));
+    format!(
+        "From {} to {} connections. The first point – {}",
+        Unit::Number.write_tick(from),
+        Unit::Number.write_tick(to),
+        view.measured(first)
+    )
 }
 
 /// The line of one contender; `None` for one that could not be started at all, which the notes name.
@@ -129,7 +148,7 @@ fn series(
         }
         let values = runs.iter().filter_map(|run| (measure.value)(run, run.outcome.as_ref()?));
         let middle = Middle::of(values);
-        let (name, at) = (&contender.name, Unit::Number.write(float(scenario.connections)));
+        let (name, at) = (&contender.name, Unit::Number.write_tick(float(scenario.connections)));
         let mut tip = match middle {
             Some(middle) => format!("{name}, {at} connections: {}", middle.write(measure.unit)),
             None => format!("{name}, {at} connections: could not be measured"),

@@ -84,8 +84,12 @@ fn chart(view: &View<'_>, scenario: &Scenario, measure: &Measure, lines: Vec<Ser
     let values = lines.iter().flat_map(|line| &line.spots).flat_map(|spot| {
         spot.y.into_iter().chain(spot.spread.into_iter().flat_map(|(low, high)| [low, high]))
     });
-    let scale = if measure.from_zero { Scale::from_zero(values) } else { Scale::fitting(values) };
-    let how = if scale.is_log() { " (equal steps are equal factors)" } else { "" };
+    let scale = if measure.from_zero {
+        Scale::from_zero(measure.unit, values)
+    } else {
+        Scale::fitting(measure.unit, values)
+    };
+    let how = if scale.is_log() { " (logarithmic)" } else { "" };
     let ends: Vec<(&str, f64)> =
         lines.iter().filter_map(|line| Some((line.name.as_str(), line.spots.last()?.y?))).collect();
     let longest = lines.iter().flat_map(|line| &line.spots).map(|spot| spot.x);
@@ -95,7 +99,7 @@ fn chart(view: &View<'_>, scenario: &Scenario, measure: &Measure, lines: Vec<Ser
         summary: format!("At the end: {}.", ends_sentence(&ends, measure.unit)),
         x: Axis {
             title: "since measuring began".to_owned(),
-            scale: Scale::from_zero(longest),
+            scale: Scale::from_zero(Unit::Seconds, longest),
             unit: Unit::Seconds,
         },
         y: Axis { title: format!("{}{how}", measure.axis), scale, unit: measure.unit },

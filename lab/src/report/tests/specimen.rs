@@ -1,4 +1,10 @@
 //! A record such as a contest leaves, built in code: made up, and alike each time.
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "the made-up figures are small and above 0"
+)]
 
 use std::collections::BTreeMap;
 
@@ -137,7 +143,7 @@ fn run(scenario: &Scenario, contender: &Contender, place: usize, round: u32) -> 
     let lost = fails && scenario.model == "hold";
     let before = 3_000_000.0 + 4_000_000.0 * place as f64;
     let peak = before + connection_bytes * connections;
-    let cpu_s = rate * 10.0 * cpu_us / 1e6;
+    let busy_s = rate * 10.0 * cpu_us / 1e6;
     Run {
         contender: contender.name.clone(),
         scenario: scenario.name.clone(),
@@ -145,8 +151,8 @@ fn run(scenario: &Scenario, contender: &Contender, place: usize, round: u32) -> 
         outcome: (!lost).then_some(outcome),
         failure: lost.then(|| "only 1,021 of 10,000 connections could be opened".to_owned()),
         usage: Usage {
-            cpu_user_s: cpu_s * 0.3,
-            cpu_system_s: cpu_s * 0.7,
+            cpu_user_s: busy_s * 0.3,
+            cpu_system_s: busy_s * 0.7,
             memory_before_bytes: before as u64,
             memory_peak_bytes: peak as u64,
             descriptors_peak: scenario.connections + 12,
@@ -154,7 +160,7 @@ fn run(scenario: &Scenario, contender: &Contender, place: usize, round: u32) -> 
             processes: 1,
             switches_voluntary: 1200,
             switches_forced: 80,
-            samples: samples(cpu_s, before, peak),
+            samples: samples(busy_s, before, peak),
         },
     }
 }
