@@ -109,9 +109,8 @@ pub(crate) struct Refusal {
     pub(crate) code: u8,
 }
 
-const COMMANDS: [&str; 9] = [
-    "serve", "check", "bench", "contest", "contest-member", "doctor", "schema", "tuning", "help",
-];
+const COMMANDS: [&str; 9] =
+    ["serve", "check", "bench", "contest", "contest-member", "doctor", "schema", "tuning", "help"];
 const TOP_FLAGS: [&str; 4] = ["-h", "--help", "-V", "--version"];
 
 /// Reads the command line (`args`, the program's name first) and the environment.

@@ -296,18 +296,34 @@ impl<'a> Measured<'a> {
         })
     }
 
+    /// Each once: sentences that differ in their numbers only are one, with how many rounds it is
+    /// about.
     fn notes(&self) -> Vec<String> {
-        let mut notes: Vec<String> = Vec::new();
+        let mut notes: Vec<(String, usize)> = Vec::new();
         for run in &self.runs {
             let warnings = run.outcome.iter().flat_map(|outcome| &outcome.warnings);
             for note in run.failure.iter().chain(warnings) {
-                if !notes.contains(note) {
-                    notes.push(note.clone());
+                match notes.iter_mut().find(|(known, _)| is_alike(known, note)) {
+                    Some((_, times)) => *times += 1,
+                    None => notes.push((note.clone(), 1)),
                 }
             }
         }
-        notes
+        let said = |(note, times)| match times {
+            1 => note,
+            times => format!("{note} (The like in {times} of {} rounds.)", self.runs.len()),
+        };
+        notes.into_iter().map(said).collect()
     }
+}
+
+/// Whether two sentences differ in their numbers only.
+fn is_alike(a: &str, b: &str) -> bool {
+    let words = |text: &str| {
+        let is_number = |c: char| c.is_ascii_digit() || ",.".contains(c);
+        text.chars().filter(|c| !is_number(*c)).collect::<String>()
+    };
+    words(a) == words(b)
 }
 
 fn row(

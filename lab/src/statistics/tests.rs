@@ -167,3 +167,19 @@ fn two_records_are_compared_by_all_their_rounds() {
     assert_eq!(same.expect("both have it").verdict, Verdict::Noise);
     assert_eq!(change((&old, &new), "z", "page", Column::Rate), None);
 }
+
+#[test]
+fn warnings_that_differ_in_their_numbers_only_are_one() {
+    let warned = |round, words: &str| {
+        let mut run = run("a", round, 100, 1.0);
+        run.outcome.as_mut().expect("has one").warnings.push(words.to_owned());
+        run
+    };
+    let record = record(vec![
+        warned(1, "It waited 15 % of the time."),
+        warned(2, "It waited 7 % of the time."),
+        warned(3, "Something else."),
+    ]);
+    let expected = ["It waited 15 % of the time. (The like in 2 of 3 rounds.)", "Something else."];
+    assert_eq!(summarise(&record)[0].notes, expected);
+}
