@@ -60,7 +60,7 @@ impl Chart {
         let (mut drawing, y) = frame::begin(&self.title, &self.subtitle, &self.summary, size);
         let texts: Vec<&str> = self.lines.iter().map(|line| line.name.as_str()).collect();
         let beside = size == Size::Wide;
-        let right = if beside { frame::names_width(&texts) } else { 16.0 };
+        let right = if beside { frame::names_width(&texts) } else { 26.0 };
         let count = u32::try_from(texts.len()).unwrap_or(u32::MAX);
         let tall = if beside { frame::names_height(count) } else { 0.0 };
         let top = y + frame::title_height(size.width(), &self.y);

@@ -331,9 +331,11 @@ fn empty_and_nearly_empty_records_have_a_page() {
     }
     for record in [specimen::empty(), without_runs, without_outcomes, odd] {
         parsed(&page_of(&record), |page| assert!(text_of(page).contains("Environment")));
-        for drawing in drawings(&record) {
-            Document::parse(&svg::file(&drawing)).expect("well formed");
-            png::file(&drawing).expect("a picture");
+        for (place, drawing) in drawings(&record).iter().enumerate() {
+            Document::parse(&svg::file(drawing)).expect("well formed");
+            if place < 2 {
+                png::file(drawing).expect("a picture");
+            }
         }
     }
 }
@@ -342,7 +344,7 @@ fn empty_and_nearly_empty_records_have_a_page() {
 fn files_are_written_where_the_page_says() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut record = specimen::record();
-    record.scenarios.truncate(2);
+    record.scenarios.truncate(1);
     let written = write(&record, folder.path()).expect("a report");
     assert_eq!(written[0], folder.path().join("index.html"));
     let page = fs::read_to_string(&written[0]).expect("a page");

@@ -142,16 +142,21 @@ impl<'a> View<'a> {
         missing.into_iter().chain(self.failed(scenario, contender)).chain(rounds)
     }
 
-    /// How a scenario was measured, for the line below a plot's title.
+    /// How a scenario was measured, and what of its rounds is drawn: the line below a plot's title.
     pub(super) fn measured(&self, scenario: &Scenario) -> String {
-        let sentence = scenario.sentence.trim().trim_end_matches('.');
         let rounds = match self.rounds() {
             0 => "Nothing was measured.".to_owned(),
             1 => "One round.".to_owned(),
             many => format!("Median of {many} rounds, with the least and the greatest."),
         };
+        format!("{} {rounds}", self.modelled(scenario))
+    }
+
+    /// The model of a scenario, and whether requests were pipelined.
+    pub(super) fn modelled(&self, scenario: &Scenario) -> String {
+        let sentence = scenario.sentence.trim().trim_end_matches('.');
         let pipelining = self.pipelining(&[scenario]);
-        format!("Model: {} – {sentence}. {pipelining} {rounds}", scenario.model)
+        format!("Model: {} – {sentence}. {pipelining}", scenario.model)
     }
 
     /// Whether requests were pipelined, in a sentence.

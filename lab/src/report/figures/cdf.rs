@@ -41,10 +41,7 @@ fn chart(view: &View<'_>, scenario: &Scenario, lines: Vec<Series>) -> Chart {
     let scale = Scale::factors(Unit::Microseconds, times);
     Chart {
         title: format!("Share answered within a time: {}", scenario.title),
-        subtitle: view
-            .measured(scenario)
-            .replace("Median of", "All requests of")
-            .replace(" rounds, with the least and the greatest.", " rounds together."),
+        subtitle: format!("{} All rounds together.", view.modelled(scenario)),
         summary: format!(
             "Half of all requests were answered within a time that goes {}.",
             ends_sentence(&half, Unit::Microseconds)
