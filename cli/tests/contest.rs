@@ -1,5 +1,5 @@
-//! `gustnado contest` as a person runs it: real servers, a generator of Python that asks one request
-//! after the other, and no claim about speed.
+//! `gustnado contest` as a person runs it: real servers, a generator of Python that asks one
+//! request after the other, and no claim about speed.
 
 mod gustnado;
 

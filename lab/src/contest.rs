@@ -89,8 +89,8 @@ impl fmt::Display for ContestError {
 
 impl std::error::Error for ContestError {}
 
-/// Holds a contest. Its record is kept in the output folder after each run, so that nothing that was
-/// measured is lost; [`Record::cut`] says if it ended early.
+/// Holds a contest. Its record is kept in the output folder after each run, so that nothing that
+/// was measured is lost; [`Record::cut`] says if it ended early.
 ///
 /// - `stop`: ends it early; all that it started is ended first.
 /// - `say`: gets a line for each thing that happened.

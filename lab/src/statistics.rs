@@ -1,8 +1,8 @@
 //! From single measurements to figures with their spread, and from those to a verdict.
 //!
 //! A figure is the median over rounds, with the least and the greatest. A ratio to the reference is
-//! the geometric mean of the ratios within each round, because what disturbs one round disturbs both
-//! contenders in it; its 95 % interval is Student's t over their logarithms. An interval that
+//! the geometric mean of the ratios within each round, because what disturbs one round disturbs
+//! both contenders in it; its 95 % interval is Student's t over their logarithms. An interval that
 //! includes 1, or a ratio nearer to 1 than [`RESOLUTION`], is called noise. Everything here is a
 //! function of the record.
 
@@ -197,8 +197,8 @@ impl Verdict {
     }
 }
 
-/// Every contender in every scenario: scenarios in the order of the file, and in each the contenders
-/// in theirs, with those that have no figures.
+/// Every contender in every scenario: scenarios in the order of the file, and in each the
+/// contenders in theirs, with those that have no figures.
 pub fn summarise(record: &Record) -> Vec<Row> {
     let mut rows = Vec::new();
     for scenario in &record.scenarios {

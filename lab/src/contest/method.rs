@@ -45,9 +45,9 @@ pub(super) fn sentences(contest: &Contest, division: &Division) -> Vec<String> {
          Without a warm-up it is exact, from before the first connection to after the last; with \
          one, it is that of the measured time, between readings 0.15 s apart."
             .to_owned(),
-        "Memory is the proportional set size of all processes of the server. Buffers of its sockets \
-         in the kernel are not in it. Memory for each connection is the peak less what it had \
-         before the first one, divided by the connections."
+        "Memory is the proportional set size of all processes of the server. Buffers of its \
+         sockets in the kernel are not in it. Memory for each connection is the peak less what it \
+         had before the first one, divided by the connections."
             .to_owned(),
         "A figure is the median over rounds, with the least and the greatest. A ratio is the \
          geometric mean of the ratios within each round; its 95 % interval is Student's t over \

@@ -1,5 +1,5 @@
-//! Whole contests, with servers and a load generator that are shell scripts and Python: nothing here
-//! measures.
+//! Whole contests, with servers and a load generator that are shell scripts and Python: nothing
+//! here measures.
 
 use super::*;
 use crate::statistics::summarise;
