@@ -313,7 +313,6 @@ impl Conn {
         }
         let Some(link) = &mut self.link else { return Poll::Ready(Some(Left::Closed)) };
         let portion = if link.is_sending() { None } else { self.unsent.portion() };
-        let is_portion = portion.is_some();
         if let Some(portion) = portion {
             link.set_deadline(link.now().mono_ms + self.answer_ms);
             link.start_send(portion);
@@ -324,8 +323,8 @@ impl Conn {
         match link.poll_sent() {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Err(error)) => Poll::Ready(Some(Left::Failed(broken(&error)))),
-            Poll::Ready(Ok(())) if is_portion => Poll::Ready(self.unsent.pause().map(Left::Pause)),
-            Poll::Ready(Ok(())) => Poll::Ready(None),
+            // (One who is not slow has nothing left to pause for.)
+            Poll::Ready(Ok(())) => Poll::Ready(self.unsent.pause().map(Left::Pause)),
         }
     }
 

@@ -56,7 +56,7 @@ fn a_long_body_in_many_pieces_is_read(io: Io) {
 fn an_answer_to_head_has_no_body(io: Io) {
     let toy = Toy::start(|_| Reply::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n".into()));
     let mut plan = counted(&toy.url("/"), 2, 20, io);
-    plan.requests[0].method = "HEAD".to_owned();
+    plan.requests[0].method = "HEAD".into();
     assert_eq!(outcome_of(&plan).requests, 20);
 }
 
@@ -84,7 +84,7 @@ fn bodies_and_fields_are_sent(io: Io) {
         Reply::Bytes(if right { ok("fine") } else { b"HTTP/1.1 400 No\r\n\r\n".to_vec() })
     });
     let mut plan = counted(&toy.url("/"), 2, 20, io);
-    plan.requests[0].method = "POST".to_owned();
+    plan.requests[0].method = "POST".into();
     plan.requests[0].fields.push(("X-Test".to_owned(), "yes".to_owned()));
     plan.requests[0].body = b"a body".to_vec();
     assert_eq!(outcome_of(&plan).requests, 20);

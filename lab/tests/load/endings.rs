@@ -45,7 +45,7 @@ fn a_warm_up_is_not_counted(io: Io) {
 
 fn a_run_that_is_stopped_reports_what_it_has(io: Io) {
     let toy = Toy::friendly();
-    let plan = timed(&toy.url("/"), 3, Duration::from_secs(60), io);
+    let plan = timed(&toy.url("/"), 3, Duration::from_mins(1), io);
     let (stop, seen) = (Stop::default(), Seen::default());
     let hand = stop.clone();
     let stopping = thread::spawn(move || {

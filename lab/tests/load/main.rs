@@ -52,7 +52,7 @@ pub(crate) fn counted(url: &str, connections: u64, requests: u64, io: Io) -> Pla
     let mut plan = Plan::closed(url, connections);
     plan.end.requests = Some(requests);
     // Whatever goes wrong, the test ends.
-    plan.end.after = Some(Duration::from_secs(60));
+    plan.end.after = Some(Duration::from_mins(1));
     plan.io = Some(io);
     plan.threads = Some(2);
     plan

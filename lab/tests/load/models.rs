@@ -83,7 +83,7 @@ fn a_ramp_finds_the_knee(io: Io) {
         thread::sleep(Duration::from_millis(5));
         Reply::Bytes(ok("hello"))
     });
-    let mut plan = timed(&toy.url("/"), 50, Duration::from_secs(60), io);
+    let mut plan = timed(&toy.url("/"), 50, Duration::from_mins(1), io);
     let step = Duration::from_millis(700);
     plan.load = Load::Ramp { from_per_s: 40.0, to_per_s: 400.0, steps: 4, step };
     let outcome = outcome_of(&plan);

@@ -23,8 +23,8 @@ const PERCENTILES: [&str; 11] =
 /// other work; a sweep of four and a scenario that holds idle connections; three rounds, cut short.
 pub(crate) fn record() -> Record {
     let mut record = empty();
-    record.title = "C10k: a static file under 10,000 connections".to_owned();
-    record.about = "The evaluation of 2018 again, with a sweep that it lacked.".to_owned();
+    record.title = String::from("C10k: a static file under 10,000 connections");
+    record.about = String::from("The evaluation of 2018 again, with a sweep that it lacked.");
     record.cut = Some("interrupted (Ctrl-C) in round 3".to_owned());
     record.contenders = contenders();
     record.scenarios = scenarios();
