@@ -23,8 +23,8 @@ pub struct Ask<'o> {
 }
 
 impl<'o> Ask<'o> {
-    /// Starts a head with its request line and Host. The version is HTTP/1.1 unless [`Ask::old`] changes
-    /// it.
+    /// Starts a head with its request line and Host. The version is HTTP/1.1 unless [`Ask::old`]
+    /// changes it.
     ///
     /// - `target`: percent-encoded already, in a form that the method allows (RFC 9112 §3.2): a
     ///   path with an optional query, or `*` with OPTIONS, or `host:port` with CONNECT, or an

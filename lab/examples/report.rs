@@ -1,5 +1,6 @@
-//! Writes the report of a contest again: `cargo run -p gustnado-lab --example report -- FILE FOLDER`
-//! with the `contest.json` of a contest. With a folder alone it writes that of a made-up contest, to
+//! Writes the report of a contest again:
+//! `cargo run -p gustnado-lab --example report -- FILE FOLDER`
+//! with the `contest.json` of a contest. With a folder alone it writes that of a made-up one, to
 //! look at the page itself.
 
 use std::error::Error;

@@ -26,6 +26,7 @@ mod model;
 mod own;
 mod pace;
 mod reader;
+mod route;
 mod script;
 mod series;
 mod shared;

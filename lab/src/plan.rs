@@ -69,9 +69,10 @@ pub struct Ask {
 /// How load is made.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Load {
-    /// Each connection asks again as soon as it has its answer: finds the ceiling, and hides stalls.
+    /// Each connection asks again as soon as it has its answer: finds the ceiling, hides stalls.
     Closed,
-    /// So many requests per second, whatever the server does; latency counts from when each was due.
+    /// So many requests per second, whatever the server does; latency counts from when each was
+    /// due.
     Open {
         /// Requests per second.
         rate_per_s: f64,

@@ -375,8 +375,8 @@ impl Reactor {
         }
     }
 
-    /// Takes note that readiness was used up, for callers of [`Reactor::ready`] on a descriptor that
-    /// no operation here does that for: the next call waits for the next edge.
+    /// Takes note that readiness was used up, for callers of [`Reactor::ready`] on a descriptor
+    /// that no operation here does that for: the next call waits for the next edge.
     pub fn used_up(&mut self, io: &Io, interest: Interest) {
         if let (Door::Epoll(epoll), IoKind::Epoll(io)) = (&self.door, &io.0) {
             epoll.used_up(io, interest);

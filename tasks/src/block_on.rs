@@ -1,7 +1,8 @@
 //! Running a future on the current thread: for tests, examples, small clients.
 //!
-//! The thread becomes a worker of a server of its own, with one reactor, and stays one: the next call finds all of that made. The future itself is no task, for it may borrow from its
-//! caller. A task stands in for it in the line; when that is run, the future is polled.
+//! The thread becomes a worker of a server of its own, with one reactor, and stays one: the next
+//! call finds all of that made. The future itself is no task, for it may borrow from its caller.
+//! A task stands in for it in the line; when that is run, the future is polled.
 
 use std::cell::{Cell, OnceCell};
 use std::future::{Future, poll_fn};

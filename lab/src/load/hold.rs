@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use gustnado_tasks::{Endpoint, Link, LinkError, Outbound, sleep};
 
-use super::conn::{millis, route, unmade};
 use super::desk;
 use super::reader::{KnownHead, Reader};
+use super::route::{millis, route, unmade};
 use super::shared::Shared;
 use super::tally::Failure;
 

@@ -72,8 +72,8 @@ fn hidden_stall(plan: &Plan, outcome: &Outcome, latency: &Times) -> Option<Strin
     let share = 100.0 * missing / (missing + outcome.requests as f64);
     Some(format!(
         "The closed loop hides a stall: an answer took {:.0} ms where the median is {:.3} ms, and \
-         meanwhile some {missing:.0} requests were not sent that would have waited ({share:.0} % of all). \
-         The percentiles lack them; measure with --rate to see them.",
+         meanwhile some {missing:.0} requests were not sent that would have waited \
+         ({share:.0} % of all). The percentiles lack them; measure with --rate to see them.",
         max / 1000.0,
         median / 1000.0,
     ))

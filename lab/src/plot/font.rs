@@ -1,8 +1,8 @@
 //! Text as outlines and as widths, from the one font that comes with the program.
 //!
 //! `lab/fonts/dejavu-sans-latin.ttf` is the font of that name with Latin letters, digits and
-//! some signs left in it; a letter that it lacks is shown as its box. In SVG the reader's own font is used, and
-//! these widths, which are those of a wide font, are what the layout keeps free.
+//! some signs left in it; a letter that it lacks is shown as its box. In SVG the reader's own font
+//! is used, and these widths, which are those of a wide font, are what the layout keeps free.
 
 use std::sync::LazyLock;
 

@@ -42,7 +42,7 @@ pub struct Series {
 pub struct Spot {
     /// Where across.
     pub x: f64,
-    /// Where upwards; `None` where nothing could be measured, which is drawn as a cross on the axis.
+    /// Where upwards; `None` where nothing could be measured, drawn as a cross on the axis.
     pub y: Option<f64>,
     /// The least and greatest of the rounds, where there were several.
     pub spread: Option<(f64, f64)>,

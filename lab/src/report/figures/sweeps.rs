@@ -133,7 +133,7 @@ fn subtitle(view: &View<'_>, points: &[&Scenario]) -> String {
     )
 }
 
-/// The line of one contender; `None` for one that could not be started at all, which the notes name.
+/// The line of one contender; `None` for one that could not be started, which the notes name.
 fn series(
     view: &View<'_>,
     points: &[&Scenario],
