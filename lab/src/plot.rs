@@ -2,7 +2,8 @@
 //!
 //! A chart ([`lines::Chart`], [`bars::Bars`]) lays itself out as a [`drawing::Drawing`], a list of
 //! shapes. Two writers render it: [`svg`] for the page, where it follows light and dark, and
-//! [`png`] for everywhere else. What does not live here: which plots a report has, and their numbers.
+//! [`png`] for everywhere else. What does not live here: which plots a report has, and their
+//! numbers.
 
 pub mod bars;
 pub mod drawing;
