@@ -4,6 +4,8 @@
 //! connection whose request has already arrived and that is closed after the answer never meets
 //! epoll. After that nothing is armed again; readiness lasts until a call falls short.
 
+mod driven;
+
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -17,6 +19,7 @@ use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, recv, send};
 
 use crate::piece::{Outgoing, Piece, Scratch, Spare};
 use crate::readiness::{END, IN, OUT, REGISTERED, Readiness, Table};
+use crate::watched::Watched;
 use crate::{Alert, Interest, Token};
 
 /// Events taken from the kernel per turn. Shared workers depend on a bound: what one takes, another
@@ -34,6 +37,7 @@ pub(crate) struct Epoll {
     events: Box<[MaybeUninit<epoll::Event>; EVENTS]>,
     scratch: Rc<Scratch>,
     spare: Spare,
+    watched: Watched,
 }
 
 /// A hold on an epoll queue, on its way to the thread that will poll it.
@@ -97,6 +101,7 @@ impl Epoll {
             events,
             scratch: Rc::default(),
             spare: Spare::default(),
+            watched: Watched::default(),
         }
     }
 
@@ -109,8 +114,10 @@ impl Epoll {
     }
 
     /// Takes a descriptor in; it must not block.
-    pub(crate) fn adopt(&self, fd: OwnedFd) -> io::Result<EpollIo> {
+    pub(crate) fn adopt(&mut self, fd: OwnedFd) -> io::Result<EpollIo> {
         let mut io = EpollIo { fd, generation: 0 };
+        // Whoever had a descriptor of this number watched has closed it.
+        self.watched.forget(io.fd.as_raw_fd().cast_unsigned());
         // A descriptor past the table can only come from a limit raised after the start.
         let readiness = self.table.get(io.index()).ok_or(Errno::MFILE)?;
         io.generation = readiness.open();
@@ -244,11 +251,7 @@ impl Epoll {
             if data == ALERT {
                 continue;
             }
-            let (index, generation) = (data & 0xffff_ffff, data >> 32);
-            let entry = usize::try_from(index).ok().and_then(|index| self.table.get(index));
-            let generation = u32::try_from(generation).expect("the upper half is 32 bits");
-            let bits = bits_of(event.flags);
-            woken.extend(entry.and_then(|entry| entry.event(generation, bits, self.shared)));
+            woken.extend(note(&self.table, self.shared, data, event.flags));
         }
         Ok(())
     }
@@ -303,7 +306,7 @@ impl Epoll {
     #[cold]
     fn register(&self, io: &EpollIo, readiness: Readiness<'_>) -> io::Result<()> {
         readiness.set(REGISTERED, self.shared);
-        let data = u64::from(io.generation) << 32 | io.index() as u64;
+        let data = data_of(io.index(), io.generation);
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         match epoll::add(&self.queue, &io.fd, EventData::new_u64(data), flags) {
             Ok(()) => Ok(()),
@@ -323,6 +326,20 @@ impl AsFd for EpollIo {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// Takes an edge of a socket in. Returns whom to wake.
+#[inline]
+fn note(table: &Table, shared: bool, data: u64, flags: EventFlags) -> Option<Token> {
+    let (index, generation) = (data & 0xffff_ffff, data >> 32);
+    let entry = usize::try_from(index).ok().and_then(|index| table.get(index));
+    let generation = u32::try_from(generation).expect("the upper half is 32 bits");
+    entry.and_then(|entry| entry.event(generation, bits_of(flags), shared))
+}
+
+/// What the kernel hands back of a socket's edges.
+fn data_of(index: usize, generation: u32) -> u64 {
+    u64::from(generation) << 32 | index as u64
 }
 
 fn bits_of(flags: EventFlags) -> u64 {

@@ -26,6 +26,7 @@
 mod buffers;
 mod chunks;
 mod clock;
+mod driven;
 mod epoll;
 mod io;
 mod listen;
@@ -37,6 +38,7 @@ mod readiness;
 mod sys;
 mod uring;
 mod wake;
+mod watched;
 mod wheel;
 
 pub use chunks::Chunks;
@@ -54,6 +56,7 @@ pub use reactor::{
     probe_uring,
 };
 pub use wake::Alert;
+pub use watched::{Ready, Wants};
 pub use wheel::{TimerKey, Wheel};
 
 /// Who waits for an operation. The reactor stores it and hands it back; it knows no tasks.

@@ -33,6 +33,11 @@ impl Table {
         Self { entries: zeroed_slice_box(limit) }
     }
 
+    /// How many descriptors it has entries for.
+    pub(crate) fn limit(&self) -> usize {
+        self.entries.len()
+    }
+
     /// The entry of a descriptor; `None` past the limit.
     pub(crate) fn get(&self, index: usize) -> Option<Readiness<'_>> {
         let [state, waiter] = self.entries.get(index)?;
@@ -69,6 +74,11 @@ impl Readiness<'_> {
     /// Whether the descriptor's present life is this one.
     pub(crate) fn is_of(self, generation: u32) -> bool {
         generation_of(self.state.load(Ordering::Acquire)) == generation
+    }
+
+    /// The descriptor's present life.
+    pub(crate) fn generation(self) -> u32 {
+        generation_of(self.state.load(Ordering::Acquire))
     }
 
     pub(crate) fn has(self, bits: u64) -> bool {

@@ -1,5 +1,5 @@
 //! The `io_uring` system calls: submissions go in as typed calls, completions come out as an enum.
-//! And two socket options that rustix does not name.
+//! And two socket options that rustix does not name, and `epoll_ctl` by number.
 //! One of the two files of this room that may say `unsafe`.
 //!
 //! All memory that the kernel may touch after a submission is owned here until its completion:
@@ -410,6 +410,45 @@ pub(crate) fn with_number<T>(number: i32, call: impl FnOnce(BorrowedFd<'_>) -> T
     // SAFETY: the reactor's table says that the socket is open, and only its own task closes it,
     // which is the one that runs here (see `IoId`); so it stays open until `call` returns.
     call(unsafe { BorrowedFd::borrow_raw(number) })
+}
+
+/// What epoll is to do with a descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EpollOrder {
+    Add = libc::EPOLL_CTL_ADD as isize,
+    Modify = libc::EPOLL_CTL_MOD as isize,
+    Delete = libc::EPOLL_CTL_DEL as isize,
+}
+
+/// What epoll is to tell of a descriptor, and with which words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct EpollChange {
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+    /// Once for each edge, the peer's end included.
+    pub(crate) edges: bool,
+    pub(crate) data: u64,
+}
+
+/// `epoll_ctl(2)` on a descriptor by its number: whether it is open is for the kernel to say.
+pub(crate) fn change_epoll(
+    queue: BorrowedFd<'_>,
+    order: EpollOrder,
+    number: i32,
+    change: EpollChange,
+) -> io::Result<()> {
+    let wanted = [
+        (change.read, libc::EPOLLIN),
+        (change.write, libc::EPOLLOUT),
+        (change.edges, libc::EPOLLET | libc::EPOLLRDHUP),
+    ];
+    let bits = wanted.iter().filter(|(is, _)| *is).fold(0, |bits, (_, bit)| bits | bit);
+    let mut event = libc::epoll_event { events: bits.cast_unsigned(), u64: change.data };
+    // SAFETY: the queue is open while it is borrowed, the kernel reads `event` before the call
+    // returns, and any number may be asked about: one that is not open is an error.
+    let result =
+        unsafe { libc::epoll_ctl(queue.as_raw_fd(), order as i32, number, &raw mut event) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Sets `TCP_DEFER_ACCEPT` on a TCP socket that listens.

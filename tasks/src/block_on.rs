@@ -76,6 +76,11 @@ pub fn block_on_with<F: Future>(lone: &Lone, future: F) -> Result<F::Output, Sta
     })
 }
 
+/// Whether the running thread is in [`block_on`].
+pub(crate) fn is_busy() -> bool {
+    LONE.with(|lone| lone.get().is_some_and(|lone| lone.busy.get()))
+}
+
 /// Connections that may wait to be accepted, per listening socket.
 const BACKLOG: usize = 1024;
 
@@ -110,12 +115,13 @@ impl LoneWorker {
         let crew = Arc::new(Crew::new(vec![post], places, Placement::Spread, BACKLOG, pauses));
         let schedule = SchedulerKind::Queue.pinned(0);
         let here = Here::new(reactor, schedule, None, station, 0, crew);
-        here.enter();
+        // The thread is its caller's, who may have another worker on it later.
+        _ = here.borrow_thread();
         Ok(Self { here, inbox, station, busy: Cell::new(false) })
     }
 
     fn run<F: Future>(&self, future: F) -> Result<F::Output, StartError> {
-        if self.busy.replace(true) {
+        if !here::is_at(&self.here) || self.busy.replace(true) {
             return Err(StartError::Nested);
         }
         let _end = End(self);

@@ -49,8 +49,10 @@ pub(crate) struct OwnTimers {
 }
 
 thread_local! {
-    /// Set once: a thread is one worker for its life. Its tasks are dropped before it ends.
+    /// Set once: a thread of ours is one worker for its life. Its tasks are dropped before it ends.
     static HERE: OnceCell<Rc<Here>> = const { OnceCell::new() };
+    /// The worker that a thread of somebody else's is for now.
+    static LENT: RefCell<Option<Rc<Here>>> = const { RefCell::new(None) };
 }
 
 impl Here {
@@ -85,6 +87,21 @@ impl Here {
         self.desk.enter();
         let entered = HERE.with(|here| here.set(Rc::clone(self)));
         debug_assert!(entered.is_ok(), "a thread becomes a worker once");
+    }
+
+    /// Makes this the running thread's worker until [`Here::give_back`]; the thread is somebody
+    /// else's. Returns what it was before.
+    pub(crate) fn borrow_thread(self: &Rc<Self>) -> Option<Rc<Self>> {
+        self.note_time();
+        self.desk.enter();
+        LENT.replace(Some(Rc::clone(self)))
+    }
+
+    /// Makes the running thread what it was before.
+    pub(crate) fn give_back(before: Option<Rc<Self>>) {
+        // Where the thread is ending, it is nobody's any more.
+        let lent = LENT.try_with(|lent| lent.replace(before));
+        drop(lent);
     }
 
     /// The running task, as the reactor names it.
@@ -246,9 +263,30 @@ impl Here {
     }
 }
 
+/// Whether the running thread is one of ours.
+pub(crate) fn is_own_thread() -> bool {
+    HERE.with(|here| here.get().is_some())
+}
+
+/// Whether this is the worker that the running thread is lent to.
+pub(crate) fn is_at(worker: &Here) -> bool {
+    with_lent(|here| std::ptr::eq(here, worker)) == Some(true)
+}
+
 /// Runs `f` with the running thread's worker; `None` on any other thread.
 pub(crate) fn try_with<T>(f: impl FnOnce(&Here) -> T) -> Option<T> {
-    HERE.try_with(|here| here.get().map(|here| f(here))).ok().flatten()
+    HERE.try_with(|here| match here.get() {
+        Some(here) => Some(f(here)),
+        None => with_lent(f),
+    })
+    .ok()
+    .flatten()
+}
+
+/// The same on a thread of somebody else's. (Apart, so that our own have nothing to ask.)
+#[cold]
+fn with_lent<T>(f: impl FnOnce(&Here) -> T) -> Option<T> {
+    LENT.try_with(|lent| lent.borrow().as_deref().map(f)).ok().flatten()
 }
 
 /// Runs `f` with the running thread's worker.
@@ -256,8 +294,9 @@ pub(crate) fn try_with<T>(f: impl FnOnce(&Here) -> T) -> Option<T> {
 /// # Panics
 /// On a thread that is no worker: the operations of this room belong into tasks.
 pub(crate) fn with<T>(f: impl FnOnce(&Here) -> T) -> T {
-    HERE.with(|here| {
-        f(here.get().expect("sockets, timers and spawning belong into a worker's tasks"))
+    HERE.with(|here| match here.get() {
+        Some(here) => f(here),
+        None => with_lent(f).expect("sockets, timers and spawning belong into a worker's tasks"),
     })
 }
 

@@ -23,6 +23,7 @@
 //! | talk to a peer | [`Link`] |
 //! | run a future on the current thread | [`block_on()`], [`block_on_with()`] |
 //! | see what every task waits for | [`dump()`], [`Workers::dump`] |
+//! | have a worker on a thread that one's own loop runs on | [`Driven`] |
 //! | run a server | [`Workers`], [`Plan`], [`Listening`] |
 //!
 //! ```
@@ -60,6 +61,7 @@ mod bucket;
 mod claim;
 mod crew;
 mod desk;
+mod driven;
 mod dump;
 mod foreign;
 mod group;
@@ -96,11 +98,12 @@ pub use block_on::{Lone, block_on, block_on_with};
 pub use blocking::{BlockingPool, PoolFull};
 pub use bucket::{Bucket, Rate, SharedBucket};
 pub use crew::{Counts, Phase, Serve};
+pub use driven::{Driven, Turned};
 pub use dump::{Dump, TaskInfo, TaskState, dump};
 pub use growth::Growth;
 pub use gustnado_reactor::{
-    Backend, Endpoint, IoChoice, Names, Outbound, Outgoing, Piece, Preference, SocketOptions,
-    descriptor_limit, probe_uring,
+    Alert, Backend, Endpoint, IoChoice, Names, Outbound, Outgoing, Piece, Preference, Ready,
+    SocketOptions, Wants, descriptor_limit, probe_uring,
 };
 pub use link_id::{LinkId, TaskMark};
 pub use listening::Listening;

@@ -126,13 +126,7 @@ pub(crate) fn pass(
     mut main: impl FnMut() -> Poll<()>,
 ) -> std::io::Result<Poll<()>> {
     take_in(here, inbox);
-    // What the kernel has woken runs in the order of its events, without standing in line.
-    for token in woken.drain(..) {
-        let id = TaskId::of_token(token);
-        if let Some(claimed) = here.schedule.claim_idle(id.slot(), id.generation()) {
-            run(here, id, claimed.task);
-        }
-    }
+    run_woken(here, woken);
     for _ in 0..RUNS_MAX {
         if main().is_ready() {
             return Ok(Poll::Ready(()));
@@ -154,8 +148,31 @@ pub(crate) fn pass(
     Ok(Poll::Pending)
 }
 
+/// What the kernel has woken runs in the order of its events, without standing in line.
+#[inline]
+fn run_woken(here: &Here, woken: &mut Vec<Token>) {
+    for token in woken.drain(..) {
+        let id = TaskId::of_token(token);
+        if let Some(claimed) = here.schedule.claim_idle(id.slot(), id.generation()) {
+            run(here, id, claimed.task);
+        }
+    }
+}
+
+/// Runs what is woken and what stands in line. Returns whether there was anything.
+pub(crate) fn run_all(here: &Here, woken: &mut Vec<Token>) -> bool {
+    let mut has_run = !woken.is_empty();
+    run_woken(here, woken);
+    for _ in 0..RUNS_MAX {
+        let Some(claimed) = here.schedule.claim() else { break };
+        has_run = true;
+        run(here, claimed.id(here), claimed.task);
+    }
+    has_run
+}
+
 /// Takes in what other threads have sent.
-fn take_in(here: &Here, inbox: &Inbox) {
+pub(crate) fn take_in(here: &Here, inbox: &Inbox) {
     if inbox.take_wakes(|id| _ = here.ready(id)) {
         here.schedule.ready_all();
     }
@@ -348,7 +365,7 @@ fn run(here: &Here, id: TaskId, mut task: BoxTask) {
 }
 
 /// Drops all tasks, and gives the kernel time to end what was under way.
-fn end(here: &Here) {
+pub(crate) fn end(here: &Here) {
     here.schedule.clear();
     here.reactor.borrow_mut().unlisten_all();
     let mut woken = Vec::new();

@@ -11,6 +11,7 @@ use gustnado_reactor::{Backend, Clock, Endpoint, IoChoice, SocketOptions, descri
 
 use crate::acceptor::Acceptor;
 use crate::crew::{Counts, Crew, Phase, Serve};
+use crate::driven::{Driven, driven_plan};
 use crate::group::WORKERS_MAX;
 use crate::growth::Growth;
 use crate::listening::Entrance;
@@ -141,13 +142,43 @@ impl Workers {
         let clock = Clock::start();
         let (addresses, sockets) = bind_all(plan, endpoints, &mut notes)?;
         let entrance = Entrance::new(serve, false);
-        let plan = plan.clone();
-        let ground = Ground { plan: plan.clone(), backend, capacity, clock: clock.clone() };
+        let ground = Ground { plan: plan.clone(), backend, capacity, clock };
         let started = ground.start(&entrance, sockets).map_err(StartError::Thread)?;
+        Ok(Self::of(started, ground, addresses, notes))
+    }
+
+    /// The same with the first worker on the calling thread, which works whenever the caller has
+    /// it [take a turn](Driven::turn). The others, if there are any, are threads as ever.
+    ///
+    /// All of them use epoll and share no tasks; a note says so where something else was wished.
+    /// The endpoints listen when this returns, and connections wait for the first turn.
+    ///
+    /// # Errors
+    /// As [`Workers::start`]; [`StartError::Nested`] where the calling thread is a worker already.
+    pub fn start_driven(
+        plan: &Plan,
+        endpoints: &[Endpoint],
+        serve: Box<Serve>,
+    ) -> Result<(Self, Driven), StartError> {
+        Driven::check()?;
+        let (plan, mut notes) = driven_plan(plan);
+        let backend = Backend::Epoll;
+        let capacity = plan.capacity(backend);
+        let clock = Clock::start();
+        let (addresses, sockets) = bind_all(&plan, endpoints, &mut notes)?;
+        let ground = Ground { plan, backend, capacity, clock };
+        let entrance = Entrance::new(serve, false);
+        let (started, driven) =
+            ground.start_driven(&entrance, sockets).map_err(StartError::Thread)?;
+        Ok((Self::of(started, ground, addresses, notes), driven))
+    }
+
+    fn of(started: Started, ground: Ground, addresses: Vec<Endpoint>, notes: Vec<String>) -> Self {
         let Started { crew, threads, stations, notes: said } = started;
-        notes.extend(said);
+        let Ground { plan, backend, capacity, clock } = ground;
+        let notes = notes.into_iter().chain(said).collect();
         let running = Mutex::new(Some(Running { threads, stations }));
-        Ok(Self { crew, plan, running, addresses, notes, backend, capacity, clock })
+        Self { crew, plan, running, addresses, notes, backend, capacity, clock }
     }
 
     /// The endpoints in fact bound.

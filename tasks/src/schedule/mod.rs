@@ -66,6 +66,14 @@ impl SchedulerKind {
         matches!(self, Self::PoolShared | Self::QueueShared)
     }
 
+    /// The one that keeps tasks in the same way and shares them with nobody.
+    pub(crate) fn unshared(self) -> Self {
+        match self {
+            Self::Pool | Self::PoolShared => Self::Pool,
+            Self::Queue | Self::QueueShared => Self::Queue,
+        }
+    }
+
     /// The scheduler of one worker that shares its tasks with nobody.
     ///
     /// - `connections`: how many it must hold.

@@ -12,6 +12,7 @@ use gustnado_reactor::{
 use super::{Capacity, Plan, StartError};
 use crate::acceptor::{self, Acceptor};
 use crate::crew::{Crew, Pauses, Phase, Post, count};
+use crate::driven::Driven;
 use crate::group::{Group, WORKERS_MAX};
 use crate::here::Here;
 use crate::inbox::Inbox;
@@ -106,7 +107,26 @@ impl Ground {
         }
     }
 
-    fn start_pinned(&self, entrance: &Arc<Entrance>, mut sockets: Sockets) -> io::Result<Started> {
+    fn start_pinned(&self, entrance: &Arc<Entrance>, sockets: Sockets) -> io::Result<Started> {
+        Ok(self.start_unshared(entrance, sockets, false)?.0)
+    }
+
+    /// Starts workers that share nothing, the first of them on the running thread.
+    pub(super) fn start_driven(
+        &self,
+        entrance: &Arc<Entrance>,
+        sockets: Sockets,
+    ) -> io::Result<(Started, Driven)> {
+        let (started, driven) = self.start_unshared(entrance, sockets, true)?;
+        Ok((started, driven.expect("it was asked for")))
+    }
+
+    fn start_unshared(
+        &self,
+        entrance: &Arc<Entrance>,
+        mut sockets: Sockets,
+        is_driven: bool,
+    ) -> io::Result<(Started, Option<Driven>)> {
         let plan = &self.plan;
         let (floor, ceiling) = (plan.workers, plan.workers_max());
         let inboxes: Vec<_> = (0..ceiling).map(|_| Arc::new(Inbox::default())).collect();
@@ -123,7 +143,13 @@ impl Ground {
             start.dedicated_acceptor(self, sockets, entrance)?;
         }
         let mut sockets = sockets.into_iter();
-        for (worker, inbox) in inboxes.iter().take(floor).enumerate() {
+        let mut driven = None;
+        if is_driven {
+            let own = sockets.next().unwrap_or_default();
+            driven = Some(self.open_driven(&inboxes[0], Arc::clone(&crew), own, entrance)?);
+        }
+        let threads = usize::from(is_driven)..floor;
+        for (worker, inbox) in inboxes.iter().enumerate().take(threads.end).skip(threads.start) {
             let ground = self.clone();
             let inbox = Arc::clone(inbox);
             let station = start.station(Arc::clone(&inbox) as Arc<dyn Post>)?;
@@ -136,11 +162,26 @@ impl Ground {
             })?;
         }
         let started = start.wait()?;
-        let Some(lookout) = lookout else { return Ok(started) };
+        let Some(lookout) = lookout else { return Ok((started, driven)) };
         let team = Pinned::new(inboxes.clone(), millis(plan.growth.grow_after));
         let (ground, crew) = (self.clone(), Arc::clone(&started.crew));
         let hire = move |worker: usize| ground.hire_pinned(&inboxes[worker], worker, &crew);
-        self.start_watch(started, lookout, Box::new(team), Box::new(hire))
+        let started = self.start_watch(started, lookout, Box::new(team), Box::new(hire))?;
+        Ok((started, driven))
+    }
+
+    /// Makes the running thread the first worker, for as long as its caller wants.
+    fn open_driven(
+        &self,
+        inbox: &Arc<Inbox>,
+        crew: Arc<Crew>,
+        sockets: Vec<OwnedFd>,
+        entrance: &Arc<Entrance>,
+    ) -> io::Result<Driven> {
+        let station = wake::enter(Arc::clone(inbox) as Arc<dyn Post>)?;
+        let (here, _) =
+            self.open_pinned(inbox, station, 0, crew).inspect_err(|_| wake::leave(station))?;
+        Driven::start(here, Arc::clone(inbox), sockets, entrance)
     }
 
     /// Makes the running thread a worker that shares nothing. It needs the door to the kernel that

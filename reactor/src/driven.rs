@@ -1,0 +1,101 @@
+//! The reactor of a worker whose thread is its caller's: it sleeps apart from looking at what has
+//! come, and watches descriptors of its caller's beside its own sockets. Over epoll only.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use rustix::event::Timespec;
+
+use crate::epoll::Epoll;
+use crate::reactor::Door;
+use crate::watched::{Ready, Wants};
+use crate::{Reactor, Token};
+
+impl Reactor {
+    fn queue(&self) -> io::Result<&Epoll> {
+        match &self.door {
+            Door::Epoll(epoll) => Ok(epoll),
+            Door::Uring(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    fn queue_mut(&mut self) -> io::Result<&mut Epoll> {
+        match &mut self.door {
+            Door::Epoll(epoll) => Ok(epoll),
+            Door::Uring(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// The first half of a turn: sleeps until something happens, and nothing else.
+    ///
+    /// - `timeout`: how long at most; `None`: for as long as it takes.
+    ///
+    /// Returns whether a signal has ended it.
+    ///
+    /// # Errors
+    /// The kernel refuses to wait. `Unsupported` under `io_uring`.
+    pub fn sleep(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+        // A time too far away to be named is no limit.
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        self.queue_mut()?.sleep(timeout.as_ref())
+    }
+
+    /// The second half: appends to `woken` the tokens whose operations have moved on, and to
+    /// `ready` what was found of watched descriptors, as many as there are at most.
+    ///
+    /// # Errors
+    /// `Unsupported` under `io_uring`.
+    pub fn collect(&mut self, woken: &mut Vec<Token>, ready: &mut Vec<Ready>) -> io::Result<()> {
+        self.queue_mut()?.collect(woken, ready);
+        self.tick();
+        Ok(())
+    }
+
+    /// Watches a descriptor of the caller's: each [`Reactor::collect`] tells what it is ready for,
+    /// for as long as it is.
+    ///
+    /// - `number`: should stay open until [`Reactor::unwatch`]. One that is closed before is not
+    ///   reported any more, unless something else holds it open; and what has its number next is
+    ///   not taken for it.
+    /// - `key`: what it is called in what is found.
+    ///
+    /// # Errors
+    /// As `epoll_ctl(2)`: `EPERM` where it cannot be watched (a plain file), `EEXIST` where it is
+    /// already, `EBADF` where it is not open. `Unsupported` under `io_uring`.
+    pub fn watch(&mut self, number: RawFd, wants: Wants, key: u64) -> io::Result<()> {
+        self.queue_mut()?.watch(number, wants, key)
+    }
+
+    /// Has something else told of a watched descriptor, under the same key.
+    ///
+    /// # Errors
+    /// `ENOENT` where it is not watched, or `EBADF` where it is not open any more; then it is
+    /// forgotten.
+    pub fn rewatch(&mut self, number: RawFd, wants: Wants) -> io::Result<()> {
+        self.queue_mut()?.rewatch(number, wants)
+    }
+
+    /// Watches a descriptor no longer. It may have been closed already.
+    ///
+    /// # Errors
+    /// `ENOENT` where it is not watched, `EBADF` where the number is negative.
+    pub fn unwatch(&mut self, number: RawFd) -> io::Result<()> {
+        self.queue_mut()?.unwatch(number)
+    }
+
+    /// How many descriptors are watched.
+    pub fn watches(&self) -> usize {
+        self.queue().map_or(0, Epoll::watches)
+    }
+
+    /// A number that is another one once a descriptor has been watched, rewatched or unwatched.
+    pub fn changes(&self) -> u32 {
+        self.queue().map_or(0, Epoll::changes)
+    }
+
+    /// Whether what was found of a descriptor still counts: it is watched as it was then.
+    pub fn is_current(&self, found: &Ready) -> bool {
+        self.queue().is_ok_and(|queue| queue.is_current(found))
+    }
+}
