@@ -8,7 +8,8 @@ mod text;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
 
 use bytes::Bytes;
 use futures_core::Stream;
@@ -19,6 +20,7 @@ use gustnado_http::status::Status;
 pub(crate) use exchange::{Exchange, Feed};
 pub(crate) use text::{decoded, encoding_of};
 
+use crate::handler::contained;
 use crate::request::{Parts, Recycled};
 
 /// The body of a request: read when a handler asks for it, and never faster than it asks.
@@ -122,6 +124,28 @@ impl Body {
         poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
 
+    /// The next bytes, if they are here, or the end; else has `call` called once, when it is worth
+    /// asking again. For who reads it outside of a task.
+    ///
+    /// - `call`: called on the worker that receives the body, also when the client has gone or the
+    ///   answer is complete. It should not wait. The last one counts; where the answer is ready it
+    ///   is dropped.
+    ///
+    /// # Errors
+    /// As [`Body::next`].
+    pub fn next_or_call(
+        &mut self,
+        call: impl FnOnce() + Send + 'static,
+    ) -> Poll<Option<Result<Bytes, BodyError>>> {
+        let mut body = Pin::new(self);
+        let at_once = body.as_mut().poll_next(&mut Context::from_waker(Waker::noop()));
+        if at_once.is_ready() {
+            return at_once;
+        }
+        let waker = Waker::from(Arc::new(Call(Mutex::new(Some(call)))));
+        body.poll_next(&mut Context::from_waker(&waker))
+    }
+
     /// All of it.
     ///
     /// - `bytes_max`: more is an error, and the rest stays unread. The server's own limit holds
@@ -185,6 +209,17 @@ impl Body {
             Inside::AtHand { length, .. } => tell(*length, Some(*length)),
             Inside::Live(live) => live.parts.exchange().set_progress(Box::new(tell)),
         }
+    }
+}
+
+/// What is called once, where a task would be woken.
+struct Call<F>(Mutex<Option<F>>);
+
+impl<F: FnOnce() + Send> Wake for Call<F> {
+    fn wake(self: Arc<Self>) {
+        let call = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // It runs in the connection's task, which is not to end with it.
+        _ = contained(|| call.map(|call| call()));
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gustnado_http::status::Status;
+use gustnado_tasks::Driven;
 
 use crate::chain::{Flow, Link};
 use crate::config::{Config, ConfigError, Origin, Settings};
@@ -16,7 +17,7 @@ use crate::hooks::{ClosedConnection, Hooks, Struck, Verdict};
 use crate::request::Request;
 use crate::response::IntoResponse;
 use crate::routes::{Route, Routes};
-use crate::server::{Running, StartError, check_server, start_server};
+use crate::server::{Running, StartError, check_server, start_server, start_server_driven};
 use crate::site::{SiteError, SiteFile};
 
 /// A server to be.
@@ -276,5 +277,21 @@ impl Server {
     /// As [`Server::listen`].
     pub fn start(self) -> Result<Running, StartError> {
         start_server(self)
+    }
+
+    /// The same with the first worker on the calling thread, for a program that has a loop of its
+    /// own: it works whenever that loop has it [take a turn](Driven::turn). The other workers, if
+    /// the settings want more than one, are threads as ever.
+    ///
+    /// It listens when this returns; connections wait for the first turn. All workers use epoll and
+    /// share no tasks; [`Running::notes`] say so where something else was set.
+    ///
+    /// [`Running::drain`] is for other threads then: the driving thread has
+    /// [`Running::begin_drain`].
+    ///
+    /// # Errors
+    /// As [`Server::listen`]; [`StartError::Worker`] where the thread runs tasks already.
+    pub fn start_driven(self) -> Result<(Running, Driven), StartError> {
+        start_server_driven(self)
     }
 }

@@ -68,9 +68,11 @@ pub use gustnado_tasks::Endpoint;
 pub use handler::{Blocking, Handler, IntoHandler, blocking, form};
 pub use hooks::{ClosedConnection, Limit, Struck, Verdict};
 pub use request::{Cookies, Pairs, Request, percent_decoded};
-pub use response::{AppendError, Appender, Event, IntoResponse, Response, Sent};
+pub use response::{
+    AppendError, Appender, Event, IntoResponse, Replier, Reply, Response, Sent, reply_later,
+};
 pub use routes::{Route, RouteError, Routes, route};
-pub use server::{DrainReport, Reloaded, Running, StartError, probe_io_uring, start};
+pub use server::{Drain, DrainReport, Reloaded, Running, StartError, probe_io_uring, start};
 pub use stats::{Stats, WorkerStats, stats_page};
 #[cfg(feature = "tower")]
 pub use tower::{ServiceError, Tower, tower};
@@ -84,6 +86,11 @@ pub mod task {
         TrySendError, WaitsOn, block_on, dump, mailbox, select_all, select2, select3, sleep, spawn,
         spawn_detached, spawn_named, timeout, yield_now,
     };
+}
+
+/// A worker on the thread of a loop that is not the server's: see [`Server::start_driven`].
+pub mod driven {
+    pub use gustnado_tasks::{Alert, Driven, Ready, Turned, Wants};
 }
 
 /// What starting a server comes to.

@@ -4,6 +4,7 @@ mod appender;
 mod content;
 mod events;
 mod into_response;
+mod later;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ pub use appender::{AppendError, Appender};
 pub(crate) use content::{Content, Failed, Streamed, Trailers};
 pub use events::Event;
 pub use into_response::IntoResponse;
+pub use later::{Replier, Reply, reply_later};
 
 /// One of the usual content types: answers with them begin with one piece that is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

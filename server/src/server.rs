@@ -1,5 +1,6 @@
 //! A server from start to end.
 
+mod drain;
 mod listeners;
 mod reload;
 
@@ -7,10 +8,9 @@ use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use gustnado_tasks::{BlockingPool, Endpoint, Phase, Plan, SpawnError, Workers};
+use gustnado_tasks::{BlockingPool, Driven, Endpoint, Phase, Plan, Serve, SpawnError, Workers};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_shutdown;
@@ -26,6 +26,7 @@ use crate::routes::{Means, RouteError, Routes, Tables};
 use crate::stats::{Stats, WorkerStats, write_regularly};
 use listeners::Listeners;
 
+pub use drain::{Drain, DrainReport};
 pub(crate) use listeners::endpoint;
 pub use reload::Reloaded;
 
@@ -50,6 +51,19 @@ pub fn probe_io_uring() -> Result<(), String> {
 
 /// Starts what a builder says.
 pub(crate) fn start_server(wanted: Server) -> Result<Running, StartError> {
+    let start = |plan: &Plan, serve| Workers::start(plan, &[], serve).map(|workers| (workers, ()));
+    start_with(wanted, start).map(|(running, ())| running)
+}
+
+/// The same with a worker on the running thread.
+pub(crate) fn start_server_driven(wanted: Server) -> Result<(Running, Driven), StartError> {
+    start_with(wanted, |plan, serve| Workers::start_driven(plan, &[], serve))
+}
+
+fn start_with<D>(
+    wanted: Server,
+    start: impl FnOnce(&Plan, Box<Serve>) -> Result<(Workers, D), gustnado_tasks::StartError>,
+) -> Result<(Running, D), StartError> {
     let config = &wanted.config;
     let count = Machine::read().workers(config).value;
     let endpoints = listeners::endpoints(config)?;
@@ -63,8 +77,8 @@ pub(crate) fn start_server(wanted: Server) -> Result<Running, StartError> {
         Current::new(|current| App::new(config, site, hooks, Arc::clone(&lasting), current));
     // The listeners are opened one by one, so that each can be closed again.
     let nothing = Box::new(|_| -> gustnado_tasks::BoxTask { Box::pin(async {}) });
-    let started = Workers::start(&plan, &[], nothing);
-    let workers = Arc::new(started.map_err(StartError::from_workers)?);
+    let (workers, driven) = start(&plan, nothing).map_err(StartError::from_workers)?;
+    let workers = Arc::new(workers);
     lasting.attach(&workers);
     let mut listeners = Listeners::default();
     for endpoint in endpoints {
@@ -79,7 +93,8 @@ pub(crate) fn start_server(wanted: Server) -> Result<Running, StartError> {
     let notes = workers.notes().iter().cloned().chain(listeners.refused()).collect();
     let config = wanted.config;
     let state = Mutex::new(State { config: config.clone(), listeners });
-    Ok(Running { workers, current, lasting, making, state, config, addresses, notes })
+    let running = Running { workers, current, lasting, making, state, config, addresses, notes };
+    Ok((running, driven))
 }
 
 /// Makes ready what a builder says, and starts nothing.
@@ -194,15 +209,6 @@ struct State {
     listeners: Listeners,
 }
 
-/// How a drain ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DrainReport {
-    /// Connections that were cut at the deadline.
-    pub cut: usize,
-    /// How long it took.
-    pub took: Duration,
-}
-
 impl Running {
     /// Where it listened from the start: `127.0.0.1:8080`, `unix:/run/site.sock`.
     pub fn addresses(&self) -> &[Endpoint] {
@@ -266,27 +272,6 @@ impl Running {
         let Site::Routes(site) = app.site() else { return Err(RouteError::NoRoutes) };
         site.swap(Tables::new(routes, &site.means)?);
         Ok(())
-    }
-
-    /// Ends the server in order, and returns when it has ended: accepts no more, closes idle
-    /// connections at once and the others after their answer, cuts what is left at the `deadline`.
-    pub fn drain(&self, deadline: Duration) -> DrainReport {
-        let began = Instant::now();
-        self.current.drain();
-        self.workers.advance(Phase::Draining);
-        self.wait_until_closed(deadline);
-        let cut = self.workers.connections_open();
-        self.workers.advance(Phase::Cutting);
-        self.wait_until_closed(STOP_WITHIN);
-        self.end();
-        DrainReport { cut, took: began.elapsed() }
-    }
-
-    fn wait_until_closed(&self, within: Duration) {
-        let began = Instant::now();
-        while self.workers.connections_open() > 0 && began.elapsed() < within {
-            thread::sleep(Duration::from_millis(2));
-        }
     }
 
     /// Serves until INT or TERM comes, then ends in order within `timeout-graceful-shutdown`. A

@@ -5,13 +5,14 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
 use gustnado_reactor::{Accepted, Io, Listener};
 use rustix::io::Errno;
 
-use crate::crew::{Phase, count};
+use crate::crew::{Crew, Phase, count};
 use crate::here::{self, Here};
 use crate::listening::{Arrival, Entrance};
 use crate::net::Link;
@@ -57,6 +58,7 @@ async fn accept_all(
     me: Option<usize>,
     entrance: Arc<Entrance>,
     door: Option<Arc<Door>>,
+    _open: Open,
 ) {
     let entrance = &entrance;
     poll_fn(|context| {
@@ -86,6 +88,22 @@ async fn accept_all(
         here::with(|here| here.crew.tell_watch());
     }
     finish(&listener, me, entrance).await;
+}
+
+/// Counts an acceptor for as long as it may bring connections.
+struct Open(Arc<Crew>);
+
+impl Open {
+    fn new(crew: &Arc<Crew>) -> Self {
+        crew.acceptors.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(crew))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.acceptors.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// The next connection, once there is room for it. `None` when that was the last.
@@ -319,7 +337,8 @@ pub(crate) fn start(
             _ => None,
         };
         let listener = here.reactor.borrow_mut().listen(socket, here.crew.backlog)?;
-        here.insert(Box::pin(accept_all(listener, me, Arc::clone(entrance), door)))
+        let open = Open::new(&here.crew);
+        here.insert(Box::pin(accept_all(listener, me, Arc::clone(entrance), door, open)))
             .map_err(|_| io::Error::other("no task slot is left to accept in"))?;
     }
     Ok(())

@@ -72,6 +72,8 @@ pub(crate) struct Crew {
     pub(crate) backlog: usize,
     pub(crate) pauses: Pauses,
     pub(crate) counts: Counts,
+    /// Acceptors that may still bring connections.
+    pub(crate) acceptors: AtomicUsize,
     /// One per worker that has started.
     desks: Mutex<Vec<Arc<Desk>>>,
     /// Names of tasks that have one.
@@ -173,6 +175,7 @@ impl Crew {
             backlog,
             pauses,
             counts,
+            acceptors: AtomicUsize::new(0),
             desks: Mutex::default(),
             names: Mutex::default(),
             next_post: AtomicUsize::new(0),

@@ -206,6 +206,13 @@ impl Workers {
         self.crew.places.open()
     }
 
+    /// Whether no connection is open and, once the workers drain, none can come any more: what the
+    /// kernel had accepted by then has been served.
+    pub fn is_quiet(&self) -> bool {
+        self.crew.acceptors.load(std::sync::atomic::Ordering::SeqCst) == 0
+            && self.connections_open() == 0
+    }
+
     /// Workers there are now. One that was dismissed counts until it has served what it has.
     pub fn workers(&self) -> usize {
         match self.crew.watch.get() {

@@ -90,6 +90,15 @@ impl Flight {
     }
 }
 
+impl Drop for Flight {
+    fn drop(&mut self) {
+        // Whoever reads the body elsewhere is not to wait for ever.
+        if self.parts.head().has_body() {
+            self.parts.exchange().end(Err(BodyError::Gone));
+        }
+    }
+}
+
 impl Incoming {
     /// Has the client go on, if it waits for that and a stream is about to be made of its body:
     /// once the answer has begun, there is no place for it (RFC 9110 §10.1.1).

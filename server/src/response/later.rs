@@ -1,0 +1,225 @@
+//! An answer that somebody gives later, from any thread.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use gustnado_http::status::Status;
+
+use super::{IntoResponse, Response};
+use crate::handler::contained;
+
+/// An answer to be given later: what a task handler returns, and what gives it.
+///
+/// ```
+/// use gustnado::{Request, Server, reply_later};
+///
+/// let server = Server::new().get("/later", |_: Request| {
+///     let (replier, reply) = reply_later();
+///     std::thread::spawn(move || replier.answer("here it is"));
+///     reply
+/// });
+/// # drop(server);
+/// ```
+///
+/// It costs one allocation. On the worker's own thread nothing else is paid for: the connection's
+/// task is put in line, and no other thread is told.
+pub fn reply_later() -> (Replier, Reply) {
+    let slot = Arc::new(Slot(Mutex::new(State::Open { waiter: None, on_lost: None })));
+    (Replier(Some(Arc::clone(&slot))), Reply(slot))
+}
+
+/// Gives one answer, from any thread. Dropping it without one gives 500.
+pub struct Replier(Option<Arc<Slot>>);
+
+/// What a handler returns whose answer somebody else gives: a future of it.
+#[must_use = "it is to be returned, or awaited"]
+pub struct Reply(Arc<Slot>);
+
+struct Slot(Mutex<State>);
+
+enum State {
+    /// No answer has been given, and somebody waits for it.
+    Open {
+        waiter: Option<Waker>,
+        on_lost: Option<Box<dyn FnOnce() + Send>>,
+    },
+    Given(Box<Response>),
+    /// The answer was taken, or nobody waits for one any more.
+    Closed,
+}
+
+impl Slot {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the answer. Returns whether somebody has waited for it.
+    fn give(&self, response: impl FnOnce() -> Response) -> bool {
+        if !matches!(*self.state(), State::Open { .. }) {
+            return false;
+        }
+        // (Nothing is locked while somebody else's code runs.)
+        let given = State::Given(Box::new(response()));
+        let mut state = self.state();
+        match std::mem::replace(&mut *state, given) {
+            State::Open { waiter, on_lost } => {
+                drop(state);
+                drop(on_lost);
+                if let Some(waiter) = waiter {
+                    waiter.wake();
+                }
+                true
+            }
+            // The client has gone meanwhile.
+            closed => {
+                let given = std::mem::replace(&mut *state, closed);
+                drop(state);
+                drop(given);
+                false
+            }
+        }
+    }
+}
+
+impl Replier {
+    /// Gives the answer. Returns whether it will be sent: not if the client has gone, or the
+    /// handler's time is over.
+    pub fn answer(mut self, response: impl IntoResponse) -> bool {
+        self.0.take().is_some_and(|slot| slot.give(|| response.into_response()))
+    }
+
+    /// Whether nobody waits for the answer any more.
+    pub fn is_lost(&self) -> bool {
+        self.0.as_ref().is_none_or(|slot| matches!(*slot.state(), State::Closed))
+    }
+
+    /// Has `call` called if the client goes, or the handler's time is over, before there is an
+    /// answer; at once, if that has happened. It runs on the connection's worker, so it should not
+    /// wait. The last one counts.
+    pub fn on_lost(&self, call: impl FnOnce() + Send + 'static) {
+        let Some(slot) = &self.0 else { return };
+        let mut state = slot.state();
+        if let State::Open { on_lost, .. } = &mut *state {
+            let before = on_lost.replace(Box::new(call));
+            drop(state);
+            drop(before);
+        } else {
+            drop(state);
+            call();
+        }
+    }
+}
+
+impl Drop for Replier {
+    fn drop(&mut self) {
+        if let Some(slot) = self.0.take() {
+            slot.give(|| Response::new(Status::INTERNAL_SERVER_ERROR));
+        }
+    }
+}
+
+impl Future for Reply {
+    type Output = Response;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response> {
+        let mut state = self.0.state();
+        match std::mem::replace(&mut *state, State::Closed) {
+            State::Given(response) => Poll::Ready(*response),
+            State::Open { waiter, on_lost } => {
+                let known = waiter.filter(|waiter| waiter.will_wake(context.waker()));
+                let waiter = Some(known.unwrap_or_else(|| context.waker().clone()));
+                *state = State::Open { waiter, on_lost };
+                Poll::Pending
+            }
+            // Polled after its end.
+            State::Closed => Poll::Ready(Response::new(Status::INTERNAL_SERVER_ERROR)),
+        }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        let state = std::mem::replace(&mut *self.0.state(), State::Closed);
+        if let State::Open { on_lost: Some(call), .. } = state {
+            // It runs in the connection's task, which is not to end with it.
+            _ = contained(call);
+        }
+    }
+}
+
+impl fmt::Debug for Replier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replier").field("is_lost", &self.is_lost()).finish()
+    }
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reply")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Bell(AtomicUsize);
+
+    impl Wake for Bell {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn poll(reply: &mut Reply, bell: &Arc<Bell>) -> Option<u16> {
+        let waker = Waker::from(Arc::clone(bell));
+        match Pin::new(reply).poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(response) => Some(response.status_code().code()),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn an_answer_comes_once_and_wakes_whoever_waits() {
+        let (replier, mut reply) = reply_later();
+        let bell = Arc::new(Bell::default());
+        assert_eq!((poll(&mut reply, &bell), poll(&mut reply, &bell)), (None, None));
+        replier.on_lost(|| panic!("nobody has gone"));
+        assert!(!replier.is_lost() && replier.answer(Status::NO_CONTENT));
+        assert_eq!(bell.0.load(Ordering::Relaxed), 1);
+        assert_eq!(poll(&mut reply, &bell), Some(204));
+    }
+
+    #[test]
+    fn whoever_gives_none_has_given_500() {
+        let (replier, mut reply) = reply_later();
+        let bell = Arc::new(Bell::default());
+        assert_eq!(poll(&mut reply, &bell), None);
+        drop(replier);
+        assert_eq!((bell.0.load(Ordering::Relaxed), poll(&mut reply, &bell)), (1, Some(500)));
+    }
+
+    #[test]
+    fn the_loss_of_the_client_is_told_once() {
+        let (replier, reply) = reply_later();
+        let calls = Arc::new(AtomicUsize::new(0));
+        let count = |calls: &Arc<AtomicUsize>| {
+            let calls = Arc::clone(calls);
+            move || _ = calls.fetch_add(1, Ordering::Relaxed)
+        };
+        replier.on_lost(|| panic!("only the last one counts"));
+        replier.on_lost(count(&calls));
+        drop(reply);
+        assert_eq!((replier.is_lost(), calls.load(Ordering::Relaxed)), (true, 1));
+        replier.on_lost(count(&calls));
+        assert_eq!(calls.load(Ordering::Relaxed), 2);
+        assert!(!replier.answer("too late"));
+    }
+}
