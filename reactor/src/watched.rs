@@ -20,6 +20,7 @@ pub struct Wants {
 /// as it lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "one for each thing that the kernel tells")]
 pub struct Ready {
     /// What its owner calls it.
     pub key: u64,
