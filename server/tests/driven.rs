@@ -98,7 +98,9 @@ fn a_thousand_connections_are_answered() {
     let run = Run::start(hello());
     let statuses = run.while_asked(|address| {
         let mut clients: Vec<_> = (0..1_000).map(|_| Client::connect(address)).collect();
-        clients.iter_mut().for_each(|client| client.send(get("/hello")));
+        for client in &mut clients {
+            client.send(get("/hello"));
+        }
         clients.iter_mut().map(|client| client.read_answer().status).collect::<Vec<_>>()
     });
     assert_eq!(statuses, [200; 1_000]);
@@ -368,7 +370,9 @@ fn what_waits_in_the_backlog_when_a_drain_begins_is_served() {
     run.turn();
     let address = run.address();
     let mut clients: Vec<_> = (0..10).map(|_| Client::connect(address)).collect();
-    clients.iter_mut().for_each(|client| client.send(get("/hello")));
+    for client in &mut clients {
+        client.send(get("/hello"));
+    }
     let mut drain = run.running.begin_drain(PATIENCE);
     let mut report = drain.step(&run.running);
     run.turn_until("it has ended", || {
