@@ -132,9 +132,13 @@ fn a_thousand_connections_fit() {
     drive(&driven, || workers.connections_open() == 1_000);
     let asking = thread::spawn(move || {
         let mut open = open;
-        open.iter_mut().for_each(|client| client.write_all(b"x").expect("the server is there"));
+        for client in &mut open {
+            client.write_all(b"x").expect("the server is there");
+        }
         let mut byte = [0];
-        open.iter_mut().for_each(|client| client.read_exact(&mut byte).expect("an echo comes"));
+        for client in &mut open {
+            client.read_exact(&mut byte).expect("an echo comes");
+        }
     });
     drive(&driven, || asking.is_finished());
     asking.join().expect("all echoes have come");
