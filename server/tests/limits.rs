@@ -182,7 +182,6 @@ fn without_descriptors_the_server_waits_serves_and_recovers(setup: Setup) {
     drop(guests(&server, 4));
     server.wait_until_empty();
     let sockets: Vec<_> = (0..30).map(|_| Client::socket()).collect();
-    let clock = process::ProcessorClock::new();
     let before = leave_descriptors(6);
     let mut clients: Vec<_> = sockets
         .into_iter()
@@ -204,7 +203,7 @@ fn without_descriptors_the_server_waits_serves_and_recovers(setup: Setup) {
     }
     if !waiting.is_empty() {
         server.wait_until("the failure is counted", |stats| stats.accept_exhausted > 0);
-        let spent = clock.time_over(Duration::from_millis(800));
+        let spent = process::processor_time_over(Duration::from_millis(800));
         assert!(spent < Duration::from_millis(250), "{spent:?} of 800 ms spent on trying");
     }
     for (_, client) in &mut seated {
