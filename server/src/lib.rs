@@ -10,7 +10,7 @@
 //!         // A light task: it streams back what comes, piece by piece.
 //!         .post("/echo", async |request: Request| Response::stream(request.into_body()))
 //!         // On the thread pool: it may hold its thread.
-//!         .get("/report/{year}", blocking(|request: Request| report(request.param("year"))))
+//!         .get("/report/{year}", blocking(|request: Request| report(&request.param("year"))))
 //!         .files("/static", "./public")
 //!         .workers(4)
 //!         .listen("127.0.0.1:3456")?
