@@ -4,6 +4,8 @@
 use crate::exit;
 use std::io::{IsTerminal, Write, stderr, stdout};
 
+pub(crate) use gustnado_lab::figures::{counted, grouped};
+
 /// The way to standard error.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
@@ -85,24 +87,6 @@ impl Paint {
 fn colour_is_welcome() -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")
-}
-
-/// A number with its thousands set apart: `1,048,576`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// The noun with its number, in the plural where that is due: `1 worker`, `2 workers`.
-pub(crate) fn counted(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

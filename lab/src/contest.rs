@@ -1,6 +1,6 @@
 //! Contests: servers side by side, measured in turn, each by the same generator.
 //!
-//! What lives here: the order of things. [`file`] says what is to be done, `stage` starts and ends
+//! What lives here: the order of things. [`mod@file`] says what is to be done, `stage` starts and ends
 //! servers, `generator` loads them, `sampling` reads what they use, `store` keeps the record, and
 //! [`table`] and [`compare`] show it. What does not: flags, signals, exit codes.
 

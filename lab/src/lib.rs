@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod contest;
+pub mod figures;
 pub mod load;
 pub mod markup;
 pub mod outcome;

@@ -11,7 +11,6 @@ pub mod merge;
 pub mod table;
 pub mod threshold;
 
-mod figures;
 mod tables;
 
 #[cfg(test)]

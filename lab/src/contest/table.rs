@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::figures::grouped_text;
 use crate::record::{Fate, Record, Run};
 use crate::statistics::{Column, Figure, Row, Verdict, summarise};
 
@@ -228,15 +229,7 @@ fn bytes(value: f64) -> String {
 /// A number to three places or so.
 fn short(value: f64) -> String {
     if value >= 1_000.0 {
-        let digits = format!("{value:.0}");
-        let mut text = String::new();
-        for (at, digit) in digits.chars().enumerate() {
-            if at > 0 && (digits.len() - at).is_multiple_of(3) {
-                text.push(',');
-            }
-            text.push(digit);
-        }
-        text
+        grouped_text(&format!("{value:.0}"))
     } else if value >= 100.0 {
         format!("{value:.0}")
     } else if value >= 10.0 {

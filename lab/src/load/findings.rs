@@ -4,10 +4,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-
 use super::model::model;
 use super::pace::{Schedule, nanos};
 use super::series::Series;
@@ -17,22 +13,9 @@ use super::thread::Haul;
 use super::warnings::warnings;
 use super::{LoadError, own, trace};
 use crate::outcome::{Errors, FORMAT, Held, Kernel, Latency, Outcome, Step};
+use crate::output::histogram;
 use crate::plan::{Io, Load, Plan};
 
-/// The percentiles of every latency, and how they are written.
-const PERCENTILES: [(&str, f64); 11] = [
-    ("50", 50.0),
-    ("66", 66.0),
-    ("75", 75.0),
-    ("80", 80.0),
-    ("90", 90.0),
-    ("95", 95.0),
-    ("98", 98.0),
-    ("99", 99.0),
-    ("99.9", 99.9),
-    ("99.99", 99.99),
-    ("100", 100.0),
-];
 /// A step keeps up that answers this share of what is due before it ends.
 const KEPT_UP: f64 = 0.99;
 
@@ -102,7 +85,7 @@ pub(super) fn put_together(
         service_us: whole.service.as_ref().map(summary),
         connect_us: filled(&whole.connect),
         first_byte_us: filled(&whole.first_byte),
-        histogram: encoded(&latency),
+        histogram: histogram::encoded(&latency.0).expect("counts of a run fit"),
         generator,
         kernel,
         warnings: Vec::new(),
@@ -171,34 +154,11 @@ fn duration_s(shared: &Shared, whole: &Whole) -> f64 {
 }
 
 fn summary(times: &Times) -> Latency {
-    let all = &times.0;
-    if all.is_empty() {
-        return Latency::default();
-    }
-    let percentiles = PERCENTILES
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), all.value_at_percentile(*value) as f64));
-    Latency {
-        count: all.len(),
-        min: all.min() as f64,
-        mean: all.mean(),
-        sd: all.stdev(),
-        max: all.max() as f64,
-        percentiles: percentiles.collect(),
-    }
+    histogram::latency(&times.0)
 }
 
 fn filled(times: &Times) -> Option<Latency> {
     (!times.0.is_empty()).then(|| summary(times))
-}
-
-/// `HdrHistogram` V2, compressed, base64.
-fn encoded(times: &Times) -> String {
-    let mut bytes = Vec::new();
-    V2DeflateSerializer::new()
-        .serialize(&times.0, &mut bytes)
-        .expect("a vector takes everything, and counts of a run fit");
-    STANDARD.encode(bytes)
 }
 
 fn steps(shared: &Shared, whole: &Whole) -> Vec<Step> {

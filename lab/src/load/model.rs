@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use crate::figures::counted;
 use crate::outcome::Model;
 use crate::plan::{Io, Load, Plan};
 
@@ -95,10 +96,6 @@ fn add_details(plan: &Plan, text: &mut String) {
     }
 }
 
-fn counted(count: u64, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{} {what}s", grouped(count)) }
-}
-
 fn rate(per_s: f64) -> String {
     format!("{per_s} requests per second")
 }
@@ -107,22 +104,10 @@ fn seconds(duration: Duration) -> String {
     format!("{} s", duration.as_secs_f64())
 }
 
-/// A number with its thousands apart.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{grouped, model};
+    use super::model;
+    use crate::figures::grouped;
     use crate::plan::{Io, Load, Plan};
 
     #[test]

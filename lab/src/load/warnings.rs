@@ -2,8 +2,8 @@
 #![expect(clippy::cast_precision_loss, reason = "what a run counts stays far below 2^53")]
 
 use super::findings::Whole;
-use super::model::grouped;
 use super::tally::Times;
+use crate::figures::grouped;
 use crate::outcome::{Kernel, Outcome};
 use crate::plan::{End, Load, Plan};
 

@@ -19,7 +19,7 @@ pub fn percentiles(outcome: &Outcome) -> String {
     text
 }
 
-/// The columns of [`line`], one for each run.
+/// The columns of [`line()`], one for each run.
 pub const COLUMNS: [&str; 25] = [
     "started_unix_s",
     "url",
@@ -48,7 +48,7 @@ pub const COLUMNS: [&str; 25] = [
     "warnings",
 ];
 
-/// The header of a file of [`line`]s, with its line end.
+/// The header of a file of [`line()`]s, with its line end.
 pub fn header() -> String {
     COLUMNS.join(",") + "\n"
 }

@@ -2,7 +2,7 @@
 //!
 //! Values are whole microseconds.
 
-use super::figures::real;
+use crate::figures::real;
 use crate::outcome::{Latency, Outcome};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,13 +1,13 @@
 //! Several runs as one: their requests and errors added, their latencies in one distribution.
 //!
-//! What is merged are objects of [`json`](super::json) and logs of `HdrHistogram` V2, in any
+//! What is merged are objects of [`json`] and logs of `HdrHistogram` V2, in any
 //! mixture.
 
-use super::figures::{bytes, decimal, grouped, ms, real};
 use super::histogram::{self, LogError};
 use super::json::{self, JsonError};
 use super::table::{Page, failures};
 use super::tables;
+use crate::figures::{bytes, decimal, grouped, ms, real};
 use crate::outcome::{Errors, FORMAT, Latency, Outcome};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! The outcome as a page for people, in the words of `ApacheBench` and in its order.
 
-use super::figures::{bytes, counted, decimal, grouped, ms, percent, real};
 use super::tables;
+use crate::figures::{bytes, counted, decimal, grouped, ms, percent, real};
 use crate::outcome::{Errors, Generator, Kernel, Latency, Outcome};
 use std::fmt::Write;
 

@@ -1,7 +1,7 @@
 //! The tables within the page: parts of a request, percentiles, steps of a ramp.
 
-use super::figures::{decimal, grouped, ms};
 use super::table::in_order;
+use crate::figures::{decimal, grouped, ms};
 use crate::outcome::{Latency, Outcome, Step};
 use std::fmt::Write;
 

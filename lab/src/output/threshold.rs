@@ -1,7 +1,7 @@
 //! Bounds that a run must keep: `p99>5ms` says when it has failed.
 
-use super::figures::{decimal, percent, real};
 use super::histogram::decoded;
+use crate::figures::{decimal, percent, real};
 use crate::outcome::Outcome;
 use std::fmt;
 

@@ -1,5 +1,7 @@
 //! Numbers with their units, as people read them.
 
+use crate::figures::grouped_text;
+
 /// What a number counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
@@ -82,12 +84,7 @@ pub fn digits(value: f64) -> String {
         _ if size >= 0.01 => 3,
         _ => return format!("{value:.1e}"),
     };
-    grouped(&format!("{value:.places$}"))
-}
-
-/// A count in full, in groups of three.
-pub fn whole(count: u64) -> String {
-    grouped(&count.to_string())
+    grouped_text(&format!("{value:.places$}"))
 }
 
 /// Both ends of a range, the unit said once where it is the same: `3.63–3.80 ms`.
@@ -100,20 +97,6 @@ pub fn range(unit: Unit, low: f64, high: f64) -> String {
         }
         _ => format!("{low}–{high}"),
     }
-}
-
-/// `1234567.8` as `1,234,567.8`.
-fn grouped(number: &str) -> String {
-    let (whole, rest) = number.split_at(number.find('.').unwrap_or(number.len()));
-    let (sign, whole) = whole.split_at(usize::from(whole.starts_with('-')));
-    let mut text = sign.to_owned();
-    for (at, digit) in whole.char_indices() {
-        if at > 0 && (whole.len() - at) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text + rest
 }
 
 /// A count as a number to draw or divide.

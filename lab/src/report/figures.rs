@@ -9,7 +9,9 @@ mod timeline;
 use super::view::View;
 use crate::plot::bars::Bars;
 use crate::plot::drawing::{Drawing, Size};
-use crate::plot::lines::Chart;
+use crate::plot::lines::{Chart, Series};
+use crate::plot::scale::{Axis, Scale};
+use crate::plot::units::Unit;
 
 /// A plot with its place in the report.
 pub(super) struct Plot {
@@ -111,6 +113,17 @@ pub(super) fn all(view: &View<'_>) -> Vec<Plot> {
     cdf::add(view, &mut plots);
     timeline::add(view, &mut plots);
     plots
+}
+
+/// The axis upwards for lines and their spread, which says so where it is logarithmic.
+fn upwards(title: &str, unit: Unit, from_zero: bool, lines: &[Series]) -> Axis {
+    let values = lines.iter().flat_map(|line| &line.spots).flat_map(|spot| {
+        spot.y.into_iter().chain(spot.spread.into_iter().flat_map(|(low, high)| [low, high]))
+    });
+    let scale =
+        if from_zero { Scale::from_zero(unit, values) } else { Scale::fitting(unit, values) };
+    let how = if scale.is_log() { " (logarithmic)" } else { "" };
+    Axis { title: format!("{title}{how}"), scale, unit }
 }
 
 /// Adds a plot whose files are called after `what` and `name`, with a number where that was taken.

@@ -1,7 +1,8 @@
 //! A record as a report looks at it: runs by scenario and contender, and what went wrong in words.
 
+use crate::figures::grouped;
 use crate::outcome::Errors;
-use crate::plot::units::{Unit, range, whole};
+use crate::plot::units::{Unit, range};
 use crate::record::{Contender, Fate, Record, Run, Scenario};
 use crate::statistics::spread::spread;
 use crate::statistics::{self, Row};
@@ -73,9 +74,9 @@ impl<'a> View<'a> {
             .named()
             .into_iter()
             .filter(|(_, count)| *count > 0)
-            .map(|(name, count)| format!("{name} {}", whole(count)))
+            .map(|(name, count)| format!("{name} {}", grouped(count)))
             .collect();
-        let (count, sent) = (whole(errors.total()), whole(sent));
+        let (count, sent) = (grouped(errors.total()), grouped(sent));
         Some(format!("{count} of {sent} requests failed ({})", kinds.join(", ")))
     }
 

@@ -1,12 +1,10 @@
 //! The whole distribution of latency, from the histograms of all rounds together.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::Deserializer;
 
 use super::{Kind, Part, Plot, push};
 use crate::outcome::Outcome;
+use crate::output::histogram::decoded;
 use crate::plot::lines::{Chart, Series, Spot};
 use crate::plot::scale::{Axis, Scale};
 use crate::plot::units::{Unit, float};
@@ -83,8 +81,7 @@ fn series(
 /// The histogram of an outcome; `None` where there is none that can be read, which leaves the plot
 /// without that round.
 fn histogram(outcome: &Outcome) -> Option<Histogram<u64>> {
-    let packed = STANDARD.decode(outcome.histogram.trim()).ok()?;
-    let mut found: Histogram<u64> = Deserializer::new().deserialize(&mut packed.as_slice()).ok()?;
+    let mut found = decoded(&outcome.histogram).ok()?;
     found.auto(true);
     Some(found)
 }

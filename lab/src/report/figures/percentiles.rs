@@ -1,6 +1,6 @@
 //! Latency by percentile: the plot of the evaluation of 2018.
 
-use super::{Kind, Part, Plot, push};
+use super::{Kind, Part, Plot, push, upwards};
 use crate::plot::lines::{Chart, Series, Spot};
 use crate::plot::scale::{Axis, Scale};
 use crate::plot::units::{Unit, index};
@@ -20,9 +20,6 @@ pub(super) fn add(view: &View<'_>, plots: &mut Vec<Plot>) {
 fn chart(view: &View<'_>, scenario: &Scenario) -> Chart {
     let lines: Vec<Series> =
         view.contenders().filter_map(|one| series(view, scenario, one)).collect();
-    let values = lines.iter().flat_map(|line| &line.spots).flat_map(|spot| {
-        spot.y.into_iter().chain(spot.spread.into_iter().flat_map(|(low, high)| [low, high]))
-    });
     let at_99: Vec<(&str, f64)> = lines
         .iter()
         .filter_map(|line| {
@@ -32,8 +29,6 @@ fn chart(view: &View<'_>, scenario: &Scenario) -> Chart {
         .collect();
     let summary =
         format!("99 % of requests took at most, {}.", ends_sentence(&at_99, Unit::Microseconds));
-    let scale = Scale::fitting(Unit::Microseconds, values);
-    let how = if scale.is_log() { " (logarithmic)" } else { "" };
     Chart {
         title: format!("Latency by percentile: {}", scenario.title),
         subtitle: view.measured(scenario),
@@ -43,7 +38,7 @@ fn chart(view: &View<'_>, scenario: &Scenario) -> Chart {
             scale: Scale::Named(PERCENTILES.map(str::to_owned).to_vec()),
             unit: Unit::Number,
         },
-        y: Axis { title: format!("latency{how}"), scale, unit: Unit::Microseconds },
+        y: upwards("latency", Unit::Microseconds, false, &lines),
         lines,
         notes: view.notes(&[scenario]),
     }

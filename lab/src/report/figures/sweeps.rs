@@ -1,6 +1,6 @@
 //! Rate, latency and memory over the number of connections.
 
-use super::{Kind, Part, Plot, push};
+use super::{Kind, Part, Plot, push, upwards};
 use crate::outcome::Outcome;
 use crate::plot::lines::{Chart, Series, Spot};
 use crate::plot::scale::{Axis, Scale};
@@ -82,15 +82,6 @@ fn names<'a>(view: &View<'a>) -> Vec<&'a str> {
 fn chart(view: &View<'_>, sweep: &str, points: &[&Scenario], measure: &Measure) -> Chart {
     let lines: Vec<Series> =
         view.contenders().filter_map(|one| series(view, points, measure, one)).collect();
-    let values = lines.iter().flat_map(|line| &line.spots).flat_map(|spot| {
-        spot.y.into_iter().chain(spot.spread.into_iter().flat_map(|(low, high)| [low, high]))
-    });
-    let scale = if measure.from_zero {
-        Scale::from_zero(measure.unit, values)
-    } else {
-        Scale::fitting(measure.unit, values)
-    };
-    let how = if scale.is_log() { " (logarithmic)" } else { "" };
     let most = points.last().map_or(0, |scenario| scenario.connections);
     let at_most: Vec<(&str, f64)> = lines
         .iter()
@@ -115,7 +106,7 @@ fn chart(view: &View<'_>, sweep: &str, points: &[&Scenario], measure: &Measure) 
             ),
             unit: Unit::Number,
         },
-        y: Axis { title: format!("{}{how}", measure.axis), scale, unit: measure.unit },
+        y: upwards(measure.axis, measure.unit, measure.from_zero, &lines),
         lines,
         notes: view.notes(points),
     }

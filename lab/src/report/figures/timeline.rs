@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Kind, Part, Plot, push};
+use super::{Kind, Part, Plot, push, upwards};
 use crate::plot::lines::{Chart, Series, Spot};
 use crate::plot::scale::{Axis, Scale};
 use crate::plot::units::{Unit, float, index};
@@ -81,15 +81,6 @@ pub(super) fn add(view: &View<'_>, plots: &mut Vec<Plot>) {
 }
 
 fn chart(view: &View<'_>, scenario: &Scenario, measure: &Measure, lines: Vec<Series>) -> Chart {
-    let values = lines.iter().flat_map(|line| &line.spots).flat_map(|spot| {
-        spot.y.into_iter().chain(spot.spread.into_iter().flat_map(|(low, high)| [low, high]))
-    });
-    let scale = if measure.from_zero {
-        Scale::from_zero(measure.unit, values)
-    } else {
-        Scale::fitting(measure.unit, values)
-    };
-    let how = if scale.is_log() { " (logarithmic)" } else { "" };
     let ends: Vec<(&str, f64)> =
         lines.iter().filter_map(|line| Some((line.name.as_str(), line.spots.last()?.y?))).collect();
     let longest = lines.iter().flat_map(|line| &line.spots).map(|spot| spot.x);
@@ -102,7 +93,7 @@ fn chart(view: &View<'_>, scenario: &Scenario, measure: &Measure, lines: Vec<Ser
             scale: Scale::from_zero(Unit::Seconds, longest),
             unit: Unit::Seconds,
         },
-        y: Axis { title: format!("{}{how}", measure.axis), scale, unit: measure.unit },
+        y: upwards(measure.axis, measure.unit, measure.from_zero, &lines),
         lines,
         notes: view.notes(&[scenario]),
     }

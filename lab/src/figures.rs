@@ -1,20 +1,26 @@
 //! Numbers as people read them.
 
 /// A number with its thousands set apart: `1,048,576`.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+pub fn grouped(number: u64) -> String {
+    grouped_text(&number.to_string())
+}
+
+/// A number that is written already, with its thousands set apart: `-1,234,567.8`.
+pub(crate) fn grouped_text(number: &str) -> String {
+    let (whole, rest) = number.split_at(number.find('.').unwrap_or(number.len()));
+    let (sign, whole) = whole.split_at(usize::from(whole.starts_with('-')));
+    let mut text = sign.to_owned();
+    for (at, digit) in whole.char_indices() {
+        if at > 0 && (whole.len() - at).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
     }
-    text
+    text + rest
 }
 
 /// The same with two decimals: `12,345.67`.
-pub(super) fn decimal(number: f64) -> String {
+pub(crate) fn decimal(number: f64) -> String {
     let text = format!("{number:.2}");
     let (whole, rest) = text.split_once('.').unwrap_or((&text, "00"));
     match whole.parse() {
@@ -24,17 +30,17 @@ pub(super) fn decimal(number: f64) -> String {
 }
 
 /// The noun with its number, in the plural where that is due: `1 thread`, `2 threads`.
-pub(super) fn counted(number: u64, noun: &str) -> String {
+pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
 /// Microseconds as milliseconds, three decimals: all times of one table have one unit.
-pub(super) fn ms(us: f64) -> String {
+pub(crate) fn ms(us: f64) -> String {
     format!("{:.3}", us / 1_000.0)
 }
 
 /// Bytes in the largest unit that leaves a whole number in front: `1.23 MB` (powers of 1,024).
-pub(super) fn bytes(count: f64) -> String {
+pub(crate) fn bytes(count: f64) -> String {
     let mut left = count;
     for unit in ["bytes", "KB", "MB", "GB"] {
         if left < 1_024.0 {
@@ -50,13 +56,13 @@ fn in_unit(number: f64, unit: &str) -> String {
 }
 
 /// A share of 0 to 1 in percent: `12.5 %`.
-pub(super) fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
 /// A count as a number that can be divided; exact up to 2^53.
 #[expect(clippy::cast_precision_loss, reason = "nobody counts to 2^53 here")]
-pub(super) fn real(count: u64) -> f64 {
+pub(crate) fn real(count: u64) -> f64 {
     count as f64
 }
 
