@@ -221,12 +221,12 @@ fn hostile_names_stay_text() {
     let mut record = specimen::record();
     let name = "<script>alert(1)</script>\u{0}\"' onload='\t&amp;";
     for run in &mut record.runs {
-        run.contender = name.to_owned();
+        run.contender.insert_str(0, name);
         run.scenario = name.to_owned();
         run.failure = Some(name.to_owned());
     }
     for contender in &mut record.contenders {
-        contender.name = name.to_owned();
+        contender.name.insert_str(0, name);
         contender.command = vec![name.to_owned()];
         contender.fate = Fate::Failed(name.to_owned());
     }
