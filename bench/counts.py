@@ -3,6 +3,7 @@
 CPU time cannot resolve 5 % on a shared machine; these two can, and so they are the gate in CI.
 """
 
+import contextlib
 import re
 import signal
 import socket
@@ -16,10 +17,7 @@ from machine import BUILD, BenchError, say
 
 CONNECTIONS = 64
 FEW_ROUNDS = 10
-# Under valgrind a process that waits in io_uring_enter takes a signal only when its time slice is
-# over, so it has to be kept busy until it does (see `end_in_band`). That adds at most half a
-# million instructions that nobody asked for: ten times the rounds make it some 20 per request.
-MANY_ROUNDS = {"epoll": 40, "uring": 400}
+MANY_ROUNDS = 40
 VALGRIND_START_SECONDS = 60
 PIPELINED = 16
 
@@ -67,17 +65,16 @@ def instructions(contenders: list[Contender]) -> dict:
                 missing[f"{contender.name}, {head}"] = str(error)
                 say(f"  {contender.name} {head}: {error}")
             if contender.kind == "gustnado":
-                gate = contender.io == "epoll" or head in row
-                verdicts += [instruction_verdict(row, head, limit)] if gate else []
+                verdicts.append(instruction_verdict(row, head, limit))
         if len(row) > 1:
             rows.append(row)
     return {
         "kind": "instructions",
         "title": "User-space instructions per request",
-        "how": f"callgrind, {CONNECTIONS} connections, difference of {MANY_ROUNDS['epoll']} and "
-        f"{FEW_ROUNDS} rounds on epoll, of {MANY_ROUNDS['uring']} and {FEW_ROUNDS} on io_uring",
-        "note": "Counted, not timed: on epoll they repeat to within a few instructions, on "
-        "io_uring to within about 20 (valgrind delivers a signal to a waiting ring only late).",
+        "how": f"callgrind, {CONNECTIONS} connections, difference of {MANY_ROUNDS} and "
+        f"{FEW_ROUNDS} rounds, on epoll",
+        "note": "Counted, not timed. On io_uring nothing is counted: while one thread waits in "
+        "io_uring_enter, valgrind lets no other thread of the process run.",
         "rows": rows,
         "missing": missing,
         "verdicts": verdicts,
@@ -99,9 +96,8 @@ def instruction_verdict(row: dict, head: str, limit: int) -> dict:
 def instructions_of(contender: Contender, head: str) -> float:
     fields, batch, _ = HEADS[head]
     few = count_instructions(contender, fields, batch, FEW_ROUNDS)
-    most = MANY_ROUNDS[contender.io]
-    many = count_instructions(contender, fields, batch, most)
-    return (many - few) / ((most - FEW_ROUNDS) * CONNECTIONS * batch)
+    many = count_instructions(contender, fields, batch, MANY_ROUNDS)
+    return (many - few) / ((MANY_ROUNDS - FEW_ROUNDS) * CONNECTIONS * batch)
 
 
 def count_instructions(contender: Contender, fields: str, batch: int, rounds: int) -> int:
@@ -112,11 +108,11 @@ def count_instructions(contender: Contender, fields: str, batch: int, rounds: in
     before = ("valgrind", "--tool=callgrind", f"--callgrind-out-file={out}")
     with Server(contender, work, before=before) as server:
         server.await_ready(VALGRIND_START_SECONDS)
-        if contender.io == "uring" and not server.uses_uring():
-            raise BenchError("holds no ring under valgrind: it fell back to epoll")
         request = f"GET {work.path} HTTP/1.1\r\n{fields}".encode() * batch
         ask_in_rounds(server.port, request, batch, rounds)
-        end_in_band(server, work)
+        send_signal(server.process.pid, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.process.wait(20)
     if not out.exists():
         raise BenchError("callgrind wrote nothing: the server could only be killed")
     totals = re.search(r"^(?:totals|summary): (\d+)", out.read_text(), re.M)
@@ -157,36 +153,6 @@ def read_exactly(link: socket.socket, count: int) -> None:
         if not piece:
             raise BenchError("connection ended in the middle of the answers")
         count -= len(piece)
-
-
-def end_in_band(server: Server, work: Work) -> None:
-    """Ends a server so that callgrind writes its file.
-
-    A process that waits in io_uring_enter under valgrind does not return for a signal, and looks
-    for one only at the end of a time slice of 100,000 basic blocks: so after TERM it is kept busy.
-    """
-    send_signal(server.process.pid, signal.SIGTERM)
-    patience = 0.1 if server.contender.io == "uring" else 5
-    deadline = time.monotonic() + 20
-    while server.process.poll() is None and time.monotonic() < deadline:
-        try:
-            server.process.wait(patience)
-        except subprocess.TimeoutExpired:
-            keep_busy(server.port, work)
-
-
-def keep_busy(port: int, work: Work) -> None:
-    """A few hundred requests on one connection, in pieces as small as a ring's buffers."""
-    batch = f"GET {work.path} HTTP/1.1\r\n{PLAIN_FIELDS}".encode() * PIPELINED
-    try:
-        with socket.create_connection((HOST, port), timeout=1) as link:
-            answer_bytes = 0
-            for _ in range(20):
-                link.sendall(batch)
-                answer_bytes = answer_bytes or first_answer_bytes(link)
-                read_exactly(link, answer_bytes * PIPELINED)
-    except (OSError, BenchError):
-        pass  # nobody there any more: that is what we wait for
 
 
 def system_calls(contenders: list[Contender], seconds: float) -> dict:

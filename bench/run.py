@@ -105,10 +105,8 @@ def prepare(chosen: argparse.Namespace) -> None:
     machine.install_missing(programs)
     machine.raise_descriptor_limit()
     ours = any(wanted(contender, chosen) for contender in (GUSTNADO_EPOLL, GUSTNADO_URING))
-    profiles = ["release"] if ours else []
-    if ours and "instructions" in chosen.scenarios:
-        profiles.append("profiling")
-    machine.build(profiles)
+    profiles = {"profiling" if key in COUNTED else "release" for key in chosen.scenarios}
+    machine.build(sorted(profiles) if ours else [])
 
 
 def in_order(results: dict) -> dict:
@@ -141,9 +139,11 @@ def measure_one(key: str, chosen: argparse.Namespace) -> dict:
         scenario = dataclasses.replace(scenario, contenders=contenders, limits=limits)
         return side_by_side(scenario, rounds, seconds)
     if key == "instructions":
-        return counts.instructions(pick(counted_contenders()))
+        # One process: callgrind follows no children.
+        on_epoll = [GUSTNADO_EPOLL, NULL_EPOLL, dataclasses.replace(NGINX, extra=("single",))]
+        return counts.instructions([with_symbols(one) for one in pick(on_epoll)])
     if key == "syscalls":
-        return counts.system_calls(pick(FIVE), 3)
+        return counts.system_calls([with_symbols(one) for one in pick(FIVE)], 3)
     if key == "idle":
         return idle_everywhere(pick, chosen.quick)
     if key == "idle100k":
@@ -153,10 +153,10 @@ def measure_one(key: str, chosen: argparse.Namespace) -> dict:
     return holding.start(pick(FIVE))
 
 
-def counted_contenders() -> list[Contender]:
-    """Those of the profiling build; nginx in one process, for callgrind follows no children."""
-    ours = [dataclasses.replace(c, profile="profiling") for c in (GUSTNADO_EPOLL, GUSTNADO_URING)]
-    return [*ours, NULL_EPOLL, NULL_URING, dataclasses.replace(NGINX, extra=("single",))]
+def with_symbols(contender: Contender) -> Contender:
+    """Ours from the profiling build: the release code with its symbols. The gate needs no other."""
+    ours = contender.kind == "gustnado"
+    return dataclasses.replace(contender, profile="profiling") if ours else contender
 
 
 def idle_everywhere(pick, quick: bool) -> dict:
