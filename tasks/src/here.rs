@@ -270,23 +270,25 @@ pub(crate) fn is_own_thread() -> bool {
 
 /// Whether this is the worker that the running thread is lent to.
 pub(crate) fn is_at(worker: &Here) -> bool {
-    with_lent(|here| std::ptr::eq(here, worker)) == Some(true)
+    lent().is_some_and(|here| std::ptr::eq(Rc::as_ptr(&here), worker))
 }
 
 /// Runs `f` with the running thread's worker; `None` on any other thread.
 pub(crate) fn try_with<T>(f: impl FnOnce(&Here) -> T) -> Option<T> {
-    HERE.try_with(|here| match here.get() {
-        Some(here) => Some(f(here)),
-        None => with_lent(f),
+    // Here and below, `f` is called in one place: so the compiler puts it there, whatever else is
+    // in the program.
+    HERE.try_with(|own| {
+        let lent_here;
+        let here = if let Some(own) = own.get() {
+            own
+        } else {
+            lent_here = lent()?;
+            &lent_here
+        };
+        Some(f(here))
     })
     .ok()
     .flatten()
-}
-
-/// The same on a thread of somebody else's. (Apart, so that our own have nothing to ask.)
-#[cold]
-fn with_lent<T>(f: impl FnOnce(&Here) -> T) -> Option<T> {
-    LENT.try_with(|lent| lent.borrow().as_deref().map(f)).ok().flatten()
 }
 
 /// Runs `f` with the running thread's worker.
@@ -294,10 +296,23 @@ fn with_lent<T>(f: impl FnOnce(&Here) -> T) -> Option<T> {
 /// # Panics
 /// On a thread that is no worker: the operations of this room belong into tasks.
 pub(crate) fn with<T>(f: impl FnOnce(&Here) -> T) -> T {
-    HERE.with(|here| match here.get() {
-        Some(here) => f(here),
-        None => with_lent(f).expect("sockets, timers and spawning belong into a worker's tasks"),
+    HERE.with(|own| {
+        let lent_here;
+        let here = if let Some(own) = own.get() {
+            own
+        } else {
+            lent_here = lent().expect("sockets, timers and spawning belong into a worker's tasks");
+            &lent_here
+        };
+        f(here)
     })
+}
+
+/// The worker that a thread of somebody else's is for now. (Apart, so that our own threads have
+/// nothing to ask.)
+#[cold]
+fn lent() -> Option<Rc<Here>> {
+    LENT.try_with(|lent| lent.borrow().clone()).ok().flatten()
 }
 
 /// Says what the running task waits for, should it wait now. (Not every future runs in a task.)
