@@ -1,8 +1,8 @@
 //! Contests: servers side by side, measured in turn, each by the same generator.
 //!
-//! What lives here: the order of things. [`mod@file`] says what is to be done, `stage` starts and ends
-//! servers, `generator` loads them, `sampling` reads what they use, `store` keeps the record, and
-//! [`table`] and [`compare`] show it. What does not: flags, signals, exit codes.
+//! What lives here: the order of things. [`mod@file`] says what is to be done, `stage` starts and
+//! ends servers, `generator` loads them, `sampling` reads what they use, `store` keeps the record,
+//! and [`table`] and [`compare`] show it. What does not: flags, signals, exit codes.
 
 mod answer;
 pub mod compare;
