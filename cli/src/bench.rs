@@ -22,7 +22,7 @@ pub(crate) use asked::{Asked, Job, read};
 
 use crate::exit;
 use crate::output::Output;
-use gustnado_lab::load::Stop;
+use gustnado_lab::load::{LoadError, Stop};
 use gustnado_lab::outcome::Outcome;
 use gustnado_lab::output::threshold::Finding;
 use interrupt::Interrupt;
@@ -63,12 +63,13 @@ fn measure(asked: &Asked, output: Output) -> u8 {
     let found = gustnado_lab::load::run(&asked.plan, &meter, &stop);
     meter.clear();
     let signal = interrupt.end();
-    let outcome = match found {
-        Ok(outcome) => outcome,
-        Err(error) => {
-            output.error(&format!("bench: {error}"));
-            return signal.map_or(exit::FAILED, exit::by_signal_code);
-        }
+    if let Err(error) = &found {
+        output.error(&format!("bench: {error}"));
+    }
+    let (outcome, traced) = match found {
+        Ok(outcome) => (outcome, true),
+        Err(LoadError::Trace { found: Some(outcome), .. }) => (*outcome, false),
+        Err(_) => return signal.map_or(exit::FAILED, exit::by_signal_code),
     };
     let written = results.write(asked, &outcome);
     if let Err(line) = &written {
@@ -77,7 +78,7 @@ fn measure(asked: &Asked, output: Output) -> u8 {
     let code = judge(asked, &outcome, output);
     match signal {
         Some(signal) => exit::by_signal_code(signal),
-        None if written.is_err() => exit::FAILED,
+        None if written.is_err() || !traced => exit::FAILED,
         None => code,
     }
 }

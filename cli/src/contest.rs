@@ -16,7 +16,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
 use crate::exit;
-use crate::output::{Output, page, page_paint};
+use crate::output::{Output, counted, page, page_paint};
 use arguments::{Asked, Held};
 
 /// Does what was asked for, and returns the exit code.
@@ -79,13 +79,13 @@ fn hold(held: Held, output: Output) -> Result<u8, Refusal> {
     let stop = Arc::new(AtomicBool::new(false));
     let signals = listen(&stop, output)
         .map_err(|error| refused(exit::FAILED)(format!("cannot wait for signals: {error}")))?;
-    let minutes = contest::estimate(&contest).as_secs_f64() / 60.0;
+    let minutes = contest::estimate(&contest).as_secs().div_ceil(60);
     output.say(&format!(
-        "{}: {} contenders, {} scenarios, about {minutes:.0} minutes; Ctrl-C ends it and keeps \
-         what was measured",
+        "{}: {}, {}, about {}; Ctrl-C ends it and keeps what was measured",
         contest.title,
-        contest.contenders.len(),
-        contest.scenarios.len(),
+        counted(contest.contenders.len() as u64, "contender"),
+        counted(contest.scenarios.len() as u64, "scenario"),
+        counted(minutes, "minute"),
     ));
     let held = contest::hold(&contest, &tools, &stop, &mut |line| output.say(line));
     signals.close();

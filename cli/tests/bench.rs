@@ -158,6 +158,27 @@ fn a_result_that_cannot_be_written_is_said_before_the_load() {
 }
 
 #[test]
+fn a_full_disk_keeps_nothing_else_back() {
+    let server = Server::start(&[]);
+    let flags = ["-n", "50", "-c", "2", "-t", "1"];
+    for (full, line) in [
+        (&["-g", "/dev/full"][..], "bench: the trace /dev/full cannot be written: "),
+        (&["--csv=/dev/full"], "/dev/full: could not be written: "),
+        (&["--hgrm", "/dev/full"], "/dev/full: could not be written: "),
+    ] {
+        let found = bench(&server, &[&flags[..], full].concat());
+        assert_eq!(found.code, Some(1), "{found:?}");
+        assert!(found.stderr.contains(line), "{found:?}");
+        assert!(found.stdout.contains("Complete requests:    50\n"), "{found:?}");
+    }
+    let started = Instant::now();
+    let unwritable = bench(&server, &["-d", "60s", "-g", "/no/such/folder/x.tsv"]);
+    assert_eq!(unwritable.code, Some(1), "{unwritable:?}");
+    assert!(unwritable.stderr.contains("the trace /no/such/folder/x.tsv"), "{unwritable:?}");
+    assert!(started.elapsed() < Duration::from_secs(30), "said before the load");
+}
+
+#[test]
 fn a_wrong_command_line_exits_2() {
     for (args, line) in [
         (&["bench"][..], "expected a URL such as http://127.0.0.1:8080/, found none"),

@@ -38,8 +38,9 @@ mod warnings;
 
 use std::error::Error;
 use std::fmt;
+use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self as threads, JoinHandle};
@@ -135,9 +136,22 @@ pub enum LoadError {
     /// A thread could not be started, or its reactor not be had.
     Thread(io::Error),
     /// The trace could not be written.
-    Trace(PathBuf, io::Error),
+    Trace {
+        /// Where it was to go.
+        path: PathBuf,
+        /// Why it did not.
+        error: io::Error,
+        /// What was measured; nothing, where the file could not be opened before the load.
+        found: Option<Box<Outcome>>,
+    },
     /// A thread has panicked: a fault of this program.
     Panicked,
+}
+
+impl LoadError {
+    fn trace(path: &Path, error: io::Error, found: Option<Outcome>) -> Self {
+        Self::Trace { path: path.to_owned(), error, found: found.map(Box::new) }
+    }
 }
 
 impl fmt::Display for LoadError {
@@ -150,7 +164,7 @@ impl fmt::Display for LoadError {
                  descriptors (ulimit -n)"
             ),
             Self::Thread(error) => write!(f, "a thread of the generator cannot start: {error}"),
-            Self::Trace(path, error) => {
+            Self::Trace { path, error, .. } => {
                 write!(f, "the trace {} cannot be written: {error}", path.display())
             }
             Self::Panicked => f.write_str("a thread of the generator has panicked"),
@@ -162,7 +176,7 @@ impl Error for LoadError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Plan(error) => error.source(),
-            Self::Uring(error) | Self::Thread(error) | Self::Trace(_, error) => Some(error),
+            Self::Uring(error) | Self::Thread(error) | Self::Trace { error, .. } => Some(error),
             Self::Panicked => None,
         }
     }
@@ -176,6 +190,7 @@ pub fn run(plan: &Plan, watch: &dyn Watch, stop: &Stop) -> Result<Outcome, LoadE
     plan.check().map_err(LoadError::Plan)?;
     let script = Script::prepare(plan).map_err(LoadError::Plan)?;
     let (io, count) = choose(plan)?;
+    let trace = open_trace(plan)?;
     let shared = Arc::new(Shared::new(plan, script, stop, count));
     let mut crew = Vec::new();
     for thread in 0..count {
@@ -196,7 +211,21 @@ pub fn run(plan: &Plan, watch: &dyn Watch, stop: &Stop) -> Result<Outcome, LoadE
     let kernel = Counters::read().since(&counters);
     let hauls = join(crew, io)?;
     series.collect(&shared);
-    findings::put_together(&shared, io, hauls, series, kernel)
+    let (outcome, entries) = findings::put_together(&shared, io, hauls, series, kernel);
+    match (trace, &plan.trace) {
+        (Some(file), Some(path)) => match trace::write(file, entries) {
+            Ok(()) => Ok(outcome),
+            Err(error) => Err(LoadError::trace(path, error, Some(outcome))),
+        },
+        _ => Ok(outcome),
+    }
+}
+
+/// Opens the file for the trace before the load, so that a wrong path costs no measurement.
+fn open_trace(plan: &Plan) -> Result<Option<File>, LoadError> {
+    let open =
+        |path: &PathBuf| File::create(path).map_err(|error| LoadError::trace(path, error, None));
+    plan.trace.as_ref().map(open).transpose()
 }
 
 type Handle = JoinHandle<Result<Haul, ThreadError>>;

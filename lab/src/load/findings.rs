@@ -2,7 +2,6 @@
 #![expect(clippy::cast_precision_loss, reason = "what a run counts stays far below 2^53")]
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use super::model::model;
 use super::pace::{Schedule, nanos};
@@ -11,7 +10,7 @@ use super::shared::Shared;
 use super::tally::{StepTally, Times};
 use super::thread::Haul;
 use super::warnings::warnings;
-use super::{LoadError, own, trace};
+use super::{own, trace};
 use crate::outcome::{Errors, FORMAT, Held, Kernel, Latency, Outcome, Step};
 use crate::output::histogram;
 use crate::plan::{Io, Load, Plan};
@@ -49,14 +48,14 @@ pub(super) struct Whole {
     pub(super) gave_up: bool,
 }
 
-/// Makes the outcome, and writes the trace if one was asked for.
+/// Makes the outcome; beside it are the requests for the trace.
 pub(super) fn put_together(
     shared: &Shared,
     io: Io,
     hauls: Vec<Haul>,
     series: Series,
     kernel: Kernel,
-) -> Result<Outcome, LoadError> {
+) -> (Outcome, Vec<trace::Entry>) {
     let plan = &shared.plan;
     let clocks: Vec<_> = hauls.iter().map(|haul| haul.clock).collect();
     let (generator, crowded) = own::generator(&clocks);
@@ -95,10 +94,7 @@ pub(super) fn put_together(
     };
     outcome.warnings = warnings(plan, &whole, &outcome, &latency);
     outcome.warnings.extend(crowded);
-    if let Some(path) = &plan.trace {
-        write_trace(path, whole.entries)?;
-    }
-    Ok(outcome)
+    (outcome, whole.entries)
 }
 
 impl Whole {
@@ -191,8 +187,4 @@ fn held(plan: &Plan, whole: &Whole) -> Option<Held> {
     let Load::Hold { idle, .. } = plan.load else { return None };
     let opening_s = whole.opening as f64 / 1e9;
     Some(Held { asked: idle, opened: whole.held, lost: whole.lost, opening_s })
-}
-
-fn write_trace(path: &Path, entries: Vec<trace::Entry>) -> Result<(), LoadError> {
-    trace::write(path, entries).map_err(|error| LoadError::Trace(path.to_owned(), error))
 }

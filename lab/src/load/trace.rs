@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
 
 /// Requests that are kept at most, on all threads: a quarter of a gigabyte.
 pub(super) const ENTRIES_MAX: usize = 10_000_000;
@@ -51,9 +50,9 @@ pub(super) fn micros(nanos: u64) -> u32 {
 
 /// Writes all entries, shortest first as ab does. Times are milliseconds with three decimals, where
 /// ab has none.
-pub(super) fn write(path: &Path, mut entries: Vec<Entry>) -> io::Result<()> {
+pub(super) fn write(file: File, mut entries: Vec<Entry>) -> io::Result<()> {
     entries.sort_unstable_by_key(|entry| (entry.total_us, entry.start_us));
-    let mut file = BufWriter::new(File::create(path)?);
+    let mut file = BufWriter::new(file);
     file.write_all(b"starttime\tseconds\tctime\tdtime\tttime\twait\n")?;
     for entry in &entries {
         let seconds = entry.start_us / 1_000_000;
@@ -67,7 +66,7 @@ pub(super) fn write(path: &Path, mut entries: Vec<Entry>) -> io::Result<()> {
             millis(entry.wait_us),
         )?;
     }
-    file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+    file.flush()
 }
 
 fn millis(micros: u32) -> String {
@@ -87,6 +86,7 @@ fn calendar(unix_secs: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Entry, Trace, calendar, micros, write};
+    use std::fs::File;
 
     #[test]
     fn moments_are_written_as_asctime_has_them() {
@@ -104,7 +104,8 @@ mod tests {
             wait_us: 5,
         };
         let path = std::env::temp_dir().join(format!("trace-{}", std::process::id()));
-        write(&path, vec![entry(1500), entry(120)]).expect("a temporary file can be written");
+        let file = File::create(&path).expect("a temporary file");
+        write(file, vec![entry(1500), entry(120)]).expect("a temporary file can be written");
         let text = std::fs::read_to_string(&path).expect("it was written");
         std::fs::remove_file(&path).expect("it was written");
         let want = "starttime\tseconds\tctime\tdtime\tttime\twait\n\

@@ -3,7 +3,7 @@
 
 use super::findings::Whole;
 use super::tally::Times;
-use crate::figures::grouped;
+use crate::figures::{grouped, grouped_text};
 use crate::outcome::{Kernel, Outcome};
 use crate::plan::{End, Load, Plan};
 
@@ -72,10 +72,11 @@ fn hidden_stall(plan: &Plan, outcome: &Outcome, latency: &Times) -> Option<Strin
     let share = 100.0 * missing / (missing + outcome.requests as f64);
     Some(format!(
         "The closed loop hides a stall: an answer took {:.0} ms where the median is {:.3} ms, and \
-         meanwhile some {missing:.0} requests were not sent that would have waited \
+         meanwhile some {} requests were not sent that would have waited \
          ({share:.0} % of all). The percentiles lack them; measure with --rate to see them.",
         max / 1000.0,
         median / 1000.0,
+        grouped_text(&format!("{missing:.0}")),
     ))
 }
 
