@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::record::{self, Fate, Record, Run};
-use file::{Contender, Contest, Scenario};
+use file::{Contender, Contest, Page, Scenario};
 use stage::{Miss, Ready, Stage, missed, slug};
 use store::StoreError;
 
@@ -147,7 +147,7 @@ fn begin(contest: &Contest, tools: &Tools, division: &cpus::Division) -> Record 
     let scenario = |of: &Scenario| record::Scenario {
         name: of.name.clone(),
         title: of.title.clone(),
-        body_bytes: of.bytes.unwrap_or_default(),
+        body_bytes: of.page.as_ref().map_or(0, Page::bytes),
         connections: of.connections,
         keep_alive: of.keep_alive,
         model: of.model.word().to_owned(),

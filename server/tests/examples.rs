@@ -24,6 +24,9 @@ mod sleepy;
 #[expect(dead_code, reason = "an example's `main` is for people")]
 #[path = "../examples/sse_clock.rs"]
 mod sse_clock;
+#[expect(dead_code, reason = "an example's `main` is for people")]
+#[path = "../examples/workloads.rs"]
+mod workloads;
 
 use std::time::{Duration, Instant};
 
@@ -39,6 +42,7 @@ on_every_server!(
     a_heading_is_put_before_what_asks_for_it,
     the_jobs_page_shows_each_worker,
     the_clock_ticks_until_its_client_goes,
+    the_workloads_give_what_other_languages_give,
 );
 
 const TICK: Duration = Duration::from_millis(50);
@@ -73,6 +77,14 @@ fn the_appender_writes_three_lines_over_time(setup: Setup) {
     let rest = b"10\r\nthe second line\n\r\nf\r\nthe third line\n\r\n0\r\n\r\n";
     assert_eq!(client.take(rest.len()).expect("the rest"), rest);
     assert!(began.elapsed() >= TICK * 2, "nothing waited");
+}
+
+fn the_workloads_give_what_other_languages_give(setup: Setup) {
+    let server = of(setup, workloads::server());
+    let mut client = server.connect();
+    assert_eq!(client.get("/primes").body, b"2262");
+    let sum: u64 = (0..262_144_u64).map(|at| at * 7 % 65_521).sum();
+    assert_eq!(client.get("/megabyte").body, sum.to_string().as_bytes());
 }
 
 fn many_sleep_at_once(setup: Setup) {

@@ -49,12 +49,14 @@ pub struct Contest {
     pub contenders: Vec<Contender>,
     /// What is asked of them.
     pub scenarios: Vec<Scenario>,
+    /// The folder that the file is in: what `{here}` stands for.
+    pub folder: PathBuf,
     /// The file's own text.
     pub text: String,
 }
 
 /// What is asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Page {
     /// A file of that many bytes, made by the contest.
     Bytes(u64),
@@ -62,6 +64,13 @@ pub enum Page {
     File(PathBuf),
     /// Whatever the contenders have at this path; the answer of the reference is the right one.
     Path(String),
+}
+
+impl Page {
+    /// How long it is; 0 where that is only known once somebody has answered.
+    pub(super) fn bytes(&self) -> u64 {
+        if let Self::Bytes(bytes) = self { *bytes } else { 0 }
+    }
 }
 
 /// A server that is to take part. Texts hold `{port}` and the like still.
@@ -106,8 +115,8 @@ pub struct Scenario {
     pub title: String,
     /// The sweep that it is a point of.
     pub sweep: Option<String>,
-    /// Bytes of its page, where it is not that of the contest.
-    pub bytes: Option<u64>,
+    /// What is asked for, where it is not the page of the contest.
+    pub page: Option<Page>,
     /// How load is made.
     pub model: Model,
     /// Connections that ask; where idle ones are held, those.

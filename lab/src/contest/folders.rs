@@ -28,8 +28,8 @@ impl Folders {
         open_folder(&folders.base)?;
         open_folder(&folders.root())?;
         for page in pages(contest) {
-            if let Some(content) = content(contest, page)? {
-                let path = folders.root().join(page_name(contest, page));
+            if let Some(content) = content(contest, page.as_ref())? {
+                let path = folders.root().join(page_name(contest, page.as_ref()));
                 fs::write(&path, content)?;
                 fs::set_permissions(&path, Permissions::from_mode(0o644))?;
             }
@@ -62,34 +62,31 @@ fn open_folder(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(0o755))
 }
 
-/// The lengths that scenarios choose; `None` is the contest's own page.
-pub(super) fn pages(contest: &Contest) -> Vec<Option<u64>> {
-    let mut pages: Vec<Option<u64>> =
-        contest.scenarios.iter().map(|scenario| scenario.bytes).collect();
+/// What scenarios ask for; `None` is the contest's own page.
+pub(super) fn pages(contest: &Contest) -> Vec<Option<Page>> {
+    let mut pages: Vec<Option<Page>> =
+        contest.scenarios.iter().map(|scenario| scenario.page.clone()).collect();
     pages.sort_unstable();
     pages.dedup();
     pages
 }
 
 /// What stands for `{page}` in a URL.
-pub(super) fn page_name(contest: &Contest, bytes: Option<u64>) -> String {
-    match (bytes, &contest.page) {
-        (Some(bytes), _) => format!("page-{bytes}.html"),
-        (None, Page::Bytes(_)) => "page.html".to_owned(),
-        (None, Page::File(path)) => {
-            path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-        }
-        (None, Page::Path(path)) => path.clone(),
+pub(super) fn page_name(contest: &Contest, page: Option<&Page>) -> String {
+    match page.unwrap_or(&contest.page) {
+        Page::Bytes(bytes) if page.is_some() => format!("page-{bytes}.html"),
+        Page::Bytes(_) => "page.html".to_owned(),
+        Page::File(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        Page::Path(path) => path.clone(),
     }
 }
 
 /// The bytes of a page; none where contenders have it themselves.
-pub(super) fn content(contest: &Contest, bytes: Option<u64>) -> io::Result<Option<Vec<u8>>> {
-    Ok(match (bytes, &contest.page) {
-        (Some(bytes), _) => Some(text(bytes)),
-        (None, Page::Bytes(bytes)) => Some(text(*bytes)),
-        (None, Page::File(path)) => Some(fs::read(path)?),
-        (None, Page::Path(_)) => None,
+pub(super) fn content(contest: &Contest, page: Option<&Page>) -> io::Result<Option<Vec<u8>>> {
+    Ok(match page.unwrap_or(&contest.page) {
+        Page::Bytes(bytes) => Some(text(*bytes)),
+        Page::File(path) => Some(fs::read(path)?),
+        Page::Path(_) => None,
     })
 }
 

@@ -142,7 +142,7 @@ mod tests {
             name: "page".to_owned(),
             title: "Page".to_owned(),
             sweep: None,
-            bytes: None,
+            page: None,
             model: Model::Closed,
             connections: 100,
             probes: 1,

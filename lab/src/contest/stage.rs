@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::answer::{self, Answer};
 use super::cpus::Division;
-use super::file::{Contender, Contest, Scenario};
+use super::file::{Contender, Contest, Page, Scenario};
 use super::folders::{self, Folders};
 use super::generator;
 use super::process::{Launch, Server};
@@ -63,7 +63,7 @@ pub(super) struct Stage<'a> {
     folders: Folders,
     logs: PathBuf,
     /// The right bodies by page, as far as they are known.
-    right: RefCell<BTreeMap<Option<u64>, Vec<u8>>>,
+    right: RefCell<BTreeMap<Option<Page>, Vec<u8>>>,
 }
 
 impl<'a> Stage<'a> {
@@ -81,7 +81,7 @@ impl<'a> Stage<'a> {
         let folders = Folders::make(contest)?;
         let mut right = BTreeMap::new();
         for page in folders::pages(contest) {
-            if let Some(content) = folders::content(contest, page)? {
+            if let Some(content) = folders::content(contest, page.as_ref())? {
                 right.insert(page, content);
             }
         }
@@ -91,7 +91,7 @@ impl<'a> Stage<'a> {
 
     /// The number of bytes of a scenario's page, once an answer was seen.
     pub(super) fn body_bytes(&self, scenario: &Scenario) -> u64 {
-        self.right.borrow().get(&scenario.bytes).map_or(0, |body| body.len() as u64)
+        self.right.borrow().get(&scenario.page).map_or(0, |body| body.len() as u64)
     }
 
     /// Sees whether a contender is installed, sets it up, and returns its version.
@@ -146,7 +146,7 @@ impl<'a> Stage<'a> {
             .map_err(|error| failed(format!("it could not be started: {error}")))?;
         let mut ready = Ready { server, port, command };
         for page in folders::pages(self.contest) {
-            let answer = self.first_answer(contender, &mut ready, page)?;
+            let answer = self.first_answer(contender, &mut ready, page.as_ref())?;
             self.compare(contender, page, answer)?;
         }
         Ok(ready)
@@ -160,7 +160,7 @@ impl<'a> Stage<'a> {
         scenario: &Scenario,
         round: u32,
     ) -> Result<Run, Miss> {
-        let url = self.url(contender, ready.port, scenario.bytes)?;
+        let url = self.url(contender, ready.port, scenario.page.as_ref())?;
         let family = ready.server.family().clone();
         let expected = scenario.warm_up + scenario.duration;
         let generator_cpus = &self.division.generator;
@@ -189,7 +189,7 @@ impl<'a> Stage<'a> {
         &self,
         contender: &Contender,
         ready: &mut Ready,
-        page: Option<u64>,
+        page: Option<&Page>,
     ) -> Result<Answer, Miss> {
         let until = Instant::now() + contender.ready_timeout;
         let url = self.url(contender, ready.port, page)?;
@@ -221,7 +221,12 @@ impl<'a> Stage<'a> {
     }
 
     /// Refuses unequal work, unless the file says why it may be so.
-    fn compare(&self, contender: &Contender, page: Option<u64>, found: Answer) -> Result<(), Miss> {
+    fn compare(
+        &self,
+        contender: &Contender,
+        page: Option<Page>,
+        found: Answer,
+    ) -> Result<(), Miss> {
         let mut right = self.right.borrow_mut();
         // Where the page is nobody's file, the first right answer is the measure of all others.
         let expected = match right.get(&page) {
@@ -231,7 +236,7 @@ impl<'a> Stage<'a> {
         let difference = answer::difference(&found, expected);
         match (difference, &contender.allow_unequal) {
             (Some(difference), None) => {
-                let name = folders::page_name(self.contest, page);
+                let name = folders::page_name(self.contest, page.as_ref());
                 Err(Miss::Fate(Fate::Unequal(format!("{name}: {difference}"))))
             }
             (Some(_), Some(_)) => Ok(()),
@@ -260,7 +265,7 @@ impl<'a> Stage<'a> {
         })
     }
 
-    fn url(&self, contender: &Contender, port: u16, page: Option<u64>) -> Result<String, Miss> {
+    fn url(&self, contender: &Contender, port: u16, page: Option<&Page>) -> Result<String, Miss> {
         let words = self.words(contender, port)?;
         let words = words.with("page", folders::page_name(self.contest, page));
         Ok(words.fill(&contender.url))
@@ -270,6 +275,7 @@ impl<'a> Stage<'a> {
         Ok(Words::default()
             .with("port", port)
             .with("root", self.folders.root().display())
+            .with("here", self.contest.folder.display())
             .with("work", self.work(contender)?.display())
             .with("page", folders::page_name(self.contest, None))
             .with("cpus", self.division.servers.len().max(1))

@@ -60,6 +60,7 @@ const SCENARIO: Keys = Keys {
         "name",
         "title",
         "bytes",
+        "path",
         "model",
         "connections",
         "probes",

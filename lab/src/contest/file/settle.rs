@@ -1,7 +1,7 @@
 //! From what is written to what is meant: presets, defaults, sweeps, and the bounds on everything.
 
 use std::ops::RangeInclusive;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use super::duration::Length;
@@ -72,6 +72,7 @@ pub(super) fn contest(
         page,
         contenders,
         scenarios,
+        folder: folder_of(path),
         text: text.to_owned(),
     })
 }
@@ -266,7 +267,7 @@ fn scenario(
         title: shape.title.unwrap_or_else(|| name.clone()),
         name,
         sweep: None,
-        bytes: shape.bytes,
+        page: own_page(problems, at, shape.bytes, shape.path),
         model,
         connections: 1,
         probes: shape.probes.unwrap_or(1),
@@ -291,7 +292,6 @@ fn check_scenario(problems: &mut Problems<'_>, at: usize, scenario: &Scenario) {
     problems.bound(place("probes"), scenario.probes, &(1..=10_000));
     problems.bound(place("threads"), threads.into(), &(1..=1_024));
     problems.bound(place("requests"), scenario.requests.unwrap_or(1), &(1..=1_000_000_000));
-    problems.bound(place("bytes"), scenario.bytes.unwrap_or(0), &PAGE_BYTES);
     if scenario.duration.is_zero() || scenario.duration > Duration::from_hours(1) {
         let text = "expected more than 0 s and at most 1 h; correct it";
         problems.say(place("duration"), text.to_owned());
@@ -339,7 +339,7 @@ fn page(
             }
             Page::File(beside)
         }
-        (None, None, Some(path)) => Page::Path(path.trim_start_matches('/').to_owned()),
+        (None, None, Some(path)) => Page::at(&path),
         _ => {
             let text = "expected one of bytes, file and path, found several; leave all but one out";
             problems.say(place(""), text.to_owned());
@@ -347,13 +347,41 @@ fn page(
         }
     };
     if matches!(page, Page::Path(_)) {
-        for scenario in scenarios.iter().filter(|of| of.bytes.is_some()) {
+        let by_length = |of: &&Scenario| matches!(of.page, Some(Page::Bytes(_)));
+        for scenario in scenarios.iter().filter(by_length) {
             let name = &scenario.name;
             let text = format!("has an answer of its own; leave out the bytes of {name:?}");
             problems.say(place("path"), text);
         }
     }
     page
+}
+
+/// What a scenario asks for instead of the contest's page.
+fn own_page(
+    problems: &mut Problems<'_>,
+    at: usize,
+    bytes: Option<u64>,
+    path: Option<String>,
+) -> Option<Page> {
+    problems.bound(("scenario", at, "bytes"), bytes.unwrap_or(0), &PAGE_BYTES);
+    if bytes.is_some() && path.is_some() {
+        let text = "expected one of bytes and path, found both; leave one out";
+        problems.say(("scenario", at, "path"), text.to_owned());
+    }
+    path.map(|path| Page::at(&path)).or(bytes.map(Page::Bytes))
+}
+
+impl Page {
+    fn at(path: &str) -> Self {
+        Self::Path(path.trim_start_matches('/').to_owned())
+    }
+}
+
+/// The folder that a file is in, from the root on.
+fn folder_of(path: &Path) -> PathBuf {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    std::path::absolute(folder.join(".")).unwrap_or_else(|_| folder.to_owned())
 }
 
 fn is_name(name: &str) -> bool {

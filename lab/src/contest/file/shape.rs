@@ -61,6 +61,7 @@ pub(super) struct Scenario {
     pub(super) name: Option<String>,
     pub(super) title: Option<String>,
     pub(super) bytes: Option<u64>,
+    pub(super) path: Option<String>,
     pub(super) model: Option<String>,
     pub(super) connections: Option<Connections>,
     pub(super) probes: Option<u64>,

@@ -147,3 +147,29 @@ fn the_keys_that_are_known_are_those_that_are_read() {
         assert_eq!(read, known, "{table}");
     }
 }
+
+#[test]
+fn a_scenario_may_ask_for_another_page() {
+    let text = SMALL.replace("title = \"The page\"", "path = \"/primes\"");
+    let contest = parsed(&text).expect("it is right");
+    assert_eq!(contest.scenarios[0].page, Some(Page::Path("primes".to_owned())));
+    assert_eq!(contest.scenarios[2].page, None);
+    let both = problems(&text.replace("path = ", "bytes = 5\npath = "));
+    assert!(both.contains("path: expected one of bytes and path, found both"), "{both}");
+}
+
+#[test]
+fn the_contests_that_come_with_the_program_are_right() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).expect("the examples") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let contest = read(&path).unwrap_or_else(|error| panic!("{error}"));
+            assert!(contest.contenders.iter().any(|one| one.name.starts_with("gustnado")));
+            assert!(contest.folder.is_absolute() && contest.folder.ends_with("examples"));
+            seen += 1;
+        }
+    }
+    assert!(seen >= 6, "{seen}");
+}
