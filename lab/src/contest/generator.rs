@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::file::{Model, Scenario};
 use super::tool::{Tool, ToolError};
+use crate::figures::{counted, grouped, grouped_text};
 use crate::outcome::{FORMAT, Outcome};
 
 /// How long it may take beside warm-up and measuring: opening all connections, and ending them.
@@ -92,8 +93,8 @@ fn seconds(length: Duration) -> String {
 
 /// What a scenario asks, in a sentence.
 pub(super) fn sentence(scenario: &Scenario) -> String {
-    let (number, probes) = (scenario.connections, scenario.probes);
-    let connections = if number == 1 { "1 connection" } else { &format!("{number} connections") };
+    let connections = counted(scenario.connections, "connection");
+    let probes = grouped(scenario.probes);
     let load = match (scenario.model, scenario.rate) {
         (Model::Closed, _) => {
             format!("{connections}, each of which asks again as soon as it has its answer")
@@ -101,21 +102,22 @@ pub(super) fn sentence(scenario: &Scenario) -> String {
         (Model::Open, rate) => format!(
             "{} requests per second over {connections}, whatever the server does; latency counts \
              from when each was due",
-            rate.unwrap_or_default()
+            grouped_text(&rate.unwrap_or_default().to_string())
         ),
         (Model::Hold, None) => format!(
             "{connections}, idle, are held, while {probes} among them ask one request after the \
              other"
         ),
         (Model::Hold, Some(rate)) => format!(
-            "{connections}, idle, are held, while {probes} among them ask {rate} times per second"
+            "{connections}, idle, are held, while {probes} among them ask {} times per second",
+            grouped_text(&rate.to_string())
         ),
         (Model::Churn, _) => {
             format!("{connections} at once, a new one for each request")
         }
     };
     let end = match scenario.requests {
-        Some(requests) => format!("until {requests} requests are answered"),
+        Some(requests) => format!("until {} are answered", counted(requests, "request")),
         None => format!("for {} s", scenario.duration.as_secs_f64()),
     };
     let warm = match scenario.warm_up {
@@ -186,7 +188,7 @@ mod tests {
         assert_eq!(
             sentence(&kept),
             "100 connections, each of which asks again as soon as it has its answer, with a \
-             connection for each request, until 13000 requests are answered."
+             connection for each request, until 13,000 requests are answered."
         );
     }
 

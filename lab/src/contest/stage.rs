@@ -102,7 +102,10 @@ impl<'a> Stage<'a> {
         if needs.is_empty() {
             needs.extend(command.first().cloned());
         }
-        if let Some(missing) = needs.iter().find(|program| !tool::find(program)) {
+        // What is named by its whole path may be a library.
+        let is_file = |need: &Path| need.is_absolute() && need.is_file();
+        let is_there = |need: &&String| tool::find(need) || is_file(Path::new(need));
+        if let Some(missing) = needs.iter().find(|need| !is_there(need)) {
             let remedy = match contender.install.as_str() {
                 "" => "install it".to_owned(),
                 install => install.to_owned(),

@@ -9,6 +9,7 @@ use super::error::{FileError, Problem};
 use super::keys::{Document, nearest};
 use super::{Contender, Contest, Model, Page, Scenario, shape};
 use crate::contest::presets;
+use crate::figures::counted;
 
 const ROUNDS: RangeInclusive<u64> = 1..=100;
 const CONNECTIONS: RangeInclusive<u64> = 1..=1_000_000;
@@ -235,7 +236,7 @@ fn point(base: &Scenario, connections: u64, is_sweep: bool) -> Scenario {
     if is_sweep {
         point.sweep = Some(base.name.clone());
         point.name = format!("{}-{connections}", base.name);
-        point.title = format!("{}, {connections} connections", base.title);
+        point.title = format!("{}, {}", base.title, counted(connections, "connection"));
     }
     point
 }

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Holds the contests that come with the source and keeps what they found.
+
+  bench/contests.py                      all of them, some two hours
+  bench/contests.py qurricane niosted    these
+  bench/contests.py --keep DIR qurricane takes a contest that was held already, from its folder
+
+Each one's report and raw data go to docs/results/contests/NAME, and docs/results/contests.md gets
+a table of all that are there. Needs Python's standard library, and the servers that the contests
+name: whoever is not installed is a row that says so.
+"""
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+
+import machine
+from machine import BenchError, say
+
+FOLDER = machine.ROOT / "docs" / "results" / "contests"
+PAGE = FOLDER.parent / "contests.md"
+NAMES = ["c10k", "workloads", "qurricane", "niosted", "asynchttpd", "tinyhttpserver"]
+# What the figures do not say by themselves.
+REMARKS = {
+    "workloads": "The JDK's server leaves Nagle's algorithm on, which costs it some 40 ms on each "
+    "kept connection,\nand it closes idle connections past the 200th, which are the failures.",
+    "asynchttpd": "There is no decay: nobody is slower in the 50th second than in the fifth.",
+    "tinyhttpserver": "Servers and generator shared the two CPUs of the machine here.",
+}
+KEPT = ["index.html", "contest.json", "rounds.tsv", "percentiles.tsv"]
+
+
+def main() -> int:
+    words = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    words.add_argument("names", nargs="*", metavar="name", help=", ".join(NAMES))
+    words.add_argument("--keep", type=Path, metavar="DIR", help="a contest's output")
+    asked = words.parse_args()
+    wrong = [name for name in asked.names if name not in NAMES]
+    if wrong or (asked.keep and len(asked.names) != 1):
+        words.error(f"expected {'one of ' if asked.keep else ''}{', '.join(NAMES)}")
+    for name in asked.names or NAMES:
+        keep(name, asked.keep or hold(name))
+    PAGE.write_text(page())
+    say(f"written to {PAGE.relative_to(machine.ROOT)}")
+    return 0
+
+
+def hold(name: str) -> Path:
+    machine.build(["release"])
+    program = machine.ROOT / "target" / "release" / "gustnado"
+    output = machine.BUILD / f"contest-{name}"
+    file = machine.ROOT / "examples" / f"{name}.toml"
+    done = subprocess.run([program, "contest", "--output", output, file], stdin=subprocess.DEVNULL)
+    if done.returncode:
+        raise BenchError(f"the contest {name} ended with {done.returncode}")
+    return output
+
+
+def keep(name: str, output: Path) -> None:
+    to = FOLDER / name
+    to.mkdir(parents=True, exist_ok=True)
+    for file in KEPT:
+        shutil.copyfile(output / file, to / file)
+
+
+def page() -> str:
+    parts = [
+        "# What the contests found", "",
+        "Made by `bench/contests.py`. Each has its whole report, with plots, method, environment",
+        "and command lines (`index.html`, to be opened in a browser), and its raw data beside it.",
+        "The figures here are medians over rounds; how far rounds are apart, and whether a",
+        "difference is more than noise, is in the reports. [How to read them](../contest.md).", "",
+    ]
+    for name in NAMES:
+        record = FOLDER / name / "contest.json"
+        if record.exists():
+            parts += section(name, json.loads(record.read_text()))
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def section(name: str, record: dict) -> list[str]:
+    around = record["environment"]
+    when = datetime.fromtimestamp(record["started_unix_s"], timezone.utc).strftime("%Y-%m-%d")
+    rounds = max((run["round"] for run in record["runs"]), default=0)
+    lines = [
+        f"## {record['title']}", "",
+        f"[Report](contests/{name}/index.html), from `examples/{name}.toml`; {when}, commit "
+        f"`{around['commit']}`,", f"{around['kernel']}, {around['cpus']} x {around['cpu']}; "
+        f"{rounds} rounds.", "",
+    ]
+    for scenario in record["scenarios"]:
+        lines += [f"**{scenario['title']}**: {scenario['sentence']}", "",
+                  "| server | us CPU per request | requests/s | p50 ms | p99 ms | failures |",
+                  "| --- | --- | --- | --- | --- | --- |"]
+        lines += [row(record, scenario, one) for one in record["contenders"]] + [""]
+    return lines + ([REMARKS[name], ""] if name in REMARKS else [])
+
+
+def row(record: dict, scenario: dict, contender: dict) -> str:
+    runs = [run for run in record["runs"]
+            if (run["contender"], run["scenario"]) == (contender["name"], scenario["name"])
+            and run["outcome"]]
+    name = contender["name"]
+    if not runs:
+        return f"| {name} | {contender['fate']['state'].replace('-', ' ')} | | | | |"
+    failures = sum(sum(run["outcome"]["errors"].values()) for run in runs)
+    figures = [median(runs, cpu_us), median(runs, lambda run: run["outcome"]["requests_per_s"])]
+    figures += [median(runs, lambda run: percentile(run, of)) for of in ("50", "99")]
+    texts = ["-" if figure is None else f"{figure:,.{places}f}"
+             for figure, places in zip(figures, (1, 0, 2, 2))]
+    return f"| {name} | {' | '.join(texts)} | {failures:,} |"
+
+
+def median(runs: list[dict], of) -> float | None:
+    found = [figure for figure in map(of, runs) if figure is not None]
+    return statistics.median(found) if found else None
+
+
+def cpu_us(run: dict) -> float | None:
+    requests, usage = run["outcome"]["requests"], run["usage"]
+    return (usage["cpu_user_s"] + usage["cpu_system_s"]) / requests * 1e6 if requests else None
+
+
+def percentile(run: dict, of: str) -> float | None:
+    latency = run["outcome"]["latency_us"]
+    return latency["percentiles"][of] / 1000 if latency["count"] else None
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except BenchError as error:
+        say(f"contests.py: {error}")
+        sys.exit(1)
