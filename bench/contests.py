@@ -12,6 +12,7 @@ name: whoever is not installed is a row that says so.
 
 import argparse
 import json
+import re
 import shutil
 import statistics
 import subprocess
@@ -32,7 +33,9 @@ REMARKS = {
     "asynchttpd": "There is no decay: nobody is slower in the 50th second than in the fifth.",
     "tinyhttpserver": "Servers and generator shared the two CPUs of the machine here.",
 }
-KEPT = ["index.html", "contest.json", "rounds.tsv", "percentiles.tsv"]
+KEPT = ["contest.json", "rounds.tsv", "percentiles.tsv"]
+# Megabytes of pictures that each also has as SVG: `gustnado contest --report` draws them again.
+PICTURES = re.compile(r'<a href="plots/[^"]*\.png"[^>]*>[^<]*</a> ?')
 
 
 def main() -> int:
@@ -66,6 +69,9 @@ def keep(name: str, output: Path) -> None:
     to.mkdir(parents=True, exist_ok=True)
     for file in KEPT:
         shutil.copyfile(output / file, to / file)
+    shutil.rmtree(to / "plots", ignore_errors=True)
+    shutil.copytree(output / "plots", to / "plots", ignore=shutil.ignore_patterns("*.png"))
+    (to / "index.html").write_text(PICTURES.sub("", (output / "index.html").read_text()))
 
 
 def page() -> str:
