@@ -151,8 +151,10 @@ impl Conn {
     async fn open_early(&mut self) {
         let mut pause = PAUSE;
         for _ in 0..OPENING_TRIES {
-            if self.connect().await.is_ok() {
-                return;
+            let Err(failure) = self.connect().await else { return };
+            if desk::with(|desk| desk.times.is_some()) {
+                // The load goes without it: so this is a request that failed.
+                return self.fail_unsent(None, failure);
             }
             sleep(pause).await;
             pause = (pause * 4).min(PAUSE_MAX);
@@ -164,7 +166,6 @@ impl Conn {
         if std::mem::take(&mut self.is_opening) {
             desk::try_with(|desk| {
                 desk.opening -= 1;
-                desk.opened_at = desk.shared.now();
                 desk.tell_watcher();
             });
         }

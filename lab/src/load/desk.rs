@@ -40,7 +40,7 @@ pub(super) struct Desk {
     pub(super) under_way: u64,
     /// Connections that are being opened for the first time.
     pub(super) opening: u32,
-    /// When a connection was last made, or a first attempt given up.
+    /// When a connection was last made; before that, when the thread began.
     pub(super) opened_at: u64,
     /// Attempts that have failed since a connection was made.
     pub(super) failures_in_line: u64,

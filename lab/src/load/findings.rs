@@ -8,7 +8,7 @@ use super::pace::{Schedule, nanos};
 use super::series::Series;
 use super::shared::Shared;
 use super::tally::{StepTally, Times};
-use super::thread::Haul;
+use super::thread::{Haul, Opening};
 use super::warnings::warnings;
 use super::{own, trace};
 use crate::outcome::{Errors, FORMAT, Held, Kernel, Latency, Outcome, Step};
@@ -42,7 +42,7 @@ pub(super) struct Whole {
     pub(super) cut: u64,
     pub(super) unsent: u64,
     pub(super) unanswered: u64,
-    pub(super) opening: u64,
+    pub(super) opening: Opening,
     pub(super) last_end: u64,
     pub(super) ended: u64,
     pub(super) gave_up: bool,
@@ -133,7 +133,8 @@ impl Whole {
         }
         self.unsent += haul.unsent;
         self.unanswered += haul.unanswered;
-        self.opening = self.opening.max(haul.opening);
+        self.opening.took = self.opening.took.max(haul.opening.took);
+        self.opening.missing += haul.opening.missing;
         self.last_end = self.last_end.max(tally.last_end);
         self.ended = self.ended.max(haul.ended);
         self.gave_up |= haul.gave_up;
@@ -185,6 +186,6 @@ fn steps(shared: &Shared, whole: &Whole) -> Vec<Step> {
 
 fn held(plan: &Plan, whole: &Whole) -> Option<Held> {
     let Load::Hold { idle, .. } = plan.load else { return None };
-    let opening_s = whole.opening as f64 / 1e9;
+    let opening_s = whole.opening.took as f64 / 1e9;
     Some(Held { asked: idle, opened: whole.held, lost: whole.lost, opening_s })
 }

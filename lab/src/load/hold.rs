@@ -39,9 +39,9 @@ pub(super) async fn hold(shared: Arc<Shared>, number: u64) {
             desk.tally.standing += 1;
             desk.tally.held += 1;
             desk.tally.held_most = desk.tally.held_most.max(desk.tally.held);
+            desk.opened_at = desk.shared.now();
         }
         desk.opening -= 1;
-        desk.opened_at = desk.shared.now();
         desk.tell_watcher();
     });
     let Some(mut link) = held else { return };

@@ -21,8 +21,11 @@ use crate::plan::{Io, Load};
 
 /// Connections that one thread opens at once.
 const OPENING_MAX: u32 = 128;
-/// When no connection has been made for so long, the load goes without those that are missing.
+/// When all are being opened and none has been made for so long, the load goes without those that
+/// are missing.
 const OPENING_STILL: Duration = Duration::from_millis(700);
+/// How long opening may take for each connection, beyond the time-out of one.
+const OPENING_EACH: Duration = Duration::from_millis(1);
 /// How often a thread looks whether it is to stop, and shows what it has.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long answers are waited for after the end of an open load.
@@ -39,13 +42,21 @@ pub(super) struct Haul {
     pub(super) tally: Tally,
     pub(super) ended: u64,
     pub(super) clock: ThreadClock,
-    /// How long opening took, in nanoseconds.
-    pub(super) opening: u64,
+    pub(super) opening: Opening,
     /// Requests that were due and were never sent.
     pub(super) unsent: u64,
     /// Requests that were sent and had no answer by the end.
     pub(super) unanswered: u64,
     pub(super) gave_up: bool,
+}
+
+/// How the connections were opened before the load went.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Opening {
+    /// How long it took, in nanoseconds.
+    pub(super) took: u64,
+    /// Connections that did not stand by its end.
+    pub(super) missing: u64,
 }
 
 /// Why a thread could not do its work.
@@ -96,43 +107,59 @@ pub(super) fn run(shared: &Arc<Shared>, thread: u32, io: Io) -> Result<Haul, Thr
 struct Ended {
     at: u64,
     clock: ThreadClock,
-    opening: u64,
+    opening: Opening,
     gave_up: bool,
 }
 
-/// Starts the tasks of all connections, a few at a time, and waits until they stand. Returns how
-/// long that took.
-async fn open_all(shared: &Arc<Shared>, thread: u32) -> Result<u64, ThreadError> {
+/// Starts the tasks of all connections, a few at a time, and waits until they stand, or until the
+/// server has been given enough time to let them in.
+async fn open_all(shared: &Arc<Shared>, thread: u32) -> Result<Opening, ThreadError> {
     let began = shared.now();
     let idle = if let Load::Hold { idle, .. } = shared.plan.load { idle } else { 0 };
     let (held, asking) = (
         shared.share_of(thread, idle),
         shared.share_of(shared.threads - 1 - thread, shared.plan.connections),
     );
+    let all = held + asking;
     let mut started = 0;
     loop {
         let more = wait(LOOK, || {
             desk::with(|desk| {
-                while desk.opening < OPENING_MAX && started < held + asking {
+                while desk.opening < OPENING_MAX && started < all {
                     start(desk, shared, thread, started, held)?;
                     started += 1;
-                    desk.opening += 1;
                 }
                 Ok(desk.opening > 0)
             })
         });
         let more = more.await?;
         show(shared, thread);
-        let now = shared.now();
-        let still = now.saturating_sub(desk::with(|desk| desk.opened_at));
-        let given_up = started == held + asking && still > super::pace::nanos(OPENING_STILL);
-        // Held ones are what the run is about; they are waited for as long as they may take.
-        if !more || shared.is_stopped() || (given_up && held == 0) {
+        if !more || shared.is_stopped() || is_opening_over(shared, began, all, started, held) {
             break;
         }
     }
+    let missing = desk::with(|desk| {
+        let standing = if shared.plan.keep_alive { desk.tally.standing } else { all };
+        // Those who ask take part in the load from now on, let in or not.
+        for index in started.max(held)..all {
+            start(desk, shared, thread, index, held)?;
+        }
+        Ok(all.saturating_sub(standing))
+    })?;
     shared.note_opened();
-    Ok(shared.now() - began)
+    Ok(Opening { took: shared.now() - began, missing })
+}
+
+/// Whether the server has had enough time to let connections in.
+///
+/// Those that are held are what a run is about, so they are not given up as fast as others.
+fn is_opening_over(shared: &Shared, began: u64, all: u64, started: u64, held: u64) -> bool {
+    let now = shared.now();
+    let still = now.saturating_sub(desk::with(|desk| desk.opened_at));
+    let one = super::pace::nanos(shared.plan.connect_timeout);
+    let most = one.saturating_add(super::pace::nanos(OPENING_EACH).saturating_mul(all));
+    let all_tried = started == all && held == 0;
+    (all_tried && still > super::pace::nanos(OPENING_STILL)) || still > one || now - began > most
 }
 
 /// Starts the task of one connection: first those that are held.
@@ -146,6 +173,7 @@ fn start(
     // Numbers are spread over threads, so that each meets all sources and targets.
     let number = index * u64::from(shared.threads) + u64::from(thread);
     let shared = Arc::clone(shared);
+    desk.opening += 1;
     let spawned = if index < held {
         spawn_detached(hold::hold(shared, number))
     } else {
@@ -157,19 +185,18 @@ fn start(
 }
 
 /// Lets the load go and watches it until its end.
-async fn work(shared: &Arc<Shared>, thread: u32, opening: u64) -> Result<Ended, ThreadError> {
-    let stopped = |opening| Ended {
-        at: shared.now(),
-        clock: ThreadClock::default(),
-        opening,
-        gave_up: false,
-    };
+async fn work(
+    shared: &Arc<Shared>,
+    thread: u32,
+    opening: Opening,
+) -> Result<Ended, ThreadError> {
     let times = loop {
         if let Some(times) = shared.times() {
             break times;
         }
         if shared.is_stopped() {
-            return Ok(stopped(opening));
+            let (at, clock) = (shared.now(), ThreadClock::default());
+            return Ok(Ended { at, clock, opening, gave_up: false });
         }
         sleep(Duration::from_millis(1)).await;
     };

@@ -137,6 +137,14 @@ fn ports(whole: &Whole) -> Option<String> {
 
 fn odd_connections(plan: &Plan, whole: &Whole, outcome: &Outcome) -> Vec<String> {
     let mut found = Vec::new();
+    if whole.opening.missing > 0 {
+        found.push(format!(
+            "{} connections did not stand when the load went, after {:.1} s of opening. They were \
+             tried again, and what was to be asked on them meanwhile counts as failed.",
+            grouped(whole.opening.missing),
+            whole.opening.took as f64 / 1e9,
+        ));
+    }
     if whole.unmade > 0 {
         found.push(format!(
             "{} attempts to connect failed while nothing was to be asked.",

@@ -1,10 +1,13 @@
 //! When a run ends, and what it has by then.
 
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado_lab::load::{Phase, Stop, run};
-use gustnado_lab::plan::Io;
+use gustnado_lab::plan::{Io, Load};
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
 
 use crate::toy::{Reply, Toy, ok};
 use crate::{Seen, counted, outcome_of, timed};
@@ -15,6 +18,8 @@ crate::through_both_doors!(
     a_warm_up_is_not_counted,
     a_run_that_is_stopped_reports_what_it_has,
     a_server_that_hangs_does_not_keep_a_run_from_stopping,
+    a_server_that_lets_few_in_is_not_waited_for,
+    few_held_connections_are_not_waited_for,
 );
 
 fn a_number_of_requests_is_exact(io: Io) {
@@ -68,4 +73,44 @@ fn a_server_that_hangs_does_not_keep_a_run_from_stopping(io: Io) {
     let outcome = outcome_of(&timed(&toy.url("/"), 3, Duration::from_millis(300), io));
     assert_eq!((outcome.requests, outcome.sent), (0, 3));
     assert!(outcome.duration_s < 10.0, "{}", outcome.duration_s);
+}
+
+/// A socket that listens and never accepts: so many connections stand as its backlog holds.
+fn aloof() -> (OwnedFd, String) {
+    let listener = socket(AddressFamily::INET, SocketType::STREAM, None).expect("it can be made");
+    bind(&listener, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+    listen(&listener, 8).expect("it is bound");
+    let name = getsockname(&listener).expect("it is bound");
+    let address = SocketAddrV4::try_from(name).expect("it was bound to such a one");
+    (listener, format!("http://{address}/"))
+}
+
+fn a_server_that_lets_few_in_is_not_waited_for(io: Io) {
+    let (_listener, url) = aloof();
+    let mut plan = timed(&url, 1000, Duration::from_secs(2), io);
+    plan.connect_timeout = Duration::from_millis(400);
+    let began = Instant::now();
+    let outcome = outcome_of(&plan);
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(6), "{took:?}");
+    assert!((1..200).contains(&outcome.sent), "{outcome:?}");
+    assert_eq!(outcome.requests, 0);
+    // Each that was not let in has tried more than once, and says so.
+    assert!(outcome.errors.timed_out > 800, "{outcome:?}");
+    let word = outcome.warnings.iter().find(|word| word.contains("did not stand"));
+    assert!(word.is_some_and(|word| word.contains(" s of opening")), "{outcome:?}");
+}
+
+fn few_held_connections_are_not_waited_for(io: Io) {
+    let (_listener, url) = aloof();
+    let mut plan = timed(&url, 4, Duration::from_secs(1), io);
+    plan.load = Load::Hold { idle: 1000, rate_per_s: Some(50.0) };
+    plan.connect_timeout = Duration::from_millis(400);
+    let began = Instant::now();
+    let outcome = outcome_of(&plan);
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(9), "{took:?}");
+    let held = outcome.held.clone().expect("that is what it was about");
+    assert_eq!((held.asked, held.opened), (1000, 0));
+    assert!(outcome.warnings.iter().any(|word| word.contains("Only 0 of 1,000")), "{outcome:?}");
 }
