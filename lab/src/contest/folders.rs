@@ -6,8 +6,14 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use super::file::{Contest, Page};
+
+/// What the folders of all contests begin with; the process's id follows.
+const PREFIX: &str = "gustnado-contest-";
+/// No contest goes on for longer than this after it has made its folder (`time_limit` is bounded).
+const ORPHANED_AFTER: Duration = Duration::from_hours(8 * 24);
 
 /// The folder, and the pages in it.
 #[derive(Debug)]
@@ -18,14 +24,9 @@ pub(super) struct Folders {
 impl Folders {
     /// Makes it, with all pages that the contest asks for.
     pub(super) fn make(contest: &Contest) -> io::Result<Self> {
-        static MADE: AtomicU64 = AtomicU64::new(0);
-        let name = format!(
-            "gustnado-contest-{}-{}",
-            std::process::id(),
-            MADE.fetch_add(1, Ordering::Relaxed)
-        );
-        let folders = Self { base: std::env::temp_dir().join(name) };
-        open_folder(&folders.base)?;
+        let temporary = std::env::temp_dir();
+        remove_orphans(&temporary);
+        let folders = Self { base: fresh_folder(&temporary)? };
         open_folder(&folders.root())?;
         for page in pages(contest) {
             if let Some(content) = content(contest, page.as_ref())? {
@@ -54,6 +55,38 @@ impl Drop for Folders {
     fn drop(&mut self) {
         // What cannot be removed lies in a folder for temporary things.
         let _ = fs::remove_dir_all(&self.base);
+    }
+}
+
+/// Removes what contests have left that were killed. By age: processes of other containers, which
+/// may share the folder, cannot be seen.
+fn remove_orphans(temporary: &Path) {
+    for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
+        let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        let made = entry.metadata().and_then(|found| found.modified());
+        let age = made.ok().and_then(|made| made.elapsed().ok());
+        if is_ours && age.is_some_and(|age| age > ORPHANED_AFTER) {
+            // It may be another user's.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Makes a folder that was not there: one that somebody else has made would be theirs to change.
+fn fresh_folder(temporary: &Path) -> io::Result<PathBuf> {
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let made = MADE.fetch_add(1, Ordering::Relaxed);
+        let path = temporary.join(format!("{PREFIX}{}-{made}", std::process::id()));
+        match fs::create_dir(&path) {
+            // Of a killed process that had the same id.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => {
+                made?;
+                fs::set_permissions(&path, Permissions::from_mode(0o755))?;
+                return Ok(path);
+            }
+        }
     }
 }
 
@@ -108,6 +141,25 @@ fn text(bytes: u64) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::SystemTime;
+
+    #[test]
+    fn what_a_killed_contest_has_left_is_removed() {
+        let base = std::env::temp_dir().join(format!("orphans-{}", std::process::id()));
+        let [fresh, old, other] =
+            ["gustnado-contest-1-0", "gustnado-contest-2-0", "other"].map(|name| base.join(name));
+        for folder in [&fresh, &old, &other] {
+            fs::create_dir_all(folder.join("root")).expect("a temporary folder");
+        }
+        let long_ago = SystemTime::now() - 2 * ORPHANED_AFTER;
+        for folder in [&old, &other] {
+            let opened = fs::File::open(folder).expect("it is there");
+            opened.set_modified(long_ago).expect("it is ours");
+        }
+        remove_orphans(&base);
+        assert!(fresh.exists() && other.exists() && !old.exists());
+        fs::remove_dir_all(base).expect("it is there");
+    }
 
     #[test]
     fn a_page_is_as_long_as_asked_and_the_same_each_time() {

@@ -185,11 +185,7 @@ fn start(
 }
 
 /// Lets the load go and watches it until its end.
-async fn work(
-    shared: &Arc<Shared>,
-    thread: u32,
-    opening: Opening,
-) -> Result<Ended, ThreadError> {
+async fn work(shared: &Arc<Shared>, thread: u32, opening: Opening) -> Result<Ended, ThreadError> {
     let times = loop {
         if let Some(times) = shared.times() {
             break times;
