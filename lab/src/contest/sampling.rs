@@ -15,6 +15,8 @@ use crate::record::{Sample, Usage};
 const PERIOD: Duration = Duration::from_millis(150);
 /// The time between two looks at all processes of the machine.
 const LOOK: Duration = Duration::from_millis(900);
+/// So many threads of a process are asked one by one for how long they ran.
+const FINE_THREADS_MAX: u64 = 64;
 /// How many readings are kept; a longer run is read less often.
 const READINGS_MAX: u32 = 2_000;
 
@@ -119,8 +121,11 @@ impl Reading {
         let per_s = float(rustix::param::clock_ticks_per_second());
         for id in members.iter().map(|member| member.id) {
             let Some(stat) = Stat::read(id) else { continue };
-            sum.user_s += float(stat.user_ticks) / per_s;
-            sum.system_s += float(stat.system_ticks) / per_s;
+            let ticks = float(stat.user_ticks + stat.system_ticks) / per_s;
+            let cpu_s = run_s(id, stat.threads).map_or(ticks, |run_s| run_s.max(ticks));
+            let user = if ticks > 0.0 { float(stat.user_ticks) / per_s / ticks } else { 0.5 };
+            sum.user_s += cpu_s * user;
+            sum.system_s += cpu_s * (1.0 - user);
             sum.threads += stat.threads;
             sum.processes += 1;
             sum.memory_bytes += memory(id);
@@ -145,6 +150,20 @@ impl Reading {
     fn cpu_s(self) -> f64 {
         self.user_s + self.system_s
     }
+}
+
+/// How long the threads of a process ran, in seconds: to the nanosecond, where clock ticks are ten
+/// milliseconds. It lacks threads that have ended, which ticks have.
+fn run_s(id: i32, threads: u64) -> Option<f64> {
+    if threads > FINE_THREADS_MAX {
+        return None;
+    }
+    let mut sum = 0;
+    for thread in fs::read_dir(format!("/proc/{id}/task")).ok()?.flatten() {
+        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        sum += text.split_whitespace().next()?.parse::<u64>().ok()?;
+    }
+    Some(float(sum) / 1e9)
 }
 
 /// The proportional set size: memory that processes share counts once.
@@ -260,5 +279,22 @@ mod tests {
         assert!(descriptors(id) >= 3);
         assert!(Stat::read(id).is_some_and(|stat| stat.threads >= 1));
         assert_eq!(field("a:\t5 kB\nb: 6\n", "b:"), Some(6));
+    }
+
+    #[test]
+    fn time_is_told_finer_than_by_ticks() {
+        let id = i32::try_from(std::process::id()).expect("process ids are small");
+        let Some(before) = run_s(id, 1) else {
+            println!("skipped: this kernel does not tell how long threads ran");
+            return;
+        };
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(3) {
+            std::hint::spin_loop();
+        }
+        // (Other tests run in this process too, and their threads end.)
+        let ran = run_s(id, 1).expect("it was told before") - before;
+        assert!(ran != 0.0, "{ran}");
+        assert_eq!(run_s(id, FINE_THREADS_MAX + 1), None);
     }
 }
