@@ -28,6 +28,9 @@ PAGE = FOLDER.parent / "contests.md"
 NAMES = ["c10k", "workloads", "qurricane", "niosted", "asynchttpd", "tinyhttpserver"]
 # What the figures do not say by themselves.
 REMARKS = {
+    "c10k": "Held with the system's settings as `gustnado doctor --apply` makes them; that of open "
+    "files\nstayed at 20,000. Where a server did not let all connections in, the load went "
+    "without them, and\nwhat they could not ask is among the failures.",
     "workloads": "The JDK's server as it comes waits some 40 ms for each answer on 10 kept "
     "connections,\nwhich looks like Nagle's algorithm, and resets many of 1,000. "
     "Neither was looked into.",
