@@ -30,7 +30,8 @@ NAMES = ["c10k", "workloads", "qurricane", "niosted", "asynchttpd", "tinyhttpser
 REMARKS = {
     "c10k": "Held with the system's settings as `gustnado doctor --apply` makes them; that of open "
     "files\nstayed at 20,000. Where a server did not let all connections in, the load went "
-    "without them, and\nwhat they could not ask is among the failures.",
+    "without them, and\nwhat they could not ask is among the failures. What this contest found "
+    "of the large file was\nmended since: [large-files.md](large-files.md).",
     "workloads": "The JDK's server as it comes waits some 40 ms for each answer on 10 kept "
     "connections,\nwhich looks like Nagle's algorithm, and resets many of 1,000. "
     "Neither was looked into.",

@@ -3,7 +3,7 @@
 
 use super::findings::Whole;
 use super::tally::Times;
-use crate::figures::{grouped, grouped_text};
+use crate::figures::{counted, grouped, grouped_text};
 use crate::outcome::{Kernel, Outcome};
 use crate::plan::{End, Load, Plan};
 
@@ -139,16 +139,16 @@ fn odd_connections(plan: &Plan, whole: &Whole, outcome: &Outcome) -> Vec<String>
     let mut found = Vec::new();
     if whole.opening.missing > 0 {
         found.push(format!(
-            "{} connections did not stand when the load went, after {:.1} s of opening. They were \
-             tried again, and what was to be asked on them meanwhile counts as failed.",
-            grouped(whole.opening.missing),
+            "{} did not stand when the load went, after {:.1} s of opening. What was to be asked \
+             on those counts as failed until they do.",
+            counted(whole.opening.missing, "connection"),
             whole.opening.took as f64 / 1e9,
         ));
     }
     if whole.unmade > 0 {
         found.push(format!(
-            "{} attempts to connect failed while nothing was to be asked.",
-            grouped(whole.unmade)
+            "{} to connect failed while nothing was to be asked.",
+            counted(whole.unmade, "attempt")
         ));
     }
     if whole.strays > 0 {
@@ -186,22 +186,22 @@ fn kernel_words(kernel: &Kernel) -> Vec<String> {
     let mut found = Vec::new();
     if kernel.listen_overflows + kernel.listen_drops > 0 {
         found.push(format!(
-            "The kernel dropped {} handshakes at full listening sockets ({all}): the server \
+            "The kernel dropped {} at full listening sockets ({all}): the server \
              accepts too slowly, or its backlog is short (somaxconn).",
-            grouped(kernel.listen_overflows.max(kernel.listen_drops))
+            counted(kernel.listen_overflows.max(kernel.listen_drops), "handshake")
         ));
     }
     if kernel.syn_cookies > 0 {
         found.push(format!(
-            "The kernel sent {} SYN cookies ({all}): handshakes came faster than \
+            "The kernel sent {} ({all}): handshakes came faster than \
              tcp_max_syn_backlog allows.",
-            grouped(kernel.syn_cookies)
+            counted(kernel.syn_cookies, "SYN cookie")
         ));
     }
     if kernel.retransmits > 0 {
         found.push(format!(
-            "The kernel sent {} segments again ({all}): some latencies hold a time-out of TCP.",
-            grouped(kernel.retransmits)
+            "The kernel sent {} again ({all}): some latencies hold a time-out of TCP.",
+            counted(kernel.retransmits, "segment")
         ));
     }
     found
