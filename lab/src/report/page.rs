@@ -116,8 +116,14 @@ fn findings(page: &mut Markup, view: &View<'_>) {
         let text = format!("This contest ended early: {why}. What follows is what was measured.");
         page.element("p", &[("class", "alarm")], &text);
     }
-    for paragraph in verdict::paragraphs(view) {
-        page.element("p", &[("class", "verdict")], &paragraph);
+    page.element("p", &[("class", "verdict")], &verdict::winners(view));
+    let troubles = verdict::troubles(view);
+    if !troubles.is_empty() {
+        page.open("ul", &[("class", "notes")]);
+        for trouble in troubles {
+            page.element("li", &[], &trouble);
+        }
+        page.close();
     }
     page.close();
 }

@@ -1,6 +1,7 @@
 //! The tables of a report's page.
 
 use super::view::{View, fate, is_unequal};
+use crate::figures::grouped;
 use crate::markup::Markup;
 use crate::plot::units::{Unit, digits, range};
 use crate::record::{Contender, Environment, Fate, Scenario};
@@ -118,10 +119,9 @@ fn figure(
     if column == Column::Failures {
         match view.failed(scenario, contender) {
             Some(failed) => {
-                let (count, rest) = failed.split_once(' ').unwrap_or((&failed, ""));
                 page.open("td", &[("class", "failed")]);
-                page.element("b", &[], &format!("× {count}"));
-                small(page, rest);
+                page.element("b", &[], &format!("× {}", grouped(failed.count)));
+                small(page, &failed.rest());
                 page.close();
             }
             None => page.element("td", &[], "0"),
@@ -170,14 +170,19 @@ fn spread(figure: &Figure, unit: Unit) -> String {
 
 /// `1.32 × (1.28–1.36)`, or that it is noise, or that one round cannot tell.
 fn said(ratio: Ratio) -> String {
-    let value = digits(ratio.value);
+    let value = times(ratio.value);
     let interval = ratio
         .interval
-        .map_or_else(String::new, |(low, high)| format!(" ({}–{})", digits(low), digits(high)));
+        .map_or_else(String::new, |(low, high)| format!(" ({}–{})", times(low), times(high)));
     match ratio.verdict {
         Verdict::Unknown => format!("{value} × (one round)"),
         Verdict::Less | Verdict::More | Verdict::Noise => format!("{value} ×{interval}"),
     }
+}
+
+/// How many times as much, short enough for a narrow column.
+fn times(value: f64) -> String {
+    if (0.1..0.9995).contains(&value) { format!("{value:.2}") } else { digits(value) }
 }
 
 /// What makes the figures of a table less than they seem.

@@ -308,7 +308,7 @@ fn the_verdict_names_noise_as_noise() {
         let factor = if run.round == 1 { 1.05 } else { 0.97 };
         (run.usage.cpu_user_s, run.usage.cpu_system_s) = (cpu_s * factor, 0.0);
     }
-    let said = verdict::paragraphs(&View::of(&record)).join(" ");
+    let said = verdict::winners(&View::of(&record));
     assert!(said.contains("within the noise"), "{said}");
 }
 

@@ -1,31 +1,24 @@
 //! What a contest found, in a few sentences that are computed from it.
 
-use super::view::{View, is_unequal};
+use super::view::{Failed, View, is_unequal};
 use crate::plot::units::{Unit, digits};
 use crate::record::{Contender, Fate, Scenario};
 use crate::statistics::spread::paired;
 use crate::statistics::{Column, Ratio, Verdict, value};
 
-/// Paragraphs: who needs least, and what went wrong.
-pub(super) fn paragraphs(view: &View<'_>) -> Vec<String> {
-    let mut paragraphs = Vec::new();
+/// Who needs least.
+pub(super) fn winners(view: &View<'_>) -> String {
     let winners: Vec<Winner<'_>> =
         view.record.scenarios.iter().filter_map(|scenario| winner(view, scenario)).collect();
     if winners.is_empty() {
-        paragraphs.push("Nothing was measured that could be compared.".to_owned());
-    } else {
-        let mut sentences: Vec<String> = Vec::new();
-        if winners.len() > 1 {
-            sentences.push(counted(&winners));
-        }
-        sentences.extend(winners.first().map(|winner| winner.sentence(view.rounds())));
-        paragraphs.push(sentences.join(" "));
+        return "Nothing was measured that could be compared.".to_owned();
     }
-    let wrong = trouble(view);
-    if !wrong.is_empty() {
-        paragraphs.push(wrong.join(" "));
+    let mut sentences: Vec<String> = Vec::new();
+    if winners.len() > 1 {
+        sentences.push(counted(&winners));
     }
-    paragraphs
+    sentences.extend(winners.first().map(|winner| winner.sentence(view.rounds())));
+    sentences.join(" ")
 }
 
 /// Who needs least CPU in a scenario, and who comes next.
@@ -41,9 +34,10 @@ fn winner<'a>(view: &View<'a>, scenario: &'a Scenario) -> Option<Winner<'a>> {
     let mut order: Vec<(&Contender, f64)> = view
         .contenders()
         .filter(|(_, contender)| !is_unequal(contender))
+        // (One that did nothing in the measured time, and answered behind it, has needed nothing.)
         .filter_map(|(_, contender)| {
             let figure = view.row(scenario, contender)?.cpu_us_per_request?;
-            Some((contender, figure.median))
+            (figure.median > 0.0).then_some((contender, figure.median))
         })
         .collect();
     if order.iter().any(|(contender, _)| view.failed(scenario, contender).is_none()) {
@@ -135,8 +129,8 @@ fn counted(winners: &[Winner<'_>]) -> String {
     )
 }
 
-/// Who failed, and who is not there.
-fn trouble(view: &View<'_>) -> Vec<String> {
+/// Who failed, and who is not there: a sentence for each.
+pub(super) fn troubles(view: &View<'_>) -> Vec<String> {
     let mut sentences = Vec::new();
     let mut absent: Vec<&str> = Vec::new();
     for (_, contender) in view.contenders() {
@@ -148,18 +142,26 @@ fn trouble(view: &View<'_>) -> Vec<String> {
                 .push(format!("{name} did not do the same work and is not compared: {why}.")),
             Fate::Ran => {}
         }
-        let failed: Vec<String> = view
-            .record
-            .scenarios
-            .iter()
-            .filter_map(|one| Some(format!("{} in “{}”", view.failed(one, contender)?, one.title)))
-            .collect();
-        if !failed.is_empty() {
-            sentences.push(format!("{name}: {}.", failed.join("; ")));
-        }
+        sentences.extend(failures(view, contender));
     }
     if !absent.is_empty() {
         sentences.push(format!("Not installed on this machine: {}.", absent.join(", ")));
     }
     sentences
+}
+
+/// In how many scenarios requests failed, and where most of them did.
+fn failures(view: &View<'_>, contender: &Contender) -> Option<String> {
+    let failed: Vec<(&Scenario, Failed)> = view
+        .record
+        .scenarios
+        .iter()
+        .filter_map(|scenario| Some((scenario, view.failed(scenario, contender)?)))
+        .collect();
+    let (scenario, most) = failed.iter().max_by_key(|(_, failed)| failed.count)?;
+    let (name, title, count) = (&contender.name, &scenario.title, failed.len());
+    Some(match count {
+        1 => format!("{name}: {most} in “{title}”."),
+        _ => format!("{name}: requests failed in {count} scenarios; in “{title}” {most}."),
+    })
 }

@@ -1,5 +1,7 @@
 //! A record as a report looks at it: runs by scenario and contender, and what went wrong in words.
 
+use std::fmt;
+
 use crate::figures::grouped;
 use crate::outcome::Errors;
 use crate::plot::units::{Unit, range};
@@ -60,7 +62,7 @@ impl<'a> View<'a> {
     }
 
     /// What went wrong with single requests, over all rounds; `None` if nothing did.
-    pub(super) fn failed(&self, scenario: &Scenario, contender: &Contender) -> Option<String> {
+    pub(super) fn failed(&self, scenario: &Scenario, contender: &Contender) -> Option<Failed> {
         let mut errors = Errors::default();
         let mut sent = 0;
         for outcome in self.runs(scenario, contender).filter_map(|run| run.outcome.as_ref()) {
@@ -76,8 +78,7 @@ impl<'a> View<'a> {
             .filter(|(_, count)| *count > 0)
             .map(|(name, count)| format!("{name} {}", grouped(count)))
             .collect();
-        let (count, sent) = (grouped(errors.total()), grouped(sent));
-        Some(format!("{count} of {sent} requests failed ({})", kinds.join(", ")))
+        Some(Failed { count: errors.total(), sent, kinds: kinds.join(", ") })
     }
 
     /// Whether anything is wrong with a contender's figures in a scenario.
@@ -140,7 +141,8 @@ impl<'a> View<'a> {
         let rounds: Vec<String> = rounds
             .filter_map(|run| Some(format!("round {}: {}", run.round, run.failure.as_ref()?)))
             .collect();
-        missing.into_iter().chain(self.failed(scenario, contender)).chain(rounds)
+        let failed = self.failed(scenario, contender).map(|failed| failed.to_string());
+        missing.into_iter().chain(failed).chain(rounds)
     }
 
     /// How a scenario was measured, and what of its rounds is drawn: the line below a plot's title.
@@ -241,4 +243,27 @@ pub(super) fn ends_sentence(values: &[(&str, f64)], unit: Unit) -> String {
         return format!("{low} with {}", least.0);
     }
     format!("from {low} with {} to {high} with {}", least.0, most.0)
+}
+
+/// Requests that failed, over all rounds. It reads `3 of 1,000 requests failed (reset 3)`.
+#[derive(Clone, Debug)]
+pub(super) struct Failed {
+    pub(super) count: u64,
+    sent: u64,
+    /// How many of which kind.
+    kinds: String,
+}
+
+impl Failed {
+    /// What stands behind the count in a narrow column: `of 1,000 (reset 3)`.
+    pub(super) fn rest(&self) -> String {
+        format!("of {} ({})", grouped(self.sent), self.kinds)
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (count, sent) = (grouped(self.count), grouped(self.sent));
+        write!(f, "{count} of {sent} requests failed ({})", self.kinds)
+    }
 }
