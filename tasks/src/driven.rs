@@ -151,6 +151,9 @@ impl Driven {
             return reactor.borrow_mut().sleep(Some(Duration::ZERO));
         }
         let _up = GetUp(&self.inbox);
+        // The wake-up that came with the last phase may have been taken in before.
+        let is_stopping = self.here.phase() == Phase::Stopping;
+        let timeout = if is_stopping { Some(Duration::ZERO) } else { timeout };
         let mut slept = None;
         around(&mut || {
             if slept.is_none() {

@@ -139,7 +139,8 @@ pub(crate) fn pass(
     }
     let next_ms = here.expire();
     if !here.schedule.has_ready() && !spin(here, woken)? && inbox.lie_down() {
-        let result = turn(here, next_ms.map_or(Wait::Forever, Wait::Until), woken);
+        // The wake-up that came with the last phase may have been taken in above.
+        let result = turn(here, wait(here, next_ms), woken);
         inbox.get_up();
         result?;
     } else if woken.is_empty() {
@@ -298,9 +299,7 @@ fn poll_for_group(here: &Here, group: &Group, woken: &mut Vec<Token>) -> std::io
     let next_ms = here.expire();
     if !group.has_work() && !spin(here, woken)? && group.lie_down(next_ms) {
         // Another poller may have taken the wake-up that came with the last phase.
-        let stopping = here.phase() == Phase::Stopping;
-        let wait = if stopping { Wait::Poll } else { next_ms.map_or(Wait::Forever, Wait::Until) };
-        let result = turn(here, wait, woken);
+        let result = turn(here, wait(here, next_ms), woken);
         group.get_up();
         result?;
     } else if woken.is_empty() {
@@ -311,6 +310,15 @@ fn poll_for_group(here: &Here, group: &Group, woken: &mut Vec<Token>) -> std::io
     }
     here.expire();
     Ok(())
+}
+
+/// How long a worker may sleep that has lain down: until its next timer, but not into the end. (Who
+/// ends it says so first and wakes it then: either it is seen here, or the wake-up comes.)
+fn wait(here: &Here, next_ms: Option<u64>) -> Wait {
+    if here.phase() == Phase::Stopping {
+        return Wait::Poll;
+    }
+    next_ms.map_or(Wait::Forever, Wait::Until)
 }
 
 /// Lets time pass before the worker sleeps, if it should: holds still, and polls for as long as the
