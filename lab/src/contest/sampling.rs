@@ -25,6 +25,9 @@ const READINGS_MAX: u32 = 2_000;
 pub(super) struct Reading {
     /// Seconds since 1970-01-01.
     at: f64,
+    /// CPU, as fine as the kernel tells it.
+    cpu_s: f64,
+    /// The same by clock ticks, which say how it divides.
     user_s: f64,
     system_s: f64,
     memory_bytes: u64,
@@ -121,11 +124,12 @@ impl Reading {
         let per_s = float(rustix::param::clock_ticks_per_second());
         for id in members.iter().map(|member| member.id) {
             let Some(stat) = Stat::read(id) else { continue };
-            let ticks = float(stat.user_ticks + stat.system_ticks) / per_s;
-            let cpu_s = run_s(id, stat.threads).map_or(ticks, |run_s| run_s.max(ticks));
-            let user = if ticks > 0.0 { float(stat.user_ticks) / per_s / ticks } else { 0.5 };
-            sum.user_s += cpu_s * user;
-            sum.system_s += cpu_s * (1.0 - user);
+            let (user_s, system_s) =
+                (float(stat.user_ticks) / per_s, float(stat.system_ticks) / per_s);
+            let ticks_s = user_s + system_s;
+            sum.cpu_s += run_s(id, stat.threads).map_or(ticks_s, |run_s| run_s.max(ticks_s));
+            sum.user_s += user_s;
+            sum.system_s += system_s;
             sum.threads += stat.threads;
             sum.processes += 1;
             sum.memory_bytes += memory(id);
@@ -141,14 +145,11 @@ impl Reading {
         let mix = |from: f64, to: f64| from + (to - from) * share;
         Self {
             at,
+            cpu_s: mix(self.cpu_s, other.cpu_s),
             user_s: mix(self.user_s, other.user_s),
             system_s: mix(self.system_s, other.system_s),
             ..other
         }
-    }
-
-    fn cpu_s(self) -> f64 {
-        self.user_s + self.system_s
     }
 }
 
@@ -212,14 +213,19 @@ fn usage(readings: &[Reading], window: Option<(f64, f64)>) -> Usage {
     let most = |of: fn(&Reading) -> u64| readings.iter().map(of).max().unwrap_or_default();
     let sample = |reading: &Reading| Sample {
         at_s: reading.at - from,
-        cpu_s: (reading.cpu_s() - begin.cpu_s()).max(0.0),
+        cpu_s: (reading.cpu_s - begin.cpu_s).max(0.0),
         memory_bytes: reading.memory_bytes,
         descriptors: reading.descriptors,
         threads: reading.threads,
     };
+    let grown = |of: fn(&Reading) -> f64| (of(&end) - of(&begin)).max(0.0);
+    let cpu_s = grown(|reading| reading.cpu_s);
+    let (user_s, system_s) = (grown(|reading| reading.user_s), grown(|reading| reading.system_s));
+    // Of less than a tick nobody knows.
+    let user = if user_s + system_s > 0.0 { user_s / (user_s + system_s) } else { 0.5 };
     Usage {
-        cpu_user_s: (end.user_s - begin.user_s).max(0.0),
-        cpu_system_s: (end.system_s - begin.system_s).max(0.0),
+        cpu_user_s: cpu_s * user,
+        cpu_system_s: cpu_s * (1.0 - user),
         memory_before_bytes: first.memory_bytes,
         memory_peak_bytes: most(|reading| reading.memory_bytes),
         descriptors_peak: most(|reading| reading.descriptors),
@@ -251,7 +257,7 @@ mod tests {
     use super::*;
 
     fn reading(at: f64, cpu_s: f64, memory_bytes: u64) -> Reading {
-        Reading { at, user_s: cpu_s, memory_bytes, processes: 1, ..Reading::default() }
+        Reading { at, cpu_s, user_s: cpu_s, memory_bytes, processes: 1, ..Reading::default() }
     }
 
     #[test]
@@ -270,6 +276,20 @@ mod tests {
         let readings = [reading(10.0, 1.0, 5), reading(12.0, 4.0, 9)];
         assert!((usage(&readings, None).cpu_user_s - 3.0).abs() < 1e-9);
         assert_eq!(usage(&[], None), Usage::default());
+    }
+
+    #[test]
+    fn ticks_divide_what_was_used_and_do_not_add_to_it() {
+        let mut readings = [reading(10.0, 0.025, 5), reading(11.0, 0.033, 5)];
+        (readings[0].user_s, readings[0].system_s) = (0.02, 0.0);
+        (readings[1].user_s, readings[1].system_s) = (0.02, 0.01);
+        let used = usage(&readings, None);
+        assert!((used.cpu_user_s + used.cpu_system_s - 0.008).abs() < 1e-9, "{used:?}");
+        assert!(used.cpu_user_s.abs() < 1e-9, "all of the ticks are the kernel's: {used:?}");
+        readings[1].system_s = 0.0;
+        let used = usage(&readings, None);
+        assert!((used.cpu_user_s - 0.004).abs() < 1e-9);
+        assert!((used.cpu_system_s - 0.004).abs() < 1e-9, "{used:?}");
     }
 
     #[test]
