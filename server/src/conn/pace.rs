@@ -243,7 +243,9 @@ impl Conn {
             Link::put_back(out);
             return Ok(());
         }
-        let (bytes, more) = (mem::take(&mut out.bytes), out.more);
+        let bytes = mem::take(&mut out.bytes);
+        // What follows has a turn of its own, which the kernel is not to wait for.
+        out.more = false;
         let mut at = 0;
         while at < bytes.len() {
             let left = (bytes.len() - at) as u64;
@@ -251,7 +253,6 @@ impl Conn {
             let end = at + usize::try_from(granted).expect("not more than was wanted");
             let mut step = mem::take(&mut out);
             step.bytes.extend_from_slice(&bytes[at..end]);
-            step.more = more && end == bytes.len();
             self.send_step(step, granted, write).await?;
             out = Link::outgoing();
             at = end;
