@@ -13,7 +13,7 @@ use gustnado_tasks::{
 
 use super::desk::{self, Desk};
 use super::own::ThreadClock;
-use super::pace::Schedule;
+use super::pace::{Schedule, nanos};
 use super::shared::Shared;
 use super::tally::Tally;
 use super::{conn, hold};
@@ -134,7 +134,8 @@ async fn open_all(shared: &Arc<Shared>, thread: u32) -> Result<Opening, ThreadEr
         });
         let more = more.await?;
         show(shared, thread);
-        if !more || shared.is_stopped() || is_opening_over(shared, began, all, started, held) {
+        let all_tried = started == all && held == 0;
+        if !more || shared.is_stopped() || is_opening_over(shared, began, all, all_tried) {
             break;
         }
     }
@@ -150,16 +151,16 @@ async fn open_all(shared: &Arc<Shared>, thread: u32) -> Result<Opening, ThreadEr
     Ok(Opening { took: shared.now() - began, missing })
 }
 
-/// Whether the server has had enough time to let connections in.
+/// Whether the server has had enough time to let so many connections in.
 ///
-/// Those that are held are what a run is about, so they are not given up as fast as others.
-fn is_opening_over(shared: &Shared, began: u64, all: u64, started: u64, held: u64) -> bool {
+/// - `all_tried`: all of them are being opened, and none is to be held. (Those that are held are
+///   what a run is about, so they are not given up as fast as others.)
+fn is_opening_over(shared: &Shared, began: u64, all: u64, all_tried: bool) -> bool {
     let now = shared.now();
     let still = now.saturating_sub(desk::with(|desk| desk.opened_at));
-    let one = super::pace::nanos(shared.plan.connect_timeout);
-    let most = one.saturating_add(super::pace::nanos(OPENING_EACH).saturating_mul(all));
-    let all_tried = started == all && held == 0;
-    (all_tried && still > super::pace::nanos(OPENING_STILL)) || still > one || now - began > most
+    let one = nanos(shared.plan.connect_timeout);
+    let most = one.saturating_add(nanos(OPENING_EACH).saturating_mul(all));
+    (all_tried && still > nanos(OPENING_STILL)) || still > one || now - began > most
 }
 
 /// Starts the task of one connection: first those that are held.
@@ -261,7 +262,7 @@ fn is_done(now: u64, paces: bool) -> bool {
             return true;
         }
         // A closed loop is cut at its end: what comes later would count for no time.
-        let grace = if paces { super::pace::nanos(GRACE) } else { 0 };
+        let grace = if paces { nanos(GRACE) } else { 0 };
         now >= times.until.saturating_add(grace)
     })
 }
