@@ -87,6 +87,11 @@ pub fn digits(value: f64) -> String {
     grouped_text(&format!("{value:.places$}"))
 }
 
+/// How many times as much, short enough for a narrow column: `0.28`, `1.32`.
+pub fn times(value: f64) -> String {
+    if (0.1..0.9995).contains(&value) { format!("{value:.2}") } else { digits(value) }
+}
+
 /// Both ends of a range, the unit said once where it is the same: `3.63–3.80 ms`.
 pub fn range(unit: Unit, low: f64, high: f64) -> String {
     let (low, high) = (unit.write(low), unit.write(high));

@@ -117,14 +117,7 @@ fn findings(page: &mut Markup, view: &View<'_>) {
         page.element("p", &[("class", "alarm")], &text);
     }
     page.element("p", &[("class", "verdict")], &verdict::winners(view));
-    let troubles = verdict::troubles(view);
-    if !troubles.is_empty() {
-        page.open("ul", &[("class", "notes")]);
-        for trouble in troubles {
-            page.element("li", &[], &trouble);
-        }
-        page.close();
-    }
+    tables::items(page, &verdict::troubles(view));
     page.close();
 }
 

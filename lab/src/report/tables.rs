@@ -3,7 +3,7 @@
 use super::view::{View, fate, is_unequal};
 use crate::figures::grouped;
 use crate::markup::Markup;
-use crate::plot::units::{Unit, digits, range};
+use crate::plot::units::{Unit, range, times};
 use crate::record::{Contender, Environment, Fate, Scenario};
 use crate::statistics::{Column, Figure, Ratio, Row, Verdict};
 
@@ -180,25 +180,22 @@ fn said(ratio: Ratio) -> String {
     }
 }
 
-/// How many times as much, short enough for a narrow column.
-fn times(value: f64) -> String {
-    if (0.1..0.9995).contains(&value) { format!("{value:.2}") } else { digits(value) }
-}
-
 /// What makes the figures of a table less than they seem.
 fn notes(page: &mut Markup, view: &View<'_>, scenario: &Scenario) {
-    let all: Vec<String> = view
-        .rows
-        .iter()
-        .filter(|row| row.scenario == scenario.name)
-        .flat_map(|row| row.notes.iter().map(|note| format!("{}: {note}", row.contender)))
-        .collect();
-    if all.is_empty() {
+    let rows = view.rows.iter().filter(|row| row.scenario == scenario.name);
+    let all =
+        rows.flat_map(|row| row.notes.iter().map(|note| format!("{}: {note}", row.contender)));
+    items(page, &all.collect::<Vec<_>>());
+}
+
+/// A list of sentences; nothing if there are none.
+pub(super) fn items(page: &mut Markup, sentences: &[String]) {
+    if sentences.is_empty() {
         return;
     }
     page.open("ul", &[("class", "notes")]);
-    for note in all {
-        page.element("li", &[], &note);
+    for sentence in sentences {
+        page.element("li", &[], sentence);
     }
     page.close();
 }

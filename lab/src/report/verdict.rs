@@ -1,7 +1,7 @@
 //! What a contest found, in a few sentences that are computed from it.
 
 use super::view::{Failed, View, is_unequal};
-use crate::plot::units::{Unit, digits};
+use crate::plot::units::{Unit, times};
 use crate::record::{Contender, Fate, Scenario};
 use crate::statistics::spread::paired;
 use crate::statistics::{Column, Ratio, Verdict, value};
@@ -89,9 +89,9 @@ impl Winner<'_> {
             Some(Ratio { value, interval: Some((low, high)), .. }) => format!(
                 "{begin}, the least; next is {next} with {more}, {} times as much (95 % interval \
                  {} to {}: more than noise).",
-                digits(*value),
-                digits(*low),
-                digits(*high)
+                times(*value),
+                times(*low),
+                times(*high)
             ),
             _ => format!(
                 "{begin}, the least; next is {next} with {more}. One round cannot tell whether \

@@ -2,7 +2,7 @@
 
 use super::{Kind, Part, Plot, push};
 use crate::plot::bars::{Bar, Bars, Group};
-use crate::plot::units::{Unit, digits};
+use crate::plot::units::{Unit, times};
 use crate::record::{Contender, Fate, Scenario};
 use crate::report::view::{View, ends_sentence, is_unequal};
 use crate::statistics::{Ratio, Verdict};
@@ -83,10 +83,10 @@ fn bar(view: &View<'_>, scenario: &Scenario, (owner, contender): (usize, &Conten
 
 /// A ratio in a few words: `1.32 × (1.28–1.36)`.
 fn factor(ratio: Ratio) -> String {
-    let value = digits(ratio.value);
+    let value = times(ratio.value);
     match (ratio.verdict, ratio.interval) {
         (Verdict::Noise, _) => format!("{value} ×, within the noise"),
-        (_, Some((low, high))) => format!("{value} × ({}–{})", digits(low), digits(high)),
+        (_, Some((low, high))) => format!("{value} × ({}–{})", times(low), times(high)),
         (_, None) => format!("{value} ×"),
     }
 }
