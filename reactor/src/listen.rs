@@ -3,18 +3,18 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
-use rustix::io::Errno;
+use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{
     AddressFamily, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType, bind as bind_to,
     connect, getsockname, listen, socket_with, sockopt,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::sys::{bind_without_port, set_defer_accept};
+use crate::sys::{bind_without_port, duplicate, set_defer_accept};
 
 /// Where a server listens, or a client connects to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,9 @@ pub enum Endpoint {
     Tcp(SocketAddr),
     /// A Unix stream socket in the file system.
     Unix(PathBuf),
+    /// A listening stream socket that this process was started with, by its number. It can only be
+    /// listened on.
+    Inherited(RawFd),
 }
 
 impl fmt::Display for Endpoint {
@@ -30,13 +33,15 @@ impl fmt::Display for Endpoint {
         match self {
             Self::Tcp(address) => address.fmt(f),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Inherited(number) => write!(f, "fd:{number}"),
         }
     }
 }
 
 /// Opens listening sockets on one endpoint, `count` of them: TCP sockets share the port by
-/// `SO_REUSEPORT` and the kernel spreads connections over them; a Unix endpoint has one socket,
-/// however many were asked for. Returns them with the endpoint in fact bound (port 0 picks one).
+/// `SO_REUSEPORT` and the kernel spreads connections over them; a Unix endpoint and an inherited one
+/// have one socket, however many were asked for. Returns them with the endpoint in fact bound (port
+/// 0 picks one).
 ///
 /// - `backlog`: connections that may wait in each; the kernel cuts it to `net.core.somaxconn`.
 ///
@@ -55,7 +60,25 @@ pub fn bind(
             Ok((vec![socket], endpoint.clone()))
         }
         Endpoint::Tcp(address) => bind_tcp(*address, count, backlog),
+        Endpoint::Inherited(number) => Ok((vec![inherited(*number)?], endpoint.clone())),
     }
+}
+
+/// A descriptor of our own for a socket that listens already. The number stays open, for whoever
+/// else knows it.
+fn inherited(number: RawFd) -> io::Result<OwnedFd> {
+    let socket = duplicate(number)?;
+    let is_ours = sockopt::socket_type(&socket)? == SocketType::STREAM
+        && sockopt::socket_acceptconn(&socket)?;
+    if !is_ours {
+        let found = "it is a socket, but none that listens for streams";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, found));
+    }
+    ioctl_fionbio(&socket, true)?;
+    if sockopt::socket_domain(&socket)? != AddressFamily::UNIX {
+        sockopt::set_tcp_nodelay(&socket, true)?;
+    }
+    Ok(socket)
 }
 
 /// How long the kernel keeps a connection back that brings no bytes, in seconds: until the first
@@ -263,6 +286,7 @@ pub fn connect_socket(to: &Endpoint, outbound: &Outbound) -> io::Result<OwnedFd>
     let (socket, address) = match to {
         Endpoint::Tcp(address) => (tcp_socket(*address)?, SocketAddrAny::from(*address)),
         Endpoint::Unix(path) => (unix_socket()?, SocketAddrAny::from(SocketAddrUnix::new(path)?)),
+        Endpoint::Inherited(_) => return Err(io::ErrorKind::InvalidInput.into()),
     };
     if outbound.recv_bytes > 0 && matches!(to, Endpoint::Tcp(_)) {
         sockopt::set_socket_recv_buffer_size(&socket, outbound.recv_bytes)?;

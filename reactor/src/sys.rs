@@ -412,6 +412,37 @@ pub(crate) fn with_number<T>(number: i32, call: impl FnOnce(BorrowedFd<'_>) -> T
     call(unsafe { BorrowedFd::borrow_raw(number) })
 }
 
+/// Another descriptor for what a number stands for: whether it is open is for the kernel to say.
+pub(crate) fn duplicate(number: i32) -> io::Result<OwnedFd> {
+    // Standard input, output and error stay whose they are.
+    const FIRST: i32 = 3;
+    // SAFETY: the call touches no memory, and any number may be asked about.
+    let made = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, FIRST) };
+    if made < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made it for this call, so nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(made) })
+}
+
+/// `recv(2)` on a socket by its number, without waiting: whether it is open is for the kernel to say.
+pub(crate) fn recv_by_number(number: i32, room: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: the kernel writes within `room` only, before the call returns, and any number may be
+    // asked about: one that is not open, or no socket, is an error.
+    let result =
+        unsafe { libc::recv(number, room.as_mut_ptr().cast(), room.len(), libc::MSG_DONTWAIT) };
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+/// `send(2)` on a socket by its number, without waiting: whether it is open is for the kernel to say.
+pub(crate) fn send_by_number(number: i32, bytes: &[u8]) -> io::Result<usize> {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: the kernel reads within `bytes` only, before the call returns, and any number may be
+    // asked about: one that is not open, or no socket, is an error.
+    let result = unsafe { libc::send(number, bytes.as_ptr().cast(), bytes.len(), flags) };
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
 /// What epoll is to do with a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EpollOrder {

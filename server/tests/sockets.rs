@@ -6,6 +6,7 @@ mod harness;
 
 use std::fs;
 use std::net::{IpAddr, Ipv6Addr, TcpListener};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -24,6 +25,8 @@ on_every_server!(
     a_unix_socket_is_served,
     a_unix_socket_carries_big_files_and_half_closes,
     a_unix_socket_is_removed_at_the_end,
+    a_socket_that_listens_already_is_served,
+    an_inherited_unix_socket_keeps_its_file,
     a_stale_unix_socket_is_replaced,
     a_unix_socket_in_use_is_left_alone,
     a_file_where_the_unix_socket_should_be_is_left_alone,
@@ -126,6 +129,38 @@ fn a_unix_socket_is_removed_at_the_end(setup: Setup) {
         server.stop();
         assert!(!path.exists(), "the socket is left behind (drained: {drains})");
     }
+}
+
+fn a_socket_that_listens_already_is_served(setup: Setup) {
+    let theirs = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = theirs.local_addr().expect("its address");
+    let listen = vec![format!("fd:{}", theirs.as_raw_fd())];
+    let server = Server::start(Config { listen: listen.clone(), ..setup.config() });
+    assert_eq!(server.running().addresses()[0].to_string(), listen[0]);
+    let mut clients: Vec<_> = (0..20).map(|_| Client::connect(address)).collect();
+    for _ in 0..3 {
+        for client in &mut clients {
+            assert_eq!(client.get("/").status, 200);
+        }
+    }
+    drop(clients);
+    server.wait_until_empty();
+    server.stop();
+    // It goes on listening for whoever has it: connections wait there, and nobody is refused.
+    let server = Server::start(Config { listen, ..setup.config() });
+    assert_eq!(Client::connect(address).get("/").status, 200);
+    drop(server);
+}
+
+fn an_inherited_unix_socket_keeps_its_file(setup: Setup) {
+    let folder = Folder::new();
+    let path = folder.path("gust.sock");
+    let theirs = UnixListener::bind(&path).expect("the folder is writable");
+    let listen = vec![format!("fd:{}", theirs.as_raw_fd())];
+    let server = Server::start(Config { listen, ..setup.config() });
+    assert_eq!(Client::connect_unix(&path).get("/").status, 200);
+    server.stop();
+    assert!(path.exists(), "it is not ours");
 }
 
 fn a_stale_unix_socket_is_replaced(setup: Setup) {

@@ -154,7 +154,7 @@ pub(crate) fn open(
     for socket in &sockets {
         refused = set_options(socket, &plan.sockets)?;
     }
-    // A Unix socket file has one socket, which the acceptors share.
+    // A Unix socket file and an inherited number have one socket, which the acceptors share.
     while sockets.len() < acceptors {
         sockets.push(sockets[0].try_clone()?);
     }

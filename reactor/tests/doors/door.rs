@@ -167,7 +167,7 @@ pub(crate) fn anywhere() -> Endpoint {
 pub(crate) fn address(endpoint: &Endpoint) -> SocketAddr {
     match endpoint {
         Endpoint::Tcp(address) => *address,
-        Endpoint::Unix(path) => panic!("bound to {}", path.display()),
+        other => panic!("bound to {other}"),
     }
 }
 

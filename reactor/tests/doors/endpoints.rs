@@ -1,7 +1,8 @@
 //! Binding: what is stale, what is taken, who shares a port.
 
 use std::io::ErrorKind;
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixListener;
 
 use gustnado_reactor::{Endpoint, bind, descriptor_limit};
@@ -52,6 +53,34 @@ fn a_socket_file_that_nobody_answers_at_is_replaced() {
     drop(left_behind);
     let (sockets, _) = bind(&endpoint, 1, 16).expect("the file is stale");
     assert_eq!(sockets.len(), 1);
+}
+
+#[test]
+fn a_socket_that_listens_already_is_taken_over_by_its_number() {
+    let theirs = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let wanted = theirs.local_addr().expect("it is bound");
+    let endpoint = Endpoint::Inherited(theirs.as_raw_fd());
+    let (sockets, bound) = bind(&endpoint, 3, 16).expect("it listens");
+    assert_eq!((sockets.len(), &bound), (1, &endpoint));
+    assert_eq!(bound.to_string(), format!("fd:{}", theirs.as_raw_fd()));
+    // It is another descriptor for the same socket.
+    drop(theirs);
+    let client = TcpStream::connect(wanted).expect("it still listens");
+    let ours = TcpListener::from(sockets.into_iter().next().expect("there is one"));
+    ours.set_nonblocking(false).expect("a socket can be made so");
+    let (_, peer) = ours.accept().expect("a client waits");
+    assert_eq!(peer, client.local_addr().expect("it is connected"));
+}
+
+#[test]
+fn what_does_not_listen_is_not_taken_over() {
+    let idle = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+    let error = bind(&Endpoint::Inherited(idle.as_raw_fd()), 1, 16).expect_err("it cannot");
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    let file = std::fs::File::open("/dev/null").expect("it is everywhere");
+    for number in [file.as_raw_fd(), -1, i32::MAX] {
+        bind(&Endpoint::Inherited(number), 1, 16).expect_err("it is no socket");
+    }
 }
 
 #[test]

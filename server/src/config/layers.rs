@@ -12,6 +12,11 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::PathBuf;
 
+/// Variables of other conventions that count here too.
+const PLAIN: [&str; 3] = ["PORT", "LISTEN_PID", "LISTEN_FDS"];
+/// As many sockets a service manager may hand over.
+const SOCKETS_MAX: u32 = 256;
+
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
@@ -119,6 +124,9 @@ impl Settings {
                 settings.set(tunable.name, value, Origin::Flag(tunable.flag()))?;
             } else if let Some((name, value)) = variable(&tunable.variable()) {
                 settings.set(tunable.name, value, Origin::Environment(name.clone()))?;
+            } else if let ("listen", Some(sockets)) = (tunable.name, activated(&variables)) {
+                let origin = Origin::Environment("LISTEN_FDS".to_owned());
+                settings.set(tunable.name, sockets.as_ref(), origin)?;
             } else if let ("port", Some((name, value))) = (tunable.name, variable("PORT")) {
                 settings.set(tunable.name, value, Origin::Environment(name.clone()))?;
             } else if let Some((value, line)) = file.and_then(|file| file.setting(tunable.name)) {
@@ -200,7 +208,8 @@ impl Settings {
             if name == "GUSTNADO_CONFIG" {
                 continue; // names the file, which has been read
             }
-            let known = name == "PORT" || TUNABLES.iter().any(|one| one.variable() == name);
+            let known =
+                PLAIN.contains(&name.as_str()) || TUNABLES.iter().any(|one| one.variable() == name);
             if known && is_service_link(&value) {
                 self.warnings.push(format!(
                     "{name} is a Kubernetes service link, not a setting: ignored; set \
@@ -216,6 +225,21 @@ impl Settings {
         self.warnings.sort();
         ours
     }
+}
+
+/// The sockets that a service manager has opened for this process (systemd's `sd_listen_fds(3)`), as
+/// `listen` takes them: the first is descriptor 3.
+fn activated(variables: &[(String, OsString)]) -> Option<String> {
+    let number = |wanted: &str| {
+        let (_, value) = variables.iter().find(|(name, _)| name == wanted)?;
+        value.to_str()?.parse::<u32>().ok()
+    };
+    // They may have been meant for a parent, and not be here.
+    let is_ours = number("LISTEN_PID")? == std::process::id();
+    let count =
+        number("LISTEN_FDS").filter(|count| is_ours && (1..=SOCKETS_MAX).contains(count))?;
+    let sockets: Vec<String> = (3..3 + count).map(|number| format!("fd:{number}")).collect();
+    Some(sockets.join(","))
 }
 
 fn index_of(name: &str) -> Option<usize> {
@@ -290,6 +314,26 @@ mod tests {
         assert_eq!(settings.origin("port").to_string(), "environment PORT");
         let both = layered(&[], &[("PORT", "3000"), ("GUSTNADO_PORT", "81")]).expect("valid");
         assert_eq!(both.config.port, 81);
+    }
+
+    #[test]
+    fn sockets_of_a_service_manager_are_listened_on() {
+        let own = std::process::id().to_string();
+        let vars = [("LISTEN_PID", own.as_str()), ("LISTEN_FDS", "2"), ("PORT", "80")];
+        let settings = layered(&[], &vars).expect("valid");
+        assert_eq!(settings.config.listen, ["fd:3", "fd:4"]);
+        assert_eq!(settings.origin("listen").to_string(), "environment LISTEN_FDS");
+        // A flag says more than the manager.
+        let with_flag = layered(&[("listen", "127.0.0.1:81")], &vars).expect("valid");
+        assert_eq!(with_flag.config.listen, ["127.0.0.1:81"]);
+        // They were for somebody else, or are none.
+        for vars in [
+            [("LISTEN_PID", "1"), ("LISTEN_FDS", "2")],
+            [("LISTEN_PID", own.as_str()), ("LISTEN_FDS", "0")],
+            [("LISTEN_PID", own.as_str()), ("LISTEN_FDS", "many")],
+        ] {
+            assert_eq!(layered(&[], &vars).expect("valid").config.listen, [""; 0], "{vars:?}");
+        }
     }
 
     #[test]

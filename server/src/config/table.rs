@@ -27,7 +27,7 @@ pub static TUNABLES: &[Tunable] = &[
         default: "",
         doc: "Where to listen, in place of host, port and uds; for instance 127.0.0.1:80",
         field: Field::List {
-            what: "an address such as 127.0.0.1:80, [::1]:80 or unix:/run/site.sock",
+            what: "an address such as 127.0.0.1:80, [::1]:80, unix:/run/site.sock or fd:3",
             allowed: is_address,
             get: |config| &config.listen,
             set: |config, texts| config.listen = texts,

@@ -59,7 +59,7 @@ impl Request {
     pub fn peer_ip(&self) -> Option<IpAddr> {
         match self.peer()? {
             Endpoint::Tcp(address) => Some(address.ip().to_canonical()),
-            Endpoint::Unix(_) => None,
+            Endpoint::Unix(_) | Endpoint::Inherited(_) => None,
         }
     }
 

@@ -96,10 +96,13 @@ pub(crate) fn endpoints(config: &Config) -> Result<Vec<Endpoint>, StartError> {
     }
 }
 
-/// What `127.0.0.1:80`, `[::1]:80`, `localhost:80` or `unix:/run/site.sock` stands for.
+/// What `127.0.0.1:80`, `[::1]:80`, `localhost:80`, `unix:/run/site.sock` or `fd:3` stands for.
 pub(crate) fn endpoint(text: &str) -> Result<Endpoint, StartError> {
     if let Some(path) = text.strip_prefix("unix:") {
         return Ok(Endpoint::Unix(path.into()));
+    }
+    if let Some(number) = text.strip_prefix("fd:").and_then(|number| number.parse().ok()) {
+        return Ok(Endpoint::Inherited(number));
     }
     let parts = text.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
     let Some((host, port)) = parts else {

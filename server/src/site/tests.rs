@@ -68,8 +68,8 @@ fn a_wrong_value_says_what_was_expected_and_found() {
             "site.toml:6: limit-head-bytes: expected a size such as 4096, 64k or 10m from 256 to \
              65535, found \"1t\"; leave it out for 16k",
             "site.toml:7: listen: expected text in quotes, found 5",
-            "site.toml:7: listen: expected an address such as 127.0.0.1:80, [::1]:80 or \
-             unix:/run/site.sock, found \"127.0.0.1\"",
+            "site.toml:7: listen: expected an address such as 127.0.0.1:80, [::1]:80, \
+             unix:/run/site.sock or fd:3, found \"127.0.0.1\"",
         ]
     );
 }

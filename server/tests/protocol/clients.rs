@@ -84,7 +84,7 @@ pub(crate) fn a_connection_comes_from_the_source_address(setup: Setup) {
         .listen_tcp("127.0.0.1:0", move |peer: Endpoint| {
             noted.note(match peer {
                 Endpoint::Tcp(peer) => peer.ip().to_string(),
-                Endpoint::Unix(_) => "a Unix socket".to_owned(),
+                other => other.to_string(),
             });
             taped(&Tape::default(), echo)
         })

@@ -45,7 +45,7 @@ pub(crate) fn engine(setup: Setup) -> Running {
 pub(crate) fn address(port: &Port) -> SocketAddr {
     match port.address() {
         Endpoint::Tcp(address) => *address,
-        other @ Endpoint::Unix(_) => panic!("{other} is no TCP address"),
+        other => panic!("{other} is no TCP address"),
     }
 }
 
