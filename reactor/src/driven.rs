@@ -9,6 +9,7 @@ use rustix::event::Timespec;
 
 use crate::epoll::Epoll;
 use crate::reactor::Door;
+use crate::sys::{recv_by_number, send_by_number};
 use crate::watched::{Ready, Wants};
 use crate::{Reactor, Token};
 
@@ -82,6 +83,24 @@ impl Reactor {
     /// `ENOENT` where it is not watched, `EBADF` where the number is negative.
     pub fn unwatch(&mut self, number: RawFd) -> io::Result<()> {
         self.queue_mut()?.unwatch(number)
+    }
+
+    /// Receives from a watched socket, without waiting. 0: the peer's end.
+    ///
+    /// # Errors
+    /// As `recv(2)`; `ENOENT` where it is not watched.
+    pub fn recv_watched(&self, number: RawFd, room: &mut [u8]) -> io::Result<usize> {
+        self.queue()?.key(number)?;
+        recv_by_number(number, room)
+    }
+
+    /// Sends on a watched socket, without waiting. Returns how many bytes the kernel has taken.
+    ///
+    /// # Errors
+    /// As `send(2)`; `ENOENT` where it is not watched.
+    pub fn send_watched(&self, number: RawFd, bytes: &[u8]) -> io::Result<usize> {
+        self.queue()?.key(number)?;
+        send_by_number(number, bytes)
     }
 
     /// How many descriptors are watched.

@@ -77,7 +77,8 @@ impl Epoll {
         }
     }
 
-    fn key(&self, number: i32) -> io::Result<u64> {
+    /// What a watched number is called; `ENOENT` where it is not watched.
+    pub(crate) fn key(&self, number: i32) -> io::Result<u64> {
         let number = u32::try_from(number).map_err(|_| Errno::BADF)?;
         self.watched.key(number).ok_or_else(|| Errno::NOENT.into())
     }
