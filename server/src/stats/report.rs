@@ -37,53 +37,57 @@ fn json(app: &App) -> String {
         app.backend(),
         app.scheduler(),
     );
-    push_numbers(&mut text, &numbers(&app.stats()));
+    push_numbers(&mut text, app.stats().named());
     text.push_str(",\"by_worker\":[");
     for (place, worker) in app.stats_by_worker().iter().enumerate() {
         text.push_str(if place > 0 { ",{" } else { "{" });
         _ = write!(text, "\"worker\":{}", worker.worker);
-        push_numbers(&mut text, &numbers_of(worker));
+        push_numbers(&mut text, numbers_of(worker));
         text.push('}');
     }
     text.push_str("]}\n");
     text
 }
 
-fn push_numbers(text: &mut String, numbers: &[(&str, u64)]) {
+fn push_numbers(text: &mut String, numbers: impl IntoIterator<Item = (&'static str, u64)>) {
     for (name, number) in numbers {
         // (A string takes all text.)
         _ = write!(text, ",\"{name}\":{number}");
     }
 }
 
-fn numbers(stats: &Stats) -> [(&'static str, u64); 25] {
-    [
-        ("uptime_ms", stats.uptime_ms),
-        ("connections_open", stats.connections_open),
-        ("connections_accepted", stats.connections_accepted),
-        ("connections_added", stats.connections_added),
-        ("connections_removed", stats.connections_removed),
-        ("tasks_live", stats.tasks_live),
-        ("requests", stats.requests),
-        ("bytes_sent", stats.bytes_sent),
-        ("answers_1xx", stats.answers_1xx),
-        ("answers_2xx", stats.answers_2xx),
-        ("answers_3xx", stats.answers_3xx),
-        ("answers_4xx", stats.answers_4xx),
-        ("answers_5xx", stats.answers_5xx),
-        ("bad_requests", stats.bad_requests),
-        ("timeouts", stats.timeouts),
-        ("idle_closed", stats.idle_closed),
-        ("never_asked", stats.never_asked),
-        ("files_cut", stats.files_cut),
-        ("files_exhausted", stats.files_exhausted),
-        ("accept_exhausted", stats.accept_exhausted),
-        ("accept_failed", stats.accept_failed),
-        ("accept_paused", stats.accept_paused),
-        ("panics", stats.panics),
-        ("waits", stats.waits),
-        ("faults", stats.bad_requests + stats.timeouts + stats.files_cut + stats.panics),
-    ]
+impl Stats {
+    /// All counters with their names, which are those of the fields.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+        [
+            ("uptime_ms", self.uptime_ms),
+            ("connections_open", self.connections_open),
+            ("connections_accepted", self.connections_accepted),
+            ("connections_added", self.connections_added),
+            ("connections_removed", self.connections_removed),
+            ("tasks_live", self.tasks_live),
+            ("requests", self.requests),
+            ("bytes_sent", self.bytes_sent),
+            ("answers_1xx", self.answers_1xx),
+            ("answers_2xx", self.answers_2xx),
+            ("answers_3xx", self.answers_3xx),
+            ("answers_4xx", self.answers_4xx),
+            ("answers_5xx", self.answers_5xx),
+            ("bad_requests", self.bad_requests),
+            ("timeouts", self.timeouts),
+            ("idle_closed", self.idle_closed),
+            ("never_asked", self.never_asked),
+            ("files_cut", self.files_cut),
+            ("files_exhausted", self.files_exhausted),
+            ("accept_exhausted", self.accept_exhausted),
+            ("accept_failed", self.accept_failed),
+            ("accept_paused", self.accept_paused),
+            ("panics", self.panics),
+            ("waits", self.waits),
+            ("faults", self.bad_requests + self.timeouts + self.files_cut + self.panics),
+        ]
+        .into_iter()
+    }
 }
 
 fn numbers_of(worker: &WorkerStats) -> [(&'static str, u64); 16] {
@@ -128,7 +132,7 @@ fn line(stats: &Stats, before: &Stats) -> String {
         rate(stats.requests, before.requests),
         rate(stats.bytes_sent, before.bytes_sent)
     );
-    for (name, number) in numbers(stats) {
+    for (name, number) in stats.named() {
         // (A string takes all text.)
         _ = write!(text, " {name}={number}");
     }
