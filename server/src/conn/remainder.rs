@@ -180,7 +180,11 @@ impl Conn {
                     self.expect_piece(terms, flight.as_deref_mut());
                 }
                 Ok(Step::End) if left.is_none_or(|left| left == 0) => break,
-                Ok(Step::End | Step::Failed) => return Err(LinkError::FileTruncated),
+                Ok(Step::End | Step::Failed) => {
+                    // What came before is the client's all the same.
+                    self.send_counted(out, terms.write).await?;
+                    return Err(LinkError::FileTruncated);
+                }
                 Err(LinkError::TimedOut)
                     if flight.is_none()
                         && self.more_time(Limit::Idle, terms.idle_ms, 0, b"").is_some() => {}
