@@ -69,7 +69,8 @@ pub use handler::{Blocking, Handler, IntoHandler, blocking, form};
 pub use hooks::{ClosedConnection, Limit, Struck, Verdict};
 pub use request::{Cookies, Pairs, Request, percent_decoded};
 pub use response::{
-    AppendError, Appender, Event, IntoResponse, Replier, Reply, Response, Sent, reply_later,
+    AppendError, Appender, Event, ForeignHead, IntoResponse, Replier, Reply, Response, Sent,
+    reply_later,
 };
 pub use routes::{Route, RouteError, Routes, route};
 pub use server::{Drain, DrainReport, Reloaded, Running, StartError, probe_io_uring, start};

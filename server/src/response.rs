@@ -3,6 +3,7 @@
 mod appender;
 mod content;
 mod events;
+mod foreign;
 mod into_response;
 mod later;
 
@@ -22,6 +23,7 @@ use crate::pace::AnswerPace;
 pub use appender::{AppendError, Appender};
 pub(crate) use content::{Content, Failed, Streamed, Trailers};
 pub use events::Event;
+pub use foreign::ForeignHead;
 pub use into_response::IntoResponse;
 pub use later::{Replier, Reply, reply_later};
 
@@ -52,7 +54,6 @@ impl UsualType {
 }
 
 /// The usual type of this name, if it is one.
-#[cfg(feature = "tower")]
 pub(crate) fn usual_type(name: &[u8]) -> Option<UsualType> {
     UsualType::ALL.into_iter().find(|kind| kind.name().as_bytes() == name)
 }
@@ -82,7 +83,6 @@ pub(crate) struct Rare {
     pub(crate) trailers: Option<Trailers>,
     pub(crate) close: bool,
     /// A status line in place of the status's own, with its line end.
-    #[cfg(feature = "tower")]
     pub(crate) status_line: Option<String>,
     /// The pace of its route.
     pub(crate) pace: Option<Arc<AnswerPace>>,
@@ -206,6 +206,32 @@ impl Response {
         self
     }
 
+    /// Takes a status by its number, which may be one that [`Status`] does not have. Its class then
+    /// decides how it is handled (RFC 9110 §15).
+    ///
+    /// - `code`: 200 to 999. What is below is no answer but an announcement of one.
+    /// - `reason`: the phrase for a code that [`Status`] does not have. It may be empty.
+    ///
+    /// # Errors
+    /// [`FieldError::Value`]: the code is out of range, or the phrase holds a control byte.
+    pub fn code(mut self, code: u16, reason: &str) -> Result<Self, FieldError> {
+        if !(200..=999).contains(&code) {
+            return Err(FieldError::Value);
+        }
+        if let Some(known) = Status::from_code(code) {
+            return Ok(self.status(known));
+        }
+        check_field("Status", reason.as_bytes())?;
+        self.status = match code / 100 {
+            2 => Status::OK,
+            3 => Status::MULTIPLE_CHOICES,
+            4 => Status::BAD_REQUEST,
+            _ => Status::INTERNAL_SERVER_ERROR,
+        };
+        self.set_status_line(format!("HTTP/1.1 {code} {reason}\r\n"));
+        Ok(self)
+    }
+
     /// Adds a header field.
     ///
     /// # Panics
@@ -323,7 +349,6 @@ impl Response {
     }
 
     /// Says a status that [`Status`] does not have. The one it has decides how it is sent.
-    #[cfg(feature = "tower")]
     pub(crate) fn set_status_line(&mut self, line: String) {
         self.rare().status_line = Some(line);
     }

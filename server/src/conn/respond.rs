@@ -12,7 +12,7 @@ use crate::app::Common;
 use crate::body::Body;
 use crate::files;
 use crate::handler::contained;
-use crate::reply::{self, Now, Rest, Turn};
+use crate::reply::{self, Now, Rest, Segment, Turn};
 use crate::request::{Origin, Recycled, Request};
 use crate::response::{Content, INLINE_BYTES_MAX, Response};
 use crate::routes::Pages;
@@ -95,7 +95,6 @@ fn write_unpaced(
         }
         return (remainder.boxed(), persist);
     }
-    #[cfg(feature = "tower")]
     let before = out.len();
     let mut answer = Answer::start(out, status, &asked.common.opening, persist);
     if let Some(kind) = kind.filter(|_| status.may_have_body()) {
@@ -128,11 +127,16 @@ fn write_unpaced(
                 remainder.stream = Some(StreamOut { streamed, chunked, trailers });
             }
         }
-        #[cfg(feature = "tower")]
+        Content::Part { file, offset, length: len } => {
+            answer.content_length(len);
+            answer.finish();
+            if !head_only && status.may_have_body() && len > 0 {
+                remainder.segments.push_back(Segment::File { file, offset, len });
+            }
+        }
         Content::Unsent(length) => finish_framed(answer, length, false),
         Content::File(_) | Content::Folder { .. } => unreachable!("answered above"),
     }
-    #[cfg(feature = "tower")]
     if let Some(line) = rare.status_line {
         out.splice(before..before + status.line().len(), line.into_bytes());
     }

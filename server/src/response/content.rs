@@ -1,6 +1,7 @@
 //! What an answer's content is made of.
 
 use std::fmt;
+use std::fs::File;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,8 +23,13 @@ pub(crate) enum Content {
         mounted_at: usize,
     },
     Stream(Streamed),
+    /// A part of an open file, sent as it is.
+    Part {
+        file: Arc<File>,
+        offset: u64,
+        length: u64,
+    },
     /// What is not sent, as to HEAD, and how long it would be, if that is known.
-    #[cfg(feature = "tower")]
     Unsent(Option<u64>),
 }
 
@@ -82,7 +88,7 @@ impl fmt::Display for Content {
             Self::File(path) => write!(f, "(file {})", path.display()),
             Self::Folder { .. } => f.write_str("(from a folder)"),
             Self::Stream(_) => f.write_str("(stream)"),
-            #[cfg(feature = "tower")]
+            Self::Part { length, .. } => write!(f, "({length} bytes of a file)"),
             Self::Unsent(_) => f.write_str("(not sent)"),
         }
     }

@@ -8,11 +8,11 @@ use std::task::{self, Poll, ready};
 use bytes::{Buf, Bytes};
 use futures_core::Stream;
 use gustnado_http::status::Status;
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::{StatusCode, response};
+use http::header::{HeaderMap, HeaderValue};
+use http::response;
 
 use super::context::Context;
-use crate::response::{Content, Failed, Response, Streamed, usual_type};
+use crate::response::{Content, Failed, ForeignHead, Response, Streamed};
 
 /// Makes an answer of a service's. Its body is looked at once or twice: most are at hand, and leave
 /// with the head.
@@ -28,119 +28,45 @@ where
     B: http_body::Body<Data: Send> + Send + 'static,
 {
     let (head, body) = answer.into_parts();
-    let Some((mut response, said)) = convert_head(&head) else {
+    let Some(head) = convert_head(&head) else {
         return Response::new(Status::INTERNAL_SERVER_ERROR);
     };
-    let exact = body.size_hint().exact();
-    if is_head || !response.status.may_have_body() {
+    let (exact, said) = (body.size_hint().exact(), head.length());
+    if is_head || !head.may_have_content() {
         // axum says 0 of whatever body is empty: of a 304's too, where it would mean the resource.
         let said = said.filter(|bytes| is_head || *bytes > 0);
         let by_body = exact.filter(|bytes| is_head && *bytes > 0);
-        response.content = Content::Unsent(said.or(by_body));
-        return response;
+        return head.with(Content::Unsent(said.or(by_body)));
     }
     if exact == Some(0) || (exact.or(said).is_none() && body.is_end_stream()) {
-        response.content = Content::Bytes(Bytes::new());
-        return response;
+        return head.bytes(Bytes::new());
     }
     let length = exact.or(said);
     let mut frames = Frames::new(body, context);
-    response.content = match frames.look(length, waking) {
-        Ok(true) => Content::Bytes(frames.first.take().unwrap_or_default()),
+    match frames.look(length, waking) {
+        Ok(true) => head.bytes(frames.first.take().unwrap_or_default()),
         Ok(false) => {
-            if length.is_none() {
-                let trailers = Arc::clone(frames.shared.get_or_insert_default());
-                response = response.trailers(move || trailer_lines(&trailers));
+            let trailers = length.is_none().then(|| frames.shared.get_or_insert_default().clone());
+            let response = head.with(Content::Stream(Streamed::new(frames, length)));
+            match trailers {
+                Some(trailers) => response.trailers(move || trailer_lines(&trailers)),
+                None => response,
             }
-            Content::Stream(Streamed::new(frames, length))
         }
         // Nothing has been sent yet, so the client can be told.
-        Err(Failed) => return Response::new(Status::INTERNAL_SERVER_ERROR),
-    };
-    response
-}
-
-/// Status and fields, and the length that the service says. `None` for an interim answer, which
-/// cannot stand for a whole one: upgrades above all.
-fn convert_head(head: &response::Parts) -> Option<(Response, Option<u64>)> {
-    let mut response = Response::new(Status::OK);
-    if head.status != StatusCode::OK {
-        set_status(&mut response, head.status)?;
-    }
-    let fields = &head.headers;
-    let mut lines = Vec::new();
-    let (mut said, mut closes) = (None, false);
-    for (name, value) in fields {
-        if *name == header::CONTENT_TYPE && response.kind.is_none() {
-            response.kind = usual_type(value.as_bytes());
-            if response.kind.is_some() {
-                continue;
-            }
-        }
-        if !is_servers(name, head.status) {
-            if lines.is_empty() {
-                lines.reserve(bytes_of(fields));
-            }
-            lines.extend_from_slice(name.as_str().as_bytes());
-            lines.extend_from_slice(b": ");
-            lines.extend_from_slice(value.as_bytes());
-            lines.extend_from_slice(b"\r\n");
-        } else if *name == header::CONTENT_LENGTH {
-            said = value.to_str().ok().and_then(|digits| digits.parse().ok());
-        } else if *name == header::CONNECTION {
-            closes |= says_close(value);
-        }
-    }
-    response.lines = lines;
-    Some((if closes { response.close() } else { response }, said))
-}
-
-/// How many bytes all field lines take.
-fn bytes_of(fields: &HeaderMap) -> usize {
-    fields.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum()
-}
-
-#[cold]
-fn set_status(response: &mut Response, status: StatusCode) -> Option<()> {
-    let code = status.as_u16();
-    response.status = match Status::from_code(code) {
-        _ if status.is_informational() => return None,
-        Some(known) => known,
-        None => {
-            let reason = status.canonical_reason().unwrap_or("");
-            response.set_status_line(format!("HTTP/1.1 {code} {reason}\r\n"));
-            // Its class decides how it is handled (RFC 9110 §15).
-            match code / 100 {
-                2 => Status::OK,
-                3 => Status::MULTIPLE_CHOICES,
-                4 => Status::BAD_REQUEST,
-                _ => Status::INTERNAL_SERVER_ERROR,
-            }
-        }
-    };
-    Some(())
-}
-
-/// Whether the server writes a field itself, or it is of the service's own connection (RFC 9110
-/// §7.6.1).
-fn is_servers(name: &HeaderName, status: StatusCode) -> bool {
-    match *name {
-        header::CONNECTION
-        | header::CONTENT_LENGTH
-        | header::DATE
-        | header::SERVER
-        | header::TRANSFER_ENCODING => true,
-        // 426 has to say what to upgrade to (RFC 9110 §15.5.22).
-        header::UPGRADE => status != StatusCode::UPGRADE_REQUIRED,
-        _ => matches!(name.as_str(), "keep-alive" | "proxy-connection"),
+        Err(Failed) => Response::new(Status::INTERNAL_SERVER_ERROR),
     }
 }
 
-fn says_close(value: &HeaderValue) -> bool {
-    value
-        .as_bytes()
-        .split(|byte| *byte == b',')
-        .any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
+/// Status and fields. `None` for an interim answer, which cannot stand for a whole one: upgrades
+/// above all.
+fn convert_head(head: &response::Parts) -> Option<ForeignHead> {
+    let reason = head.status.canonical_reason().unwrap_or("");
+    let mut foreign = ForeignHead::new(head.status.as_u16(), reason).ok()?;
+    for (name, value) in &head.headers {
+        foreign.checked_field(name.as_str(), value.as_bytes());
+    }
+    Some(foreign)
 }
 
 type Trailers = Arc<Mutex<HeaderMap>>;
