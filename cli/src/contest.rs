@@ -20,14 +20,14 @@ use crate::output::{Output, counted, page, page_paint};
 use arguments::{Asked, Held};
 
 /// Does what was asked for, and returns the exit code.
-pub(crate) fn run(asked: Asked) -> u8 {
+pub(crate) fn run(asked: Asked, program: &Path) -> u8 {
     let output = Output::new(false);
     let done = match asked {
         Asked::Presets => Ok(page(&presets::list())),
         Asked::Preset(name) => show_preset(&name),
         Asked::Compare(old, new) => compare_records(&old, &new),
         Asked::Report(path) => report_again(&path),
-        Asked::Hold(held) => hold(*held, output),
+        Asked::Hold(held) => hold(*held, program, output),
     };
     done.unwrap_or_else(|refusal| {
         refusal.line.lines().for_each(|line| output.error(line));
@@ -66,12 +66,9 @@ fn report_again(path: &Path) -> Result<u8, Refusal> {
     Ok(exit::CLEAN)
 }
 
-fn hold(held: Held, output: Output) -> Result<u8, Refusal> {
+fn hold(held: Held, program: &Path, output: Output) -> Result<u8, Refusal> {
     let is_check = held.check;
-    let program = std::env::current_exe().map_err(|error| {
-        refused(exit::FAILED)(format!("where this program is cannot be told: {error}"))
-    })?;
-    let mut tools = Tools::of(&program);
+    let mut tools = Tools::of(program);
     if !held.generator.is_empty() {
         tools.generator.clone_from(&held.generator);
     }
