@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 60
 LOOM_TARGET := target/loom
 MIRI_CRATES := gustnado-http gustnado-tasks
 
-.PHONY: run test check fmt fmt-check clippy doc deny loom miri
+.PHONY: run test test-python check fmt fmt-check clippy doc deny loom miri
 .PHONY: bench bench-quick callgrind gate c1m fuzz
 
 # Serves the built-in site on http://127.0.0.1:8080
@@ -17,6 +17,15 @@ run:
 test:
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(CARGO) test --workspace --all-features \
 		--no-fail-fast
+
+# The Python package in an environment of its own, built as `pip install ./python` builds it.
+PYTHON_HOME := target/python
+test-python: $(PYTHON_HOME)/bin/python
+	$(PYTHON_HOME)/bin/pip install --quiet "./python[test]"
+	$(PYTHON_HOME)/bin/python -m pytest -q python/tests
+
+$(PYTHON_HOME)/bin/python:
+	$(PYTHON) -m venv $(PYTHON_HOME)
 
 # The tidy test (cli/tests/tidy.rs) is one of the tests.
 check: fmt-check clippy test doc deny

@@ -1,0 +1,107 @@
+"""An application: functions and folders by path."""
+
+from . import _routes
+from ._gustnado import Response
+
+
+class App:
+    """Handlers by path, and the server that runs them.
+
+    A handler takes the request, named parts of its path, both or nothing, and returns text, bytes, a
+    dictionary or list (JSON), None (204), a pair of a status and one of these, or a `Response`.
+    """
+
+    def __init__(self):
+        self._handlers = []
+        self._folders = []
+
+    def route(self, path, method=None):
+        """Adds a handler for a method, or for all that have none of their own."""
+
+        def add(function):
+            self._handlers.append(_routes.handler(method, path, function))
+            return function
+
+        return add
+
+    def get(self, path):
+        return self.route(path, "GET")
+
+    def post(self, path):
+        return self.route(path, "POST")
+
+    def put(self, path):
+        return self.route(path, "PUT")
+
+    def patch(self, path):
+        return self.route(path, "PATCH")
+
+    def delete(self, path):
+        return self.route(path, "DELETE")
+
+    def files(self, path, folder):
+        """Serves a folder below a path. The engine does, without Python."""
+        self._folders.append((path, str(folder)))
+        return self
+
+    @property
+    def needs_loop(self):
+        """Whether a handler is a coroutine function."""
+        return any(is_coroutine for *_, is_coroutine in self._handlers)
+
+    def run(self, *, grace=None, switch_interval=None, **settings):
+        """Serves until Ctrl-C or TERM, then lets answers finish for `grace` seconds.
+
+        `settings` are those of the command line by their names: `port=8000, timeout_keep_alive="30s"`.
+        """
+        from . import _run
+        from ._plan import Plan, settings_of
+
+        own = {"grace": grace, "switch_interval": switch_interval}
+        own = {name: value for name, value in own.items() if value is not None}
+        _run.serve(Plan(self, settings=settings_of(settings), **own))
+
+
+def stream(pieces, **options):
+    """An answer from an iterable, plain or asynchronous, of bytes or text. In coroutine functions."""
+    import asyncio
+
+    response, writer = Response.open(**options)
+    task = asyncio.get_running_loop().create_task(_pump(pieces, writer))
+    _pumping.add(task)
+    task.add_done_callback(_pumping.discard)
+    return response
+
+
+# The loop holds its tasks weakly.
+_pumping = set()
+
+
+async def _pump(pieces, writer):
+    import asyncio
+
+    try:
+        if hasattr(pieces, "__aiter__"):
+            async for piece in pieces:
+                await _write(writer, piece)
+        else:
+            for piece in pieces:
+                await _write(writer, piece)
+                await asyncio.sleep(0)
+        writer.close()
+    except ConnectionError:
+        pass  # The client has gone.
+    finally:
+        close = getattr(pieces, "aclose", None)
+        if close is not None:
+            await close()
+
+
+async def _write(writer, piece):
+    if writer.write(piece.encode() if isinstance(piece, str) else piece):
+        return
+    import asyncio
+
+    room = asyncio.get_running_loop().create_future()
+    writer.when_room(lambda: room.done() or room.set_result(None))
+    await room

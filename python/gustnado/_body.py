@@ -1,0 +1,27 @@
+"""The body of a request, for coroutines."""
+
+import asyncio
+
+
+async def read(request, limit=None):
+    """All of it, as bytes."""
+    pieces, length = [], 0
+    async for piece in stream(request):
+        length += len(piece)
+        if limit is not None and length > limit:
+            raise ValueError(f"the body has more than {limit} bytes")
+        pieces.append(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+async def stream(request):
+    """Piece by piece, as it comes."""
+    while True:
+        waiting = asyncio.get_running_loop().create_future()
+        piece = request.next_or_call(lambda: waiting.done() or waiting.set_result(None))
+        if piece is None:
+            await waiting
+        elif piece:
+            yield piece
+        else:
+            return

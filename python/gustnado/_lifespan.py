@@ -1,0 +1,81 @@
+"""An ASGI application's lifespan: it is told when serving begins and ends."""
+
+import asyncio
+import logging
+
+log = logging.getLogger("gustnado")
+
+
+class LifespanError(Exception):
+    """The application says, or shows, that it cannot start."""
+
+
+class Lifespan:
+    """- `mode`: `auto` takes it that an application which fails at once has none; `on` does not,
+    and `off` does not ask."""
+
+    def __init__(self, app, mode="auto"):
+        self.state = {}
+        self._app, self._mode, self._task = app, mode, None
+        self._asked = asyncio.Queue()
+        self._started, self._stopped = asyncio.Event(), asyncio.Event()
+        self._failure = None
+
+    async def start(self):
+        if self._mode == "off":
+            return
+        self._task = asyncio.get_running_loop().create_task(self._run())
+        await self._asked.put({"type": "lifespan.startup"})
+        await self._either(self._started)
+        if self._failure is not None:
+            raise LifespanError(self._failure)
+
+    async def stop(self):
+        if self._task is None or self._task.done():
+            return
+        await self._asked.put({"type": "lifespan.shutdown"})
+        await self._either(self._stopped)
+        if self._failure is not None:
+            log.error("%s", self._failure)
+
+    async def _either(self, event):
+        """Waits for an event, or for the application's end."""
+        waiting = asyncio.ensure_future(event.wait())
+        await asyncio.wait({waiting, self._task}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+
+    async def _run(self):
+        scope = {
+            "type": "lifespan",
+            "asgi": {"version": "3.0", "spec_version": "2.0"},
+            "state": self.state,
+        }
+        try:
+            await self._app(scope, self._asked.get, self._send)
+        except BaseException as error:
+            if self._started.is_set():
+                log.error("the application's lifespan has failed", exc_info=error)
+            elif self._mode == "on":
+                log.error("the application's lifespan has failed", exc_info=error)
+                self._failure = "the application could not start"
+            # Else: it has none. (The specification has it fail then.)
+        finally:
+            self._started.set()
+            self._stopped.set()
+
+    async def _send(self, message):
+        kind = message["type"]
+        if kind == "lifespan.startup.complete":
+            self._started.set()
+        elif kind == "lifespan.startup.failed":
+            text = message.get("message") or "it does not say why"
+            self._failure = f"the application could not start: {text}"
+            self._started.set()
+        elif kind == "lifespan.shutdown.complete":
+            self._stopped.set()
+        elif kind == "lifespan.shutdown.failed":
+            text = message.get("message") or "it does not say why"
+            self._failure = f"the application could not end: {text}"
+            self._stopped.set()
+        else:
+            raise ValueError(f"expected an answer to {kind.split('.')[:2]}, found {kind!r}")

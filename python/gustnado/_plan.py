@@ -1,0 +1,71 @@
+"""What is to be served, and how: the same for all ways to say it."""
+
+import dataclasses
+import json
+
+GRACE_SECONDS = 10.0
+
+
+@dataclasses.dataclass
+class Plan:
+    """It can be handed to another process, but for an application that is an object."""
+
+    # An application, or `module:name`.
+    app: object
+    interface: str = "auto"
+    factory: bool = False
+    app_dir: str = "."
+    # The engine's settings, by the names of the command line.
+    settings: dict = dataclasses.field(default_factory=dict)
+    # Folders by path, which the engine serves.
+    static: dict = dataclasses.field(default_factory=dict)
+    workers: int = 1
+    # Threads that call a WSGI application; with one, the engine's own does.
+    threads: int = 1
+    waiting_max: int = 1024
+    loop: str = "auto"
+    lifespan: str = "auto"
+    root_path: str = ""
+    grace: float = GRACE_SECONDS
+    # Seconds for which one of Python's threads may go on before others are let in.
+    switch_interval: float = 0.0005
+    max_requests: int = 0
+    max_requests_jitter: int = 0
+    max_memory: int = 0
+    log_level: str = "info"
+    reload: bool = False
+    reload_dirs: list = dataclasses.field(default_factory=list)
+
+    def to_json(self):
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text):
+        return cls(**json.loads(text))
+
+    def of_worker(self, sockets):
+        """The plan of one of several processes, which share these sockets."""
+        numbers = ",".join(f"fd:{one.fileno()}" for one in sockets)
+        gone = ("host", "port", "uds", "backlog")
+        settings = {name: value for name, value in self.settings.items() if name not in gone}
+        return dataclasses.replace(self, settings={**settings, "listen": numbers})
+
+    def engine_settings(self):
+        """As the engine takes them: pairs of text. A process has one worker."""
+        settings = {**self.settings, "workers": "1"}
+        settings["timeout-graceful-shutdown"] = f"{self.grace:g}s"
+        return [(name, text_of(value)) for name, value in settings.items()]
+
+
+def text_of(value):
+    """A setting's value as a person would write it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    return str(value)
+
+
+def settings_of(given):
+    """Keyword arguments as settings: `timeout_keep_alive="30s"` is `--keep-alive 30s`."""
+    return {name.replace("_", "-"): value for name, value in given.items() if value is not None}

@@ -1,0 +1,209 @@
+"""One process that serves: the application, its loop, signals, and the end in order."""
+
+import asyncio
+import logging
+import os
+import random
+import signal
+import sys
+import threading
+
+from . import _loading
+from ._gustnado import Asgi, Engine, Wsgi
+from ._lifespan import Lifespan
+from ._routes import Ground
+from ._selector import EngineSelector
+from ._wsgi import FileWrapper, template
+
+log = logging.getLogger("gustnado")
+
+STEP_SECONDS = 0.005
+# How often a process looks at itself: how many requests it has answered, how much memory it has.
+LOOK_SECONDS = 1.0
+
+
+class Process:
+    """- `told`: called with `ready` once it serves, with what to say of it, and with `recycle` when
+    it should be replaced.
+    - `signals`: which end it: once in order, twice at once."""
+
+    def __init__(self, plan, told, signals=(signal.SIGINT, signal.SIGTERM)):
+        self.plan, self.told, self._signals = plan, told, signals
+        self._ending = False
+        self._recycles = False
+        self._requests_max = plan.max_requests
+        if self._requests_max:
+            self._requests_max += random.randint(0, plan.max_requests_jitter)
+        self.engine = None
+
+    def run(self):
+        sys.setswitchinterval(self.plan.switch_interval)
+        app = self.plan.app
+        if isinstance(app, str):
+            app = _loading.load(app, self.plan.app_dir, self.plan.factory)
+        interface = _loading.interface_of(app, self.plan.interface)
+        if interface == "asgi":
+            self._run_with_loop(app, interface)
+        elif interface == "wsgi":
+            self._run_wsgi(app)
+        elif app.needs_loop:
+            self._run_with_loop(app, interface)
+        else:
+            self._start(app._handlers, app._folders, Ground(), None, "plain functions")
+            self._run_alone()
+
+    # --- Without a loop of Python's.
+
+    def _run_wsgi(self, app):
+        plan = self.plan
+        host, port = _name_and_port(plan)
+        environ = template(host, port, "http", plan.root_path, plan.threads, plan.workers)
+        waiting_max = plan.waiting_max if plan.threads > 1 else None
+        wsgi = Wsgi(app, environ, plan.root_path, FileWrapper, waiting_max, Ground.on_error)
+        threads = [
+            threading.Thread(target=wsgi.work, name=f"wsgi-{number}", daemon=True)
+            for number in range(plan.threads if plan.threads > 1 else 0)
+        ]
+        for thread in threads:
+            thread.start()
+        held = "on the engine's thread" if not threads else f"on {len(threads)} threads"
+        self._start([], [], Ground(), wsgi, f"WSGI {held}")
+        self._run_alone()
+        wsgi.end()
+        for thread in threads:
+            # One that is held is a daemon: it ends with the process.
+            thread.join(0.1)
+
+    def _run_alone(self):
+        for number in self._signals:
+            signal.signal(number, self._on_signal)
+        while not self._ending:
+            self.engine.run(LOOK_SECONDS)
+            self._look()
+        self.engine.begin_drain(self.plan.grace)
+        while (cut := self.engine.step_drain()) is None:
+            self.engine.turn(STEP_SECONDS)
+        _say_cut(cut)
+
+    def _on_signal(self, number, _frame=None):
+        if self._ending:
+            os._exit(128 + number)
+        self._ending = True
+        self.engine.alert().set()
+
+    # --- On asyncio's loop.
+
+    def _run_with_loop(self, app, interface):
+        selector = EngineSelector()
+        loop = asyncio.SelectorEventLoop(selector)
+        asyncio.set_event_loop(loop)
+        try:
+            loop.run_until_complete(self._serve(app, interface, loop, selector))
+        finally:
+            selector.drive(None)
+            self.engine = None
+            _end_loop(loop)
+
+    async def _serve(self, app, interface, loop, selector):
+        ended = asyncio.Event()
+
+        def end(number):
+            if ended.is_set():
+                os._exit(128 + number)
+            ended.set()
+
+        lifespan = Lifespan(app, self.plan.lifespan if interface == "asgi" else "off")
+        for number in self._signals:
+            loop.add_signal_handler(number, end, number)
+        await lifespan.start()
+        if interface == "asgi":
+            scope = _scope(self.plan)
+            state = lifespan.state if self.plan.lifespan != "off" else None
+            asgi = Asgi(app, loop, scope, state, Ground.on_error)
+            self._start([], [], Ground(loop), asgi, "ASGI on asyncio")
+        else:
+            folders = app._folders
+            self._start(app._handlers, folders, Ground(loop), None, "functions on asyncio")
+        selector.drive(self.engine)
+        while not ended.is_set():
+            try:
+                await asyncio.wait_for(ended.wait(), LOOK_SECONDS)
+            except asyncio.TimeoutError:
+                self._look()
+                if self._ending:
+                    break
+        self.engine.begin_drain(self.plan.grace)
+        while (cut := self.engine.step_drain()) is None:
+            await asyncio.sleep(STEP_SECONDS)
+        _say_cut(cut)
+        selector.drive(None)
+        await lifespan.stop()
+
+    # --- Both.
+
+    def _start(self, handlers, folders, ground, application, how):
+        folders = [*folders, *self.plan.static.items()]
+        settings = self.plan.engine_settings()
+        self.engine = Engine(settings, handlers, folders, ground, application)
+        for note in self.engine.notes():
+            log.info("%s", note)
+        self.told("ready", {"addresses": self.engine.addresses(), "how": how})
+
+    def _look(self):
+        """Whether the process has done its work, or become too large."""
+        if self._recycles:
+            return
+        reason = None
+        if self._requests_max and self.engine.stats()["requests"] >= self._requests_max:
+            reason = f"it has answered {self.engine.stats()['requests']} requests"
+        elif self.plan.max_memory and (memory := _memory()) > self.plan.max_memory:
+            reason = f"it has {memory >> 20} MB of memory"
+        if reason:
+            self._recycles = True
+            self.told("recycle", {"reason": reason})
+
+
+def _say_cut(cut):
+    if cut:
+        log.warning("the time for ending was over: %d connections were cut", cut)
+
+
+def _end_loop(loop):
+    """As asyncio.run does: what is left is cancelled."""
+    try:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+def _scope(plan):
+    """The scope of a request but for what differs.
+
+    What each request has is in it already, so that its copies have room for all of it.
+    """
+    return {
+        **dict.fromkeys(("http_version", "method", "path", "raw_path", "query_string", "headers")),
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.4"},
+        "scheme": "http",
+        "server": _name_and_port(plan),
+        "client": None,
+        "root_path": plan.root_path,
+        "extensions": {"http.response.pathsend": {}},
+    }
+
+
+def _name_and_port(plan):
+    return str(plan.settings.get("host", "127.0.0.1")), int(plan.settings.get("port", 8080))
+
+
+def _memory():
+    """Bytes of the process that are its own and in memory."""
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,68 @@
+"""What an application's functions look like to the engine."""
+
+import re
+
+# `{name}` and `{*rest}` in a path.
+_PART = re.compile(r"\{\*?([^}]*)\}")
+
+
+class Ground:
+    """What all handlers stand on: see `python/src/call.rs`."""
+
+    def __init__(self, loop=None):
+        self.loop = loop
+        self.to_json = _to_json
+
+    @staticmethod
+    def on_error(error, what):
+        import logging
+
+        logging.getLogger("gustnado.error").error("%s", what, exc_info=error)
+
+
+def _to_json(value):
+    import json
+
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def is_coroutine_function(function):
+    """Also of objects that are called, and of what functools.partial makes."""
+    import inspect
+
+    if inspect.iscoroutinefunction(function):
+        return True
+    called = getattr(function, "func", None) or getattr(type(function), "__call__", None)
+    return inspect.iscoroutinefunction(called)
+
+
+def handler(method, path, function):
+    """A function with its place, as the engine takes it.
+
+    A function takes named parts of the path by their names, and the request as the parameter that
+    is none of them.
+    """
+    import inspect
+
+    parts = _PART.findall(path)
+    takes_request, named = False, []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            continue
+        if parameter.kind is parameter.VAR_KEYWORD:
+            named += [part for part in parts if part not in named]
+        elif parameter.name in parts and parameter.kind is not parameter.POSITIONAL_ONLY:
+            named.append(parameter.name)
+        elif not takes_request and parameter.kind is not parameter.KEYWORD_ONLY and not named:
+            takes_request = True
+        elif parameter.default is parameter.empty:
+            where = f" ({', '.join(parts)})" if parts else ""
+            raise TypeError(
+                f"{_name(function)}: expected the request first, and then parts of the path {path}"
+                f"{where}; found the parameter {parameter.name!r}"
+            )
+    return method, path, function, takes_request, named, is_coroutine_function(function)
+
+
+def _name(function):
+    return getattr(function, "__qualname__", repr(function))

@@ -1,0 +1,97 @@
+"""asyncio's way to the engine: a selector whose `select` is a turn of the engine."""
+
+import selectors
+
+
+class EngineSelector(selectors.BaseSelector):
+    """Watches descriptors with the engine's own, and answers requests while it looks.
+
+    Before an engine is there, and after it, it is as any other.
+    """
+
+    def __init__(self):
+        self._keys = {}
+        self._plain = selectors.DefaultSelector()
+        self._engine = None
+
+    def drive(self, engine):
+        """From now on, looking is a turn of this engine; of none, it is looking only."""
+        keys = list(self._keys.values())
+        for key in keys:
+            self.unregister(key.fileobj)
+        self._engine = engine
+        for key in keys:
+            self.register(key.fileobj, key.events, key.data)
+
+    def register(self, fileobj, events, data=None):
+        number = _number(fileobj)
+        if number in self._keys:
+            raise KeyError(f"{fileobj!r} (descriptor {number}) is registered already")
+        if self._engine is None:
+            self._plain.register(number, events)
+        else:
+            self._engine.watch(number, *_wants(events), number)
+        self._keys[number] = key = selectors.SelectorKey(fileobj, number, events, data)
+        return key
+
+    def modify(self, fileobj, events, data=None):
+        key = self.get_key(fileobj)
+        if events != key.events:
+            if self._engine is None:
+                self._plain.modify(key.fd, events)
+            else:
+                self._engine.rewatch(key.fd, *_wants(events))
+        self._keys[key.fd] = key = key._replace(events=events, data=data)
+        return key
+
+    def unregister(self, fileobj):
+        key = self.get_key(fileobj)
+        del self._keys[key.fd]
+        try:
+            if self._engine is None:
+                self._plain.unregister(key.fd)
+            else:
+                self._engine.unwatch(key.fd)
+        except OSError:
+            pass  # It was closed, and so forgotten.
+        return key
+
+    def select(self, timeout=None):
+        if self._engine is None:
+            plain = self._plain.select(timeout)
+            ready = [(found.fd, events) for found, events in plain]
+        else:
+            ready = [
+                (number, read * selectors.EVENT_READ | write * selectors.EVENT_WRITE)
+                for number, read, write in self._engine.turn(timeout)
+            ]
+        found = []
+        for number, events in ready:
+            key = self._keys.get(number)
+            if key is not None and events & key.events:
+                found.append((key, events & key.events))
+        return found
+
+    def get_key(self, fileobj):
+        try:
+            return self._keys[_number(fileobj)]
+        except (KeyError, ValueError):
+            raise KeyError(f"{fileobj!r} is not registered") from None
+
+    def get_map(self):
+        return {key.fileobj: key for key in self._keys.values()}
+
+    def close(self):
+        self._keys.clear()
+        self._engine = None
+        self._plain.close()
+
+
+def _wants(events):
+    return bool(events & selectors.EVENT_READ), bool(events & selectors.EVENT_WRITE)
+
+
+def _number(fileobj):
+    if isinstance(fileobj, int):
+        return fileobj
+    return fileobj.fileno()

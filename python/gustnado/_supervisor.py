@@ -1,0 +1,300 @@
+"""Worker processes: started, watched, replaced one by one, and ended in time."""
+
+import json
+import logging
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from . import _watching
+from ._run import say
+
+log = logging.getLogger("gustnado")
+
+# A worker that ends sooner than this has failed; the next waits longer and longer.
+STABLE_SECONDS = 5.0
+PAUSE_SECONDS, PAUSE_MAX_SECONDS = 0.1, 10.0
+# A worker has so much more than the time for ending, and is killed then.
+KILL_SECONDS = 1.0
+NO_START = 3
+
+
+class Worker:
+    """A process that serves."""
+
+    def __init__(self, number, plan, sockets):
+        self.number = number
+        ours, theirs = socket.socketpair()
+        self.channel, self._pending = ours, b""
+        self.started = time.monotonic()
+        self.is_ready = self.is_ending = False
+        self.kill_at = None
+        # Whom it stands in for once it is ready.
+        self.replaces = None
+        command = [sys.executable, "-m", "gustnado._worker", str(theirs.fileno())]
+        self.process = subprocess.Popen(
+            command, pass_fds=[theirs.fileno(), *(one.fileno() for one in sockets)],
+            stdin=subprocess.DEVNULL,
+        )
+        theirs.close()
+        ours.sendall(plan.to_json().encode() + b"\n")
+        ours.setblocking(False)
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def said(self):
+        """What it has said, and whether it is there still."""
+        try:
+            piece = self.channel.recv(65536)
+        except BlockingIOError:
+            return [], True
+        except OSError:
+            piece = b""
+        *lines, self._pending = (self._pending + piece).split(b"\n")
+        return [json.loads(line) for line in lines], bool(piece)
+
+    def end(self, grace):
+        if not self.is_ending:
+            self.is_ending = True
+            self.kill_at = time.monotonic() + grace + KILL_SECONDS
+            self._signal(signal.SIGTERM)
+
+    def kill(self):
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number):
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+
+
+class Supervisor:
+    def __init__(self, plan):
+        self.plan = plan
+        self.sockets = listen(plan.settings)
+        self._selector = selectors.DefaultSelector()
+        self._workers = {}
+        self._count = plan.workers
+        self._next_number = 1
+        self._is_ending = False
+        self._code = 0
+        self._failures, self._not_before = 0, 0.0
+        # Numbers of workers that are to be replaced, one after the other.
+        self._to_replace = []
+        self._has_said = False
+        self._watch = _watching.Watch(plan.reload_dirs) if plan.reload else None
+
+    def run(self):
+        heard, told = socket.socketpair()
+        heard.setblocking(False)
+        told.setblocking(False)
+        signal.set_wakeup_fd(told.fileno())
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD,
+                       signal.SIGTTIN, signal.SIGTTOU):
+            signal.signal(number, lambda *_: None)
+        self._selector.register(heard, selectors.EVENT_READ, None)
+        for _ in range(self._count):
+            self._start()
+        while self._workers or not self._is_ending:
+            for key, _events in self._selector.select(self._patience()):
+                if key.data is None:
+                    for number in heard.recv(4096):
+                        self._on_signal(number)
+                else:
+                    self._on_words(key.data)
+            self._reap()
+            self._keep_up()
+        signal.set_wakeup_fd(-1)
+        for one in self.sockets:
+            close(one)
+        return self._code
+
+    def _patience(self):
+        """How long nothing has to be looked at."""
+        if self._watch is not None:
+            return 0.25
+        ending = any(worker.kill_at for worker in self._workers.values())
+        return 0.1 if ending or len(self._live()) < self._count else 5.0
+
+    def _live(self):
+        return [worker for worker in self._workers.values() if not worker.is_ending]
+
+    def _start(self, replaces=None):
+        plan = self.plan.of_worker(self.sockets)
+        worker = Worker(self._next_number, plan, self.sockets)
+        self._next_number += 1
+        worker.replaces = replaces
+        self._workers[worker.number] = worker
+        self._selector.register(worker.channel, selectors.EVENT_READ, worker)
+        return worker
+
+    def _on_signal(self, number):
+        if number in (signal.SIGINT, signal.SIGTERM):
+            if self._is_ending:
+                for worker in self._workers.values():
+                    worker.kill()
+                self._code = 128 + number
+            self._end()
+        elif number == signal.SIGHUP:
+            self._replace_all("HUP")
+        elif number == signal.SIGTTIN:
+            self._count += 1
+        elif number == signal.SIGTTOU and self._count > 1:
+            self._count -= 1
+            self._live()[-1].end(self.plan.grace)
+
+    def _on_words(self, worker):
+        lines, is_there = worker.said()
+        for kind, told in lines:
+            if kind == "ready":
+                self._on_ready(worker, told)
+            elif kind == "recycle":
+                log.info("worker %d (pid %d) is replaced: %s", worker.number, worker.pid,
+                         told["reason"])
+                self._to_replace.append(worker.number)
+        if not is_there:
+            self._selector.unregister(worker.channel)
+            worker.channel.close()
+
+    def _on_ready(self, worker, told):
+        worker.is_ready = True
+        self._failures = 0
+        if worker.replaces is not None:
+            before = self._workers.get(worker.replaces)
+            if before is not None:
+                before.end(self.plan.grace)
+            worker.replaces = None
+        if not self._has_said and sum(one.is_ready for one in self._live()) >= self._count:
+            self._has_said = True
+            for one in self.sockets:
+                say(f"gustnado serves {name_of(one)} ({told['how']}, {self._count} processes)")
+
+    def _reap(self):
+        for worker in list(self._workers.values()):
+            code = worker.process.poll()
+            if code is None:
+                if worker.kill_at and time.monotonic() > worker.kill_at:
+                    log.warning("worker %d (pid %d) has not ended in time: killed",
+                                worker.number, worker.pid)
+                    worker.kill()
+                    worker.kill_at = None
+                continue
+            del self._workers[worker.number]
+            if worker.channel.fileno() >= 0:
+                self._on_words(worker)
+            if not worker.is_ending:
+                self._on_death(worker, code)
+
+    def _on_death(self, worker, code):
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        if not worker.is_ready and not self._has_said and not self._watch:
+            # What it has against being started, it has said itself.
+            self._code = code if code > 0 else NO_START
+            self._end()
+            return
+        log.error("worker %d (pid %d) has died: %s", worker.number, worker.pid, how)
+        if not worker.is_ready or time.monotonic() - worker.started < STABLE_SECONDS:
+            self._failures += 1
+            pause = min(PAUSE_SECONDS * 2 ** (self._failures - 1), PAUSE_MAX_SECONDS)
+            self._not_before = time.monotonic() + pause
+        if worker.replaces in self._workers:
+            log.error("worker %d goes on in its place", worker.replaces)
+            self._to_replace.clear()
+
+    def _keep_up(self):
+        """Starts what is missing, and goes on with replacing."""
+        if self._is_ending:
+            return
+        if self._watch is not None and (changed := self._watch.changed()):
+            log.info("%s has changed", changed)
+            self._replace_all("a change")
+        if time.monotonic() < self._not_before:
+            return
+        newcomers = [worker for worker in self._live() if worker.replaces is not None]
+        if len(self._live()) - len(newcomers) < self._count:
+            self._start()
+        elif self._to_replace and not newcomers:
+            number = self._to_replace.pop(0)
+            worker = self._workers.get(number)
+            if worker is not None and not worker.is_ending:
+                self._start(replaces=number)
+
+    def _replace_all(self, why):
+        log.info("workers are replaced one by one: %s", why)
+        self._to_replace = [worker.number for worker in self._live() if worker.replaces is None]
+
+    def _end(self):
+        self._is_ending = True
+        for worker in self._workers.values():
+            worker.end(self.plan.grace)
+
+
+def listen(settings):
+    """The sockets that all workers share."""
+    asked = str(settings.get("listen") or "")
+    if not asked and settings.get("uds"):
+        asked = f"unix:{settings['uds']}"
+    if not asked and os.environ.get("LISTEN_PID") == str(os.getpid()):
+        count = int(os.environ.get("LISTEN_FDS", "0"))
+        asked = ",".join(f"fd:{number}" for number in range(3, 3 + count))
+    if not asked:
+        asked = f"{settings.get('host', '127.0.0.1')}:{settings.get('port', 8080)}"
+    backlog = int(settings.get("backlog", 4096))
+    return [open_socket(address.strip(), backlog) for address in asked.split(",")]
+
+
+def open_socket(address, backlog):
+    if address.startswith("fd:"):
+        return socket.socket(fileno=int(address.removeprefix("fd:").lstrip("/")))
+    if address.startswith("unix:"):
+        path = address.removeprefix("unix:")
+        opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        remove_stale(path)
+        opened.bind(path)
+    else:
+        host, _, port = address.rpartition(":")
+        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
+        family, kind, protocol, _, where = sorted(found, key=lambda one: one[0])[0]
+        opened = socket.socket(family, kind, protocol)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            opened.bind(where)
+        except OSError as error:
+            opened.close()
+            raise OSError(error.errno, f"cannot listen on {address}: {error.strerror}") from None
+    opened.listen(backlog)
+    return opened
+
+
+def remove_stale(path):
+    """Removes a socket file at which nobody answers."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            probe.connect(path)
+    except ConnectionRefusedError:
+        os.unlink(path)
+    except OSError:
+        pass
+
+
+def close(listening):
+    path = listening.getsockname() if listening.family == socket.AF_UNIX else None
+    listening.close()
+    if path and isinstance(path, str):
+        try:
+            os.unlink(path)
+        except OSError:
+            pass
+
+
+def name_of(listening):
+    name = listening.getsockname()
+    if listening.family == socket.AF_UNIX:
+        return f"unix:{name}"
+    host = f"[{name[0]}]" if ":" in name[0] else name[0]
+    return f"http://{host}:{name[1]}/"

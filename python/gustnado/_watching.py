@@ -1,0 +1,34 @@
+"""Which source file has changed, for `--reload`."""
+
+import os
+
+
+class Watch:
+    """Looks at the times of all Python files below folders."""
+
+    def __init__(self, folders):
+        self._folders = folders
+        self._seen = self._look()
+
+    def changed(self):
+        """A file that has changed since the last look; `None`: none has."""
+        seen = self._look()
+        if seen == self._seen:
+            return None
+        different = sorted(set(seen.items()) ^ set(self._seen.items()))
+        self._seen = seen
+        return different[0][0]
+
+    def _look(self):
+        seen = {}
+        for folder in self._folders:
+            for base, folders, files in os.walk(folder):
+                folders[:] = [one for one in folders if one[0] != "." and one != "__pycache__"]
+                for name in files:
+                    if name.endswith(".py"):
+                        path = os.path.join(base, name)
+                        try:
+                            seen[path] = os.stat(path).st_mtime_ns
+                        except OSError:
+                            continue  # It was removed meanwhile.
+        return seen

@@ -1,0 +1,43 @@
+"""One worker process of a supervisor's: `python -m gustnado._worker DESCRIPTOR`."""
+
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+
+from . import _loading, _run
+from ._lifespan import LifespanError
+from ._plan import Plan
+from ._process import Process
+
+
+def main():
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    with channel.makefile("rb") as lines:
+        plan = Plan.from_json(lines.readline())
+    _run._set_up_log(plan)
+    # The supervisor hears of Ctrl-C too, and says what is to be done.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_outlive_nobody, args=(channel,), daemon=True).start()
+
+    def told(kind, what):
+        channel.sendall(json.dumps([kind, what]).encode() + b"\n")
+
+    try:
+        Process(plan, told, [signal.SIGTERM]).run()
+    except (_loading.LoadError, LifespanError, OSError, ValueError) as error:
+        return _run._refused(error)
+    return 0
+
+
+def _outlive_nobody(channel):
+    """Ends this process in order when the supervisor is gone."""
+    while channel.recv(4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""What WSGI applications find in their environment."""
+
+import logging
+
+log = logging.getLogger("gustnado.wsgi")
+
+
+class FileWrapper:
+    """`wsgi.file_wrapper`: files among what it is given are sent by the kernel."""
+
+    def __init__(self, filelike, block_size=65536):
+        self.filelike, self.block_size = filelike, block_size
+        if hasattr(filelike, "close"):
+            self.close = filelike.close
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        block = self.filelike.read(self.block_size)
+        if not block:
+            raise StopIteration
+        return block
+
+
+class Errors:
+    """`wsgi.errors`: lines go to the log."""
+
+    def __init__(self):
+        self._begun = ""
+
+    def write(self, text):
+        *lines, self._begun = (self._begun + text).split("\n")
+        for line in lines:
+            log.error("%s", line)
+
+    def writelines(self, lines):
+        for line in lines:
+            self.write(line)
+
+    def flush(self):
+        if self._begun:
+            log.error("%s", self._begun)
+            self._begun = ""
+
+
+_OF_EACH = (
+    "REQUEST_METHOD", "PATH_INFO", "QUERY_STRING", "REQUEST_URI", "RAW_URI", "SERVER_PROTOCOL",
+    "REMOTE_ADDR", "REMOTE_PORT", "wsgi.input",
+)
+
+
+def template(host, port, scheme, root_path, threads, processes):
+    """The environment of a request but for what differs.
+
+    What each request has is in it already, so that its copies have room for all of it.
+    """
+    return {
+        **dict.fromkeys(_OF_EACH, ""),
+        "GATEWAY_INTERFACE": "CGI/1.1",
+        "SERVER_NAME": host,
+        "SERVER_PORT": str(port),
+        "SERVER_SOFTWARE": "gustnado",
+        "SCRIPT_NAME": root_path,
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": scheme,
+        "wsgi.errors": Errors(),
+        "wsgi.multithread": threads > 1,
+        "wsgi.multiprocess": processes > 1,
+        "wsgi.run_once": False,
+        "wsgi.file_wrapper": FileWrapper,
+        "wsgi.input_terminated": True,
+    }

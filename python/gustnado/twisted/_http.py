@@ -1,0 +1,144 @@
+"""Connections of sites, whose plain requests are read and answered by the engine.
+
+Protocol and transport are Twisted's own all the while. The engine does what they would do with a
+request that came whole and is plain; whatever else comes, they do.
+"""
+
+import sys
+
+from twisted.internet import tcp
+from twisted.python import context, log
+from twisted.web import http, http_headers, iweb
+
+from .._gustnado import TwistedLink
+from . import _faster
+
+encode_name = http_headers._nameEncoder.encode
+_faster.install()
+
+# What the engine does in their place. A class that has another one of them keeps its own.
+_REPLACED = (
+    "dataReceived", "lineReceived", "rawDataReceived", "headerReceived", "allHeadersReceived",
+    "allContentReceived", "lineLengthExceeded", "setLineMode", "setRawMode",
+    "_maybeChooseTransferDecoder", "MAX_LENGTH", "delimiter", "maxHeaders", "totalHeadersSize",
+)
+
+
+# The same for Cyclone, whose heads come whole to `_on_headers`.
+_REPLACED_IN_CYCLONE = (
+    "dataReceived", "lineReceived", "setLineMode", "setRawMode", "lineLengthExceeded", "MAX_LENGTH",
+    "delimiter",
+)
+
+
+def is_site(factory):
+    """Whether its connections may be served by the engine: each one is looked at again."""
+    if isinstance(factory, http.HTTPFactory):
+        return True
+    cyclone = sys.modules.get("cyclone.web")
+    return cyclone is not None and isinstance(factory, cyclone.Application)
+
+
+def make_transport(skt, protocol, client, server, session, reactor):
+    """The transport of a new connection: called as `tcp.Server` is."""
+    channel, is_simple = _channel_of(protocol)
+    if channel is None:
+        return tcp.Server(skt, protocol, client, server, session, reactor)
+    return Server(skt, protocol, channel, is_simple, client, server, session, reactor)
+
+
+def _channel_of(protocol):
+    """The HTTP channel of a protocol, if it is as its framework makes it; and whether its factory
+    of requests takes nothing else, if it has one."""
+    if type(protocol) is http._GenericHTTPChannelProtocol:
+        channel = protocol._channel
+        if isinstance(channel, http.HTTPChannel) and _has_own(channel, http.HTTPChannel, _REPLACED):
+            return channel, iweb.INonQueuedRequestFactory.providedBy(channel.requestFactory)
+    cyclone = sys.modules.get("cyclone.httpserver")
+    if cyclone is not None and isinstance(protocol, cyclone.HTTPConnection):
+        if _has_own(protocol, cyclone.HTTPConnection, _REPLACED_IN_CYCLONE):
+            return protocol, None
+    return None, None
+
+
+def _has_own(channel, kind, names):
+    """Whether all of these are those of its kind."""
+    own, actual = channel.__dict__, type(channel)
+    return all(
+        name not in own and getattr(actual, name, None) is getattr(kind, name, None)
+        for name in names
+    )
+
+
+class Server(tcp.Server):
+    """A transport that lets the engine send what is short."""
+
+    _link = None
+
+    def __init__(self, skt, protocol, channel, is_simple, client, server, session, reactor):
+        tcp.Server.__init__(self, skt, protocol, client, server, session, reactor)
+        contexts = context.theContextTracker.currentContext().contexts
+        words = {**context.get(log.ILogContext), "system": self.logPrefix()}
+        own = {log.ILogContext: words}
+        self._link = TwistedLink(
+            skt.fileno(), self, super().write, protocol, channel, contexts, own, is_simple
+        )
+        self._peer = tcp.Server.getPeer(self)
+        self._host = tcp.Server.getHost(self)
+        self._number = skt.fileno()
+        self._timeout = None
+        if getattr(channel, "callLater", None) == reactor.callLater:
+            channel.callLater = self._timeout = _faster.Timeout(reactor)
+        reactor._poller.serve(self._number, self._link)
+
+    def getPeer(self):
+        return self._peer
+
+    def getHost(self):
+        return self._host
+
+    def write(self, data):
+        if self._link is None:
+            super().write(data)
+        elif self._link.put(data):
+            self.reactor._poller.flush_later(self._link)
+
+    def writeSequence(self, iovec):
+        if self._link is None:
+            super().writeSequence(iovec)
+        else:
+            self.write(b"".join(iovec))
+
+    def loseConnection(self, *args, **kwargs):
+        self._send()
+        super().loseConnection(*args, **kwargs)
+
+    def loseWriteConnection(self):
+        self._send()
+        super().loseWriteConnection()
+
+    def abortConnection(self):
+        if self._link is not None:
+            self._link.forget()
+        super().abortConnection()
+
+    def startTLS(self, *args, **kwargs):
+        # From now on, what comes and goes is not what is read and written.
+        self._part()
+        return super().startTLS(*args, **kwargs)
+
+    def connectionLost(self, reason):
+        self._part()
+        super().connectionLost(reason)
+        if self._timeout is not None:
+            self._timeout.end()
+
+    def _send(self):
+        if self._link is not None:
+            self._link.flush(self.reactor._poller)
+
+    def _part(self):
+        if self._link is not None:
+            self._send()
+            self.reactor._poller.unserve(self._number)
+            self._link = None

@@ -1,0 +1,167 @@
+//! Applications by ASGI 3: their scope, and what they receive and send.
+
+mod awaited;
+mod exchange;
+mod scope;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use gustnado::{Reply, Request, Response, Routes, Status};
+
+use crate::coroutine::{self, Starter};
+use crate::errors::Told;
+use awaited::Done;
+use exchange::Exchange;
+
+/// An application, and what it stands on.
+#[pyclass(frozen, module = "gustnado._gustnado")]
+pub(crate) struct Asgi(Arc<Inside>);
+
+struct Inside {
+    app: Py<PyAny>,
+    event_loop: Py<PyAny>,
+    starter: Starter,
+    /// What is the same in all scopes.
+    template: Py<PyDict>,
+    /// What its lifespan has left for the requests.
+    state: Option<Py<PyDict>>,
+    told: Told,
+    done: Py<Done>,
+}
+
+#[pymethods]
+impl Asgi {
+    /// - `app`: a coroutine function of scope, receive and send.
+    /// - `event_loop`: where it runs.
+    /// - `template`: the scope of a request but for what differs.
+    /// - `state`: copied into each scope.
+    /// - `on_error`: called with an exception, or none, and a line about the request.
+    #[new]
+    fn new(
+        app: Py<PyAny>,
+        event_loop: &Bound<'_, PyAny>,
+        template: Py<PyDict>,
+        state: Option<Py<PyDict>>,
+        on_error: Py<PyAny>,
+    ) -> PyResult<Self> {
+        let (starter, told) = (Starter::new(event_loop)?, Told(on_error));
+        let done = Py::new(event_loop.py(), Done)?;
+        let event_loop = event_loop.clone().unbind();
+        Ok(Self(Arc::new(Inside { app, event_loop, starter, template, state, told, done })))
+    }
+}
+
+impl Asgi {
+    /// Has the application answer whatever else has no answer.
+    pub(crate) fn add_to(&self, routes: Routes) -> Routes {
+        let inside = Arc::clone(&self.0);
+        routes.fallback(move |request: Request| {
+            if wants_websocket(&request) {
+                // They are not spoken here (yet).
+                return Answering::Refused;
+            }
+            Answering::Asked(Arc::clone(&inside), Box::new(request))
+        })
+    }
+}
+
+fn wants_websocket(request: &Request) -> bool {
+    request.header("upgrade").is_some_and(|to| to.eq_ignore_ascii_case("websocket"))
+}
+
+/// A request that is being answered: the application is called with the first poll.
+enum Answering {
+    Refused,
+    Asked(Arc<Inside>, Box<Request>),
+    Waiting(Reply),
+    Over,
+}
+
+impl Future for Answering {
+    type Output = Response;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response> {
+        let mut reply = match std::mem::replace(&mut *self, Self::Over) {
+            Self::Asked(inside, request) => match Python::attach(|py| inside.begin(py, *request)) {
+                Ok(response) => return Poll::Ready(response),
+                Err(reply) => reply,
+            },
+            Self::Refused => return Poll::Ready(Response::new(Status::UPGRADE_REQUIRED)),
+            Self::Waiting(reply) => reply,
+            Self::Over => unreachable!("it has answered"),
+        };
+        let polled = Pin::new(&mut reply).poll(context);
+        *self = Self::Waiting(reply);
+        polled
+    }
+}
+
+impl Inside {
+    /// Calls the application. Returns its answer, or who waits for it.
+    fn begin(self: &Arc<Self>, py: Python<'_>, request: Request) -> Result<Response, Reply> {
+        let made = Exchange::new(request, self.event_loop.clone_ref(py), self.done.clone_ref(py));
+        let started =
+            Bound::new(py, made).and_then(|exchange| Ok((self.start(&exchange)?, exchange)));
+        let (task, exchange) = match started {
+            Ok(started) => started,
+            Err(error) => {
+                self.told.tell(py, Some(&error), "the application could not be called");
+                return Ok(Response::new(Status::INTERNAL_SERVER_ERROR));
+            }
+        };
+        let ended = coroutine::result(&task).transpose();
+        let is_running = ended.is_none();
+        if let Some(ended) = ended {
+            self.end(&exchange, ended.err());
+        } else {
+            let (inside, of_task) = (Arc::clone(self), exchange.clone().unbind());
+            let then = move |py: Python<'_>, ended: PyResult<Bound<'_, PyAny>>| {
+                inside.end(of_task.bind(py), ended.err());
+            };
+            if let Err(error) = self.starter.when_done(&task, then) {
+                self.told.tell(py, Some(&error), "the application's end will not be seen");
+            }
+        }
+        match exchange.get().take_answer() {
+            Some(response) => Ok(response),
+            None if is_running => Err(Exchange::wait(&exchange)),
+            None => Ok(Response::new(Status::INTERNAL_SERVER_ERROR)),
+        }
+    }
+
+    /// Runs the application's first step.
+    fn start<'py>(&self, exchange: &Bound<'py, Exchange>) -> PyResult<Bound<'py, PyAny>> {
+        let py = exchange.py();
+        let (template, state) = (self.template.bind(py), self.state.as_ref());
+        let state = state.map(|state| state.bind(py));
+        let scope = exchange.get().with_request(|request| scope::make(template, state, request))?;
+        let receive = exchange.getattr(intern!(py, "receive"))?;
+        let send = exchange.getattr(intern!(py, "send"))?;
+        self.starter.start(&self.app.bind(py).call1((scope, receive, send))?)
+    }
+
+    /// The application has ended: what it has failed at is told, and what it owes is made up for.
+    fn end(&self, exchange: &Bound<'_, Exchange>, error: Option<PyErr>) {
+        let py = exchange.py();
+        let owed = Exchange::end(exchange);
+        if error.is_none() && owed.is_none() {
+            return;
+        }
+        let asked = exchange
+            .get()
+            .with_request(|request| format!("{} {}", request.method().as_str(), request.target()));
+        match (error, owed) {
+            (Some(error), _) => self.told.tell(py, Some(&error), &format!("{asked} has failed")),
+            (None, Some(owed)) => {
+                self.told.tell(py, None, &format!("{asked}: the application {owed}"));
+            }
+            (None, None) => {}
+        }
+    }
+}

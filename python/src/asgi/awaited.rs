@@ -1,0 +1,139 @@
+//! What `await send(…)` and `await receive()` wait for.
+//!
+//! Mostly there is nothing to wait for, and no future is made. All of them pass for coroutines, so
+//! that `asyncio.create_task(receive())` works as with any other server.
+
+#![expect(clippy::unused_self, reason = "Python calls methods")]
+
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
+use pyo3::intern;
+use pyo3::prelude::*;
+
+/// Something that is there already.
+#[pyclass(frozen, freelist = 64, module = "gustnado._gustnado")]
+pub(crate) struct Given(Mutex<Option<Py<PyAny>>>);
+
+/// A `None` that is there already. One does for all.
+#[pyclass(frozen, module = "gustnado._gustnado")]
+pub(crate) struct Done;
+
+/// A future of the loop.
+#[pyclass(frozen, module = "gustnado._gustnado")]
+pub(crate) struct Waiting(Py<PyAny>);
+
+impl Given {
+    pub(crate) fn new(value: Py<PyAny>) -> Self {
+        Self(Mutex::new(Some(value)))
+    }
+}
+
+#[pymethods]
+impl Given {
+    fn __await__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self) -> PyResult<Option<Py<PyAny>>> {
+        let given = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Err(match given {
+            Some(value) => PyStopIteration::new_err((value,)),
+            None => PyRuntimeError::new_err("this was awaited before"),
+        })
+    }
+
+    fn send(&self, _value: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+        self.__next__()
+    }
+
+    #[pyo3(signature = (kind, value = None, _trace = None))]
+    fn throw(
+        &self,
+        kind: &Bound<'_, PyAny>,
+        value: Option<&Bound<'_, PyAny>>,
+        _trace: Option<&Bound<'_, PyAny>>,
+    ) -> PyErr {
+        thrown(kind, value)
+    }
+
+    fn close(&self) {}
+}
+
+#[pymethods]
+impl Done {
+    fn __await__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self) -> Option<Py<PyAny>> {
+        None
+    }
+
+    fn send(&self, _value: &Bound<'_, PyAny>) -> PyErr {
+        PyStopIteration::new_err(())
+    }
+
+    #[pyo3(signature = (kind, value = None, _trace = None))]
+    fn throw(
+        &self,
+        kind: &Bound<'_, PyAny>,
+        value: Option<&Bound<'_, PyAny>>,
+        _trace: Option<&Bound<'_, PyAny>>,
+    ) -> PyErr {
+        thrown(kind, value)
+    }
+
+    fn close(&self) {}
+}
+
+impl Waiting {
+    /// - `future`: of the running loop.
+    pub(crate) fn new(future: &Bound<'_, PyAny>) -> PyResult<Self> {
+        future.call_method0(intern!(future.py(), "__await__")).map(|steps| Self(steps.unbind()))
+    }
+}
+
+#[pymethods]
+impl Waiting {
+    fn __await__(&self, py: Python<'_>) -> Py<PyAny> {
+        self.0.clone_ref(py)
+    }
+
+    fn send<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = value.py();
+        self.0.bind(py).call_method1(intern!(py, "send"), (value,))
+    }
+
+    #[pyo3(signature = (kind, value = None, trace = None))]
+    fn throw<'py>(
+        &self,
+        kind: &Bound<'py, PyAny>,
+        value: Option<&Bound<'py, PyAny>>,
+        trace: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (steps, name) = (self.0.bind(kind.py()), intern!(kind.py(), "throw"));
+        match (value, trace) {
+            (None, _) => steps.call_method1(name, (kind,)),
+            (Some(value), None) => steps.call_method1(name, (kind, value)),
+            (Some(value), Some(trace)) => steps.call_method1(name, (kind, value, trace)),
+        }
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.0.bind(py).call_method0(intern!(py, "close")).map(drop)
+    }
+}
+
+/// What was thrown into something that has nothing to clean up.
+fn thrown(kind: &Bound<'_, PyAny>, value: Option<&Bound<'_, PyAny>>) -> PyErr {
+    PyErr::from_value(value.filter(|value| !value.is_none()).unwrap_or(kind).clone())
+}

@@ -1,0 +1,54 @@
+//! The scope of a request: what ASGI tells an application before it is called.
+
+use percent_encoding::percent_decode_str;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+
+use gustnado::{Endpoint, Request, Version};
+
+/// Makes it of what is the same in all of them.
+pub(super) fn make<'py>(
+    template: &Bound<'py, PyDict>,
+    state: Option<&Bound<'py, PyDict>>,
+    request: &Request,
+) -> PyResult<Bound<'py, PyDict>> {
+    let py = template.py();
+    let scope = template.copy()?;
+    let version = match request.version() {
+        Version::Http10 => intern!(py, "1.0"),
+        Version::Http11 => intern!(py, "1.1"),
+    };
+    scope.set_item(intern!(py, "http_version"), version)?;
+    scope.set_item(intern!(py, "method"), PyString::intern(py, request.method().as_str()))?;
+    let raw_path = request.raw_path();
+    let path = percent_decode_str(raw_path).decode_utf8_lossy();
+    scope.set_item(intern!(py, "path"), &*path)?;
+    scope.set_item(intern!(py, "raw_path"), PyBytes::new(py, raw_path.as_bytes()))?;
+    let query = request.raw_query().unwrap_or_default();
+    scope.set_item(intern!(py, "query_string"), PyBytes::new(py, query.as_bytes()))?;
+    scope.set_item(intern!(py, "headers"), fields(py, request)?)?;
+    if let Some(Endpoint::Tcp(client)) = request.peer() {
+        let client = (client.ip().to_canonical().to_string(), client.port());
+        scope.set_item(intern!(py, "client"), client)?;
+    }
+    if let Some(state) = state {
+        scope.set_item(intern!(py, "state"), state.copy()?)?;
+    }
+    Ok(scope)
+}
+
+/// Pairs of bytes, the names in lower case.
+fn fields<'py>(py: Python<'py>, request: &Request) -> PyResult<Bound<'py, PyList>> {
+    let found = PyList::empty(py);
+    for (name, value) in request.headers() {
+        let lower = |bytes: &mut [u8]| {
+            bytes.copy_from_slice(name.as_bytes());
+            bytes.make_ascii_lowercase();
+            Ok(())
+        };
+        let name = PyBytes::new_with(py, name.len(), lower)?;
+        found.append((name, PyBytes::new(py, value)))?;
+    }
+    Ok(found)
+}

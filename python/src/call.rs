@@ -1,0 +1,208 @@
+//! How a handler in Python is called, and what becomes of what it returns.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+use gustnado::{Method, Reply, Response, Routes, Status, reply_later, route};
+
+use crate::coroutine::{self, Starter};
+use crate::errors::Told;
+use crate::request::Request;
+use crate::response;
+
+/// What all handlers stand on.
+pub(crate) struct Ground {
+    /// Starts coroutines; none where there is no loop for them.
+    starter: Option<Starter>,
+    told: Told,
+    /// Makes a text of a dictionary or list.
+    pub(crate) to_json: Py<PyAny>,
+}
+
+impl Ground {
+    /// Takes it over from `gustnado._routes.Ground`.
+    pub(crate) fn of(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let event_loop = given.getattr("loop")?;
+        let starter = if event_loop.is_none() { None } else { Some(Starter::new(&event_loop)?) };
+        Ok(Self {
+            starter,
+            told: Told(given.getattr("on_error")?.unbind()),
+            to_json: given.getattr("to_json")?.unbind(),
+        })
+    }
+
+    /// The answer where a handler has failed: the exception is told, the client learns nothing.
+    pub(crate) fn failed(&self, py: Python<'_>, error: &PyErr, what: &str) -> Response {
+        self.told.tell(py, Some(error), &format!("{what} has failed"));
+        Response::new(Status::INTERNAL_SERVER_ERROR)
+    }
+}
+
+/// A handler in Python.
+pub(crate) struct Callee {
+    function: Py<PyAny>,
+    takes_request: bool,
+    /// The named parts of the path that it takes, each also as Python's text.
+    params: Vec<(String, Py<PyString>)>,
+    is_coroutine: bool,
+    ground: Arc<Ground>,
+    /// What it is called in the log.
+    name: String,
+}
+
+/// What a call has come to.
+enum Begun {
+    Answered(Response),
+    Later(Reply),
+}
+
+impl Callee {
+    pub(crate) fn new(
+        function: Py<PyAny>,
+        takes_request: bool,
+        params: Vec<String>,
+        is_coroutine: bool,
+        ground: Arc<Ground>,
+    ) -> Self {
+        let (params, name) = Python::attach(|py| {
+            let text = |name: String| {
+                let interned = PyString::intern(py, &name).unbind();
+                (name, interned)
+            };
+            let name = function.bind(py).getattr("__qualname__");
+            let name = name.map_or_else(|_| "a handler".to_owned(), |name| name.to_string());
+            (params.into_iter().map(text).collect(), name)
+        });
+        Self { function, takes_request, params, is_coroutine, ground, name }
+    }
+
+    /// Adds it to routes. One that takes neither the request nor time runs on the spot.
+    pub(crate) fn add_to(
+        self: Arc<Self>,
+        routes: Routes,
+        method: Option<Method>,
+        path: &str,
+    ) -> Routes {
+        let place = route();
+        let place = if self.takes_request || self.is_coroutine {
+            let handler = move |request: gustnado::Request| Arc::clone(&self).answer(request);
+            match method {
+                Some(method) => place.on(method, handler),
+                None => place.any(handler),
+            }
+        } else {
+            let handler = move |request: &gustnado::Request| self.answer_at_once(request);
+            match method {
+                Some(method) => place.on(method, handler),
+                None => place.any(handler),
+            }
+        };
+        routes.route(path, place)
+    }
+
+    fn answer_at_once(&self, request: &gustnado::Request) -> Response {
+        Python::attach(|py| {
+            let named = self.named(py, request);
+            let returned = named.and_then(|named| self.function.bind(py).call((), named.as_ref()));
+            self.judge(py, returned)
+        })
+    }
+
+    async fn answer(self: Arc<Self>, mut request: gustnado::Request) -> Response {
+        let mut body = None;
+        if !self.is_coroutine {
+            match request.body_mut().bytes(usize::MAX).await {
+                Ok(bytes) => body = Some(bytes),
+                Err(error) => return Response::new(error.status()),
+            }
+        }
+        match Python::attach(|py| self.begin(py, request, body)) {
+            Begun::Answered(response) => response,
+            Begun::Later(reply) => reply.await,
+        }
+    }
+
+    fn begin(
+        self: &Arc<Self>,
+        py: Python<'_>,
+        request: gustnado::Request,
+        body: Option<Bytes>,
+    ) -> Begun {
+        let returned = self.named(py, &request).and_then(|named| {
+            let function = self.function.bind(py);
+            if self.takes_request {
+                let request = Bound::new(py, Request::new(request, body))?;
+                function.call((request,), named.as_ref())
+            } else {
+                function.call(PyTuple::empty(py), named.as_ref())
+            }
+        });
+        match (returned, &self.ground.starter) {
+            (Ok(coroutine), Some(starter)) if self.is_coroutine => {
+                self.follow(py, starter, &coroutine)
+            }
+            (returned, _) => Begun::Answered(self.judge(py, returned)),
+        }
+    }
+
+    /// Runs a coroutine as a task of the loop, its first step at once.
+    fn follow(
+        self: &Arc<Self>,
+        py: Python<'_>,
+        starter: &Starter,
+        coroutine: &Bound<'_, PyAny>,
+    ) -> Begun {
+        let task = match starter.start(coroutine) {
+            Ok(task) => task,
+            Err(error) => return Begun::Answered(self.judge(py, Err(error))),
+        };
+        match coroutine::result(&task) {
+            Ok(Some(returned)) => Begun::Answered(self.judge(py, Ok(returned))),
+            Err(error) => Begun::Answered(self.judge(py, Err(error))),
+            Ok(None) => {
+                let (replier, reply) = reply_later();
+                let lost = task.clone().unbind();
+                replier.on_lost(move || {
+                    Python::attach(|py| {
+                        if let Err(error) = lost.call_method0(py, pyo3::intern!(py, "cancel")) {
+                            error.write_unraisable(py, None);
+                        }
+                    });
+                });
+                let callee = Arc::clone(self);
+                let judge = move |py: Python<'_>, returned: PyResult<Bound<'_, PyAny>>| {
+                    replier.answer(callee.judge(py, returned));
+                };
+                match starter.when_done(&task, judge) {
+                    Ok(()) => Begun::Later(reply),
+                    Err(error) => Begun::Answered(self.judge(py, Err(error))),
+                }
+            }
+        }
+    }
+
+    /// The named parts of the path that it takes.
+    fn named<'py>(
+        &self,
+        py: Python<'py>,
+        request: &gustnado::Request,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        if self.params.is_empty() {
+            return Ok(None);
+        }
+        let named = PyDict::new(py);
+        for (name, key) in &self.params {
+            named.set_item(key, request.param(name))?;
+        }
+        Ok(Some(named))
+    }
+
+    fn judge(&self, py: Python<'_>, returned: PyResult<Bound<'_, PyAny>>) -> Response {
+        returned
+            .and_then(|value| response::of(&value, &self.ground))
+            .unwrap_or_else(|error| self.ground.failed(py, &error, &self.name))
+    }
+}

@@ -1,0 +1,38 @@
+//! Errors of the engine as Python's, and of Python as a log's.
+
+use std::io;
+
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+use gustnado::StartError;
+
+/// Where exceptions of handlers and applications are told.
+pub(crate) struct Told(pub(crate) Py<PyAny>);
+
+impl Told {
+    /// - `what`: a line about what was going on.
+    pub(crate) fn tell(&self, py: Python<'_>, error: Option<&PyErr>, what: &str) {
+        let told = self.0.call1(py, (error.map(|error| error.value(py)), what));
+        if let Err(second) = told {
+            second.write_unraisable(py, None);
+        }
+    }
+}
+
+/// With its number, as programs ask for it: Twisted looks at `errno`.
+pub(crate) fn of_io(error: &io::Error) -> PyErr {
+    match error.raw_os_error() {
+        Some(number) => PyOSError::new_err((number, error.to_string())),
+        None => PyRuntimeError::new_err(error.to_string()),
+    }
+}
+
+/// Why a server did not start.
+pub(crate) fn of_start(error: &StartError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        StartError::Folder(_) | StartError::Routes(_) => PyValueError::new_err(text),
+        _ => PyOSError::new_err(text),
+    }
+}

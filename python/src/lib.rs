@@ -1,0 +1,67 @@
+//! Gustnado for Python: the native half of the package `gustnado`.
+//!
+//! What lives here: the engine as an object that Python's own loop drives, requests and answers as
+//! Python sees them, and how a handler is called. What does not: any decision about HTTP (that is
+//! `gustnado`'s), and everything that Python says well: the command, worker processes, the loops.
+//!
+//! One worker of the engine runs on the thread that drives it, with the interpreter's lock held;
+//! the lock is given up around the sleep in the kernel, once a turn.
+
+mod asgi;
+mod call;
+mod coroutine;
+mod engine;
+mod errors;
+mod pipe;
+mod poller;
+mod request;
+mod response;
+mod twisted;
+mod writer;
+mod wsgi;
+
+use gustnado::config::Field;
+use pyo3::prelude::*;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Does what a command line of `gustnado` asks for, but for `run`, and returns the exit code.
+///
+/// - `words`: with the program's name before it, by which it can be started again.
+#[pyfunction]
+fn command(py: Python<'_>, words: Vec<OsString>) -> u8 {
+    let program = words.first().map(PathBuf::from).unwrap_or_default();
+    py.detach(|| gustnado_cli::command(words, &program))
+}
+
+/// All settings of the engine: their names, what they do, and whether they are switches.
+#[pyfunction]
+fn settings() -> Vec<(&'static str, &'static str, bool)> {
+    let tell = |tunable: &gustnado::config::Tunable| {
+        (tunable.name, tunable.doc, matches!(tunable.field, Field::Switch { .. }))
+    };
+    gustnado::config::TUNABLES.iter().map(tell).collect()
+}
+
+#[pymodule]
+mod _gustnado {
+    #[pymodule_export]
+    use super::{command, settings};
+    #[pymodule_export]
+    use crate::asgi::Asgi;
+    #[pymodule_export]
+    use crate::engine::{Alert, Engine};
+    #[pymodule_export]
+    use crate::poller::Poller;
+    #[pymodule_export]
+    use crate::request::Request;
+    #[pymodule_export]
+    use crate::response::Response;
+    #[pymodule_export]
+    use crate::twisted::{TwistedLink, escape_for_log};
+    #[pymodule_export]
+    use crate::writer::Writer;
+    #[pymodule_export]
+    use crate::wsgi::Wsgi;
+}

@@ -1,0 +1,161 @@
+//! Answers: what Python says one is, and what a handler may return instead.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+
+use gustnado::{Response as EngineResponse, Status};
+
+use crate::call::Ground;
+use crate::pipe::{owned, pipe};
+use crate::writer::Writer;
+
+/// An answer that is more than its content. It can be returned once.
+#[pyclass(frozen, module = "gustnado")]
+pub(crate) struct Response(Mutex<Option<EngineResponse>>);
+
+#[pymethods]
+impl Response {
+    /// - `content`: text, bytes, or nothing.
+    /// - `status`: 200 to 999.
+    /// - `headers`: a dictionary, or pairs.
+    #[new]
+    #[pyo3(signature = (content = None, status = 200, headers = None, content_type = None))]
+    fn new(
+        content: Option<&Bound<'_, PyAny>>,
+        status: u16,
+        headers: Option<&Bound<'_, PyAny>>,
+        content_type: Option<&str>,
+    ) -> PyResult<Self> {
+        let base = match content {
+            None => EngineResponse::new(Status::OK),
+            Some(content) => plain(content)?.ok_or_else(|| {
+                let found = content.get_type();
+                PyTypeError::new_err(format!("expected text or bytes as content, found {found}"))
+            })?,
+        };
+        Self::with(base, status, headers, content_type)
+    }
+
+    /// A file, which the engine sends itself: ranges and preconditions included.
+    #[staticmethod]
+    #[pyo3(signature = (path, status = 200, headers = None, content_type = None))]
+    fn file(
+        path: PathBuf,
+        status: u16,
+        headers: Option<&Bound<'_, PyAny>>,
+        content_type: Option<&str>,
+    ) -> PyResult<Self> {
+        Self::with(EngineResponse::file(path), status, headers, content_type)
+    }
+
+    /// An answer that is written over time, and what writes it.
+    #[staticmethod]
+    #[pyo3(signature = (status = 200, headers = None, content_type = None))]
+    fn open(
+        status: u16,
+        headers: Option<&Bound<'_, PyAny>>,
+        content_type: Option<&str>,
+    ) -> PyResult<(Self, Writer)> {
+        let (feed, content) = pipe();
+        let base = EngineResponse::stream(content);
+        Ok((Self::with(base, status, headers, content_type)?, Writer::new(feed)))
+    }
+}
+
+impl Response {
+    fn with(
+        base: EngineResponse,
+        status: u16,
+        headers: Option<&Bound<'_, PyAny>>,
+        content_type: Option<&str>,
+    ) -> PyResult<Self> {
+        let mut response = if status == 200 { base } else { with_status(base, status)? };
+        if let Some(kind) = content_type {
+            set(&mut response, "Content-Type", kind.as_bytes())?;
+        }
+        if let Some(headers) = headers {
+            let pairs = match headers.cast::<PyDict>() {
+                Ok(named) => named.items().into_any(),
+                Err(_) => headers.clone(),
+            };
+            for pair in pairs.try_iter()? {
+                let (name, value): (String, Bound<'_, PyAny>) = pair?.extract()?;
+                set(&mut response, &name, &latin1(&value)?)?;
+            }
+        }
+        Ok(Self(Mutex::new(Some(response))))
+    }
+
+    fn take(&self) -> PyResult<EngineResponse> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or_else(|| {
+            PyRuntimeError::new_err("this Response was returned before; make one for each request")
+        })
+    }
+}
+
+/// The answer that a handler's value stands for.
+pub(crate) fn of(value: &Bound<'_, PyAny>, ground: &Ground) -> PyResult<EngineResponse> {
+    if let Some(response) = plain(value)? {
+        return Ok(response);
+    }
+    let py = value.py();
+    if let Ok(response) = value.cast::<Response>() {
+        return response.get().take();
+    }
+    if value.is_none() {
+        return Ok(EngineResponse::new(Status::NO_CONTENT));
+    }
+    if value.is_instance_of::<PyDict>() || value.is_instance_of::<PyList>() {
+        let text: String = ground.to_json.call1(py, (value,))?.extract(py)?;
+        return Ok(EngineResponse::json_text(text));
+    }
+    if let Ok(pair) = value.cast::<PyTuple>()
+        && pair.len() == 2
+        && let Ok(status) = pair.get_item(0)?.extract::<u16>()
+    {
+        return with_status(of(&pair.get_item(1)?, ground)?, status);
+    }
+    Err(PyTypeError::new_err(format!(
+        "expected text, bytes, a dictionary, a list, None, (status, content) or a Response from the \
+         handler, found {}",
+        value.get_type()
+    )))
+}
+
+/// Text and bytes.
+fn plain(value: &Bound<'_, PyAny>) -> PyResult<Option<EngineResponse>> {
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(Some(EngineResponse::text(Bytes::copy_from_slice(text.to_str()?.as_bytes()))));
+    }
+    let Ok(bytes) = value.cast::<PyBytes>() else { return Ok(None) };
+    Ok(Some(EngineResponse::bytes(owned(bytes.clone().into()))))
+}
+
+fn with_status(response: EngineResponse, code: u16) -> PyResult<EngineResponse> {
+    response.code(code, "").map_err(|_| {
+        PyValueError::new_err(format!("expected a status from 200 to 999, found {code}"))
+    })
+}
+
+fn set(response: &mut EngineResponse, name: &str, value: &[u8]) -> PyResult<()> {
+    response
+        .try_header(name, value)
+        .map_err(|error| PyValueError::new_err(format!("the header field {name}: {error}")))
+}
+
+/// A field's value: text by its Latin-1 bytes, or bytes.
+fn latin1(value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Ok(bytes.as_bytes().to_vec());
+    }
+    let text: String = value.extract()?;
+    text.chars()
+        .map(u8::try_from)
+        .collect::<Result<_, _>>()
+        .map_err(|_| PyValueError::new_err(format!("a header field's value is Latin-1: {text:?}")))
+}

@@ -1,0 +1,353 @@
+//! HTTP under Twisted: a connection whose plain requests are read and answered by the engine.
+//!
+//! Twisted's own channel and transport are there from the beginning, and stay what they are. What
+//! comes in one piece and is plain is parsed here, and the channel is brought to where its own
+//! parser would have brought it. All else is given to that parser. So an odd request, a subclass or
+//! a channel that somebody has changed behaves as ever.
+
+mod plain;
+mod words;
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::os::fd::RawFd;
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+
+use crate::poller::Poller;
+use plain::Plain;
+pub(crate) use words::escape_for_log;
+
+/// Bytes that are received at once, as Twisted does.
+const RECV_BYTES: usize = 64 << 10;
+/// Bytes that may wait here to be sent; Twisted's own buffers take what is more.
+const WAITING_MAX: usize = 64 << 10;
+
+/// A connection of a site's.
+#[pyclass(unsendable, frozen, module = "gustnado._gustnado")]
+pub(crate) struct TwistedLink {
+    number: RawFd,
+    /// The transport.
+    server: Py<PyAny>,
+    /// What the factory has built, and the channel in it.
+    protocol: Py<PyAny>,
+    channel: Py<PyAny>,
+    /// The transport's own methods, which send by way of Twisted.
+    write: Py<PyAny>,
+    /// The stack of log contexts, and what is pushed on it.
+    contexts: Py<PyList>,
+    context: Py<PyAny>,
+    speaks: Speaks,
+    /// Written, and to be sent.
+    out: RefCell<Vec<u8>>,
+    /// It is in line to be flushed by the next turn.
+    is_queued: Cell<bool>,
+    /// Twisted's buffers have bytes that go first.
+    is_draining: Cell<bool>,
+    /// Twisted's parser has been given something.
+    is_touched: Cell<bool>,
+}
+
+/// Whose channel it is.
+enum Speaks {
+    /// twisted.web's. Its requests are made by the channel's own factory, which may take the channel
+    /// only.
+    Site { request_factory: Py<PyAny>, is_simple: bool },
+    /// Cyclone's.
+    Cyclone,
+}
+
+/// What comes of looking at a readable connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Looked {
+    Done,
+    /// It has ended or failed: Twisted is to find out.
+    Ended,
+}
+
+#[pymethods]
+impl TwistedLink {
+    /// - `number`: the connection's descriptor.
+    /// - `server`: the transport, a `tcp.Server`.
+    /// - `write`: its own method.
+    /// - `protocol`, `channel`: what the factory has built, and the `HTTPChannel` in it.
+    /// - `contexts`, `context`: the stack of log contexts, and that of this connection.
+    /// - `is_simple`: the channel's request factory takes the channel only; none: it has no such
+    ///   factory, for it is Cyclone's.
+    #[new]
+    #[expect(clippy::too_many_arguments, reason = "it is made in one place")]
+    fn new(
+        number: RawFd,
+        server: Py<PyAny>,
+        write: Py<PyAny>,
+        protocol: Py<PyAny>,
+        channel: &Bound<'_, PyAny>,
+        contexts: Py<PyList>,
+        context: Py<PyAny>,
+        is_simple: Option<bool>,
+    ) -> PyResult<Self> {
+        let speaks = match is_simple {
+            Some(is_simple) => {
+                let request_factory = channel.getattr("requestFactory")?.unbind();
+                Speaks::Site { request_factory, is_simple }
+            }
+            None => Speaks::Cyclone,
+        };
+        Ok(Self {
+            number,
+            server,
+            protocol,
+            channel: channel.clone().unbind(),
+            write,
+            contexts,
+            context,
+            speaks,
+            out: RefCell::default(),
+            is_queued: Cell::default(),
+            is_draining: Cell::default(),
+            is_touched: Cell::default(),
+        })
+    }
+
+    /// Stands for the transport's `write`. Returns whether it is to be flushed by the next turn, and
+    /// is not in line for that yet.
+    fn put(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Ok(bytes) = data.cast::<PyBytes>() else {
+            // It says what is wrong with that.
+            return self.write.call1(py, (data,)).map(|_| false);
+        };
+        let bytes = bytes.as_bytes();
+        if !self.takes_bytes(py, bytes.len())? {
+            self.pass_on(py)?;
+            self.is_draining.set(true);
+            return self.write.call1(py, (data,)).map(|_| false);
+        }
+        self.out.borrow_mut().extend_from_slice(bytes);
+        Ok(!self.is_queued.replace(true))
+    }
+
+    /// Sends what waits. What the kernel does not take is given to Twisted's own buffers.
+    pub(crate) fn flush(&self, py: Python<'_>, poller: &Poller) -> PyResult<()> {
+        self.is_queued.set(false);
+        let mut out = self.out.borrow_mut();
+        if out.is_empty() {
+            return Ok(());
+        }
+        let sent = poller.with_reactor(|reactor| reactor.send_watched(self.number, &out));
+        // (An error shows itself to Twisted when it tries.)
+        let sent = sent.and_then(Result::ok).unwrap_or(0);
+        if sent == out.len() {
+            out.clear();
+            if out.capacity() > WAITING_MAX {
+                *out = Vec::new();
+            }
+            return Ok(());
+        }
+        out.drain(..sent);
+        drop(out);
+        self.pass_on(py)?;
+        self.is_draining.set(true);
+        Ok(())
+    }
+
+    /// Forgets what waits.
+    fn forget(&self) {
+        self.out.borrow_mut().clear();
+    }
+}
+
+impl TwistedLink {
+    /// Whether so many bytes may wait here.
+    fn takes_bytes(&self, py: Python<'_>, count: usize) -> PyResult<bool> {
+        if self.is_draining.get() {
+            let server = self.server.bind(py);
+            let is_empty = server.getattr(intern!(py, "_tempDataLen"))?.extract::<usize>()? == 0
+                && server.getattr(intern!(py, "offset"))?.extract::<usize>()?
+                    >= server.getattr(intern!(py, "dataBuffer"))?.len()?;
+            self.is_draining.set(!is_empty);
+        }
+        if self.is_draining.get() || self.out.borrow().len() + count > WAITING_MAX {
+            return Ok(false);
+        }
+        let server = self.server.bind(py);
+        let is_open = server.getattr(intern!(py, "connected"))?.is_truthy()?
+            && !server.getattr(intern!(py, "_writeDisconnected"))?.is_truthy()?;
+        Ok(is_open)
+    }
+
+    /// Gives what waits to Twisted's own buffers.
+    fn pass_on(&self, py: Python<'_>) -> PyResult<()> {
+        let out = std::mem::take(&mut *self.out.borrow_mut());
+        if out.is_empty() {
+            return Ok(());
+        }
+        self.write.call1(py, (PyBytes::new(py, &out),)).map(drop)
+    }
+
+    /// Receives what is there, and has it answered. What is written is sent with the next flush, for
+    /// which the caller has put it in line.
+    pub(crate) fn look(
+        &self,
+        py: Python<'_>,
+        poller: &Poller,
+        names: &Names,
+        room: &mut Vec<u8>,
+    ) -> PyResult<Looked> {
+        room.resize(RECV_BYTES, 0);
+        let received = poller.with_reactor(|reactor| reactor.recv_watched(self.number, room));
+        let count = match received {
+            Some(Ok(count)) if count > 0 => count,
+            Some(Err(error)) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                return Ok(Looked::Done);
+            }
+            _ => return Ok(Looked::Ended),
+        };
+        self.is_queued.set(true);
+        let contexts = self.contexts.bind(py);
+        contexts.append(&self.context)?;
+        let taken = self.take(py, names, &room[..count]);
+        contexts.del_item(contexts.len() - 1)?;
+        taken.map(|()| Looked::Done)
+    }
+
+    fn take(&self, py: Python<'_>, names: &Names, chunk: &[u8]) -> PyResult<()> {
+        let channel = self.channel.bind(py);
+        let mut rest = chunk;
+        if self.is_between_requests(channel)? {
+            if matches!(self.speaks, Speaks::Site { .. }) {
+                channel.call_method0(intern!(py, "resetTimeout"))?;
+            }
+            while let Some(plain) = plain::parse(rest) {
+                match &self.speaks {
+                    Speaks::Site { request_factory, is_simple } => {
+                        let factory = request_factory.bind(py);
+                        let request = if *is_simple {
+                            factory.call1((channel,))?
+                        } else {
+                            factory.call1((channel, 0))?
+                        };
+                        answer_for_site(channel, &request, names, &plain)?;
+                    }
+                    Speaks::Cyclone => answer_for_cyclone(channel, &plain)?,
+                }
+                rest = &rest[plain.length..];
+                if rest.is_empty() || !self.is_between_requests(channel)? {
+                    break;
+                }
+            }
+        }
+        if !rest.is_empty() {
+            self.is_touched.set(true);
+            self.protocol.call_method1(
+                py,
+                intern!(py, "dataReceived"),
+                (PyBytes::new(py, rest),),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Whether the channel is where the first byte of a request is expected, and nobody has put
+    /// another parser in its place.
+    fn is_between_requests(&self, channel: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let py = channel.py();
+        let is = |name: &Bound<'_, PyString>| channel.getattr(name)?.is_truthy();
+        let is_site = matches!(self.speaks, Speaks::Site { .. });
+        if is_site && (is(intern!(py, "_handlingRequest"))? || !is(intern!(py, "persistent"))?) {
+            return Ok(false);
+        }
+        if !self.is_touched.get() {
+            return Ok(true);
+        }
+        let own = channel.getattr(intern!(py, "__dict__"))?.cast_into::<PyDict>()?;
+        let has_begun = if is_site {
+            let first = channel.getattr(intern!(py, "_HTTPChannel__first_line"))?;
+            is(intern!(py, "_HTTPChannel__header"))? || first.extract::<i64>()? != 1
+        } else {
+            is(intern!(py, "_headersbuffer"))?
+        };
+        let is_clean = is(intern!(py, "line_mode"))?
+            && !is(intern!(py, "_buffer"))?
+            && !has_begun
+            && !own.contains(intern!(py, "dataReceived"))?;
+        self.is_touched.set(!is_clean);
+        Ok(is_clean)
+    }
+}
+
+/// Brings a channel of twisted.web to where its own parser would have brought it.
+fn answer_for_site(
+    channel: &Bound<'_, PyAny>,
+    request: &Bound<'_, PyAny>,
+    names: &Names,
+    plain: &Plain<'_>,
+) -> PyResult<()> {
+    let py = channel.py();
+    channel.getattr(intern!(py, "requests"))?.call_method1(intern!(py, "append"), (request,))?;
+    let headers = request.getattr(intern!(py, "requestHeaders"))?;
+    let headers = headers.getattr(intern!(py, "_rawHeaders"))?.cast_into::<PyDict>()?;
+    for (name, value) in plain.fields() {
+        let (name, value) = (names.of(py, name)?, PyBytes::new(py, value));
+        match headers.get_item(&name)? {
+            Some(values) => values.cast::<PyList>()?.append(value)?,
+            None => headers.set_item(name, PyList::new(py, [value])?)?,
+        }
+    }
+    let version = names.versions[usize::from(!plain.is_old)].bind(py);
+    request.call_method0(intern!(py, "parseCookies"))?;
+    let persistent = channel.call_method1(intern!(py, "checkPersistence"), (request, version))?;
+    channel.setattr(intern!(py, "persistent"), persistent)?;
+    request.call_method1(intern!(py, "gotLength"), (plain.body.len(),))?;
+    if !plain.body.is_empty() {
+        let body = PyBytes::new(py, plain.body);
+        request.call_method1(intern!(py, "handleContentChunk"), (body,))?;
+    }
+    channel.setattr(intern!(py, "_command"), PyBytes::new(py, plain.method))?;
+    channel.setattr(intern!(py, "_path"), PyBytes::new(py, plain.target))?;
+    channel.setattr(intern!(py, "_version"), version)?;
+    channel.call_method0(intern!(py, "allContentReceived")).map(drop)
+}
+
+/// The same with a connection of Cyclone's, which takes heads whole.
+fn answer_for_cyclone(channel: &Bound<'_, PyAny>, plain: &Plain<'_>) -> PyResult<()> {
+    let py = channel.py();
+    channel.call_method1(intern!(py, "_on_headers"), (PyBytes::new(py, plain.head),))?;
+    if !plain.body.is_empty() {
+        let body = PyBytes::new(py, plain.body);
+        channel.call_method1(intern!(py, "rawDataReceived"), (body,))?;
+    }
+    Ok(())
+}
+
+/// Words of heads as Twisted spells them.
+pub(crate) struct Names {
+    encode: Py<PyAny>,
+    known: RefCell<HashMap<Box<[u8]>, Py<PyBytes>>>,
+    versions: [Py<PyBytes>; 2],
+}
+
+/// So many names are remembered; clients can make up any number.
+const NAMES_MAX: usize = 1024;
+
+impl Names {
+    /// - `encode`: Twisted's own function.
+    pub(crate) fn new(py: Python<'_>, encode: Py<PyAny>) -> Self {
+        let versions = [b"HTTP/1.0", b"HTTP/1.1"].map(|text| PyBytes::new(py, text).unbind());
+        Self { encode, known: RefCell::default(), versions }
+    }
+
+    fn of<'py>(&self, py: Python<'py>, name: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+        if let Some(known) = self.known.borrow().get(name) {
+            return Ok(known.bind(py).clone());
+        }
+        let encoded = self.encode.bind(py).call1((PyBytes::new(py, name),))?;
+        let encoded = encoded.cast_into::<PyBytes>()?;
+        let mut known = self.known.borrow_mut();
+        if known.len() < NAMES_MAX {
+            known.insert(name.into(), encoded.clone().unbind());
+        }
+        Ok(encoded)
+    }
+}

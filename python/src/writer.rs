@@ -1,0 +1,74 @@
+//! What writes an answer over time.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::{PyConnectionError, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+
+use crate::pipe::{Feed, Room, owned};
+
+/// Writes an answer piece by piece. The answer is whole with [`Writer::close`]; an object that goes
+/// without it cuts the answer off.
+#[pyclass(frozen, module = "gustnado")]
+pub(crate) struct Writer(Mutex<State>);
+
+struct State {
+    feed: Option<Feed>,
+    /// What there is to wait for, once too much waits to be sent.
+    room: Option<Room>,
+}
+
+impl Writer {
+    pub(crate) fn new(feed: Feed) -> Self {
+        Self(Mutex::new(State { feed: Some(feed), room: None }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Writer {
+    /// Writes a piece. Returns whether more may be written at once; if not, it is better to wait
+    /// for [`Writer::when_room`].
+    ///
+    /// Raises `ConnectionError` if the client has gone.
+    fn write(&self, piece: PyBackedBytes) -> PyResult<bool> {
+        let mut state = self.state();
+        let Some(feed) = &state.feed else {
+            return Err(PyRuntimeError::new_err("the answer was closed already"));
+        };
+        if feed.is_lost() {
+            return Err(PyConnectionError::new_err("the client has gone"));
+        }
+        state.room = feed.push(owned(piece));
+        Ok(state.room.is_none())
+    }
+
+    /// Has `then` called once more may be written, or the client has gone: at once, if that is so.
+    fn when_room(&self, py: Python<'_>, then: Py<PyAny>) -> PyResult<()> {
+        let room = self.state().room.take();
+        match room {
+            None => then.call0(py).map(drop),
+            Some(room) => {
+                room.call(move || {
+                    Python::attach(|py| {
+                        if let Err(error) = then.call0(py) {
+                            error.write_unraisable(py, None);
+                        }
+                    });
+                });
+                Ok(())
+            }
+        }
+    }
+
+    /// The answer is whole.
+    fn close(&self) {
+        if let Some(feed) = self.state().feed.take() {
+            feed.end();
+        }
+    }
+}

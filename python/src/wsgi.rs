@@ -1,0 +1,146 @@
+//! Applications by WSGI (PEP 3333), on the engine's thread or on threads of their own.
+
+mod environ;
+mod pool;
+mod result;
+mod start;
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyType};
+
+use gustnado::{Request, Response, Routes, Status};
+
+use crate::errors::Told;
+use environ::Names;
+use pool::{Job, Pool};
+use result::Ending;
+use start::Start;
+
+/// An application, and what it stands on.
+#[pyclass(frozen, module = "gustnado._gustnado")]
+pub(crate) struct Wsgi(Arc<Inside>);
+
+struct Inside {
+    app: Py<PyAny>,
+    /// What is the same in every environment.
+    template: Py<PyDict>,
+    root_path: String,
+    names: Names,
+    /// `io.BytesIO`
+    input: Py<PyAny>,
+    /// `gustnado.FileWrapper`
+    file_wrapper: Py<PyType>,
+    told: Told,
+    /// None: it is called on the engine's thread.
+    pool: Option<Pool>,
+}
+
+#[pymethods]
+impl Wsgi {
+    /// - `app`: a function of an environment and `start_response`.
+    /// - `template`: the environment of a request but for what differs.
+    /// - `root_path`: the part of the paths that is not the application's.
+    /// - `waiting_max`: how many requests may wait for a thread of [`Wsgi::work`]; more get 503.
+    ///   None: the engine's own thread calls the application, and nobody else is served meanwhile.
+    /// - `on_error`: called with an exception, or none, and a line about the request.
+    #[new]
+    fn new(
+        app: Py<PyAny>,
+        template: Py<PyDict>,
+        root_path: String,
+        file_wrapper: &Bound<'_, PyType>,
+        waiting_max: Option<usize>,
+        on_error: Py<PyAny>,
+    ) -> PyResult<Self> {
+        let py = file_wrapper.py();
+        Ok(Self(Arc::new(Inside {
+            app,
+            template,
+            root_path,
+            names: Names::default(),
+            input: py.import("io")?.getattr("BytesIO")?.unbind(),
+            file_wrapper: file_wrapper.clone().unbind(),
+            told: Told(on_error),
+            pool: waiting_max.map(Pool::new),
+        })))
+    }
+
+    /// Calls the application for one request after the other, until [`Wsgi::end`]. For threads.
+    fn work(&self, py: Python<'_>) {
+        let Some(pool) = &self.0.pool else { return };
+        while let Some(Job { request, body, replier }) = py.detach(|| pool.next()) {
+            if replier.is_lost() {
+                continue;
+            }
+            match self.0.ending(py, &request, &body) {
+                Ending::Whole(response) => _ = replier.answer(response),
+                Ending::Iterated(head, iterated) => {
+                    let (feed, content) = crate::pipe::pipe();
+                    replier.answer(head.stream(content));
+                    iterated.feed(py, &feed);
+                }
+            }
+        }
+    }
+
+    /// Has all threads return from [`Wsgi::work`] once nothing waits.
+    fn end(&self) {
+        if let Some(pool) = &self.0.pool {
+            pool.end();
+        }
+    }
+}
+
+impl Wsgi {
+    /// Has the application answer whatever else has no answer.
+    pub(crate) fn add_to(&self, routes: Routes) -> Routes {
+        let inside = Arc::clone(&self.0);
+        if inside.pool.is_some() {
+            return routes
+                .fallback(move |request: Request| Arc::clone(&inside).answer_in_pool(request));
+        }
+        routes.fallback(move |request: &Request| {
+            Python::attach(|py| match inside.ending(py, request, request.bytes()) {
+                Ending::Whole(response) => response,
+                Ending::Iterated(head, iterated) => head.stream(iterated),
+            })
+        })
+    }
+}
+
+impl Inside {
+    async fn answer_in_pool(self: Arc<Self>, mut request: Request) -> Response {
+        let body = match request.body_mut().bytes(usize::MAX).await {
+            Ok(body) => body,
+            Err(error) => return Response::new(error.status()),
+        };
+        // On another thread nobody could be asked any more; the answer stays with the request.
+        _ = request.peer();
+        match self.pool.as_ref().and_then(|pool| pool.put(request, body)) {
+            Some(reply) => reply.await,
+            None => Response::new(Status::SERVICE_UNAVAILABLE),
+        }
+    }
+
+    /// Calls the application, and looks at what it returns.
+    fn call(self: &Arc<Self>, py: Python<'_>, request: &Request, body: &[u8]) -> PyResult<Ending> {
+        let environ = environ::make(py, self, request, body)?;
+        let start = Bound::new(py, Start::default())?;
+        let returned = self.app.bind(py).call1((environ, &start))?;
+        result::of(self, &returned, &start, request)
+    }
+
+    /// The same, where an application that fails is made up for.
+    fn ending(self: &Arc<Self>, py: Python<'_>, request: &Request, body: &[u8]) -> Ending {
+        self.call(py, request, body).unwrap_or_else(|error| {
+            self.told.tell(py, Some(&error), &format!("{} has failed", line(request)));
+            Ending::Whole(Response::new(Status::INTERNAL_SERVER_ERROR))
+        })
+    }
+}
+
+fn line(request: &Request) -> String {
+    format!("{} {}", request.method().as_str(), request.target())
+}

@@ -1,0 +1,113 @@
+//! The environment of a request (PEP 3333, RFC 3875).
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use percent_encoding::percent_decode_str;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString};
+
+use gustnado::{Endpoint, Request, Version};
+
+use super::Inside;
+
+/// Field names as they were sent, and what they are called in an environment.
+#[derive(Default)]
+pub(super) struct Names(Mutex<HashMap<Box<str>, Py<PyString>>>);
+
+/// So many names are remembered; clients can make up any number.
+const NAMES_MAX: usize = 256;
+
+impl Names {
+    /// `HTTP_ACCEPT_LANGUAGE` for `accept-language`.
+    fn of<'py>(&self, py: Python<'py>, name: &str) -> Bound<'py, PyString> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = known.get(name) {
+            return key.bind(py).clone();
+        }
+        let upper = name.bytes().map(|byte| match byte {
+            b'-' => '_',
+            byte => char::from(byte.to_ascii_uppercase()),
+        });
+        let key = PyString::intern(py, &format!("HTTP_{}", upper.collect::<String>()));
+        if known.len() < NAMES_MAX {
+            known.insert(name.into(), key.clone().unbind());
+        }
+        key
+    }
+}
+
+/// Makes it of what is the same in all of them.
+pub(super) fn make<'py>(
+    py: Python<'py>,
+    inside: &Inside,
+    request: &Request,
+    body: &[u8],
+) -> PyResult<Bound<'py, PyDict>> {
+    let environ = inside.template.bind(py).copy()?;
+    let set = |key: &Bound<'py, PyString>, value: &str| environ.set_item(key, value);
+    let method = PyString::intern(py, request.method().as_str());
+    environ.set_item(intern!(py, "REQUEST_METHOD"), method)?;
+    let path: Cow<'_, [u8]> = percent_decode_str(request.raw_path()).into();
+    let path = path.strip_prefix(inside.root_path.as_bytes()).unwrap_or(&path);
+    environ.set_item(intern!(py, "PATH_INFO"), native(py, path))?;
+    set(intern!(py, "QUERY_STRING"), request.raw_query().unwrap_or_default())?;
+    set(intern!(py, "REQUEST_URI"), request.target())?;
+    set(intern!(py, "RAW_URI"), request.target())?;
+    let version = match request.version() {
+        Version::Http10 => intern!(py, "HTTP/1.0"),
+        Version::Http11 => intern!(py, "HTTP/1.1"),
+    };
+    environ.set_item(intern!(py, "SERVER_PROTOCOL"), version)?;
+    // RFC 3875 demands the address; over a Unix socket there is none.
+    match request.peer() {
+        Some(Endpoint::Tcp(client)) => {
+            set(intern!(py, "REMOTE_ADDR"), &client.ip().to_canonical().to_string())?;
+            set(intern!(py, "REMOTE_PORT"), &client.port().to_string())?;
+        }
+        _ => environ.del_item(intern!(py, "REMOTE_PORT"))?,
+    }
+    add_fields(&environ, inside, request)?;
+    if !body.is_empty() {
+        // Also where it came in chunks: it is all here.
+        set(intern!(py, "CONTENT_LENGTH"), &body.len().to_string())?;
+    }
+    let input = inside.input.bind(py).call1((PyBytes::new(py, body),))?;
+    environ.set_item(intern!(py, "wsgi.input"), input)?;
+    Ok(environ)
+}
+
+fn add_fields(environ: &Bound<'_, PyDict>, inside: &Inside, request: &Request) -> PyResult<()> {
+    let py = environ.py();
+    for (name, value) in request.headers() {
+        // It would pass for the one with a hyphen.
+        if name.contains('_') {
+            continue;
+        }
+        let key = match name.len() {
+            12 if name.eq_ignore_ascii_case("content-type") => intern!(py, "CONTENT_TYPE").clone(),
+            14 if name.eq_ignore_ascii_case("content-length") => {
+                intern!(py, "CONTENT_LENGTH").clone()
+            }
+            _ => inside.names.of(py, name),
+        };
+        let mut value = native(py, value);
+        if let Some(before) = environ.get_item(&key)? {
+            let separator = if name.eq_ignore_ascii_case("cookie") { "; " } else { "," };
+            let (before, more) = (before.cast_into::<PyString>()?, value);
+            value = PyString::new(py, &format!("{before}{separator}{more}"));
+        }
+        environ.set_item(key, value)?;
+    }
+    Ok(())
+}
+
+/// Bytes as a native string: each is the character of its number (PEP 3333).
+fn native<'py>(py: Python<'py>, bytes: &[u8]) -> Bound<'py, PyString> {
+    match str::from_utf8(bytes) {
+        Ok(text) if text.is_ascii() => PyString::new(py, text),
+        _ => PyString::new(py, &bytes.iter().map(|byte| char::from(*byte)).collect::<String>()),
+    }
+}

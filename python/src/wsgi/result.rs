@@ -1,0 +1,267 @@
+//! What an application returns: an iterable of its content.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyIterator, PyList, PyTuple};
+
+use gustnado::{ForeignHead, Method, Request, Response};
+
+use super::Inside;
+use super::start::Start;
+use crate::pipe::{Cut, Feed, owned};
+
+/// What a call has come to.
+pub(super) enum Ending {
+    Whole(Response),
+    /// A head, and content that is still to be asked for.
+    Iterated(ForeignHead, Iterated),
+}
+
+/// Content that an application makes piece by piece.
+pub(super) struct Iterated {
+    inside: Arc<Inside>,
+    /// What came before the head was final.
+    first: VecDeque<Bytes>,
+    pieces: Py<PyIterator>,
+    returned: Returned,
+    /// A piece was given that has not been sent.
+    is_given: bool,
+    /// About the request, for the log.
+    line: String,
+}
+
+/// What the application has returned, whose `close` is called in the end, whatever happens.
+struct Returned(Option<Py<PyAny>>);
+
+/// Looks at what an application has returned.
+pub(super) fn of(
+    inside: &Arc<Inside>,
+    returned: &Bound<'_, PyAny>,
+    start: &Bound<'_, Start>,
+    request: &Request,
+) -> PyResult<Ending> {
+    let py = returned.py();
+    let mut closing = Returned(Some(returned.clone().unbind()));
+    if let Some(whole) = whole_of(returned)? {
+        let (head, written) = start.get().take()?;
+        return Ok(Ending::Whole(answer(head, joined(written, whole), request)));
+    }
+    if returned.get_type().is(&inside.file_wrapper)
+        && start.get().is_said()
+        && let Some((file, offset, length)) = file_of(returned)
+    {
+        let (head, written) = start.get().take()?;
+        if written.is_empty() {
+            let length = head.length().map_or(length, |said| said.min(length));
+            closing.close(py)?;
+            return Ok(Ending::Whole(head.file(Arc::new(file), offset, length)));
+        }
+        let (pieces, first) = (returned.try_iter()?, [written].into());
+        let iterated = Iterated::new(inside, first, &pieces, closing, request);
+        return Ok(Ending::Iterated(head, iterated));
+    }
+    let pieces = returned.try_iter()?;
+    // The head is final with the first piece that is not empty.
+    let mut first = VecDeque::new();
+    let is_over = loop {
+        match pieces.clone().next().transpose()? {
+            None => break true,
+            Some(piece) => {
+                let piece = piece_of(&piece)?;
+                if !piece.is_empty() {
+                    first.push_back(piece);
+                    break false;
+                }
+            }
+        }
+    };
+    let (head, written) = start.get().take()?;
+    if !written.is_empty() {
+        first.push_front(written);
+    }
+    let length: usize = first.iter().map(Bytes::len).sum();
+    if is_over || head.length() == Some(length as u64) {
+        // (What follows should be nothing.)
+        while let Some(piece) = pieces.clone().next() {
+            piece?;
+        }
+        closing.close(py)?;
+        let whole = first.into_iter().reduce(joined).unwrap_or_default();
+        return Ok(Ending::Whole(answer(head, whole, request)));
+    }
+    if request.method() == Method::Head {
+        closing.close(py)?;
+        return Ok(Ending::Whole(head.without_content()));
+    }
+    let iterated = Iterated::new(inside, first, &pieces, closing, request);
+    Ok(Ending::Iterated(head, iterated))
+}
+
+/// All of the content, where it is a list or a tuple.
+fn whole_of(returned: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
+    if let Ok(list) = returned.cast_exact::<PyList>() {
+        return join(list.iter()).map(Some);
+    }
+    if let Ok(tuple) = returned.cast_exact::<PyTuple>() {
+        return join(tuple.iter()).map(Some);
+    }
+    Ok(None)
+}
+
+fn join<'py>(mut pieces: impl Iterator<Item = Bound<'py, PyAny>>) -> PyResult<Bytes> {
+    pieces.try_fold(Bytes::new(), |whole, piece| Ok(joined(whole, piece_of(&piece)?)))
+}
+
+fn piece_of(piece: &Bound<'_, PyAny>) -> PyResult<Bytes> {
+    let wrong = |_| {
+        let found = piece.get_type();
+        PyTypeError::new_err(format!("expected bytes as content, found {found}"))
+    };
+    piece.extract::<PyBackedBytes>().map(owned).map_err(wrong)
+}
+
+fn joined(first: Bytes, second: Bytes) -> Bytes {
+    match (first.is_empty(), second.is_empty()) {
+        (true, _) => second,
+        (_, true) => first,
+        _ => [first, second].concat().into(),
+    }
+}
+
+/// An answer whose content is all here.
+fn answer(head: ForeignHead, content: Bytes, request: &Request) -> Response {
+    let is_head = request.method() == Method::Head;
+    if !head.may_have_content() || (is_head && head.length().is_some()) {
+        return head.without_content();
+    }
+    match head.length() {
+        // What it promises more, or less, than it has, cuts the connection.
+        Some(said) if said != content.len() as u64 && !is_head => head.stream(Once(Some(content))),
+        _ => head.bytes(content),
+    }
+}
+
+/// What a `FileWrapper` wraps, from its position on, if it is a file that the kernel can send.
+fn file_of(wrapper: &Bound<'_, PyAny>) -> Option<(File, u64, u64)> {
+    let py = wrapper.py();
+    let inner = wrapper.getattr(intern!(py, "filelike")).ok()?;
+    let number: i32 = inner.call_method0(intern!(py, "fileno")).ok()?.extract().ok()?;
+    let position: u64 = inner.call_method0(intern!(py, "tell")).ok()?.extract().ok()?;
+    // Opened again, so that it is ours whatever becomes of the application's.
+    let file = File::open(format!("/proc/self/fd/{number}")).ok()?;
+    let found = file.metadata().ok()?;
+    found.is_file().then(|| (file, position, found.len().saturating_sub(position)))
+}
+
+impl Iterated {
+    fn new(
+        inside: &Arc<Inside>,
+        first: VecDeque<Bytes>,
+        pieces: &Bound<'_, PyIterator>,
+        returned: Returned,
+        request: &Request,
+    ) -> Self {
+        let (inside, line) = (Arc::clone(inside), super::line(request));
+        let pieces = pieces.clone().unbind();
+        Self { inside, first, pieces, returned, is_given: false, line }
+    }
+
+    /// The next piece. What fails is told.
+    fn next(&mut self, py: Python<'_>) -> Option<Result<Bytes, Cut>> {
+        if let Some(first) = self.first.pop_front() {
+            return Some(Ok(first));
+        }
+        let piece = match self.pieces.bind(py).clone().next()? {
+            Ok(piece) => piece_of(&piece),
+            Err(error) => Err(error),
+        };
+        Some(piece.map_err(|error| {
+            let what = format!("{} has failed within its content", self.line);
+            self.inside.told.tell(py, Some(&error), &what);
+            Cut
+        }))
+    }
+
+    /// Hands all of it out, on a thread that may be held.
+    pub(super) fn feed(mut self, py: Python<'_>, feed: &Feed) {
+        while let Some(piece) = self.next(py) {
+            let Ok(piece) = piece else { return };
+            let room = feed.push(piece);
+            if room.is_some_and(|room| !py.detach(|| room.wait())) {
+                return;
+            }
+        }
+        feed.end();
+        self.close(py);
+    }
+
+    fn close(&mut self, py: Python<'_>) {
+        if let Err(error) = self.returned.close(py) {
+            let what = format!("{} has failed when it was closed", self.line);
+            self.inside.told.tell(py, Some(&error), &what);
+        }
+    }
+}
+
+impl Stream for Iterated {
+    type Item = Result<Bytes, Cut>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if std::mem::take(&mut self.is_given) {
+            // Each piece is sent before the next is asked for (PEP 3333).
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.is_given = self.first.is_empty();
+        Poll::Ready(Python::attach(|py| {
+            let next = self.next(py);
+            if next.is_none() {
+                self.close(py);
+            }
+            next
+        }))
+    }
+}
+
+impl Returned {
+    fn close(&mut self, py: Python<'_>) -> PyResult<()> {
+        let Some(returned) = self.0.take() else { return Ok(()) };
+        match returned.bind(py).getattr_opt(intern!(py, "close"))? {
+            Some(close) => close.call0().map(drop),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Returned {
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            Python::attach(|py| {
+                if let Err(error) = self.close(py) {
+                    error.write_unraisable(py, None);
+                }
+            });
+        }
+    }
+}
+
+/// Content of one piece, whatever its length was said to be.
+struct Once(Option<Bytes>);
+
+impl Stream for Once {
+    type Item = Result<Bytes, Cut>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.0.take().map(Ok))
+    }
+}

@@ -1,0 +1,152 @@
+"""Servers in processes of their own, asked over real sockets."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+
+class Server:
+    """A command that serves on a port, until the test ends."""
+
+    def __init__(self, folder, command, port, waits=True):
+        self.port, self.folder = port, folder
+        self.log = open(folder / f"log{port}", "w+")
+        self.process = subprocess.Popen(
+            command, stderr=self.log, stdin=subprocess.DEVNULL, cwd=folder,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+        deadline = time.monotonic() + 30
+        while waits:
+            try:
+                self.connect().close()
+                return
+            except OSError:
+                assert self.process.poll() is None, self.said()
+                assert time.monotonic() < deadline, self.said()
+                time.sleep(0.02)
+
+    def connect(self, timeout=10):
+        return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
+
+    def ask(self, request):
+        """Sends bytes, and returns all that comes until the server closes."""
+        with self.connect() as link:
+            link.sendall(request)
+            return read_all(link)
+
+    def get(self, path, fields="", method="GET"):
+        text = f"{method} {path} HTTP/1.1\r\nHost: a\r\n{fields}Connection: close\r\n\r\n"
+        return Answer(self.ask(text.encode("latin-1")))
+
+    def post(self, path, body, fields=""):
+        text = (f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n"
+                f"{fields}Connection: close\r\n\r\n")
+        return Answer(self.ask(text.encode() + body))
+
+    def said(self):
+        self.log.flush()
+        with open(self.log.name) as log:
+            return log.read()
+
+    def wait_for_words(self, words, seconds=10):
+        deadline = time.monotonic() + seconds
+        while words not in self.said():
+            assert time.monotonic() < deadline, self.said()
+            time.sleep(0.02)
+
+    def end(self, number=signal.SIGTERM, seconds=15):
+        self.process.send_signal(number)
+        return self.process.wait(seconds)
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.log.close()
+
+
+class Answer:
+    def __init__(self, raw):
+        head, _, body = raw.partition(b"\r\n\r\n")
+        lines = head.decode("latin-1").split("\r\n")
+        self.raw, self.status = raw, int(lines[0].split()[1])
+        self.reason = lines[0].split(" ", 2)[2]
+        self.fields = {}
+        for line in lines[1:]:
+            name, _, value = line.partition(": ")
+            self.fields[name.lower()] = value
+        self.is_whole = True
+        self.body = body
+        if "transfer-encoding" in self.fields:
+            self.body, self.is_whole = unchunked(body)
+        elif "content-length" in self.fields:
+            self.is_whole = len(body) == int(self.fields["content-length"])
+
+
+def unchunked(body):
+    whole = b""
+    while body:
+        size, _, rest = body.partition(b"\r\n")
+        length = int(size, 16)
+        if length == 0:
+            return whole, True
+        whole, body = whole + rest[:length], rest[length + 2:]
+    return whole, False
+
+
+def read_all(link):
+    pieces = []
+    while piece := link.recv(65536):
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def free_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts a command; `{port}` in it is a free one. It is ended with the test."""
+    servers = []
+
+    def start(command, waits=True):
+        port = free_port()
+        command = [str(word).replace("{port}", str(port)) for word in command]
+        servers.append(Server(tmp_path, command, port, waits))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.kill()
+
+
+@pytest.fixture
+def serve(tmp_path, start):
+    """Starts a program that serves on the port that it is given."""
+
+    def serve(program):
+        (tmp_path / "program.py").write_text(textwrap.dedent(program))
+        return start([sys.executable, "program.py", "{port}"])
+
+    return serve
+
+
+@pytest.fixture
+def run(tmp_path, start):
+    """`gustnado run` of an application in a module of this text."""
+
+    def run(program, *options, name="site_app", waits=True):
+        (tmp_path / f"{name}.py").write_text(textwrap.dedent(program))
+        command = [sys.executable, "-m", "gustnado", "run", "--port", "{port}"]
+        return start([*command, *options, f"{name}:app"], waits)
+
+    return run

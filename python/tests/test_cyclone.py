@@ -1,0 +1,99 @@
+"""Cyclone's programs on our reactor: the same bytes as on Twisted's own."""
+
+import re
+import sys
+
+import pytest
+
+pytest.importorskip("cyclone")
+
+from test_twisted import exchange  # noqa: E402
+
+PROGRAM = """
+import sys
+if sys.argv[2] == "gustnado":
+    from gustnado.twisted import install
+else:
+    from twisted.internet.epollreactor import install
+install()
+import cyclone.web
+from twisted.internet import reactor, defer, task
+
+class Hello(cyclone.web.RequestHandler):
+    def get(self):
+        self.write("Hello, world")
+
+class Echo(cyclone.web.RequestHandler):
+    def post(self):
+        self.write({"arguments": {key: [value.decode() for value in values]
+                                  for key, values in self.request.arguments.items()},
+                    "body": self.request.body.decode("latin-1")})
+
+class Later(cyclone.web.RequestHandler):
+    @defer.inlineCallbacks
+    def get(self):
+        yield task.deferLater(reactor, 0.02, lambda: None)
+        self.write("later")
+
+class Fails(cyclone.web.RequestHandler):
+    def get(self):
+        raise cyclone.web.HTTPError(403, "no")
+
+class Cookie(cyclone.web.RequestHandler):
+    def get(self):
+        self.set_cookie("a", "1")
+        self.write(self.get_cookie("b") or "none")
+
+application = cyclone.web.Application([
+    (r"/", Hello), (r"/echo", Echo), (r"/later", Later), (r"/fails", Fails), (r"/cookie", Cookie),
+    (r"/file/(.*)", cyclone.web.StaticFileHandler, {"path": "."}),
+])
+reactor.listenTCP(int(sys.argv[1]), application, interface="127.0.0.1")
+reactor.run()
+"""
+
+HOST = b"Host: a\r\n"
+CASES = {
+    "kept": [b"GET / HTTP/1.1\r\n" + HOST + b"\r\n"] * 2,
+    "closed": [b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n"],
+    "old": [b"GET / HTTP/1.0\r\n\r\n"],
+    "head": [b"HEAD / HTTP/1.1\r\n" + HOST + b"\r\n"],
+    "absent": [b"GET /absent HTTP/1.1\r\n" + HOST + b"\r\n"],
+    "etag": [b'GET / HTTP/1.1\r\nIf-None-Match: "e02aa1b106d5c7c6a98def2b13005d5b84fd8dc8"\r\n\r\n'],
+    "form": [b"POST /echo?x=1 HTTP/1.1\r\nContent-Length: 7\r\n"
+             b"Content-Type: application/x-www-form-urlencoded\r\n\r\na=1&b=2"],
+    "body in parts": [b"POST /echo HTTP/1.1\r\nContent-Length: 6\r\n\r\nabc", b"def"],
+    "head in parts": [b"GET / HT", b"TP/1.1\r\nHost: a\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n"],
+    "pipelined": [b"GET / HTTP/1.1\r\n\r\n" * 3],
+    "later": [b"GET /later HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n"],
+    "fails": [b"GET /fails HTTP/1.1\r\n\r\n"],
+    "cookie": [b"GET /cookie HTTP/1.1\r\nCookie: b=2\r\n\r\n"],
+    "file": [b"GET /file/program.py HTTP/1.1\r\n\r\n"],
+    "repeated": [b"GET / HTTP/1.1\r\nX-Odd: 1\r\nx-odd:  2 \r\n\r\n"],
+    "folded": [b"GET / HTTP/1.1\r\nX: a\r\n b\r\n\r\n"],
+    "bad line": [b"GET /\r\n\r\n"],
+    "bad field": [b"GET / HTTP/1.1\r\nno colon\r\n\r\n"],
+    "expect": [b"POST /echo HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n", b"abc"],
+}
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    from conftest import Server, free_port
+
+    folder = tmp_path_factory.mktemp("cyclone")
+    (folder / "program.py").write_text(PROGRAM)
+    servers = []
+    for reactor in ("epoll", "gustnado"):
+        port = free_port()
+        servers.append(Server(folder, [sys.executable, "program.py", str(port), reactor], port))
+    yield servers
+    for server in servers:
+        server.kill()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_answer_is_the_same(both, name):
+    epoll, ours = (exchange(server, CASES[name]) for server in both)
+    same = [(re.sub(rb"Etag: [^\r]*", b"", came), closed) for came, closed in (epoll, ours)]
+    assert same[0] == same[1] and epoll == ours
