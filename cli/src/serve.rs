@@ -1,7 +1,7 @@
 //! `gustnado serve`: start, say so, wait for signals, drain, and end with the right exit code.
 //!
 //! TERM and INT drain; a second one, or QUIT, ends the process at once. HUP has the configuration
-//! file read again, in `reload`. A broken pipe is an error where it happens: the standard library
+//! file read again, in `reload`, and USR1 the access log opened anew. A broken pipe is an error where it happens: the standard library
 //! ignores PIPE.
 
 mod reload;
@@ -12,7 +12,7 @@ use crate::output::{Output, counted};
 use crate::{exit, root};
 use gustnado::config::{Machine, Settings};
 use gustnado::{DrainReport, Endpoint, Running};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ pub(crate) fn run(asked: Box<Asked>) -> u8 {
         return exit::CONFIG;
     }
     // Before the first thread starts, so that no signal finds the default action in place.
-    let mut signals = match Signals::new([SIGTERM, SIGINT, SIGQUIT, SIGHUP]) {
+    let mut signals = match Signals::new([SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1]) {
         Ok(signals) => signals,
         Err(error) => {
             output.error(&format!("cannot wait for signals: {error}"));
@@ -70,12 +70,20 @@ fn serve(running: &Running, asked: Box<Asked>, signals: &mut Signals, output: Ou
     for signal in signals.forever() {
         match signal {
             SIGHUP => asked = reload::again(running, asked, output),
+            SIGUSR1 => reopen_logs(running, output),
             SIGQUIT => stop_at_once(running, signal, output),
             _ => break,
         }
     }
     let report = drain(running, &asked.settings, signals, output);
     finish(&report, &asked.settings, output)
+}
+
+/// USR1: whoever rotates logs has moved the old one away.
+fn reopen_logs(running: &Running, output: Output) {
+    if let Err(error) = running.reopen_logs() {
+        output.error(&format!("USR1: {error}; the old file is written on"));
+    }
 }
 
 /// Drains on a thread of its own, while this one says what is waited for and minds the signals.
@@ -103,8 +111,12 @@ fn drain(
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => panic!("a drain always reports"),
             }
-            if let Some(signal) = signals.pending().find(|signal| *signal != SIGHUP) {
-                stop_at_once(running, signal, output);
+            for signal in signals.pending() {
+                match signal {
+                    SIGHUP => {}
+                    SIGUSR1 => reopen_logs(running, output),
+                    signal => stop_at_once(running, signal, output),
+                }
             }
             let waited_s = started.elapsed().as_secs();
             if waited_s > said_s {
@@ -134,6 +146,7 @@ fn finish(report: &DrainReport, settings: &Settings, output: Output) -> u8 {
 /// Ends the process as a shell would report that signal. Nothing is waited for.
 fn stop_at_once(running: &Running, signal: i32, output: Output) -> ! {
     output.say("stopping at once");
+    running.flush_logs();
     for endpoint in running.listens_on() {
         if let Endpoint::Unix(path) = endpoint {
             let _ = std::fs::remove_file(path);

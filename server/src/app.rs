@@ -16,6 +16,7 @@ use gustnado_http::status::Status;
 use gustnado_tasks::{BlockingPool, Patience, Workload};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::access_log::AccessLog;
 use crate::config::{AnswerVersion, Config};
 use crate::default_site::{self, Live, Process};
 use crate::files::Files;
@@ -166,6 +167,8 @@ pub(crate) struct App {
     /// What is unusual about its connections; `None` if nothing is.
     pub(crate) manners: Option<Manners>,
     pub(crate) hooks: Hooks,
+    /// Where requests are taken down, if they are.
+    pub(crate) access_log: Option<Arc<AccessLog>>,
     /// Bytes of later requests that are taken while a handler is at work.
     pub(crate) read_ahead_bytes: usize,
     /// Bytes of a stream that are gathered before they are sent, if there are more at once.
@@ -184,7 +187,7 @@ impl App {
     pub(crate) fn new(
         config: &Config,
         site: Site,
-        hooks: Hooks,
+        (hooks, access_log): (Hooks, Option<Arc<AccessLog>>),
         lasting: Arc<Lasting>,
         current: Weak<Current>,
     ) -> Self {
@@ -214,6 +217,7 @@ impl App {
             },
             manners: Manners::of(config),
             hooks,
+            access_log,
             read_ahead_bytes: config.read_ahead_bytes,
             stream_buffer_bytes: config.stream_buffer_bytes,
             site,
@@ -330,6 +334,7 @@ impl App {
         let lasting = &self.lasting;
         stats.reloads = lasting.reloads.load(Ordering::Relaxed);
         stats.reloads_refused = lasting.reloads_refused.load(Ordering::Relaxed);
+        stats.log_lines_lost = lasting.log_lines_lost.load(Ordering::Relaxed);
         stats.files_exhausted = lasting.files_exhausted.load(Ordering::Relaxed);
         if let Site::Folder(files) = &self.site {
             stats.files_exhausted += files.failures().exhausted;

@@ -138,6 +138,11 @@ pub struct Config {
     pub answer_version: AnswerVersion,
     /// How often a line of statistics is written to standard error; zero is never.
     pub stats_interval: Duration,
+    /// The file that a line for each request is appended to; `-` is standard output, `None` is no
+    /// log.
+    pub access_log: Option<PathBuf>,
+    /// What such a line says: `common`, `combined`, `json`, or a format in gunicorn's atoms.
+    pub access_log_format: String,
     /// Whether start and stop are silent but for errors.
     pub quiet: bool,
 }
@@ -217,6 +222,8 @@ impl Config {
             server_name: String::new(),
             answer_version: AnswerVersion::Newest,
             stats_interval: Duration::ZERO,
+            access_log: None,
+            access_log_format: String::new(),
             quiet: false,
         }
     }

@@ -11,6 +11,7 @@
 mod body;
 mod flight;
 mod limit;
+mod log;
 mod pace;
 mod remainder;
 mod respond;
@@ -27,6 +28,7 @@ use std::time::Duration;
 use gustnado_http::answer::Persist;
 use gustnado_tasks::{Link, LinkError, Outgoing, Patience, Piece};
 
+use crate::access_log::Journal;
 use crate::app::App;
 use crate::handler::contained;
 use crate::hooks::{ClosedConnection, Limit};
@@ -54,12 +56,24 @@ pub(crate) struct Conn {
     requests: u32,
     /// When it began, in milliseconds that begin anew after 49 days.
     began_ms: u32,
+    /// What most connections have nothing of.
+    besides: Option<Box<Besides>>,
+}
+
+/// What a connection is given at a pace, or under an access log.
+#[derive(Default)]
+struct Besides {
     /// What slows it down, if anything does.
-    pace: Option<Box<Pacer>>,
+    pacer: Option<Box<Pacer>>,
+    /// Its requests whose lines are still to be written.
+    journal: Journal,
 }
 
 impl Drop for Conn {
     fn drop(&mut self) {
+        if self.besides.is_some() {
+            self.log_cut();
+        }
         let Some(hook) = &self.app.hooks.on_closed else { return };
         let lasted_ms = low_half(self.link.now().mono_ms).wrapping_sub(self.began_ms);
         let closed = ClosedConnection {
@@ -117,7 +131,7 @@ enum Next {
 pub(crate) fn serve(link: Link, app: Arc<App>) -> impl Future<Output = ()> + Send {
     // Made out here: an `async fn` would keep room for its arguments beside what they moved into.
     let began_ms = low_half(link.now().mono_ms);
-    let mut conn = Conn { link, app, unread: None, requests: 0, began_ms, pace: None };
+    let mut conn = Conn { link, app, unread: None, requests: 0, began_ms, besides: None };
     conn.link.set_deadline(conn.link.now().mono_ms + conn.app.times.first_ms);
     async move {
         let mut next = Next::Receive;
@@ -142,6 +156,9 @@ pub(crate) fn serve(link: Link, app: Arc<App>) -> impl Future<Output = ()> + Sen
                     continue;
                 }
                 conn.expect_request();
+                if conn.besides.is_some() {
+                    conn.log_sent();
+                }
             }
         }
     }
@@ -177,6 +194,7 @@ impl Conn {
                         return Next::Close;
                     }
                 }
+                self.log_end();
                 self.expect_request();
                 self.next_after(persist)
             }
@@ -203,6 +221,7 @@ impl Conn {
             }
             Next::Delayed(next) => match self.sent(self.app.times.write, b"").await {
                 Ok(()) => {
+                    self.log_sent();
                     self.expect_request();
                     *next
                 }
@@ -266,21 +285,23 @@ impl Conn {
 
     async fn send_segment(&mut self, segment: Segment, write: Patience) -> Result<(), LinkError> {
         let bytes_sent = match segment {
-            segment if self.pace.is_some() => {
-                Box::pin(self.send_segment_paced(segment, write)).await?
-            }
+            segment if self.is_paced() => Box::pin(self.send_segment_paced(segment, write)).await?,
             Segment::Bytes(bytes) => {
                 let len = bytes.len() as u64;
                 let mut out = Link::outgoing();
                 out.bytes = bytes;
                 self.send_out(out, write).await?;
+                self.log_content(len);
                 len
             }
             Segment::File { file, offset, len } => {
                 let (mut at, mut patience) = (offset, write);
                 let end = offset.saturating_add(len);
                 loop {
-                    match self.link.send_file(&file, &mut at, end, patience).await {
+                    let before = at;
+                    let sent = self.link.send_file(&file, &mut at, end, patience).await;
+                    self.log_content(at - before);
+                    match sent {
                         Ok(()) => break len,
                         Err(LinkError::TimedOut) => {
                             let granted =

@@ -30,6 +30,7 @@
 //! crate-private `conn` is the hub that everything returns to.
 #![forbid(unsafe_code)]
 
+mod access_log;
 mod app;
 mod body;
 mod builder;
@@ -56,6 +57,7 @@ pub mod test;
 #[cfg(feature = "tower")]
 mod tower;
 
+pub use access_log::FormatError;
 pub use body::{Body, BodyError};
 pub use builder::Server;
 pub use bytes::Bytes;

@@ -2,10 +2,12 @@
 
 mod drain;
 mod listeners;
+mod logs;
 mod reload;
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,6 +18,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_shutdown;
 use signal_hook::iterator::Signals;
 
+use crate::access_log::{AccessLog, FormatError};
 use crate::app::{App, Current, Lasting, Routed, Site};
 use crate::builder::Server;
 use crate::config::{Config, Machine};
@@ -72,7 +75,8 @@ fn start_with<D>(
     let site = making.site(&wanted)?;
     let lasting = Lasting::new(plan.workers_max(), config.scheduler.as_str());
     lasting.set_lines(lines(&wanted.config, &wanted.fields));
-    let hooks = wanted.hooks.clone();
+    let log = AccessLog::of(config, lasting.places(), &lasting.log_lines_lost, None)?;
+    let hooks = (wanted.hooks.clone(), log);
     let current =
         Current::new(|current| App::new(config, site, hooks, Arc::clone(&lasting), current));
     // The listeners are opened one by one, so that each can be closed again.
@@ -99,6 +103,7 @@ fn start_with<D>(
 
 /// Makes ready what a builder says, and starts nothing.
 pub(crate) fn check_server(wanted: &Server) -> Result<(), StartError> {
+    AccessLog::format_of(&wanted.config)?;
     Making::new(&wanted.config, 1).site(wanted).map(drop)
 }
 
@@ -303,6 +308,7 @@ impl Running {
     fn end(&self) {
         self.workers.stop(STOP_WITHIN);
         self.state().listeners.stop();
+        self.finish_logs();
     }
 }
 
@@ -333,6 +339,15 @@ pub enum StartError {
     Folder(FilesError),
     /// The routes cannot be served.
     Routes(RouteError),
+    /// The access log cannot be opened.
+    AccessLog {
+        /// Where.
+        path: PathBuf,
+        /// What the kernel says.
+        error: io::Error,
+    },
+    /// Lines of the access log cannot be made like that.
+    AccessLogFormat(FormatError),
     /// Another process listens there.
     InUse {
         /// Where.
@@ -394,7 +409,11 @@ impl StartError {
     /// The process's exit code: 78 (`EX_CONFIG`) where only another configuration can help, else 1.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Host { .. } | Self::Folder(_) | Self::Routes(_) => 78,
+            Self::Host { .. }
+            | Self::Folder(_)
+            | Self::Routes(_)
+            | Self::AccessLog { .. }
+            | Self::AccessLogFormat(_) => 78,
             _ => 1,
         }
     }
@@ -410,6 +429,13 @@ impl fmt::Display for StartError {
             ),
             Self::Folder(error) => error.fmt(f),
             Self::Routes(error) => error.fmt(f),
+            Self::AccessLog { path, error } => write!(
+                f,
+                "--access-log {}: cannot be written: {error}; choose a file in a folder that you \
+                 may write to, or - for standard output",
+                path.display()
+            ),
+            Self::AccessLogFormat(error) => write!(f, "--access-log-format: {error}"),
             Self::InUse { endpoint } => write!(
                 f,
                 "cannot listen on {endpoint}: another process listens there; end it, or take \
@@ -448,9 +474,11 @@ impl std::error::Error for StartError {
         match self {
             Self::Host { error, .. }
             | Self::Listen { error, .. }
+            | Self::AccessLog { error, .. }
             | Self::Signals { error }
             | Self::Worker { error } => Some(error),
             Self::Folder(error) => Some(error),
+            Self::AccessLogFormat(error) => Some(error),
             _ => None,
         }
     }

@@ -159,6 +159,9 @@ pub struct Stats {
     pub reloads: u64,
     /// Times that another configuration was wrong, and the old one stayed.
     pub reloads_refused: u64,
+    /// Lines of the access log that could not be written: the disk was full, or the reader too
+    /// slow.
+    pub log_lines_lost: u64,
 }
 
 impl Stats {

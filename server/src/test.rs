@@ -83,8 +83,9 @@ impl Client {
         };
         let lasting = Lasting::new(1, config.scheduler.as_str());
         lasting.set_lines(lines(config, &Fields::default()));
-        let current =
-            Current::new(|current| App::new(config, site, Hooks::default(), lasting, current));
+        let current = Current::new(|current| {
+            App::new(config, site, (Hooks::default(), None), lasting, current)
+        });
         let app = current.app();
         Ok(Self { app, asks: client::Client::new(options) })
     }

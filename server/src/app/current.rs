@@ -79,6 +79,8 @@ pub(crate) struct Lasting {
     pub(super) files_exhausted: AtomicU64,
     pub(crate) reloads: AtomicU64,
     pub(crate) reloads_refused: AtomicU64,
+    /// Lines of access logs that could not be written.
+    pub(crate) log_lines_lost: Arc<AtomicU64>,
 }
 
 impl Lasting {
@@ -93,12 +95,18 @@ impl Lasting {
             files_exhausted: AtomicU64::new(0),
             reloads: AtomicU64::new(0),
             reloads_refused: AtomicU64::new(0),
+            log_lines_lost: Arc::default(),
         })
     }
 
     pub(crate) fn attach(&self, workers: &Arc<Workers>) {
         let first = self.workers.set(Arc::downgrade(workers));
         debug_assert!(first.is_ok(), "workers are attached once");
+    }
+
+    /// How many threads count, and write, each for itself.
+    pub(crate) fn places(&self) -> usize {
+        self.tallies.len()
     }
 
     /// Goes on counting what folders that are served no more have counted.

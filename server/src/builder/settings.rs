@@ -123,6 +123,17 @@ impl Server {
         self.tune(|config| config.pace.clients_max = clients)
     }
 
+    /// Sets [`access_log`](Config::access_log): the file that a line for each request is appended
+    /// to; `-` is standard output.
+    pub fn access_log(self, path: impl Into<PathBuf>) -> Self {
+        self.tune(|config| config.access_log = Some(path.into()))
+    }
+
+    /// Sets [`access_log_format`](Config::access_log_format): what such a line says.
+    pub fn access_log_format(self, format: &str) -> Self {
+        self.tune(|config| format.clone_into(&mut config.access_log_format))
+    }
+
     /// Sets [`server_name`](Config::server_name).
     pub fn server_name(self, name: &str) -> Self {
         self.tune(|config| name.clone_into(&mut config.server_name))
@@ -134,8 +145,16 @@ mod tests {
     use super::*;
     use crate::config::TUNABLES;
 
-    const SHORTER: [&str; 6] =
-        ["root", "listen_on", "host_name", "uds", "pace_clients_max", "server_name"];
+    const SHORTER: [&str; 8] = [
+        "root",
+        "listen_on",
+        "host_name",
+        "uds",
+        "pace_clients_max",
+        "access_log",
+        "access_log_format",
+        "server_name",
+    ];
 
     #[test]
     fn every_setting_has_its_method() {

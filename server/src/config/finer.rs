@@ -180,3 +180,28 @@ pub(super) const STATS_INTERVAL: Tunable = Tunable {
         set: |config, number| config.stats_interval = Duration::from_millis(number),
     },
 };
+
+pub(super) const ACCESS_LOG: Tunable = Tunable {
+    name: "access-log",
+    group: Group::Output,
+    default: "",
+    doc: "File that a line for each request is appended to; - is standard output",
+    field: Field::Path {
+        get: |config| config.access_log.as_deref(),
+        set: |config, path| config.access_log = path,
+    },
+};
+
+pub(super) const ACCESS_LOG_FORMAT: Tunable = Tunable {
+    name: "access-log-format",
+    group: Group::Output,
+    default: "combined",
+    doc: "What its lines say: common, combined, json, or atoms as in docs/access-log.md",
+    field: Field::Text {
+        what: "common, combined, json, or a format such as %(h)s %(r)s %(s)s",
+        // (The start says what exactly is wrong with one.)
+        allowed: |text| !text.is_empty(),
+        get: |config| &config.access_log_format,
+        set: |config, text| text.clone_into(&mut config.access_log_format),
+    },
+};

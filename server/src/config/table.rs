@@ -478,6 +478,8 @@ pub static TUNABLES: &[Tunable] = &[
     },
     finer::ANSWER_VERSION,
     finer::STATS_INTERVAL,
+    finer::ACCESS_LOG,
+    finer::ACCESS_LOG_FORMAT,
     Tunable {
         name: "quiet",
         group: Group::Output,

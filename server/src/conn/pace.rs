@@ -17,7 +17,7 @@ use gustnado_http::status::Status;
 use gustnado_tasks::{Link, LinkError, Outgoing, Patience, Piece, Rate, now};
 
 use super::body::{Body, BodyRequest, Wish};
-use super::{Conn, Next, Unread, low_half};
+use super::{Besides, Conn, Next, Unread, low_half};
 use crate::app::App;
 use crate::hooks::Limit;
 use crate::pace::{AnswerPace, Pace, Pacer};
@@ -47,6 +47,7 @@ pub(crate) async fn serve_paced(link: Link, app: Arc<App>) {
             if let Err(error) = conn.send_out(out, app.times.write).await {
                 return conn.note(&error);
             }
+            conn.log_sent();
             conn.expect_request();
         }
     }
@@ -71,12 +72,25 @@ impl Conn {
             link.receive_on_demand();
         }
         let (app, began_ms) = (Arc::clone(app), low_half(now_ms));
-        Self { link, app, unread: None, requests: 0, began_ms, pace: Some(pacer) }
+        let besides = Besides { pacer: Some(pacer), ..Besides::default() };
+        let besides = Some(Box::new(besides));
+        Self { link, app, unread: None, requests: 0, began_ms, besides }
     }
 
     /// What paces this connection. Made if there is none: it lets everything through.
     fn pacer(&mut self) -> &mut Pacer {
-        self.pace.get_or_insert_with(|| Box::new(Pacer::free()))
+        let besides = self.besides.get_or_insert_default();
+        besides.pacer.get_or_insert_with(|| Box::new(Pacer::free()))
+    }
+
+    /// What paces it, if anything does.
+    fn own_pacer(&self) -> Option<&Pacer> {
+        self.besides.as_ref()?.pacer.as_deref()
+    }
+
+    /// Whether anything paces it.
+    pub(super) fn is_paced(&self) -> bool {
+        self.own_pacer().is_some()
     }
 
     /// Receives more of a request, not before the pace allows it.
@@ -174,6 +188,7 @@ impl Conn {
     async fn answer_too_many(&mut self, request: BodyRequest, wait_ms: u64) -> Next {
         let head = &request.head;
         self.requests = self.requests.saturating_add(1);
+        self.log_request(Some(head), &request.bytes);
         let persist = match self.read_body(&request).await {
             Ok(Body::Whole(_)) => self.persist(head),
             Ok(Body::Skipped) => self.persist(head).ended(),
@@ -182,9 +197,11 @@ impl Conn {
         };
         let mut out = Link::outgoing();
         self.write_too_many(head, persist, wait_ms, &mut out);
+        self.log_answer(&out.bytes, &Next::Receive);
         if let Err(error) = self.send_out(out, self.app.times.write).await {
             return self.give_up(&error);
         }
+        self.log_sent();
         match (persist.ends(), head.has_body()) {
             (true, true) => Next::Linger,
             (true, false) => self.next_behind(Next::Close),
@@ -210,8 +227,8 @@ impl Conn {
 
     /// That answer has been sent.
     pub(super) fn end_route(&mut self) {
-        if let Some(pacer) = &mut self.pace {
-            pacer.end_route();
+        if self.is_paced() {
+            self.pacer().end_route();
         }
     }
 
@@ -228,7 +245,7 @@ impl Conn {
         out: Box<Outgoing>,
         write: Patience,
     ) -> Result<(), LinkError> {
-        if self.pace.is_some() {
+        if self.is_paced() {
             return Box::pin(self.send_paced(out, write)).await;
         }
         self.send_within(out, write, b"").await
@@ -290,13 +307,17 @@ impl Conn {
                 let mut out = Link::outgoing();
                 out.bytes = bytes;
                 self.send_paced(out, write).await?;
+                self.log_content(len);
                 return Ok(len);
             }
         };
         let (mut at, end) = (offset, offset.saturating_add(len));
         while at < end {
             let granted = self.await_turn((end - at).min(FILE_STEP_BYTES_MAX)).await?;
-            self.send_file_step(&file, &mut at, granted, write).await?;
+            let before = at;
+            let sent = self.send_file_step(&file, &mut at, granted, write).await;
+            self.log_content(at - before);
+            sent?;
         }
         Ok(len)
     }
@@ -343,7 +364,7 @@ impl Conn {
     ///
     /// - `idle`: as for [`Link::poll_recv`].
     pub(super) async fn await_reading(&mut self, idle: bool) -> Result<u64, LinkError> {
-        let Some(pacer) = &self.pace else { return Ok(0) };
+        let Some(pacer) = self.own_pacer() else { return Ok(0) };
         let (at_ms, began_ms) = (pacer.read_at_ms(), now().mono_ms);
         self.pause(at_ms, idle).await?;
         Ok(now().mono_ms - began_ms)
@@ -351,7 +372,7 @@ impl Conn {
 
     /// Whether something may be received now; if not, the task is woken when it may.
     pub(super) fn poll_reading(&mut self) -> Poll<Result<(), LinkError>> {
-        let Some(pacer) = &self.pace else { return Poll::Ready(Ok(())) };
+        let Some(pacer) = self.own_pacer() else { return Poll::Ready(Ok(())) };
         let at_ms = pacer.read_at_ms();
         while now().mono_ms < at_ms {
             self.link.set_deadline(at_ms);
@@ -365,7 +386,7 @@ impl Conn {
 
     /// Until when nothing is to be received; the end of time if something may be.
     pub(super) fn read_pause_ms(&self) -> u64 {
-        let at_ms = self.pace.as_ref().map_or(0, |pacer| pacer.read_at_ms());
+        let at_ms = self.own_pacer().map_or(0, Pacer::read_at_ms);
         if at_ms > 0 && now().mono_ms < at_ms { at_ms } else { u64::MAX }
     }
 
@@ -374,7 +395,7 @@ impl Conn {
     pub(super) fn charge_read(&mut self, piece: &Piece) -> u64 {
         let now_ms = self.link.now().mono_ms;
         let bytes = piece.bytes().len() as u64;
-        self.pace.as_mut().map_or(0, |pacer| pacer.charge_read(now_ms, bytes))
+        if self.is_paced() { self.pacer().charge_read(now_ms, bytes) } else { 0 }
     }
 
     /// Waits until then; not longer than the server lets connections be.

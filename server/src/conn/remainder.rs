@@ -15,6 +15,7 @@ use gustnado_tasks::{Link, LinkError, Outgoing, Patience};
 use super::flight::{Errand, Flight};
 use super::limit::Terms;
 use super::{Conn, Next};
+use crate::access_log::final_answer;
 use crate::handler::contained;
 use crate::hooks::Limit;
 use crate::pace::AnswerPace;
@@ -53,6 +54,8 @@ pub(super) struct Paced {
 pub(super) struct StreamOut {
     pub(super) streamed: Streamed,
     pub(super) chunked: bool,
+    /// Bytes of content that were framed and not sent yet.
+    pub(super) gathered: u64,
     pub(super) trailers: Option<Trailers>,
 }
 
@@ -130,15 +133,18 @@ impl Conn {
         if let Some(paced) = remainder.paced.take() {
             self.begin_route(&paced.pace, paced.read_ms);
             self.app.count(&Added { bytes_sent: 0, ..Added::answer(&paced.start) });
+            let content = content_of(&paced.start);
             let mut out = Link::outgoing();
             out.bytes = paced.start;
             self.send_counted(out, write).await?;
+            self.log_content(content);
         }
         while !remainder.bytes.is_empty() {
             let step = remainder.bytes.split_to(remainder.bytes.len().min(STEP_BYTES));
             let mut out = Link::outgoing();
             out.bytes.extend_from_slice(&step);
             self.send_counted(out, write).await?;
+            self.log_content(step.len() as u64);
         }
         for segment in mem::take(&mut remainder.segments) {
             self.send_segment(segment, write).await?;
@@ -150,6 +156,7 @@ impl Conn {
         if is_paced {
             self.end_route();
         }
+        self.log_end();
         remainder.notices.tell(Sent::Whole);
         if let Some(flight) = remainder.flight.take()
             && !self.drain(*flight).await?
@@ -177,12 +184,14 @@ impl Conn {
                 Ok(Step::Flush) => {
                     let out = mem::replace(&mut out, Link::outgoing());
                     self.send_counted(out, terms.write).await?;
+                    self.log_content(mem::take(&mut stream.gathered));
                     self.expect_piece(terms, flight.as_deref_mut());
                 }
                 Ok(Step::End) if left.is_none_or(|left| left == 0) => break,
                 Ok(Step::End | Step::Failed) => {
                     // What came before is the client's all the same.
                     self.send_counted(out, terms.write).await?;
+                    self.log_content(stream.gathered);
                     return Err(LinkError::FileTruncated);
                 }
                 Err(LinkError::TimedOut)
@@ -191,6 +200,7 @@ impl Conn {
                 Err(error) => return Err(error),
             }
         }
+        let gathered = stream.gathered;
         if stream.chunked {
             end_chunks(stream.trailers, &mut out);
         }
@@ -198,7 +208,9 @@ impl Conn {
             Link::put_back(out);
             return Ok(());
         }
-        self.send_counted(out, terms.write).await
+        self.send_counted(out, terms.write).await?;
+        self.log_content(gathered);
+        Ok(())
     }
 
     /// Sets the time by which a stream must have brought something, if there is one.
@@ -228,6 +240,7 @@ impl Conn {
                     if !take(&piece, left, stream.chunked, out) {
                         return Poll::Ready(Ok(Step::Failed));
                     }
+                    stream.gathered += piece.len() as u64;
                     if out.bytes.len() >= self.app.stream_buffer_bytes {
                         return Poll::Ready(Ok(Step::Flush));
                     }
@@ -268,6 +281,11 @@ impl Conn {
         }
         self.discard_body(&mut incoming.decoder).await
     }
+}
+
+/// How much of an answer's beginning is content.
+fn content_of(start: &[u8]) -> u64 {
+    final_answer(start).map_or(0, |(_, head)| (start.len() - head.end) as u64)
 }
 
 /// Frames a piece. Returns whether it is within the length that was promised.

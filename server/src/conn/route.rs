@@ -340,6 +340,9 @@ impl Conn {
         let (mut out, moment) = (Link::outgoing(), self.moment());
         let persist = self.persist(flight.parts.head());
         let next = self.land(response, flight, persist, &moment, &mut out);
+        if self.besides.is_some() {
+            self.log_answer(&out.bytes, &next);
+        }
         self.start_send(out);
         Ok(match next {
             Next::Receive if self.unread.is_some() => Next::Again,

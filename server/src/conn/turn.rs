@@ -84,6 +84,9 @@ impl Conn {
             }
             _ => self.answer_by_site(&head.on(bytes), &body, &moment, persist, &mut out),
         };
+        if self.besides.is_some() {
+            self.log_answer(&out.bytes, &next);
+        }
         if out.bytes.is_empty() {
             Link::put_back(out);
         } else {
@@ -100,6 +103,11 @@ impl Conn {
     pub(super) fn refuse(&mut self, status: Status) -> Next {
         let (mut out, moment) = (Link::outgoing(), self.moment());
         let next = self.write_refusal(status, &moment, &mut out);
+        if self.app.access_log.is_some() {
+            let unread = self.unread.take();
+            self.log_refusal(unread.as_ref().map_or(b"", |unread| &unread.bytes), &out.bytes);
+            self.unread = unread;
+        }
         self.start_send(out);
         next
     }
@@ -125,7 +133,11 @@ impl Conn {
                     *seen = 0;
                     used += head.len();
                     self.requests = self.requests.saturating_add(1);
-                    let mut next = self.answer_one(&head, rest, &moment, &mut out, context);
+                    let mut next = if self.app.access_log.is_some() {
+                        self.answer_logged(&head, rest, &moment, &mut out, context)
+                    } else {
+                        self.answer_one(&head, rest, &moment, &mut out, context)
+                    };
                     if let Next::BodyToo(behind) = next {
                         used += behind.0;
                         next = behind.1;
@@ -136,7 +148,14 @@ impl Conn {
                         next => break next,
                     }
                 }
-                Err(error) => break self.refuse_head(error, rest, &moment, &mut out),
+                Err(error) => {
+                    let before = out.bytes.len();
+                    let next = self.refuse_head(error, rest, &moment, &mut out);
+                    if self.app.access_log.is_some() {
+                        self.log_refusal(rest, &out.bytes[before..]);
+                    }
+                    break next;
+                }
             }
         };
         if out.bytes.is_empty() {
@@ -147,7 +166,27 @@ impl Conn {
         (used, next)
     }
 
+    /// [`Conn::answer_one`], and takes it down.
+    #[cold]
+    #[inline(never)]
+    fn answer_logged(
+        &mut self,
+        head: &Head,
+        input: &[u8],
+        moment: &Moment,
+        out: &mut Outgoing,
+        context: &mut Context<'_>,
+    ) -> Next {
+        self.log_request(Some(head), input);
+        let before = out.bytes.len();
+        let next = self.answer_one(head, input, moment, out, context);
+        self.log_answer(&out.bytes[before..], &next);
+        next
+    }
+
     /// Answers one request, unless it has a body to be read first.
+    #[expect(clippy::inline_always, reason = "as a call it costs a plain request instructions")]
+    #[inline(always)]
     fn answer_one(
         &self,
         head: &Head,

@@ -7,6 +7,7 @@ use gustnado_tasks::Endpoint;
 
 use super::listeners::{self, Listeners};
 use super::{Running, StartError, State, lines};
+use crate::access_log::AccessLog;
 use crate::app::{App, Site};
 use crate::builder::Server;
 use crate::config::{Config, TUNABLES};
@@ -58,6 +59,9 @@ impl Running {
         let kept = keep(&state.config, &mut to.config);
         let endpoints = listeners::endpoints(&to.config)?;
         let site = self.making.site(&to)?;
+        let old = self.current.app();
+        let (places, lost) = (self.lasting.places(), &self.lasting.log_lines_lost);
+        let log = AccessLog::of(&to.config, places, lost, old.access_log.as_deref())?;
         let mut more = Listeners::default();
         for endpoint in endpoints.iter().filter(|one| !state.listeners.listens_on(one)) {
             if let Err(error) = more.open(&self.workers, endpoint.clone(), &self.current) {
@@ -68,10 +72,12 @@ impl Running {
         // From here on nothing can fail.
         let opened = more.addresses();
         self.lasting.set_lines(lines(&to.config, &to.fields));
-        let old = self.current.app();
         let current = Arc::downgrade(&self.current);
         let (hooks, lasting) = (to.hooks.clone(), Arc::clone(&self.lasting));
-        self.current.replace(App::new(&to.config, site, hooks, lasting, current));
+        self.current.replace(App::new(&to.config, site, (hooks, log), lasting, current));
+        if let Some(log) = &old.access_log {
+            log.flush();
+        }
         if let (Site::Folder(old), Site::Folder(new)) = (old.site(), self.current.app().site())
             && !old.is_same(new)
         {

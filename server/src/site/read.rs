@@ -97,6 +97,10 @@ fn read_setting(
             let all: Vec<&str> = items.iter().map(|(text, _)| text.as_str()).collect();
             Some(all.join(",").into())
         }
+        (Field::Path { .. }, DeValue::String(path)) if path == "-" && name == "access-log" => {
+            // Standard output, and no file of that name.
+            Some("-".into())
+        }
         (Field::Path { .. }, DeValue::String(path)) if !path.is_empty() => {
             Some(reader.path(path).into())
         }

@@ -84,6 +84,7 @@ impl Stats {
             ("accept_paused", self.accept_paused),
             ("panics", self.panics),
             ("waits", self.waits),
+            ("log_lines_lost", self.log_lines_lost),
             ("faults", self.bad_requests + self.timeouts + self.files_cut + self.panics),
         ]
         .into_iter()

@@ -1,0 +1,283 @@
+//! One line: the values of a format's atoms for one request.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use gustnado_http::date::imf_fixdate;
+use gustnado_http::head::Version;
+use gustnado_http::request::Request as View;
+
+use super::escape;
+use super::format::{Atom, Format, Piece};
+
+/// What is known of a request and its answer.
+pub(super) struct Line<'a> {
+    pub(super) address: Option<&'a str>,
+    pub(super) unix_secs: u64,
+    pub(super) took: Duration,
+    pub(super) asked: Asked<'a>,
+    /// `None`: it was not answered.
+    pub(super) status: Option<u16>,
+    /// Bytes of the answer's content that were handed to the kernel.
+    pub(super) bytes: u64,
+    /// The answer's head, if the format wants it.
+    pub(super) answer: &'a [u8],
+}
+
+/// What was asked.
+#[derive(Clone, Copy)]
+pub(super) enum Asked<'a> {
+    Request(View<'a>),
+    /// The first line of what was refused.
+    Refused(&'a [u8]),
+    /// Not even that has come.
+    Unknown,
+}
+
+/// A value as it is written: plain text has quotes of the format's around some of its values.
+enum Value<'a> {
+    /// Text that may have spaces.
+    Text(Option<&'a [u8]>),
+    /// Text that has none.
+    Word(Option<&'a [u8]>),
+    Number(Option<u64>),
+    /// Text of ours.
+    Ready(&'a [u8]),
+}
+
+impl Format {
+    /// Writes a line and its end.
+    pub(super) fn write(&self, line: &Line<'_>, out: &mut Vec<u8>) {
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => out.extend_from_slice(text),
+                Piece::Atom(atom) => self.write_atom(*atom, line, out),
+                Piece::RequestField(name) => self.put(Value::Text(line.field(name)), out),
+                Piece::AnswerField(name) => {
+                    self.put(Value::Text(answer_field(line.answer, name)), out);
+                }
+            }
+        }
+        out.push(b'\n');
+    }
+
+    fn write_atom(&self, atom: Atom, line: &Line<'_>, out: &mut Vec<u8>) {
+        let took = line.took;
+        let value = match atom {
+            Atom::Address => Value::Word(line.address.map(str::as_bytes)),
+            Atom::User => return self.put(Value::Word(line.user().as_deref()), out),
+            Atom::Time => return write_time(line.unix_secs, self.is_json, out),
+            Atom::RequestLine => return self.write_request_line(line, out),
+            Atom::Method => Value::Word(line.method()),
+            Atom::Path => Value::Word(line.path()),
+            Atom::Query => match line.query() {
+                // (As gunicorn has it: a request without a query has an empty one.)
+                Some(b"") if !self.is_json => Value::Ready(b""),
+                query => Value::Word(query),
+            },
+            Atom::Protocol => Value::Word(line.protocol()),
+            Atom::Status => Value::Number(line.status.map(u64::from)),
+            Atom::BytesOrDash if line.bytes == 0 => Value::Number(None),
+            Atom::Bytes | Atom::BytesOrDash => Value::Number(Some(line.bytes)),
+            Atom::Referer => Value::Text(line.field("Referer")),
+            Atom::Agent => Value::Text(line.field("User-Agent")),
+            Atom::Seconds => Value::Number(Some(took.as_secs())),
+            Atom::Millis => Value::Number(u64::try_from(took.as_millis()).ok()),
+            Atom::Micros => Value::Number(u64::try_from(took.as_micros()).ok()),
+            Atom::DecimalSeconds => {
+                let text = format!("{}.{:06}", took.as_secs(), took.subsec_micros());
+                return out.extend_from_slice(text.as_bytes());
+            }
+        };
+        self.put(value, out);
+    }
+
+    fn put(&self, value: Value<'_>, out: &mut Vec<u8>) {
+        let unknown: &[u8] = if self.is_json { b"null" } else { b"-" };
+        match value {
+            Value::Ready(text) => out.extend_from_slice(text),
+            Value::Number(Some(number)) => {
+                out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+            }
+            Value::Text(Some(text)) | Value::Word(Some(text)) if self.is_json => {
+                escape::json(text, out);
+            }
+            Value::Text(None | Some(b"")) | Value::Word(None | Some(b"")) | Value::Number(None) => {
+                out.extend_from_slice(unknown);
+            }
+            Value::Text(Some(text)) => escape::plain(text, out),
+            Value::Word(Some(text)) => escape::word(text, out),
+        }
+    }
+
+    fn write_request_line(&self, line: &Line<'_>, out: &mut Vec<u8>) {
+        match line.asked {
+            // (What was checked holds nothing but visible ASCII; quotes may be among that.)
+            Asked::Request(view) => {
+                out.extend_from_slice(view.method().as_str().as_bytes());
+                out.push(b' ');
+                escape::plain(view.target(), out);
+                out.push(b' ');
+                out.extend_from_slice(version(view));
+            }
+            Asked::Refused(first) => self.put(Value::Text(Some(first)), out),
+            Asked::Unknown => self.put(Value::Text(None), out),
+        }
+    }
+}
+
+impl<'a> Line<'a> {
+    fn method(&self) -> Option<&'a [u8]> {
+        match self.asked {
+            Asked::Request(view) => Some(view.method().as_str().as_bytes()),
+            Asked::Refused(first) => parts(first).map(|(method, ..)| method),
+            Asked::Unknown => None,
+        }
+    }
+
+    fn path(&self) -> Option<&'a [u8]> {
+        match self.asked {
+            Asked::Request(view) => Some(view.path()),
+            Asked::Refused(first) => parts(first).map(|(_, target, _)| split_query(target).0),
+            Asked::Unknown => None,
+        }
+    }
+
+    fn query(&self) -> Option<&'a [u8]> {
+        match self.asked {
+            Asked::Request(view) => Some(view.query().unwrap_or_default()),
+            Asked::Refused(first) => parts(first).map(|(_, target, _)| split_query(target).1),
+            Asked::Unknown => None,
+        }
+    }
+
+    fn protocol(&self) -> Option<&'a [u8]> {
+        match self.asked {
+            Asked::Request(view) => Some(version(view)),
+            Asked::Refused(first) => parts(first).map(|(.., protocol)| protocol),
+            Asked::Unknown => None,
+        }
+    }
+
+    fn field(&self, name: &str) -> Option<&'a [u8]> {
+        match self.asked {
+            Asked::Request(view) => view.field(name),
+            _ => None,
+        }
+    }
+
+    /// The name in the `Authorization` field (RFC 7617 §2), which nobody has checked.
+    fn user(&self) -> Option<Vec<u8>> {
+        let (scheme, coded) = self.field("Authorization")?.split_at_checked("Basic ".len())?;
+        if !scheme.eq_ignore_ascii_case(b"Basic ") {
+            return None;
+        }
+        let mut name = base64_decoded(coded.trim_ascii())?;
+        let colon = name.iter().position(|byte| *byte == b':')?;
+        name.truncate(colon);
+        Some(name)
+    }
+}
+
+fn version(view: View<'_>) -> &'static [u8] {
+    match view.version() {
+        Version::Http10 => b"HTTP/1.0",
+        Version::Http11 => b"HTTP/1.1",
+    }
+}
+
+/// Method, target and version of a line that may be anything.
+fn parts(first: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let method = first.iter().position(|byte| *byte == b' ')?;
+    let protocol = first.iter().rposition(|byte| *byte == b' ')?;
+    let target = first.get(method + 1..protocol)?;
+    Some((&first[..method], target, &first[protocol + 1..]))
+}
+
+fn split_query(target: &[u8]) -> (&[u8], &[u8]) {
+    match target.iter().position(|byte| *byte == b'?') {
+        Some(mark) => (&target[..mark], &target[mark + 1..]),
+        None => (target, b""),
+    }
+}
+
+/// The first value of a field in an answer's head.
+fn answer_field<'a>(head: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    head.split(|byte| *byte == b'\n').skip(1).find_map(|line| {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        let is_it = line[..colon].eq_ignore_ascii_case(name.as_bytes());
+        is_it.then(|| line[colon + 1..].trim_ascii())
+    })
+}
+
+/// RFC 4648 §4, with or without its padding.
+fn base64_decoded(text: &[u8]) -> Option<Vec<u8>> {
+    let end = text.iter().rposition(|byte| *byte != b'=').map_or(0, |last| last + 1);
+    let (mut bytes, mut bits, mut held) = (Vec::with_capacity(end), 0_u32, 0);
+    for byte in &text[..end] {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = (bits << 6) | u32::from(value);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held) as u8);
+            bits &= (1 << held) - 1;
+        }
+    }
+    Some(bytes)
+}
+
+/// A second as it is written, in both ways.
+struct Second {
+    unix_secs: u64,
+    plain: Vec<u8>,
+    json: Vec<u8>,
+}
+
+thread_local! {
+    /// The second that was written last.
+    static SECOND: RefCell<Option<Second>> = const { RefCell::new(None) };
+}
+
+/// Writes `[06/Nov/1994:08:49:37 +0000]`, or for JSON `"1994-11-06T08:49:37Z"`.
+fn write_time(unix_secs: u64, is_json: bool, out: &mut Vec<u8>) {
+    let of = |second: &Second, out: &mut Vec<u8>| {
+        out.extend_from_slice(if is_json { &second.json } else { &second.plain });
+    };
+    // (A thread that ends may have none any more.)
+    let written = SECOND.try_with(|last| {
+        let mut last = last.borrow_mut();
+        match &*last {
+            Some(second) if second.unix_secs == unix_secs => of(second, out),
+            _ => of(last.insert(Second::of(unix_secs)), out),
+        }
+    });
+    if written.is_err() {
+        of(&Second::of(unix_secs), out);
+    }
+}
+
+impl Second {
+    fn of(unix_secs: u64) -> Self {
+        const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
+        let date = imf_fixdate(unix_secs);
+        let text = std::str::from_utf8(&date).expect("a date is ASCII");
+        let (day, month, year, time) = (&text[5..7], &text[8..11], &text[12..16], &text[17..25]);
+        let is_it = |name: &[u8]| name == month.as_bytes();
+        let number = MONTHS.chunks(3).position(is_it).map_or(0, |place| place + 1);
+        let plain = format!("[{day}/{month}/{year}:{time} +0000]").into_bytes();
+        let json = format!("\"{year}-{number:02}-{day}T{time}Z\"").into_bytes();
+        Self { unix_secs, plain, json }
+    }
+}
+
+#[cfg(test)]
+#[path = "line/tests.rs"]
+mod tests;

@@ -1,0 +1,173 @@
+//! Where lines go: a file, or whatever standard output is.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+
+/// What a pipe that can be written to takes at once (`PIPE_BUF`).
+const PIPE_BYTES: usize = 4096;
+
+/// An open log. Lines are written whole, one write after the other.
+pub(super) struct Output {
+    file: File,
+    /// Regular files take all there is; others may have a reader that is slow.
+    is_regular: bool,
+    /// The rest of a line of which the beginning was written.
+    torn: Vec<u8>,
+}
+
+/// What became of lines that were to be written.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Written {
+    All,
+    /// The reader takes no more for now; what is left has stayed where it was.
+    Waits,
+    /// Writing failed: so many lines are lost.
+    Lost(u64),
+}
+
+impl Output {
+    /// Opens the file for appending, made if it is not there; `-` is standard output.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let file = if path == Path::new("-") {
+            File::from(io::stdout().as_fd().try_clone_to_owned()?)
+        } else {
+            // (So that a pipe without a reader is an error, and does not hold the start up.)
+            let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("a flag below 2^31");
+            let mut options = OpenOptions::new();
+            options.append(true).create(true).mode(0o640).custom_flags(flags).open(path)?
+        };
+        let is_regular = file.metadata()?.is_file();
+        Ok(Self { file, is_regular, torn: Vec::new() })
+    }
+
+    /// Writes lines, and takes away those that it has written or lost.
+    pub(super) fn write(&mut self, lines: &mut Vec<u8>) -> Written {
+        let mut torn = std::mem::take(&mut self.torn);
+        let finished = self.write_bytes(&torn);
+        torn.drain(..finished.0);
+        self.torn = torn;
+        if let Err(error) = finished.1 {
+            return self.stop(lines, 0, &error);
+        }
+        match self.write_bytes(lines) {
+            (_, Ok(())) => {
+                lines.clear();
+                Written::All
+            }
+            (written, Err(error)) => self.stop(lines, written, &error),
+        }
+    }
+
+    /// Keeps what has to be kept of lines of which so many bytes were written.
+    fn stop(&mut self, lines: &mut Vec<u8>, written: usize, error: &io::Error) -> Written {
+        let is_torn = written > 0 && lines[written - 1] != b'\n';
+        let next = lines[written..].iter().position(|byte| *byte == b'\n');
+        let behind = if is_torn { written + next.map_or(0, |end| end + 1) } else { written };
+        self.torn.extend_from_slice(&lines[written..behind]);
+        lines.drain(..behind);
+        if error.kind() == ErrorKind::WouldBlock {
+            return Written::Waits;
+        }
+        let lost = lines.iter().filter(|byte| **byte == b'\n').count() as u64;
+        lines.clear();
+        Written::Lost(lost)
+    }
+
+    /// Writes bytes. Returns how many, and why not all of them.
+    fn write_bytes(&mut self, bytes: &[u8]) -> (usize, io::Result<()>) {
+        let mut at = 0;
+        while at < bytes.len() {
+            match self.write_step(&bytes[at..]) {
+                Ok(0) => return (at, Err(ErrorKind::WriteZero.into())),
+                Ok(written) => at += written,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return (at, Err(error)),
+            }
+        }
+        (at, Ok(()))
+    }
+
+    fn write_step(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_regular {
+            return self.file.write(bytes);
+        }
+        // Standard output belongs to others too, so it cannot be told not to block.
+        if !self.has_room(Duration::ZERO) {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        self.file.write(&bytes[..bytes.len().min(PIPE_BYTES)])
+    }
+
+    /// Whether something can be written within that time. (An error is found by writing.)
+    pub(super) fn has_room(&self, within: Duration) -> bool {
+        let mut fds = [PollFd::new(&self.file, PollFlags::OUT)];
+        let within = Timespec::try_from(within).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
+        matches!(poll(&mut fds, Some(&within)), Ok(ready) if ready > 0)
+    }
+
+    /// Whether the beginning of a line stands at the end of what was written.
+    pub(super) fn is_torn(&self) -> bool {
+        !self.torn.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn a_full_disk_loses_lines_and_counts_them() {
+        let mut output = Output::open(Path::new("/dev/full")).expect("there is one");
+        let mut lines = b"a\nb\nc\n".to_vec();
+        assert_eq!(output.write(&mut lines), Written::Lost(3));
+        assert!(lines.is_empty() && !output.is_torn());
+    }
+
+    #[test]
+    fn a_reader_that_is_slow_gets_whole_lines_in_the_end() {
+        let (mut reader, writer) = io::pipe().expect("a pipe");
+        let file = File::from(std::os::fd::OwnedFd::from(writer));
+        let mut output = Output { file, is_regular: false, torn: Vec::new() };
+        let all: String = (0..20_000).map(|number| format!("line {number}\n")).collect();
+        let mut lines = all.clone().into_bytes();
+        assert_eq!(output.write(&mut lines), Written::Waits);
+        assert!(!lines.is_empty() && lines.starts_with(b"line "));
+        let mut read = vec![0; 32 << 10];
+        let mut got = Vec::new();
+        while output.write(&mut lines) != Written::All {
+            let count = reader.read(&mut read).expect("bytes");
+            got.extend_from_slice(&read[..count]);
+        }
+        drop(output);
+        reader.read_to_end(&mut got).expect("the rest");
+        assert!(got == all.into_bytes(), "not a byte is lost or doubled");
+    }
+
+    #[test]
+    fn a_reader_that_has_gone_loses_lines() {
+        let (reader, writer) = io::pipe().expect("a pipe");
+        let file = File::from(std::os::fd::OwnedFd::from(writer));
+        let mut output = Output { file, is_regular: false, torn: Vec::new() };
+        drop(reader);
+        assert_eq!(output.write(&mut b"a\nb\n".to_vec()), Written::Lost(2));
+    }
+
+    #[test]
+    fn a_torn_line_is_finished_before_others_begin() {
+        let mut output = Output::open(Path::new("/dev/null")).expect("there is one");
+        let mut lines = b"one\ntwo\nthree\n".to_vec();
+        let full = io::Error::from(ErrorKind::StorageFull);
+        assert_eq!(output.stop(&mut lines, 6, &full), Written::Lost(1));
+        assert_eq!((&*output.torn, lines.len()), (&b"o\n"[..], 0));
+        assert_eq!(output.write(&mut b"four\n".to_vec()), Written::All);
+        assert!(!output.is_torn());
+    }
+}
