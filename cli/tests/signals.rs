@@ -1,4 +1,5 @@
-//! Signals and exit codes: TERM and INT drain, a second one or QUIT does not wait, HUP goes on.
+//! Signals and exit codes: TERM and INT drain, a second one or QUIT does not wait, HUP goes on, USR1
+//! opens the access log anew.
 
 mod gustnado;
 
@@ -131,4 +132,26 @@ fn while_draining_newcomers_are_not_taken() {
     }
     download.server.signal(Signal::QUIT);
     assert_eq!(download.server.wait(), Some(131));
+}
+
+#[test]
+fn usr1_opens_the_access_log_anew_and_the_end_writes_all_of_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, old) = (folder.path().join("access.log"), folder.path().join("access.log.1"));
+    let log = path.to_str().expect("UTF-8");
+    let flags = ["--access-log", log, "--access-log-format", "%(m)s %(U)s %(s)s"];
+    let mut server = Server::start(&flags);
+    server.get("/one");
+    std::fs::rename(&path, &old).expect("moved away");
+    server.signal(Signal::USR1);
+    let started = Instant::now();
+    while !path.exists() {
+        assert!(started.elapsed() < PATIENCE, "it was not made anew");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    server.get("/two");
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait(), Some(0), "{:#?}", server.seen);
+    let lines = |path| std::fs::read_to_string(path).expect("a log");
+    assert_eq!((&*lines(&old), &*lines(&path)), ("GET /one 404\n", "GET /two 404\n"));
 }

@@ -32,7 +32,9 @@ pub(crate) fn of_io(error: &io::Error) -> PyErr {
 pub(crate) fn of_start(error: &StartError) -> PyErr {
     let text = error.to_string();
     match error {
-        StartError::Folder(_) | StartError::Routes(_) => PyValueError::new_err(text),
+        StartError::Folder(_) | StartError::Routes(_) | StartError::AccessLogFormat(_) => {
+            PyValueError::new_err(text)
+        }
         _ => PyOSError::new_err(text),
     }
 }

@@ -191,10 +191,10 @@ fn bodies_do_not_change_what_is_written(setup: Setup) {
         .post("/ignored", async |_: Request| "ignored");
     let server = Server::routes(log.config(setup, "%(m)s %(U)s %(s)s %(B)s"), routes);
     let mut client = server.connect();
-    let long = "y".repeat(100_000);
+    let body = "y".repeat(100_000);
     for path in ["/inline", "/task", "/ignored"] {
         assert_eq!(client.ask(post(path, "short")).status, 200);
-        assert_eq!(client.ask(post(path, &long)).status, 200);
+        assert_eq!(client.ask(post(path, &body)).status, 200);
     }
     let fields = "Content-Length: 5\r\nExpect: 100-continue\r\n";
     client.send(request("POST", "/task", fields));
@@ -232,12 +232,12 @@ fn refusals_are_written_with_what_is_known(setup: Setup) {
             .unwrap_or_default()
     });
     let server = Server::routes(config, routes);
-    let many: String = (0..9).map(|number| format!("X-{number}: 1\r\n")).collect();
-    let long = "a".repeat(70);
+    let many = "X: 1\r\n".repeat(9);
+    let name = "a".repeat(70);
     for (sent, line) in [
         ("GET / \r\nHost: x\r\n\r\n".to_owned(), "\"GET / \" GET / 400"),
         ("GET /a HTTP/1.1\r\n\r\n".to_owned(), "\"GET /a HTTP/1.1\" GET /a 400"),
-        (get(&format!("/{long}")), &*format!("\"GET /{long} HTTP/1.1\" GET /{long} 414")),
+        (get(&format!("/{name}")), &*format!("\"GET /{name} HTTP/1.1\" GET /{name} 414")),
         (request("GET", "/b", &many), "\"GET /b HTTP/1.1\" GET /b 431"),
         ("GET /c HTTP/3.0\r\nHost: x\r\n\r\n".to_owned(), "\"GET /c HTTP/3.0\" GET /c 505"),
         (request("POST", "/", "Content-Length: 101\r\n"), "\"POST / HTTP/1.1\" POST / 413"),
@@ -417,7 +417,7 @@ fn a_stop_at_once_writes_what_was_cut(setup: Setup) {
     assert_eq!(lines.len(), 2, "{lines:?}");
     let bytes = lines[1].strip_prefix("/stream 200 ").expect("its status is known");
     let bytes: u64 = bytes.parse().expect("a number");
-    assert!(bytes >= 4 && bytes % 2 == 0, "content and no framing: {bytes}");
+    assert!(bytes >= 4 && bytes.is_multiple_of(2), "content and no framing: {bytes}");
 }
 
 fn a_reload_changes_the_log_of_open_connections(setup: Setup) {

@@ -37,7 +37,7 @@ pub(super) fn json(value: &[u8], out: &mut Vec<u8>) {
             match one {
                 '"' | '\\' => out.extend_from_slice(&[b'\\', one as u8]),
                 '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' => {
-                    let byte = one as u32 as u8;
+                    let byte = u8::try_from(one).expect("below U+00A0");
                     out.extend_from_slice(&[b'\\', b'u', b'0', b'0', high(byte), low(byte)]);
                 }
                 '\u{2028}' => out.extend_from_slice(b"\\u2028"),

@@ -55,6 +55,7 @@ struct Entry {
 }
 
 thread_local! {
+    #[expect(clippy::vec_box, reason = "they are kept as journals hold them: in 8 bytes")]
     static SPARE: RefCell<Vec<Box<Page>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -98,7 +99,7 @@ impl Journal {
     /// Whether the last request waits for its answer.
     pub(crate) fn is_asked(&self) -> bool {
         let last = self.page.as_ref().and_then(|page| page.entries.back());
-        last.is_some_and(|entry| entry.status.is_none())
+        last.is_some_and(|entry| entry.status.is_none() && !entry.is_whole)
     }
 
     /// Forgets the last request, which will be read once more.
@@ -116,13 +117,13 @@ impl Journal {
     pub(crate) fn answer(
         &mut self,
         log: &AccessLog,
-        (status, head): (u16, &[u8]),
+        (status, head): (Option<u16>, &[u8]),
         pending: u64,
         is_whole: bool,
     ) {
         let Some(page) = &mut self.page else { return };
         let Some(entry) = page.entries.back_mut() else { return };
-        entry.status = Some(status);
+        entry.status = status;
         entry.pending = pending;
         entry.is_whole = is_whole;
         if log.format.wants_answer {
@@ -198,6 +199,7 @@ impl Entry {
 }
 
 impl Page {
+    #[expect(clippy::unnecessary_box_returns, reason = "kept boxed, see above")]
     fn take() -> Box<Self> {
         SPARE.try_with(|spare| spare.borrow_mut().pop()).ok().flatten().unwrap_or_default()
     }

@@ -35,6 +35,7 @@ pub(super) enum Asked<'a> {
 }
 
 /// A value as it is written: plain text has quotes of the format's around some of its values.
+#[derive(Clone, Copy)]
 enum Value<'a> {
     /// Text that may have spaces.
     Text(Option<&'a [u8]>),
@@ -227,7 +228,7 @@ fn base64_decoded(text: &[u8]) -> Option<Vec<u8>> {
         held += 6;
         if held >= 8 {
             held -= 8;
-            bytes.push((bits >> held) as u8);
+            bytes.push(u8::try_from(bits >> held).expect("8 bits are left"));
             bits &= (1 << held) - 1;
         }
     }

@@ -50,10 +50,10 @@ impl Output {
     /// Writes lines, and takes away those that it has written or lost.
     pub(super) fn write(&mut self, lines: &mut Vec<u8>) -> Written {
         let mut torn = std::mem::take(&mut self.torn);
-        let finished = self.write_bytes(&torn);
-        torn.drain(..finished.0);
+        let (written, outcome) = self.write_bytes(&torn);
+        torn.drain(..written);
         self.torn = torn;
-        if let Err(error) = finished.1 {
+        if let Err(error) = outcome {
             return self.stop(lines, 0, &error);
         }
         match self.write_bytes(lines) {
@@ -75,7 +75,7 @@ impl Output {
         if error.kind() == ErrorKind::WouldBlock {
             return Written::Waits;
         }
-        let lost = lines.iter().filter(|byte| **byte == b'\n').count() as u64;
+        let lost = count_lines(lines);
         lines.clear();
         Written::Lost(lost)
     }
@@ -118,6 +118,10 @@ impl Output {
     }
 }
 
+pub(super) fn count_lines(lines: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', lines).count() as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,8 +140,9 @@ mod tests {
         let (mut reader, writer) = io::pipe().expect("a pipe");
         let file = File::from(std::os::fd::OwnedFd::from(writer));
         let mut output = Output { file, is_regular: false, torn: Vec::new() };
-        let all: String = (0..20_000).map(|number| format!("line {number}\n")).collect();
-        let mut lines = all.clone().into_bytes();
+        let line = |number: u32| format!("line {number}\n").into_bytes();
+        let all: Vec<u8> = (0..20_000).flat_map(line).collect();
+        let mut lines = all.clone();
         assert_eq!(output.write(&mut lines), Written::Waits);
         assert!(!lines.is_empty() && lines.starts_with(b"line "));
         let mut read = vec![0; 32 << 10];
@@ -148,7 +153,7 @@ mod tests {
         }
         drop(output);
         reader.read_to_end(&mut got).expect("the rest");
-        assert!(got == all.into_bytes(), "not a byte is lost or doubled");
+        assert!(got == all, "not a byte is lost or doubled");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError, Weak
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::output::{Output, Written};
+use super::output::{Output, Written, count_lines};
 
 /// How long a line may lie in a buffer.
 const EVERY: Duration = Duration::from_millis(250);
@@ -97,7 +97,11 @@ impl Sink {
     }
 
     fn flush_into(&self, outlet: &mut Outlet) -> bool {
-        (0..self.buffers.len()).fold(true, |done, place| self.write(place, outlet) && done)
+        let mut is_done = true;
+        for place in 0..self.buffers.len() {
+            is_done &= self.write(place, outlet);
+        }
+        is_done
     }
 
     /// Writes one buffer. Returns whether nothing was left.
@@ -150,10 +154,6 @@ impl Drop for Sink {
         let left = self.buffers.iter().map(|buffer| count_lines(&locked(buffer))).sum();
         self.lost.fetch_add(left, Ordering::Relaxed);
     }
-}
-
-fn count_lines(lines: &[u8]) -> u64 {
-    lines.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

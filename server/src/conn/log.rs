@@ -39,6 +39,7 @@ impl Conn {
         let (written, is_whole) = match next {
             Next::BodyToo(behind) => return self.log_answer(written, &behind.1),
             Next::Renew(_) => return journal.take_back(),
+            Next::Body(_) | Next::Flight(_) => return,
             Next::Remainder(rest) => match &rest.paced {
                 // (What has a pace is not in the buffer.)
                 Some(paced) => (&*paced.start, false),
@@ -47,10 +48,13 @@ impl Conn {
             Next::Segments { .. } => (written, false),
             _ => (written, true),
         };
-        let Some((status, head)) = final_answer(written) else { return };
+        // (A program may have written a status line of its own, in which there is none.)
+        let found = final_answer(written);
+        let status = found.as_ref().map(|(status, _)| *status);
+        let head = found.map_or(0..0, |(_, head)| head);
         let is_paced = matches!(next, Next::Remainder(rest) if rest.paced.is_some());
         let content = (written.len() - head.end) as u64;
-        let pending = if is_paced { 0 } else { content };
+        let pending = if is_paced || status.is_none() { 0 } else { content };
         journal.answer(log, (status, &written[head]), pending, is_whole);
     }
 
