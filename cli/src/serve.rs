@@ -1,8 +1,8 @@
 //! `gustnado serve`: start, say so, wait for signals, drain, and end with the right exit code.
 //!
 //! TERM and INT drain; a second one, or QUIT, ends the process at once. HUP has the configuration
-//! file read again, in `reload`, and USR1 the access log opened anew. A broken pipe is an error where it happens: the standard library
-//! ignores PIPE.
+//! file read again, in `reload`, and USR1 the access log opened anew. A broken pipe is an error
+//! where it happens: the standard library ignores PIPE.
 
 mod reload;
 

@@ -1,5 +1,5 @@
-//! Signals and exit codes: TERM and INT drain, a second one or QUIT does not wait, HUP goes on, USR1
-//! opens the access log anew.
+//! Signals and exit codes: TERM and INT drain, a second one or QUIT does not wait, HUP goes on,
+//! USR1 opens the access log anew.
 
 mod gustnado;
 
