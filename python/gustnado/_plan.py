@@ -27,6 +27,8 @@ class Plan:
     lifespan: str = "auto"
     root_path: str = ""
     grace: float = GRACE_SECONDS
+    # Seconds that a handler may hold the engine's thread without being named in the log; 0: any.
+    slow_handler: float = 1.0
     # Seconds for which one of Python's threads may go on before others are let in.
     switch_interval: float = 0.0005
     max_requests: int = 0
@@ -43,12 +45,11 @@ class Plan:
     def from_json(cls, text):
         return cls(**json.loads(text))
 
-    def of_worker(self, sockets):
-        """The plan of one of several processes, which share these sockets."""
-        numbers = ",".join(f"fd:{one.fileno()}" for one in sockets)
+    def on(self, listening):
+        """The same on sockets that are open already."""
         gone = ("host", "port", "uds", "backlog")
         settings = {name: value for name, value in self.settings.items() if name not in gone}
-        return dataclasses.replace(self, settings={**settings, "listen": numbers})
+        return dataclasses.replace(self, settings={**settings, "listen": listening.numbers()})
 
     def engine_settings(self):
         """As the engine takes them: pairs of text. A process has one worker."""

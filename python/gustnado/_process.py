@@ -7,12 +7,12 @@ import random
 import signal
 import sys
 import threading
+import time
 
-from . import _loading
+from . import _loading, _loops, _sockets
 from ._gustnado import Asgi, Engine, Wsgi
 from ._lifespan import Lifespan
 from ._routes import Ground
-from ._selector import EngineSelector
 from ._wsgi import FileWrapper, template
 
 log = logging.getLogger("gustnado")
@@ -35,13 +35,28 @@ class Process:
         if self._requests_max:
             self._requests_max += random.randint(0, plan.max_requests_jitter)
         self.engine = None
+        self._interface = None
+        self._lookout = None
+        self._listening = None
 
     def run(self):
+        """Serves until it is ended.
+
+        Raises LoadError, LifespanError, OSError or ValueError where it cannot start."""
         sys.setswitchinterval(self.plan.switch_interval)
         app = self.plan.app
         if isinstance(app, str):
             app = _loading.load(app, self.plan.app_dir, self.plan.factory)
-        interface = _loading.interface_of(app, self.plan.interface)
+        self._interface = interface = _loading.interface_of(app, self.plan.interface)
+        self._listening = _sockets.listen(self.plan.settings)
+        try:
+            self._serve_as(interface, app)
+        finally:
+            self._listening.close()
+            if self._lookout is not None:
+                self._lookout.end()
+
+    def _serve_as(self, interface, app):
         if interface == "asgi":
             self._run_with_loop(app, interface)
         elif interface == "wsgi":
@@ -56,7 +71,7 @@ class Process:
 
     def _run_wsgi(self, app):
         plan = self.plan
-        host, port = _name_and_port(plan)
+        host, port = _sockets.server_of(self._listening.sockets)
         environ = template(host, port, "http", plan.root_path, plan.threads, plan.workers)
         waiting_max = plan.waiting_max if plan.threads > 1 else None
         wsgi = Wsgi(app, environ, plan.root_path, FileWrapper, waiting_max, Ground.on_error)
@@ -80,7 +95,10 @@ class Process:
         while not self._ending:
             self.engine.run(LOOK_SECONDS)
             self._look()
-        self.engine.begin_drain(self.plan.grace)
+        until = time.monotonic() + self._listening.shut()
+        while (left := until - time.monotonic()) > 0:
+            self.engine.run(left)
+        self._begin_drain()
         while (cut := self.engine.step_drain()) is None:
             self.engine.turn(STEP_SECONDS)
         _say_cut(cut)
@@ -91,21 +109,19 @@ class Process:
         self._ending = True
         self.engine.alert().set()
 
-    # --- On asyncio's loop.
+    # --- On a loop of Python's.
 
     def _run_with_loop(self, app, interface):
-        selector = EngineSelector()
-        loop = asyncio.SelectorEventLoop(selector)
-        asyncio.set_event_loop(loop)
+        loops = _loops.choose(self.plan.loop)
         try:
-            loop.run_until_complete(self._serve(app, interface, loop, selector))
+            loops.loop.run_until_complete(self._serve(app, interface, loops))
         finally:
-            selector.drive(None)
+            loops.drive(None)
             self.engine = None
-            _end_loop(loop)
+            _end_loop(loops.loop)
 
-    async def _serve(self, app, interface, loop, selector):
-        ended = asyncio.Event()
+    async def _serve(self, app, interface, loops):
+        ended, loop = asyncio.Event(), loops.loop
 
         def end(number):
             if ended.is_set():
@@ -117,14 +133,14 @@ class Process:
             loop.add_signal_handler(number, end, number)
         await lifespan.start()
         if interface == "asgi":
-            scope = _scope(self.plan)
+            scope = _scope(self.plan, _sockets.server_of(self._listening.sockets))
             state = lifespan.state if self.plan.lifespan != "off" else None
             asgi = Asgi(app, loop, scope, state, Ground.on_error)
-            self._start([], [], Ground(loop), asgi, "ASGI on asyncio")
+            self._start([], [], Ground(loop), asgi, f"ASGI on {loops.name}")
         else:
-            folders = app._folders
-            self._start(app._handlers, folders, Ground(loop), None, "functions on asyncio")
-        selector.drive(self.engine)
+            how = f"functions on {loops.name}"
+            self._start(app._handlers, app._folders, Ground(loop), None, how)
+        loops.drive(self.engine)
         while not ended.is_set():
             try:
                 await asyncio.wait_for(ended.wait(), LOOK_SECONDS)
@@ -132,22 +148,34 @@ class Process:
                 self._look()
                 if self._ending:
                     break
-        self.engine.begin_drain(self.plan.grace)
+        await asyncio.sleep(self._listening.shut())
+        self._begin_drain()
         while (cut := self.engine.step_drain()) is None:
             await asyncio.sleep(STEP_SECONDS)
         _say_cut(cut)
-        selector.drive(None)
+        loops.drive(None)
         await lifespan.stop()
 
     # --- Both.
 
     def _start(self, handlers, folders, ground, application, how):
         folders = [*folders, *self.plan.static.items()]
-        settings = self.plan.engine_settings()
+        settings = self.plan.on(self._listening).engine_settings()
         self.engine = Engine(settings, handlers, folders, ground, application)
         for note in self.engine.notes():
             log.info("%s", note)
-        self.told("ready", {"addresses": self.engine.addresses(), "how": how})
+        if self.plan.slow_handler > 0:
+            from ._slow import Lookout
+
+            alert = self.engine.alert()
+            self._lookout = Lookout(alert, self.plan.slow_handler, threading.get_ident())
+        names = self._listening.names()
+        self.told("ready", {"names": names, "how": how, "interface": self._interface})
+
+    def _begin_drain(self):
+        # The engine has descriptors of its own, and accepts whoever stands in line.
+        self._listening.close()
+        self.engine.begin_drain(self.plan.grace)
 
     def _look(self):
         """Whether the process has done its work, or become too large."""
@@ -182,7 +210,7 @@ def _end_loop(loop):
         loop.close()
 
 
-def _scope(plan):
+def _scope(plan, server):
     """The scope of a request but for what differs.
 
     What each request has is in it already, so that its copies have room for all of it.
@@ -192,15 +220,11 @@ def _scope(plan):
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.4"},
         "scheme": "http",
-        "server": _name_and_port(plan),
+        "server": server,
         "client": None,
         "root_path": plan.root_path,
         "extensions": {"http.response.pathsend": {}},
     }
-
-
-def _name_and_port(plan):
-    return str(plan.settings.get("host", "127.0.0.1")), int(plan.settings.get("port", 8080))
 
 
 def _memory():

@@ -15,9 +15,15 @@ class Ground:
 
     @staticmethod
     def on_error(error, what):
+        import asyncio
         import logging
 
-        logging.getLogger("gustnado.error").error("%s", what, exc_info=error)
+        log = logging.getLogger("gustnado.error")
+        if isinstance(error, asyncio.CancelledError):
+            # Whoever has cancelled it knows why: at the server's end, the server has.
+            log.debug("%s: it was cancelled", what)
+        else:
+            log.error("%s", what, exc_info=error)
 
 
 def _to_json(value):

@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 
-from . import _gustnado, _loading
+from . import _gustnado, _loading, _loops, _threads
 from ._lifespan import LifespanError
 from ._plan import GRACE_SECONDS, Plan
 from ._process import Process
@@ -27,23 +27,32 @@ def main(arguments):
 
 def serve(plan):
     """Serves until it is ended. Returns the exit code."""
-    if plan.workers > 1 or plan.reload or plan.max_requests or plan.max_memory:
-        from ._supervisor import Supervisor
-
-        if not isinstance(plan.app, str):
-            raise ValueError("worker processes need an application by its name: 'module:app'")
-        return Supervisor(plan).run()
     try:
-        Process(plan, _told).run()
+        if plan.workers > 1 or plan.reload or plan.max_requests or plan.max_memory:
+            from ._supervisor import Supervisor
+
+            if not isinstance(plan.app, str):
+                raise ValueError("worker processes need an application by its name: 'module:app'")
+            return Supervisor(plan).run()
+        Process(plan, lambda kind, told: _told(plan, kind, told)).run()
     except (_loading.LoadError, LifespanError, OSError, ValueError) as error:
         return _refused(error)
     return 0
 
 
-def _told(kind, told):
+def _told(plan, kind, told):
     if kind == "ready":
-        for address in told["addresses"]:
-            say(f"gustnado serves http://{address}/ ({told['how']}, 1 process)")
+        say_start(plan, told["names"], told)
+
+
+def say_start(plan, names, told):
+    """Where is served, and by how many processes and threads."""
+    count = f"{plan.workers} process{'es' if plan.workers > 1 else ''}"
+    for name in names:
+        say(f"gustnado serves {name} ({told['how']}, {count})")
+    say(f"gustnado: {_threads.sentence(plan, told['interface'])}")
+    for doubt in _threads.doubts(plan, told["interface"]):
+        say(f"gustnado: note: {doubt}")
 
 
 def say(line):
@@ -102,6 +111,7 @@ def plan_of(arguments):
         settings=settings, static=dict(given.static or []), workers=int(workers),
         threads=given.threads, waiting_max=given.backlog_of_threads, lifespan=given.lifespan,
         root_path=given.root_path, grace=given.timeout_graceful_shutdown,
+        loop=given.loop, slow_handler=given.slow_handler,
         switch_interval=given.switch_interval, max_requests=given.max_requests,
         max_requests_jitter=given.max_requests_jitter, max_memory=given.max_memory,
         reload=given.reload, reload_dirs=given.reload_dir or [given.app_dir],
@@ -135,6 +145,10 @@ def _parser():
         "which serves nobody else meanwhile [1]")
     add("--backlog-of-threads", type=_positive, default=1024, metavar="N",
         help="requests that may wait for a thread; more get 503 [1024]")
+    add("--loop", choices=_loops.NAMES, default="auto",
+        help="whose loop coroutines run on; auto is asyncio's own, which the engine is part of")
+    add("--slow-handler", type=_seconds, default=1.0, metavar="TIME",
+        help="a handler that holds the engine's thread for longer is named in the log; 0: none [1s]")
     add("--lifespan", choices=("auto", "on", "off"), default="auto",
         help="whether an ASGI application has a lifespan [auto]")
     add("--root-path", default="", metavar="PATH", help="what a proxy has taken off the paths")

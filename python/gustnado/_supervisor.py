@@ -10,8 +10,8 @@ import subprocess
 import sys
 import time
 
-from . import _watching
-from ._run import say
+from . import _sockets, _watching
+from ._run import say_start
 
 log = logging.getLogger("gustnado")
 
@@ -26,7 +26,7 @@ NO_START = 3
 class Worker:
     """A process that serves."""
 
-    def __init__(self, number, plan, sockets):
+    def __init__(self, number, plan, listening):
         self.number = number
         ours, theirs = socket.socketpair()
         self.channel, self._pending = ours, b""
@@ -37,7 +37,7 @@ class Worker:
         self.replaces = None
         command = [sys.executable, "-m", "gustnado._worker", str(theirs.fileno())]
         self.process = subprocess.Popen(
-            command, pass_fds=[theirs.fileno(), *(one.fileno() for one in sockets)],
+            command, pass_fds=[theirs.fileno(), *(one.fileno() for one in listening.sockets)],
             stdin=subprocess.DEVNULL,
         )
         theirs.close()
@@ -76,7 +76,7 @@ class Worker:
 class Supervisor:
     def __init__(self, plan):
         self.plan = plan
-        self.sockets = listen(plan.settings)
+        self._listening = _sockets.listen(plan.settings)
         self._selector = selectors.DefaultSelector()
         self._workers = {}
         self._count = plan.workers
@@ -110,8 +110,7 @@ class Supervisor:
             self._reap()
             self._keep_up()
         signal.set_wakeup_fd(-1)
-        for one in self.sockets:
-            close(one)
+        self._listening.close()
         return self._code
 
     def _patience(self):
@@ -125,8 +124,7 @@ class Supervisor:
         return [worker for worker in self._workers.values() if not worker.is_ending]
 
     def _start(self, replaces=None):
-        plan = self.plan.of_worker(self.sockets)
-        worker = Worker(self._next_number, plan, self.sockets)
+        worker = Worker(self._next_number, self.plan.on(self._listening), self._listening)
         self._next_number += 1
         worker.replaces = replaces
         self._workers[worker.number] = worker
@@ -163,7 +161,6 @@ class Supervisor:
 
     def _on_ready(self, worker, told):
         worker.is_ready = True
-        self._failures = 0
         if worker.replaces is not None:
             before = self._workers.get(worker.replaces)
             if before is not None:
@@ -171,8 +168,7 @@ class Supervisor:
             worker.replaces = None
         if not self._has_said and sum(one.is_ready for one in self._live()) >= self._count:
             self._has_said = True
-            for one in self.sockets:
-                say(f"gustnado serves {name_of(one)} ({told['how']}, {self._count} processes)")
+            say_start(self.plan, self._listening.names(), told)
 
     def _reap(self):
         for worker in list(self._workers.values()):
@@ -189,16 +185,23 @@ class Supervisor:
                 self._on_words(worker)
             if not worker.is_ending:
                 self._on_death(worker, code)
+            elif code == 0:
+                log.info("worker %d (pid %d) has ended", worker.number, worker.pid)
+            else:
+                log.warning("worker %d (pid %d) has ended: %s", worker.number, worker.pid,
+                            _how(code))
 
     def _on_death(self, worker, code):
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         if not worker.is_ready and not self._has_said and not self._watch:
             # What it has against being started, it has said itself.
             self._code = code if code > 0 else NO_START
             self._end()
             return
-        log.error("worker %d (pid %d) has died: %s", worker.number, worker.pid, how)
-        if not worker.is_ready or time.monotonic() - worker.started < STABLE_SECONDS:
+        log.error("worker %d (pid %d) has died: %s", worker.number, worker.pid,
+                  _how(code))
+        if time.monotonic() - worker.started >= STABLE_SECONDS:
+            self._failures = 0
+        else:
             self._failures += 1
             pause = min(PAUSE_SECONDS * 2 ** (self._failures - 1), PAUSE_MAX_SECONDS)
             self._not_before = time.monotonic() + pause
@@ -229,72 +232,20 @@ class Supervisor:
         self._to_replace = [worker.number for worker in self._live() if worker.replaces is None]
 
     def _end(self):
-        self._is_ending = True
+        if not self._is_ending:
+            self._is_ending = True
+            # As long as these sockets are open, connections stand in line that nobody serves.
+            time.sleep(self._listening.shut())
+            self._listening.close()
         for worker in self._workers.values():
             worker.end(self.plan.grace)
 
 
-def listen(settings):
-    """The sockets that all workers share."""
-    asked = str(settings.get("listen") or "")
-    if not asked and settings.get("uds"):
-        asked = f"unix:{settings['uds']}"
-    if not asked and os.environ.get("LISTEN_PID") == str(os.getpid()):
-        count = int(os.environ.get("LISTEN_FDS", "0"))
-        asked = ",".join(f"fd:{number}" for number in range(3, 3 + count))
-    if not asked:
-        asked = f"{settings.get('host', '127.0.0.1')}:{settings.get('port', 8080)}"
-    backlog = int(settings.get("backlog", 4096))
-    return [open_socket(address.strip(), backlog) for address in asked.split(",")]
-
-
-def open_socket(address, backlog):
-    if address.startswith("fd:"):
-        return socket.socket(fileno=int(address.removeprefix("fd:").lstrip("/")))
-    if address.startswith("unix:"):
-        path = address.removeprefix("unix:")
-        opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        remove_stale(path)
-        opened.bind(path)
-    else:
-        host, _, port = address.rpartition(":")
-        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
-        family, kind, protocol, _, where = sorted(found, key=lambda one: one[0])[0]
-        opened = socket.socket(family, kind, protocol)
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            opened.bind(where)
-        except OSError as error:
-            opened.close()
-            raise OSError(error.errno, f"cannot listen on {address}: {error.strerror}") from None
-    opened.listen(backlog)
-    return opened
-
-
-def remove_stale(path):
-    """Removes a socket file at which nobody answers."""
+def _how(code):
+    """What a process has ended by."""
+    if code >= 0:
+        return f"exit code {code}"
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-            probe.connect(path)
-    except ConnectionRefusedError:
-        os.unlink(path)
-    except OSError:
-        pass
-
-
-def close(listening):
-    path = listening.getsockname() if listening.family == socket.AF_UNIX else None
-    listening.close()
-    if path and isinstance(path, str):
-        try:
-            os.unlink(path)
-        except OSError:
-            pass
-
-
-def name_of(listening):
-    name = listening.getsockname()
-    if listening.family == socket.AF_UNIX:
-        return f"unix:{name}"
-    host = f"[{name[0]}]" if ":" in name[0] else name[0]
-    return f"http://{host}:{name[1]}/"
+        return f"signal {signal.Signals(-code).name}"
+    except ValueError:
+        return f"signal {-code}"

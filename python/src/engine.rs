@@ -1,9 +1,9 @@
 //! The engine as an object: started with settings and routes, and driven by its owner's loop.
 
 use std::cell::RefCell;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
@@ -24,6 +24,34 @@ use crate::wsgi::Wsgi;
 /// function.
 type Handler = (Option<String>, String, Py<PyAny>, bool, Vec<String>, bool);
 
+/// What other threads may know of the engine's turns.
+struct Pulse {
+    began: Instant,
+    /// How often it has gone to sleep or got up.
+    turns: AtomicU64,
+    /// When it got up last, in microseconds since `began`.
+    up_us: AtomicU64,
+}
+
+impl Pulse {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { began: Instant::now(), turns: AtomicU64::new(0), up_us: AtomicU64::new(0) })
+    }
+
+    fn now_us(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    fn lie_down(&self) {
+        self.turns.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn get_up(&self) {
+        self.up_us.store(self.now_us(), Ordering::Relaxed);
+        self.turns.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// A worker of the engine on the thread that has made it.
 #[pyclass(unsendable, frozen, module = "gustnado._gustnado")]
 pub(crate) struct Engine {
@@ -32,7 +60,10 @@ pub(crate) struct Engine {
     ready: RefCell<Vec<Ready>>,
     /// [`Engine::run`] is to return.
     is_alerted: Arc<AtomicBool>,
+    pulse: Arc<Pulse>,
     drain: RefCell<Option<Drain>>,
+    /// What a loop watches that sleeps in place of the engine.
+    descriptor: RefCell<Option<OwnedFd>>,
 }
 
 #[pymethods]
@@ -76,8 +107,15 @@ impl Engine {
         }
         let (running, driven) =
             server.routes(routes).start_driven().map_err(|error| errors::of_start(&error))?;
-        let (ready, drain) = (RefCell::default(), RefCell::default());
-        Ok(Self { running, driven, ready, is_alerted: Arc::default(), drain })
+        Ok(Self {
+            running,
+            driven,
+            ready: RefCell::default(),
+            is_alerted: Arc::default(),
+            pulse: Pulse::new(),
+            drain: RefCell::default(),
+            descriptor: RefCell::default(),
+        })
     }
 
     /// One turn: sleeps until something happens, answers requests, and returns what is ready of the
@@ -90,7 +128,9 @@ impl Engine {
         let turned = self.driven.turn(timeout, &mut ready, &mut |sleep| {
             let sleep = SendWrapper::new(sleep);
             // The closure runs on this thread: only the interpreter's lock is given up.
+            self.pulse.lie_down();
             py.detach(move || (sleep.take())());
+            self.pulse.get_up();
         });
         let found = ready.drain(..).map(|one| (one.key, one.read, one.write)).collect();
         self.ready.replace(ready);
@@ -114,6 +154,24 @@ impl Engine {
         Ok(())
     }
 
+    /// What can be read once [`Engine::look`] has something to do. For loops that sleep themselves.
+    fn fileno(&self) -> PyResult<RawFd> {
+        let mut kept = self.descriptor.borrow_mut();
+        if let Some(descriptor) = &*kept {
+            return Ok(descriptor.as_raw_fd());
+        }
+        let descriptor = self.driven.descriptor().map_err(|error| errors::of_io(&error))?;
+        Ok(kept.insert(descriptor).as_raw_fd())
+    }
+
+    /// One turn without sleeping. Returns in how many seconds the next one is due, if that is so
+    /// whatever [`Engine::fileno`] says.
+    fn look(&self) -> PyResult<Option<f64>> {
+        self.pulse.get_up();
+        let due = self.driven.look().map_err(|error| errors::of_io(&error))?;
+        Ok(due.map(|due| due.as_secs_f64()))
+    }
+
     /// Watches a descriptor of the caller's.
     fn watch(&self, number: RawFd, read: bool, write: bool, key: u64) -> PyResult<()> {
         let wants = Wants { read, write };
@@ -133,7 +191,8 @@ impl Engine {
 
     /// What ends a turn's sleep from another thread.
     fn alert(&self) -> Alert {
-        Alert(self.driven.alert(), Arc::clone(&self.is_alerted))
+        let (is_alerted, pulse) = (Arc::clone(&self.is_alerted), Arc::clone(&self.pulse));
+        Alert { alert: self.driven.alert(), is_alerted, pulse }
     }
 
     /// Where it listens.
@@ -179,13 +238,26 @@ impl Engine {
 
 /// Ends a sleep, and [`Engine::run`], from any thread.
 #[pyclass(frozen, module = "gustnado._gustnado")]
-pub(crate) struct Alert(EngineAlert, Arc<AtomicBool>);
+pub(crate) struct Alert {
+    alert: EngineAlert,
+    is_alerted: Arc<AtomicBool>,
+    pulse: Arc<Pulse>,
+}
 
 #[pymethods]
 impl Alert {
     fn set(&self) {
-        self.1.store(true, Ordering::Relaxed);
-        self.0.raise();
+        self.is_alerted.store(true, Ordering::Relaxed);
+        self.alert.raise();
+    }
+
+    /// A number that is another one after each sleep, and for how many seconds the engine is up
+    /// since. While the number stays the same, it sleeps, or is busy, or held.
+    fn pulse(&self) -> (u64, f64) {
+        let turns = self.pulse.turns.load(Ordering::Relaxed);
+        let up_us = self.pulse.up_us.load(Ordering::Relaxed);
+        let for_us = self.pulse.now_us().saturating_sub(up_us);
+        (turns, Duration::from_micros(for_us).as_secs_f64())
     }
 }
 

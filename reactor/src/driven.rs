@@ -2,7 +2,7 @@
 //! come, and watches descriptors of its caller's beside its own sockets. Over epoll only.
 
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::time::Duration;
 
 use rustix::event::Timespec;
@@ -101,6 +101,15 @@ impl Reactor {
     pub fn send_watched(&self, number: RawFd, bytes: &[u8]) -> io::Result<usize> {
         self.queue()?.key(number)?;
         send_by_number(number, bytes)
+    }
+
+    /// Another descriptor for what this reactor sleeps on: it can be read while
+    /// [`Reactor::collect`] has something to hand out.
+    ///
+    /// # Errors
+    /// The process is out of descriptors. `Unsupported` under `io_uring`.
+    pub fn descriptor(&self) -> io::Result<OwnedFd> {
+        self.queue()?.descriptor()
     }
 
     /// How many descriptors are watched.

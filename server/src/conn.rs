@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::mem;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use gustnado_http::answer::Persist;
@@ -44,6 +44,16 @@ use remainder::Remainder;
 /// the reason: closing on unread bytes would reset the connection and destroy it.
 const LINGER_MS: u64 = 2_000;
 const LINGER_BYTES_MAX: usize = 16 << 20;
+
+/// For how long after its last request a connection may bring one more while the server ends: that
+/// one may be on its way already, and its client has not been told that it would be the last.
+const LAST_CALL_MS: u64 = 200;
+/// The same for a connection that was idle for longer: as long as what the kernel has of it takes
+/// to be seen.
+const LAST_LOOK_MS: u64 = 10;
+/// For how long after that its peer is listened to. What it sends then is lost, and it sees the end
+/// of the connection, with nothing before it, in place of a reset.
+const LAST_LINGER_MS: u64 = 100;
 
 /// A connection and what is known of it between two requests.
 pub(crate) struct Conn {
@@ -123,6 +133,8 @@ enum Next {
     Close,
     /// End, which the peer may not expect.
     Linger,
+    /// The server ends: take one more request, if it is on its way.
+    LastCall,
 }
 
 /// Serves one connection until either side closes it.
@@ -177,6 +189,7 @@ impl Conn {
                 bytes => self.answer_piece(bytes, context),
             },
             Err(LinkError::TimedOut) => self.miss_request(),
+            Err(LinkError::Ending) => Next::LastCall,
             Err(error) => {
                 self.note(&error);
                 Next::Close
@@ -228,9 +241,10 @@ impl Conn {
                 Err(error) => self.give_up(&error),
             },
             Next::Linger => {
-                self.linger().await;
+                self.linger(LINGER_MS).await;
                 Next::Close
             }
+            Next::LastCall => self.last_call().await,
             usual => usual,
         }
     }
@@ -319,10 +333,38 @@ impl Conn {
         Ok(())
     }
 
+    /// Waits for a request that may be on its way while the server ends, and answers it. Clients
+    /// that keep connections send their next request whenever they like; so most of those who do
+    /// are served once more, and told that it was the last time.
+    async fn last_call(&mut self) -> Next {
+        let times = &self.app.times;
+        let waits_ms = if self.requests == 0 { times.first_ms } else { times.keep_alive_ms };
+        let now_ms = self.link.now().mono_ms;
+        let idle_since_ms = self.link.deadline_ms().saturating_sub(waits_ms);
+        let until_ms = idle_since_ms.saturating_add(LAST_CALL_MS);
+        self.link.set_deadline(until_ms.clamp(now_ms + LAST_LOOK_MS, now_ms + LAST_CALL_MS));
+        // (A piece must not be held over a wait.)
+        let next = poll_fn(|context| {
+            let received = ready!(self.link.poll_recv(false));
+            Poll::Ready(match received {
+                Err(LinkError::TimedOut) => None,
+                Err(_) => Some(Next::Close),
+                received => Some(self.answer_received(received, context)),
+            })
+        });
+        if let Some(next) = next.await {
+            return next;
+        }
+        self.linger(LAST_LINGER_MS).await;
+        Next::Close
+    }
+
     /// Says that this was all, and listens until the peer has said the same.
-    async fn linger(&mut self) {
+    ///
+    /// - `wait_ms`: for how long at most.
+    async fn linger(&mut self, wait_ms: u64) {
         self.link.shutdown_write();
-        self.link.set_deadline(self.link.now().mono_ms + LINGER_MS);
+        self.link.set_deadline(self.link.now().mono_ms + wait_ms);
         let mut thrown_away = 0;
         while let Ok(piece) = self.link.recv(false).await {
             thrown_away += piece.bytes().len();

@@ -5,9 +5,11 @@ mod harness;
 
 use std::convert::Infallible;
 use std::future;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::thread;
 use std::time::Duration;
@@ -27,6 +29,7 @@ on_every_server!(
     early_hints_come_before_the_answer,
     a_client_that_goes_drops_a_stream_that_was_begun_at_once,
     a_head_request_for_a_stream_gets_its_head_only,
+    a_stream_that_always_has_more_lets_others_have_their_turn,
 );
 
 fn numbers() -> Response {
@@ -210,4 +213,47 @@ fn a_head_request_for_a_stream_gets_its_head_only(setup: Setup) {
     client.send(request("HEAD", "/", ""));
     assert_eq!(client.read_head().expect_field("transfer-encoding"), "chunked");
     assert_eq!(client.get("/after").text(), "after");
+}
+
+/// Always has more, up to so many pieces; and now and then has what there is sent first.
+struct Endless(Arc<AtomicUsize>, bool);
+
+/// A stream that nobody interrupts goes on for longer than a request takes.
+const PIECES_MAX: usize = 1_000_000;
+
+impl futures_core::Stream for Endless {
+    type Item = Result<Vec<u8>, Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.1 = !self.1;
+        if self.1 {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let taken = self.0.fetch_add(1, Ordering::Relaxed);
+        Poll::Ready((taken < PIECES_MAX).then(|| Ok(vec![b'x'; 1_000])))
+    }
+}
+
+fn a_stream_that_always_has_more_lets_others_have_their_turn(setup: Setup) {
+    let taken = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&taken);
+    let routes = Routes::new()
+        .get("/endless", move |_: &Request| Response::stream(Endless(Arc::clone(&counted), false)))
+        .get("/", |_: &Request| "here");
+    let server = Server::routes(Config { workers: 1, ..setup.config() }, routes);
+    let mut reader = TcpStream::connect(server.address()).expect("it listens");
+    reader.write_all(get("/endless").as_bytes()).expect("it is taken");
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut room = vec![0; 64 << 10];
+            while !is_over.load(Ordering::Relaxed) && reader.read(&mut room).is_ok_and(|n| n > 0) {}
+        });
+        for _ in 0..3 {
+            assert_eq!(server.connect().get("/").text(), "here");
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(taken.load(Ordering::Relaxed) < PIECES_MAX, "they came only after the stream's end");
 }

@@ -136,6 +136,42 @@ impl Driven {
         Ok(Turned { has_run, is_interrupted })
     }
 
+    /// A turn for a caller whose loop sleeps itself, and watches [`Driven::descriptor`] for as long
+    /// as it can be read: does what there is to do, and does not sleep.
+    ///
+    /// Returns when the next turn is due, though the descriptor says nothing; zero: at once. `None`:
+    /// not before it does.
+    ///
+    /// # Errors
+    /// As [`Driven::turn`].
+    pub fn look(&self) -> io::Result<Option<Duration>> {
+        let here = &*self.here;
+        here.tells.set(false);
+        self.inbox.get_up();
+        // What is watched is so by the caller's own loop.
+        self.turn(Some(Duration::ZERO), &mut Vec::new(), &mut |sleep| sleep())?;
+        let next_ms = here.expire();
+        if self.has_ended() {
+            return Ok(None);
+        }
+        if here.schedule.has_ready() || !self.inbox.lie_down() {
+            return Ok(Some(Duration::ZERO));
+        }
+        // From here on, what wakes a task has the descriptor say so, on this thread too.
+        here.tells.set(true);
+        let now_ms = here.reactor.borrow().clock().now_ms();
+        Ok(next_ms.map(|at| Duration::from_millis(at.saturating_sub(now_ms))))
+    }
+
+    /// What can be read once a turn has something to do. It stays the same while nothing is watched
+    /// here.
+    ///
+    /// # Errors
+    /// The process is out of descriptors.
+    pub fn descriptor(&self) -> io::Result<OwnedFd> {
+        self.here.reactor.borrow().descriptor()
+    }
+
     /// Sleeps in the kernel, unless something has come meanwhile.
     fn sleep(
         &self,

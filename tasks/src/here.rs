@@ -29,6 +29,8 @@ pub(crate) struct Here {
     said: Cell<(Waits, u32)>,
     /// The future that this thread runs beside its tasks was woken.
     pub(crate) main_woken: Cell<bool>,
+    /// Whose thread it is sleeps elsewhere, and has to be alerted when a task becomes ready.
+    pub(crate) tells: Cell<bool>,
     /// Where wake-ups of this worker's tasks go.
     pub(crate) station: u16,
     /// This worker's number, from 0; also its place in all tables kept per worker.
@@ -75,6 +77,7 @@ impl Here {
             desk: crew.add_desk(worker, station),
             said: Cell::new((Waits::UNSAID, BUDGET)),
             main_woken: Cell::new(false),
+            tells: Cell::new(false),
             station,
             worker,
             crew,
@@ -333,14 +336,30 @@ pub(crate) fn spend() -> bool {
 
 /// Makes a task ready if it is one of the running thread's own. Returns whether that was done.
 pub(crate) fn wake_here(id: TaskId) -> bool {
-    try_with(|here| {
-        let own = here.station == id.station() && matches!(here.timers, Timers::Own(_));
-        if own {
-            here.ready(id);
-        }
-        own
-    })
-    .unwrap_or(false)
+    let woken = HERE.try_with(|own| match own.get() {
+        Some(here) => wake_own(here, id),
+        None => wake_lent(id),
+    });
+    woken.unwrap_or(false)
+}
+
+fn wake_own(here: &Here, id: TaskId) -> bool {
+    let own = here.station == id.station() && matches!(here.timers, Timers::Own(_));
+    if own {
+        here.ready(id);
+    }
+    own
+}
+
+/// The same on a thread of somebody else's, who may have to be told.
+#[cold]
+fn wake_lent(id: TaskId) -> bool {
+    let Some(here) = lent() else { return false };
+    let own = wake_own(&here, id);
+    if own && here.tells.take() {
+        here.reactor.borrow().alert().raise();
+    }
+    own
 }
 
 /// A deadline of the running task: it is woken when that comes, once, and looks at the clock

@@ -2,7 +2,7 @@
 //! has come. And the descriptors of somebody else's that are watched beside the sockets.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::buffer::spare_capacity;
@@ -81,6 +81,10 @@ impl Epoll {
     pub(crate) fn key(&self, number: i32) -> io::Result<u64> {
         let number = u32::try_from(number).map_err(|_| Errno::BADF)?;
         self.watched.key(number).ok_or_else(|| Errno::NOENT.into())
+    }
+
+    pub(crate) fn descriptor(&self) -> io::Result<OwnedFd> {
+        self.queue.as_fd().try_clone_to_owned()
     }
 
     pub(crate) fn watches(&self) -> usize {

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use gustnado_http::answer::{Persist, check_field};
 use gustnado_http::chunk::{LAST_CHUNK, write_chunk};
-use gustnado_tasks::{Link, LinkError, Outgoing, Patience};
+use gustnado_tasks::{Link, LinkError, Outgoing, Patience, yield_now};
 
 use super::flight::{Errand, Flight};
 use super::limit::Terms;
@@ -145,6 +145,7 @@ impl Conn {
             out.bytes.extend_from_slice(&step);
             self.send_counted(out, write).await?;
             self.log_content(step.len() as u64);
+            yield_now().await;
         }
         for segment in mem::take(&mut remainder.segments) {
             self.send_segment(segment, write).await?;
@@ -185,6 +186,9 @@ impl Conn {
                     let out = mem::replace(&mut out, Link::outgoing());
                     self.send_counted(out, terms.write).await?;
                     self.log_content(mem::take(&mut stream.gathered));
+                    // A stream that always has more, and a client that always takes it, would keep
+                    // the worker from everybody else.
+                    yield_now().await;
                     self.expect_piece(terms, flight.as_deref_mut());
                 }
                 Ok(Step::End) if left.is_none_or(|left| left == 0) => break,

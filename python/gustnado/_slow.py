@@ -1,0 +1,127 @@
+"""Who holds the engine's thread: a look now and then from another thread, and a line in the log.
+
+Requests pay nothing for it. The engine counts its turns; while one goes on for long, the stack of
+its thread says which request it is held by, and where.
+"""
+
+import asyncio
+import logging
+import os
+import sys
+import sysconfig
+import threading
+import time
+
+from ._gustnado import Request
+
+log = logging.getLogger("gustnado")
+
+# How often somebody looks while the thread is held, to see when it is let go.
+CLOSE_LOOK_SECONDS = 0.01
+# One that holds it for so many times the limit is named before it has ended.
+PATIENCE = 10
+
+_OURS = os.path.dirname(__file__) + os.sep
+# Where loops come from.
+_LOOPS = os.path.dirname(asyncio.__file__) + os.sep
+# What is hardly the application's own, by where it lies.
+_FOREIGN = (
+    *{sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")},
+    "<frozen",
+)
+
+
+class Lookout:
+    """- `alert`: the engine's, which counts its turns.
+    - `limit`: seconds that a handler may hold the thread without being named.
+    - `thread`: the identity of the engine's thread."""
+
+    def __init__(self, alert, limit, thread):
+        self._alert, self._limit, self._thread = alert, limit, thread
+        self._ended = threading.Event()
+        threading.Thread(target=self._watch, name="gustnado-slow", daemon=True).start()
+
+    def end(self):
+        self._ended.set()
+
+    def _watch(self):
+        """Looks four times within the limit. Who is there each time is held, if no turn ended."""
+        turns, held, since = -1, None, 0.0
+        while not self._ended.wait(self._limit / 4):
+            now, (found, up_for) = time.monotonic(), self._alert.pulse()
+            holding = self._holding() if found == turns else None
+            if holding is None:
+                turns, held, since = found, None, now - up_for
+            elif held is None or holding.frame is not held.frame:
+                # It was not there at the last look, or nobody had looked.
+                since = max(now - up_for, since if held is None else now)
+                held = holding
+            elif now - since >= self._limit:
+                self._name(held, since, turns)
+                turns, held = -1, None
+
+    def _name(self, held, since, turns):
+        """Waits until the thread is let go, and says how long it was held by whom."""
+        again = self._limit * PATIENCE
+        while not self._ended.wait(CLOSE_LOOK_SECONDS):
+            took = time.monotonic() - since
+            holding = self._holding() if self._alert.pulse()[0] == turns else None
+            if holding is None or holding.frame is not held.frame:
+                log.warning(
+                    "%s (%s) held the thread for %.2f s: nobody else was served meanwhile",
+                    held.request, held.place, took,
+                )
+                return
+            if took >= again:
+                again *= PATIENCE
+                log.warning(
+                    "%s (%s) holds the thread for %.0f s already: nobody else is served",
+                    held.request, held.place, took,
+                )
+
+    def _holding(self):
+        """Whose code runs on the engine's thread; none but ours: `None`."""
+        frames, frame = [], sys._current_frames().get(self._thread)
+        while frame is not None and not frame.f_code.co_filename.startswith(_OURS + "_process"):
+            frames.append(frame)
+            frame = frame.f_back
+        while frames and frames[-1].f_code.co_filename.startswith((_OURS, _LOOPS)):
+            frames.pop()
+        return Holding(frames) if frames else None
+
+
+class Holding:
+    """Code of an application's that runs.
+
+    - `frames`: innermost first."""
+
+    def __init__(self, frames):
+        self.frame = frames[-1]
+        requests = filter(None, map(_request_of, reversed(frames)))
+        self.request = next(requests, "something that is no request")
+        self.place = _name(next(filter(_is_own, frames), frames[0]))
+
+
+def _is_own(frame):
+    return not frame.f_code.co_filename.startswith((*_FOREIGN, _OURS))
+
+
+def _name(frame):
+    code = frame.f_code
+    name = getattr(code, "co_qualname", code.co_name)
+    return f"{frame.f_globals.get('__name__', '?')}.{name}"
+
+
+def _request_of(frame):
+    """What a function was called with, if that is a request."""
+    code = frame.f_code
+    named = code.co_varnames[:min(code.co_argcount, 4)]
+    found = frame.f_locals if named else {}
+    for value in map(found.get, named):
+        if isinstance(value, Request):
+            return f"{value.method} {value.path}"
+        if isinstance(value, dict) and value.get("type") == "http":
+            return f"{value.get('method')} {value.get('path')}"
+        if isinstance(value, dict) and "wsgi.input" in value:
+            return f"{value.get('REQUEST_METHOD')} {value.get('PATH_INFO')}"
+    return None

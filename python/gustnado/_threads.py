@@ -1,0 +1,53 @@
+"""What runs: processes and threads, in a sentence, and what of it makes no sense."""
+
+import os
+
+
+def cpus():
+    """How many CPUs this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def sentence(plan, interface):
+    """For example: 2 processes x (1 engine thread + 8 threads for WSGI) on 2 CPUs."""
+    inside = "1 engine thread"
+    if interface == "wsgi" and plan.threads > 1:
+        inside += f" + {plan.threads} threads for WSGI"
+    elif interface == "wsgi":
+        inside = "1 thread for engine and WSGI"
+    elif interface == "asgi":
+        inside = "1 thread for engine, loop and application"
+    else:
+        inside = "1 thread for engine and handlers"
+    return f"{_count(plan.workers, 'process', 'es')} x ({inside}) on {_count(cpus(), 'CPU', 's')}"
+
+
+def doubts(plan, interface):
+    """What of that is hardly meant so, each with what to do about it."""
+    here = cpus()
+    if plan.workers > here and interface != "wsgi":
+        yield (
+            f"{plan.workers} processes on {_count(here, 'CPU', 's')}: those beyond "
+            f"{here} take memory and bring nothing; --workers {here} is enough"
+        )
+    if interface == "wsgi" and plan.workers > 2 * here + 1:
+        yield (
+            f"{plan.workers} processes on {_count(here, 'CPU', 's')}: for views that wait, threads "
+            f"take less memory; for example --workers {here} --threads 8"
+        )
+    if interface == "wsgi" and plan.threads == 1:
+        yield (
+            "one slow view stops all connections of its process, for the engine's thread calls "
+            "views; where they wait for something, say --threads 8"
+        )
+    if interface == "wsgi" and plan.threads > 64 * here:
+        yield (
+            f"{plan.threads} threads share one interpreter's lock; where so many requests wait at "
+            "once, take more processes"
+        )
+    if interface != "wsgi" and plan.threads > 1:
+        yield f"--threads {plan.threads} changes nothing: only WSGI applications run on threads"
+
+
+def _count(number, one, many):
+    return f"{number} {one}{many if number != 1 else ''}"
