@@ -167,8 +167,8 @@ class Process:
         if self.plan.slow_handler > 0:
             from ._slow import Lookout
 
-            alert = self.engine.alert()
-            self._lookout = Lookout(alert, self.plan.slow_handler, threading.get_ident())
+            alert, thread = self.engine.alert(), threading.get_ident()
+            self._lookout = Lookout(alert, self.plan.slow_handler, thread, handlers)
         names = self._listening.names()
         self.told("ready", {"names": names, "how": how, "interface": self._interface})
 

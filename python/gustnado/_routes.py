@@ -5,6 +5,9 @@ import re
 # `{name}` and `{*rest}` in a path.
 _PART = re.compile(r"\{\*?([^}]*)\}")
 
+# What `send` says to an application whose client has gone: see `python/src/asgi/exchange.rs`.
+CLIENT_GONE = "the client has gone"
+
 
 class Ground:
     """What all handlers stand on: see `python/src/call.rs`."""
@@ -22,6 +25,9 @@ class Ground:
         if isinstance(error, asyncio.CancelledError):
             # Whoever has cancelled it knows why: at the server's end, the server has.
             log.debug("%s: it was cancelled", what)
+        elif type(error) is OSError and error.args == (CLIENT_GONE,):
+            # What a send raises then, and an application need not catch: there is nobody to answer.
+            log.debug("%s: %s", what, CLIENT_GONE)
         else:
             log.error("%s", what, exc_info=error)
 

@@ -34,10 +34,15 @@ _FOREIGN = (
 class Lookout:
     """- `alert`: the engine's, which counts its turns.
     - `limit`: seconds that a handler may hold the thread without being named.
-    - `thread`: the identity of the engine's thread."""
+    - `thread`: the identity of the engine's thread.
+    - `handlers`: functions with their places, for those who do not take a request."""
 
-    def __init__(self, alert, limit, thread):
+    def __init__(self, alert, limit, thread, handlers):
         self._alert, self._limit, self._thread = alert, limit, thread
+        self._places = {
+            getattr(function, "__code__", None): f"{method or 'ANY'} {path}"
+            for method, path, function, *_ in handlers
+        }
         self._ended = threading.Event()
         threading.Thread(target=self._watch, name="gustnado-slow", daemon=True).start()
 
@@ -87,7 +92,7 @@ class Lookout:
             frame = frame.f_back
         while frames and frames[-1].f_code.co_filename.startswith((_OURS, _LOOPS)):
             frames.pop()
-        return Holding(frames) if frames else None
+        return Holding(frames, self._places) if frames else None
 
 
 class Holding:
@@ -95,10 +100,11 @@ class Holding:
 
     - `frames`: innermost first."""
 
-    def __init__(self, frames):
+    def __init__(self, frames, places):
         self.frame = frames[-1]
         requests = filter(None, map(_request_of, reversed(frames)))
-        self.request = next(requests, "something that is no request")
+        handlers = filter(None, (places.get(frame.f_code) for frame in reversed(frames)))
+        self.request = next(requests, None) or next(handlers, "something that is no request")
         self.place = _name(next(filter(_is_own, frames), frames[0]))
 
 

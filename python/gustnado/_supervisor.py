@@ -2,7 +2,7 @@
 
 import json
 import logging
-import os
+import math
 import selectors
 import signal
 import socket
@@ -197,6 +197,11 @@ class Supervisor:
             self._code = code if code > 0 else NO_START
             self._end()
             return
+        if self._watch and not worker.is_ready:
+            # It is for whoever develops it to change something.
+            log.error("worker %d could not start: waiting for a change", worker.number)
+            self._not_before = math.inf
+            return
         log.error("worker %d (pid %d) has died: %s", worker.number, worker.pid,
                   _how(code))
         if time.monotonic() - worker.started >= STABLE_SECONDS:
@@ -215,6 +220,7 @@ class Supervisor:
             return
         if self._watch is not None and (changed := self._watch.changed()):
             log.info("%s has changed", changed)
+            self._not_before = 0.0
             self._replace_all("a change")
         if time.monotonic() < self._not_before:
             return

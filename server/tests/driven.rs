@@ -9,7 +9,7 @@ mod example;
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::task::Poll;
@@ -20,6 +20,7 @@ use gustnado::config::{Config, Io, SchedulerKind};
 use gustnado::driven::{Driven, Wants};
 use gustnado::{Body, Replier, Request, Response, Running, Server, reply_later, stats_page};
 use harness::client::{End, get, post, request};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use harness::{Client, Folder, PATIENCE, Setup};
 
 const SETUP: Setup = Setup { io: Io::Auto, scheduler: SchedulerKind::Pool };
@@ -72,6 +73,45 @@ impl Run {
 
 fn hello() -> Server {
     Server::new().get("/hello", |_: &Request| "hello")
+}
+
+/// Waits until a descriptor can be read, for so long at most. Returns whether it can.
+fn can_read(descriptor: &OwnedFd, for_at_most: Duration) -> bool {
+    let mut asked = [PollFd::new(descriptor, PollFlags::IN)];
+    let timeout = Timespec::try_from(for_at_most).expect("it is short");
+    poll(&mut asked, Some(&timeout)).expect("the kernel polls") > 0
+}
+
+#[test]
+fn a_loop_that_sleeps_itself_sees_by_the_descriptor_when_to_look() {
+    let kept: Arc<Mutex<Option<Replier>>> = Arc::default();
+    let given = Arc::clone(&kept);
+    let run = Run::start(hello().get("/later", move |_: Request| {
+        let (replier, reply) = reply_later();
+        *given.lock().unwrap_or_else(PoisonError::into_inner) = Some(replier);
+        reply
+    }));
+    let (address, descriptor) = (run.address(), run.driven.descriptor().expect("there is one"));
+    let look = || run.driven.look().expect("the kernel polls");
+    let asking = thread::spawn(move || {
+        let mut client = Client::connect(address);
+        (client.get("/hello").text(), client.get("/later").text())
+    });
+    let began = Instant::now();
+    let mut due = look();
+    while !asking.is_finished() {
+        assert!(began.elapsed() < PATIENCE, "the descriptor has not told of something");
+        let patience = due.unwrap_or(PATIENCE).min(Duration::from_millis(100));
+        if can_read(&descriptor, patience) || due == Some(Duration::ZERO) {
+            due = look();
+        } else if let Some(replier) = kept.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // Between two looks, on this thread: the descriptor says that there is something to do.
+            replier.answer(Response::text("later"));
+            assert!(can_read(&descriptor, PATIENCE), "a task of this thread was woken");
+        }
+    }
+    let (first, second) = asking.join().expect("the client has got what it wanted");
+    assert_eq!((&*first, &*second), ("hello", "later"));
 }
 
 #[test]

@@ -14,6 +14,7 @@ use std::task::{Context, Poll, ready};
 use std::thread;
 use std::time::Duration;
 
+use gustnado::config::Config;
 use gustnado::{Event, Request, Response, Routes};
 use gustnado_tasks::{sleep, yield_now};
 use harness::client::{get, post, request};
