@@ -15,6 +15,7 @@ that runs it, it needs the package `gustnado` there.
 import argparse
 import collections
 import concurrent.futures
+import importlib.util
 import json
 import multiprocessing
 import os
@@ -98,6 +99,7 @@ plain.post("/")(lambda request: "here you are")
 # Name, arguments, whether its streams go on until they are cut, and what is done to it.
 SCENARIOS = {
     "asgi stop": (["ends:asgi"], True, "stop"),
+    "asgi on uvloop, stop": (["--loop", "uvloop", "ends:asgi"], True, "stop"),
     "wsgi stop": (["ends:wsgi"], True, "stop"),
     "wsgi, 4 threads, stop": (["--threads", "4", "ends:wsgi"], True, "stop"),
     "native stop": (["ends:native"], True, "stop"),
@@ -108,6 +110,8 @@ SCENARIOS = {
     "wsgi, 2 processes of 4 threads, reload":
         (["--workers", "2", "--threads", "4", "ends:wsgi"], True, "reload"),
 }
+if importlib.util.find_spec("uvloop") is None:
+    del SCENARIOS["asgi on uvloop, stop"]
 BODY = b"here you are"
 
 
@@ -150,8 +154,10 @@ class Load:
             self._lose(job.__name__, f"the harness has failed: {error!r}")
 
     def _lose(self, what, how):
-        at = "before" if self.ends_at is None else f"{(time.monotonic() - self.ends_at) * 1e3:.1f} ms"
-        self.lost.append(f"{what}: {how} (at {at})")
+        at = "before the end"
+        if self.ends_at is not None:
+            at = f"{(time.monotonic() - self.ends_at) * 1e3:.1f} ms after the signal"
+        self.lost.append(f"{what}: {how}, {at}")
 
     def _connect(self):
         """A connection; none once there is nobody to connect to, if that may be."""
@@ -416,8 +422,8 @@ def page(tallies, seconds, options):
         f"{os.cpu_count()} CPUs, {options.lanes} repeats at a time, {seconds:.0f} s in all",
         f"- `--timeout-graceful-shutdown {GRACE_SECONDS:g}s`; longer than "
         f"{GRACE_SECONDS + MARGIN_SECONDS:g} s from the signal to the end is a failure", "",
-        "| scenario | repeats | as they should | longest end | exit codes | short requests answered "
-        "| told to close | crossed the end |",
+        "| scenario | repeats | as they should | longest end | exit codes "
+        "| short requests answered | told to close | crossed the end |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name, tally in tallies.items():

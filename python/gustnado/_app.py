@@ -49,8 +49,10 @@ class App:
         """Whether a handler is a coroutine function."""
         return any(is_coroutine for *_, is_coroutine in self._handlers)
 
-    def run(self, *, grace=None, switch_interval=None, **settings):
+    def run(self, *, workers=1, grace=None, switch_interval=None, **settings):
         """Serves until Ctrl-C or TERM, then lets answers finish for `grace` seconds.
+
+        With several `workers`, each is a process that begins as a copy of this one.
 
         `settings` are those of the command line by their names: `port=8000, timeout_keep_alive="30s"`.
         """
@@ -59,7 +61,7 @@ class App:
 
         own = {"grace": grace, "switch_interval": switch_interval}
         own = {name: value for name, value in own.items() if value is not None}
-        _run.serve(Plan(self, settings=settings_of(settings), **own))
+        _run.serve(Plan(self, workers=workers, settings=settings_of(settings), **own))
 
 
 def stream(pieces, **options):

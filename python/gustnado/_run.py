@@ -31,8 +31,8 @@ def serve(plan):
         if plan.workers > 1 or plan.reload or plan.max_requests or plan.max_memory:
             from ._supervisor import Supervisor
 
-            if not isinstance(plan.app, str):
-                raise ValueError("worker processes need an application by its name: 'module:app'")
+            if plan.reload and not isinstance(plan.app, str):
+                raise ValueError("--reload needs an application by its name: 'module:app'")
             return Supervisor(plan).run()
         Process(plan, lambda kind, told: _told(plan, kind, told)).run()
     except (_loading.LoadError, LifespanError, OSError, ValueError) as error:
@@ -148,7 +148,8 @@ def _parser():
     add("--loop", choices=_loops.NAMES, default="auto",
         help="whose loop coroutines run on; auto is asyncio's own, which the engine is part of")
     add("--slow-handler", type=_seconds, default=1.0, metavar="TIME",
-        help="a handler that holds the engine's thread for longer is named in the log; 0: none [1s]")
+        help="a handler that holds the engine's thread for longer is named in the log; 0: none "
+        "[1s]")
     add("--lifespan", choices=("auto", "on", "off"), default="auto",
         help="whether an ASGI application has a lifespan [auto]")
     add("--root-path", default="", metavar="PATH", help="what a proxy has taken off the paths")

@@ -11,6 +11,7 @@ import sys
 import time
 
 from . import _sockets, _watching
+from ._forked import Forked
 from ._run import say_start
 
 log = logging.getLogger("gustnado")
@@ -35,13 +36,12 @@ class Worker:
         self.kill_at = None
         # Whom it stands in for once it is ready.
         self.replaces = None
-        command = [sys.executable, "-m", "gustnado._worker", str(theirs.fileno())]
-        self.process = subprocess.Popen(
-            command, pass_fds=[theirs.fileno(), *(one.fileno() for one in listening.sockets)],
-            stdin=subprocess.DEVNULL,
-        )
+        if isinstance(plan.app, str):
+            self.process = _started(theirs, listening)
+            ours.sendall(plan.to_json().encode() + b"\n")
+        else:
+            self.process = Forked(lambda: _copied(plan, ours, theirs))
         theirs.close()
-        ours.sendall(plan.to_json().encode() + b"\n")
         ours.setblocking(False)
 
     @property
@@ -71,6 +71,22 @@ class Worker:
     def _signal(self, number):
         if self.process.poll() is None:
             self.process.send_signal(number)
+
+
+def _started(channel, listening):
+    """A worker that begins anew, and imports its application."""
+    numbers = [channel.fileno(), *(one.fileno() for one in listening.sockets)]
+    command = [sys.executable, "-m", "gustnado._worker", str(channel.fileno())]
+    return subprocess.Popen(command, pass_fds=numbers, stdin=subprocess.DEVNULL)
+
+
+def _copied(plan, ours, theirs):
+    """The life of a worker that begins as a copy of this process."""
+    from . import _worker
+
+    # As long as it holds the supervisor's end, it would not notice that it is gone.
+    ours.close()
+    return _worker.serve(theirs, plan)
 
 
 class Supervisor:

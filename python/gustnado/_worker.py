@@ -1,4 +1,4 @@
-"""One worker process of a supervisor's: `python -m gustnado._worker DESCRIPTOR`."""
+"""One worker process of a supervisor's: `python -m gustnado._worker DESCRIPTOR`, or a copy of it."""
 
 import json
 import os
@@ -18,6 +18,13 @@ def main():
     with channel.makefile("rb") as lines:
         plan = Plan.from_json(lines.readline())
     _run._set_up_log(plan)
+    return serve(channel, plan)
+
+
+def serve(channel, plan):
+    """Serves until its supervisor says otherwise. Returns the exit code.
+
+    - `channel`: what the supervisor hears, and when it closes, it is gone."""
     # The supervisor hears of Ctrl-C too, and says what is to be done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_outlive_nobody, args=(channel,), daemon=True).start()

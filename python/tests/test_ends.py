@@ -1,4 +1,4 @@
-"""Ends and reloads under load lose nothing: a few of the repeats that `bench/python_ends.py` does."""
+"""Ends and reloads under load lose nothing: a few of the repeats of `bench/python_ends.py`."""
 
 import importlib.util
 import pathlib

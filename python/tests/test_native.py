@@ -1,5 +1,6 @@
 """Handlers in Python on the native engine."""
 
+import time
 import signal
 
 PROGRAM = """
@@ -113,3 +114,22 @@ def test_it_ends_in_order(serve):
         server = serve(PROGRAM)
         assert server.get("/hello").status == 200
         assert server.end(number) == 0
+
+
+def test_an_application_that_is_an_object_has_workers_too(serve):
+    server = serve("""
+        import os, sys
+        import gustnado
+        app = gustnado.App()
+
+        @app.get("/")
+        def pid():
+            return str(os.getpid())
+
+        app.run(port=int(sys.argv[1]), workers=2)
+        """)
+    server.wait_for_words("2 processes")
+    deadline = time.monotonic() + 10
+    while len({server.get("/").body for _ in range(20)}) < 2:
+        assert time.monotonic() < deadline, server.said()
+    assert server.end() == 0

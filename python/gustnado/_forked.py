@@ -1,0 +1,52 @@
+"""Worker processes that begin as copies of this one: for applications that are objects."""
+
+import os
+import signal
+import sys
+import traceback
+
+# What a supervisor listens to and a worker does not.
+_OF_SUPERVISORS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGTTIN,
+                   signal.SIGTTOU)
+
+
+class Forked:
+    """A process that calls `run`, and ends with the exit code that it returns. To be asked and told
+    as `subprocess.Popen` is."""
+
+    def __init__(self, run):
+        self._code = None
+        # A signal between the copying and `_alone` would be the supervisor's for the copy.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _OF_SUPERVISORS)
+        self.pid = os.fork()
+        if self.pid == 0:
+            _alone(run, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def poll(self):
+        if self._code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self._code = os.waitstatus_to_exitcode(status)
+        return self._code
+
+    def send_signal(self, number):
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+
+def _alone(run, mask):
+    """The copy's life. It never returns."""
+    code = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        for number in _OF_SUPERVISORS:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        code = run()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
