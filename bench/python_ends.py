@@ -269,7 +269,7 @@ def ask(link, path, fields=""):
         piece = read(link)
         if not piece:
             how = "a reset" if piece is None else "the end"
-            raise Lost(how if not got else f"{how} after {len(got)} bytes", not got)
+            raise Lost(how if not got else f"{how} after {got[:300]!r}", not got)
         got += piece
     if not got.startswith(b"HTTP/1.1 200 "):
         raise Lost(f"another answer: {got[:60]!r}")
@@ -369,8 +369,8 @@ def repeat(name, folder, extra=()):
             wrong.append(f"exit code {code}: {served.said()[-600:]}")
         if took > GRACE_SECONDS + MARGIN_SECONDS:
             wrong.append(f"it took {took:.2f} s to end")
-        if "Traceback" in served.said():
-            wrong.append(f"a traceback: {served.said()[-1500:]}")
+        if "Traceback" in served.said() or " ERROR " in served.said():
+            wrong.append(f"an error in the log: {served.said()[-1500:]}")
     except RuntimeError as error:
         wrong.append(str(error))
     finally:

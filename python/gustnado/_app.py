@@ -7,8 +7,8 @@ from ._gustnado import Response
 class App:
     """Handlers by path, and the server that runs them.
 
-    A handler takes the request, named parts of its path, both or nothing, and returns text, bytes, a
-    dictionary or list (JSON), None (204), a pair of a status and one of these, or a `Response`.
+    A handler takes the request, named parts of its path, both or nothing, and returns text, bytes,
+    a dictionary or list (JSON), None (204), a pair of a status and one of these, or a `Response`.
     """
 
     def __init__(self):
@@ -54,7 +54,7 @@ class App:
 
         With several `workers`, each is a process that begins as a copy of this one.
 
-        `settings` are those of the command line by their names: `port=8000, timeout_keep_alive="30s"`.
+        `settings` are those of the command line by name: `port=8000, timeout_keep_alive="30s"`.
         """
         from . import _run
         from ._plan import Plan, settings_of
@@ -65,7 +65,7 @@ class App:
 
 
 def stream(pieces, **options):
-    """An answer from an iterable, plain or asynchronous, of bytes or text. In coroutine functions."""
+    """An answer from an iterable, plain or asynchronous, of bytes or text. For coroutines."""
     import asyncio
 
     response, writer = Response.open(**options)

@@ -146,7 +146,7 @@ def _parser():
     add("--backlog-of-threads", type=_positive, default=1024, metavar="N",
         help="requests that may wait for a thread; more get 503 [1024]")
     add("--loop", choices=_loops.NAMES, default="auto",
-        help="whose loop coroutines run on; auto is asyncio's own, which the engine is part of")
+        help="whose loop coroutines run on; auto is uvloop where it is installed [auto]")
     add("--slow-handler", type=_seconds, default=1.0, metavar="TIME",
         help="a handler that holds the engine's thread for longer is named in the log; 0: none "
         "[1s]")

@@ -1,4 +1,4 @@
-"""One worker process of a supervisor's: `python -m gustnado._worker DESCRIPTOR`, or a copy of it."""
+"""One worker process of a supervisor's: `python -m gustnado._worker DESCRIPTOR`, or its copy."""
 
 import json
 import os

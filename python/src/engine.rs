@@ -132,7 +132,12 @@ impl Engine {
             py.detach(move || (sleep.take())());
             self.pulse.get_up();
         });
-        let found = ready.drain(..).map(|one| (one.key, one.read, one.write)).collect();
+        // Who reads or writes finds out what an error or the other end's hanging up means.
+        let found = ready.drain(..).map(|one| {
+            let is_over = one.error || one.hang_up;
+            (one.key, one.read || is_over, one.write || is_over)
+        });
+        let found = found.collect();
         self.ready.replace(ready);
         let turned = turned.map_err(|error| errors::of_io(&error))?;
         if turned.is_interrupted {

@@ -1,7 +1,7 @@
 """Handlers in Python on the native engine."""
 
-import time
 import signal
+import time
 
 PROGRAM = """
 import asyncio, sys, gustnado
