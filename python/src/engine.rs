@@ -19,9 +19,9 @@ use crate::errors;
 use crate::poller::up_to_ms;
 use crate::wsgi::Wsgi;
 
-/// A handler's place, as `gustnado._routes` lays it out: method (none: all), path, function, whether
-/// it takes the request, which named parts of the path it takes, and whether it is a coroutine
-/// function.
+/// A handler's place, as `gustnado._routes` lays it out: method (none: all), path, function,
+/// whether it takes the request, which named parts of the path it takes, and whether it is a
+/// coroutine function.
 type Handler = (Option<String>, String, Py<PyAny>, bool, Vec<String>, bool);
 
 /// What other threads may know of the engine's turns.
@@ -197,7 +197,7 @@ impl Engine {
     /// What ends a turn's sleep from another thread.
     fn alert(&self) -> Alert {
         let (is_alerted, pulse) = (Arc::clone(&self.is_alerted), Arc::clone(&self.pulse));
-        Alert { alert: self.driven.alert(), is_alerted, pulse }
+        Alert { raised: self.driven.alert(), is_alerted, pulse }
     }
 
     /// Where it listens.
@@ -244,7 +244,7 @@ impl Engine {
 /// Ends a sleep, and [`Engine::run`], from any thread.
 #[pyclass(frozen, module = "gustnado._gustnado")]
 pub(crate) struct Alert {
-    alert: EngineAlert,
+    raised: EngineAlert,
     is_alerted: Arc<AtomicBool>,
     pulse: Arc<Pulse>,
 }
@@ -253,7 +253,7 @@ pub(crate) struct Alert {
 impl Alert {
     fn set(&self) {
         self.is_alerted.store(true, Ordering::Relaxed);
-        self.alert.raise();
+        self.raised.raise();
     }
 
     /// A number that is another one after each sleep, and for how many seconds the engine is up

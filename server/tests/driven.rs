@@ -20,8 +20,8 @@ use gustnado::config::{Config, Io, SchedulerKind};
 use gustnado::driven::{Driven, Wants};
 use gustnado::{Body, Replier, Request, Response, Running, Server, reply_later, stats_page};
 use harness::client::{End, get, post, request};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use harness::{Client, Folder, PATIENCE, Setup};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 const SETUP: Setup = Setup { io: Io::Auto, scheduler: SchedulerKind::Pool };
 
