@@ -139,8 +139,8 @@ impl Driven {
     /// A turn for a caller whose loop sleeps itself, and watches [`Driven::descriptor`] for as long
     /// as it can be read: does what there is to do, and does not sleep.
     ///
-    /// Returns when the next turn is due, though the descriptor says nothing; zero: at once. `None`:
-    /// not before it does.
+    /// Returns when the next turn is due, though the descriptor says nothing; zero: at once.
+    /// `None`: not before it does.
     ///
     /// # Errors
     /// As [`Driven::turn`].
