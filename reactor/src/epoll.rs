@@ -17,10 +17,11 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, recv, send};
 
+use crate::names::KnownNames;
 use crate::piece::{Outgoing, Piece, Scratch, Spare};
-use crate::readiness::{END, IN, OUT, REGISTERED, Readiness, Table};
+use crate::readiness::{END, IN, NAMED, OUT, REGISTERED, Readiness, Table};
 use crate::watched::Watched;
-use crate::{Alert, Interest, Token};
+use crate::{Alert, Interest, Names, Token};
 
 /// Events taken from the kernel per turn. Shared workers depend on a bound: what one takes, another
 /// has to fetch.
@@ -38,6 +39,7 @@ pub(crate) struct Epoll {
     scratch: Rc<Scratch>,
     spare: Spare,
     watched: Watched,
+    names: KnownNames,
 }
 
 /// A hold on an epoll queue, on its way to the thread that will poll it.
@@ -47,6 +49,7 @@ pub(crate) struct EpollSeed {
     table: Arc<Table>,
     alert: Alert,
     shared: bool,
+    names: KnownNames,
 }
 
 /// A socket under epoll.
@@ -84,11 +87,13 @@ impl Epoll {
     /// What another thread needs to poll the same queue.
     pub(crate) fn seed(&self) -> EpollSeed {
         let (queue, table) = (self.queue.clone(), self.table.clone());
-        EpollSeed { queue, table, alert: self.alert.clone(), shared: self.shared }
+        let (alert, names) = (self.alert.clone(), self.names.clone());
+        EpollSeed { queue, table, alert, shared: self.shared, names }
     }
 
     pub(crate) fn from_seed(seed: EpollSeed) -> Self {
-        Self { shared: seed.shared, ..Self::over(seed.queue, seed.table, seed.alert) }
+        let EpollSeed { queue, table, alert, shared, names } = seed;
+        Self { shared, names, ..Self::over(queue, table, alert) }
     }
 
     fn over(queue: Arc<OwnedFd>, table: Arc<Table>, alert: Alert) -> Self {
@@ -102,6 +107,7 @@ impl Epoll {
             scratch: Rc::default(),
             spare: Spare::default(),
             watched: Watched::default(),
+            names: KnownNames::default(),
         }
     }
 
@@ -226,13 +232,34 @@ impl Epoll {
 
     /// Forgets a socket. Its descriptor closes when `io` is dropped, which takes it out of epoll.
     pub(crate) fn close(&self, io: &EpollIo) {
-        self.readiness(io).retire();
+        let readiness = self.readiness(io);
+        if readiness.has(NAMED) {
+            self.forget_names(io.fd.as_raw_fd().cast_unsigned());
+        }
+        readiness.retire();
     }
 
-    /// Whether a descriptor is still the socket that it was in this generation.
-    pub(crate) fn is_open(&self, descriptor: i32, generation: u32) -> bool {
-        let entry = usize::try_from(descriptor).ok().and_then(|index| self.table.get(index));
-        entry.is_some_and(|entry| entry.is_of(generation))
+    #[cold]
+    fn forget_names(&self, index: u32) {
+        self.names.forget(index);
+    }
+
+    /// What is known of the names of a socket.
+    ///
+    /// # Errors
+    /// `NotFound`: it is not the socket any more that it was in this generation.
+    pub(crate) fn known_names(&self, index: u32, generation: u32) -> io::Result<Option<Names>> {
+        let entry = self.table.get(index as usize).filter(|entry| entry.is_of(generation));
+        let entry = entry.ok_or(io::ErrorKind::NotFound)?;
+        Ok(if entry.has(NAMED) { self.names.of(index) } else { None })
+    }
+
+    /// Keeps the names of an open socket.
+    pub(crate) fn keep_names(&self, index: u32, names: Names) {
+        if let Some(entry) = self.table.get(index as usize) {
+            self.names.keep(index, names);
+            entry.set(NAMED, self.shared);
+        }
     }
 
     /// Waits for events until `timeout` and hands out the tokens of those they concern.

@@ -1,11 +1,13 @@
 //! What a connection's two ends are called.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix, getpeername, getsockname};
@@ -38,6 +40,30 @@ impl Names {
     }
 }
 
+/// Names that were asked for or said, by the number of their socket, for as long as that is open.
+///
+/// Workers that share their connections share these. What nobody asks about is not in it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KnownNames(Arc<Mutex<HashMap<u32, Names>>>);
+
+impl KnownNames {
+    pub(crate) fn of(&self, index: u32) -> Option<Names> {
+        self.locked().get(&index).cloned()
+    }
+
+    pub(crate) fn keep(&self, index: u32, names: Names) {
+        self.locked().insert(index, names);
+    }
+
+    pub(crate) fn forget(&self, index: u32) {
+        self.locked().remove(&index);
+    }
+
+    fn locked(&self) -> MutexGuard<'_, HashMap<u32, Names>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Reactor {
     /// Runs `ask` on an ordinary descriptor of a socket: its own one, or under `io_uring` one that
     /// is made for this moment.
@@ -60,7 +86,8 @@ impl Reactor {
         }
     }
 
-    /// The names of a socket's two ends.
+    /// The names of a socket's two ends. The kernel is asked once; they are kept for as long as the
+    /// socket is open.
     ///
     /// # Errors
     /// As [`Reactor::with_descriptor`]. `NotFound`: the socket is closed.
@@ -68,16 +95,29 @@ impl Reactor {
         let (index, generation) = id.parts();
         match &mut self.door {
             Door::Epoll(epoll) => {
-                let descriptor = index.cast_signed();
-                if !epoll.is_open(descriptor, generation) {
-                    return Err(io::ErrorKind::NotFound.into());
+                if let Some(names) = epoll.known_names(index, generation)? {
+                    return Ok(names);
                 }
-                with_number(descriptor, Names::of)
+                let names = with_number(index.cast_signed(), Names::of)?;
+                epoll.keep_names(index, names.clone());
+                Ok(names)
             }
             Door::Uring(uring) => {
                 let io = uring.find(index, generation).ok_or(io::ErrorKind::NotFound)?;
                 uring.names(io, woken)
             }
+        }
+    }
+
+    /// Has a socket's two ends called otherwise from now on: as a proxy says that they are.
+    pub fn rename(&mut self, io: &Io, names: Names) {
+        match (&mut self.door, &io.0) {
+            (Door::Epoll(epoll), IoKind::Epoll(_)) => {
+                let (index, _) = io.id().parts();
+                epoll.keep_names(index, names);
+            }
+            (Door::Uring(uring), IoKind::Uring(io)) => uring.keep_names(*io, names),
+            _ => foreign(),
         }
     }
 }

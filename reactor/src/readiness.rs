@@ -15,6 +15,8 @@ pub(crate) const OUT: u64 = 2;
 pub(crate) const END: u64 = 4;
 /// The descriptor is registered with epoll.
 pub(crate) const REGISTERED: u64 = 8;
+/// Its names are known, and to be forgotten with it.
+pub(crate) const NAMED: u64 = 16;
 
 const GENERATION_SHIFT: u32 = 32;
 

@@ -60,7 +60,7 @@ pub(crate) struct Uring {
     /// Bytes past [`PIECES_MAX`], by the socket's index; few sockets ever have any.
     overflow: HashMap<u32, Vec<u8>>,
     completions: Vec<Completion>,
-    /// Names of the direct sockets that somebody has asked for.
+    /// Names that somebody has asked for or said, by the socket's index, while it is open.
     names: HashMap<u32, Names>,
     /// How many twins were asked for, as far as a number holds.
     twins: u32,

@@ -12,7 +12,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use gustnado_reactor::{
-    Endpoint, How, Interest, Io, Outbound, Outgoing, Piece, Reactor, Token, connect_socket,
+    Endpoint, How, Interest, Io, Names, Outbound, Outgoing, Piece, Reactor, Token, connect_socket,
 };
 use rustix::net::sockopt;
 
@@ -324,7 +324,7 @@ impl Link {
 
     /// Where the peer is; a Unix socket's peer mostly has no name, which is an empty path.
     ///
-    /// Asking costs one to four calls to the kernel the first time.
+    /// Asking costs one to four calls to the kernel the first time, and none after that.
     ///
     /// # Errors
     /// `NotConnected`: the peer has reset the connection. `Unsupported`: `io_uring` before Linux
@@ -340,6 +340,11 @@ impl Link {
     /// As [`Link::peer`], but for `NotConnected`.
     pub fn local(&self) -> io::Result<Endpoint> {
         Ok(self.id().names()?.local)
+    }
+
+    /// Has the two ends called otherwise from now on: as a proxy in front says that they are.
+    pub fn rename(&self, names: Names) {
+        here::with(|here| here.reactor.borrow_mut().rename(&self.io, names));
     }
 
     /// Has the peer told by a reset, once this link is dropped, that what it sent was not all read

@@ -195,9 +195,8 @@ impl Uring {
     pub(super) fn release(&mut self, key: Key) {
         let socket = self.socket(key);
         let generation = (socket.generation + 1) & 0xff_ffff;
-        let is_named = socket.state.has(State::NAMED);
         *socket = Socket { generation, ..Socket::default() };
-        if is_named {
+        if !self.names.is_empty() {
             self.forget_names(key.index);
         }
         if key.index < self.moved {

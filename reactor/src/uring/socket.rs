@@ -51,9 +51,6 @@ impl State {
     pub(super) const SENT: u16 = 1 << 13;
     /// Bytes lie in the overflow, behind those in the chain.
     pub(super) const OVERFLOWED: u16 = 1 << 14;
-    /// Somebody has asked for its names, which are kept.
-    pub(super) const NAMED: u16 = 1 << 15;
-
     /// The task asks seldom on purpose: nothing is received ahead.
     pub(super) const ON_DEMAND: u16 = 1 << 15;
 

@@ -7,7 +7,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 
-use super::socket::State;
 use super::{Uring, UringIo};
 use crate::sys::{Completion, Key, Sleep};
 use crate::{Names, Token};
@@ -27,12 +26,13 @@ impl Uring {
             return Ok(names.clone());
         }
         let names = self.with_descriptor(io, woken, Names::of)?;
-        // (A socket with a descriptor of its own is asked again: that is one call.)
-        if self.fd(io).is_none() {
-            self.socket(io.key).state.set(State::NAMED);
-            self.names.insert(io.key.index, names.clone());
-        }
+        self.keep_names(io, names.clone());
         Ok(names)
+    }
+
+    /// Keeps the names of an open socket.
+    pub(crate) fn keep_names(&mut self, io: UringIo, names: Names) {
+        self.names.insert(io.key.index, names);
     }
 
     /// Runs `ask` on an ordinary descriptor of a socket: its own, or a twin that is closed

@@ -6,13 +6,15 @@ use std::os::unix::net::UnixStream;
 use std::task::Poll;
 use std::time::Duration;
 
-use gustnado_reactor::{Endpoint, IoChoice, IoId, bind};
+use gustnado_reactor::{Endpoint, IoChoice, IoId, Names, bind};
 use rustix::net::sockopt;
 
 use crate::door::{Door, connect};
 
 through_both_doors!(
     both_ends_have_their_names,
+    names_that_were_said_last_as_long_as_the_socket,
+    names_are_remembered_of_a_peer_that_is_gone,
     unix_ends_have_theirs,
     names_are_asked_among_many_busy_connections,
     an_option_is_set_on_the_socket_itself,
@@ -29,6 +31,51 @@ fn both_ends_have_their_names(io: IoChoice) {
         assert_eq!(names.peer, Some(Endpoint::Tcp(peer)));
         assert_eq!(names.local, Endpoint::Tcp(local));
     }
+    door.reactor.close(&io);
+}
+
+fn names_that_were_said_last_as_long_as_the_socket(io: IoChoice) {
+    let mut door = Door::open(io);
+    let (listener, address) = door.listen();
+    let told = |text: &str| Endpoint::Tcp(text.parse().expect("an address of this test"));
+    for round in 0..3 {
+        let client = connect(address);
+        let io = door.accept(&listener);
+        if round > 0 {
+            _ = door.reactor.names(io.id(), &mut door.woken);
+        }
+        let said = Names { peer: Some(told("192.0.2.1:5")), local: told("192.0.2.2:80") };
+        door.reactor.rename(&io, said.clone());
+        for _ in 0..2 {
+            let names = door.reactor.names(io.id(), &mut door.woken).expect("it is open");
+            assert_eq!(names, said);
+        }
+        door.reactor.close(&io);
+        drop(io);
+        door.turn_for(20);
+        drop(client);
+        // Whoever gets its number has names of its own.
+        let client = connect(address);
+        let io = door.accept(&listener);
+        let names = door.reactor.names(io.id(), &mut door.woken).expect("it is open");
+        let own = client.local_addr().expect("it is connected");
+        assert_eq!(names.peer, Some(Endpoint::Tcp(own)));
+        door.reactor.close(&io);
+        door.turn_for(20);
+    }
+    door.reactor.unlisten(&listener);
+}
+
+fn names_are_remembered_of_a_peer_that_is_gone(io: IoChoice) {
+    let mut door = Door::open(io);
+    let (io, client) = door.pair();
+    let before = door.reactor.names(io.id(), &mut door.woken).expect("it is open");
+    // A reset: the kernel could not say any more who that was.
+    sockopt::set_socket_linger(&client, Some(Duration::ZERO)).expect("a socket takes this");
+    drop(client);
+    door.turn_for(20);
+    let after = door.reactor.names(io.id(), &mut door.woken).expect("it is open on this side");
+    assert_eq!((&after, after.peer.is_some()), (&before, true));
     door.reactor.close(&io);
 }
 
