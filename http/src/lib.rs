@@ -1,10 +1,11 @@
 //! HTTP/1.x bytes to messages and back (RFC 9110, RFC 9112), without I/O.
 //!
 //! What lives here: for a server, the request head ([`head`], seen through [`request`]), its body
-//! ([`body`], [`multipart`]) and the answer ([`answer`], [`chunk`]); for a client, the request
-//! that it sends ([`ask`]) and the response that it reads ([`response`]); and the words they are
-//! made of. What does not: sockets, clocks, threads, files. Every decoder takes bytes and returns
-//! a verdict; "need more" is a verdict and not an error.
+//! ([`body`], [`multipart`]), what proxies say of it ([`forwarded`], [`proxy`]) and the answer
+//! ([`answer`], [`chunk`]); for a client, the request that it sends ([`ask`]) and the response
+//! that it reads ([`response`]); and the words they are made of. What does not: sockets, clocks,
+//! threads, files. Every decoder takes bytes and returns a verdict; "need more" is a verdict and
+//! not an error.
 #![forbid(unsafe_code)]
 
 pub mod answer;
@@ -13,12 +14,14 @@ pub mod body;
 pub mod chunk;
 pub mod date;
 pub mod etag;
+pub mod forwarded;
 pub mod head;
 pub mod limits;
 pub mod media_type;
 pub mod method;
 pub mod multipart;
 pub mod precondition;
+pub mod proxy;
 pub mod range;
 pub mod request;
 pub mod response;

@@ -1,0 +1,51 @@
+//! What proxies say: PROXY headers, where a verdict on some bytes is the verdict on all that begin
+//! with them, and fields about the client.
+#![no_main]
+
+use std::net::SocketAddr;
+
+use gustnado_http::forwarded;
+use gustnado_http::head::Decoded;
+use gustnado_http::proxy::{self, BINARY_BYTES_MAX, Ends};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    header(input);
+    fields(input);
+});
+
+fn header(input: &[u8]) {
+    let whole = proxy::decode(input);
+    for end in 0..input.len() {
+        match proxy::decode(&input[..end]) {
+            Ok(Decoded::NeedMore) => {}
+            verdict => assert_eq!(verdict, whole, "at {end}"),
+        }
+    }
+    if let Ok(Decoded::Done((len, ends))) = whole {
+        assert!(len <= input.len() && len <= BINARY_BYTES_MAX);
+        if let Ends::Inet { source, destination } = ends {
+            assert_eq!(source.is_ipv4(), destination.is_ipv4());
+            read_back(source);
+        }
+    }
+}
+
+fn fields(input: &[u8]) {
+    for entry in forwarded::entries(input) {
+        assert!(!entry.is_empty() && !entry.contains(&b','));
+        if let Some(address) = forwarded::node(entry) {
+            read_back(address);
+        }
+        _ = (forwarded::host(entry), forwarded::port(entry), forwarded::scheme(entry));
+    }
+    for element in forwarded::elements(input).unwrap_or_default() {
+        _ = element.from.and_then(|from| forwarded::node(&from));
+    }
+}
+
+/// An address is the same when it is written and read again; port 0 is none.
+fn read_back(address: SocketAddr) {
+    let canonical = SocketAddr::new(address.ip().to_canonical(), address.port());
+    assert_eq!(forwarded::node(address.to_string().as_bytes()), Some(canonical));
+}

@@ -1,0 +1,213 @@
+//! The PROXY header, with which a proxy that forwards bytes begins a connection and says whose it
+//! is: version 1, a line of text, and version 2, which is binary.
+//!
+//! Source: "The PROXY protocol, versions 1 & 2", the document that comes with `HAProxy`.
+
+use std::error::Error;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use crate::head::Decoded;
+
+/// Most bytes of a header of version 1, line end included.
+pub const TEXT_BYTES_MAX: usize = 107;
+/// Most bytes of a header of version 2. The protocol allows 65,551; addresses and what proxies say
+/// besides take a few hundred.
+pub const BINARY_BYTES_MAX: usize = 4_096;
+
+const TEXT_START: &[u8] = b"PROXY ";
+const BINARY_START: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
+/// The start, the version with its command, the family, and the length of the rest.
+const BINARY_FIXED: usize = 16;
+/// Bytes of a path in version 2.
+const PATH_BYTES: usize = 108;
+
+/// The two ends of the connection that the proxy forwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ends<'a> {
+    /// Those of the connection that the header came on: the proxy speaks for itself, or does not
+    /// say.
+    Own,
+    /// Addresses. Both are of the same family.
+    Inet {
+        /// Where the client is.
+        source: SocketAddr,
+        /// Where it has connected to.
+        destination: SocketAddr,
+    },
+    /// Paths of Unix sockets, without the zeroes behind them; mostly the client's is empty.
+    Unix {
+        /// Where the client is.
+        source: &'a [u8],
+        /// Where it has connected to.
+        destination: &'a [u8],
+    },
+}
+
+/// Why bytes are no PROXY header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProxyError {
+    /// They do not start as one of either version does.
+    Missing,
+    /// A line of version 1 against the rules.
+    Text,
+    /// A version, a command or a family that version 2 does not know.
+    Unknown,
+    /// A header of version 2 too short for its addresses.
+    Short,
+    /// A header longer than the limit.
+    TooLarge {
+        /// The limit that was passed.
+        limit_bytes: usize,
+    },
+}
+
+impl fmt::Display for ProxyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => f.write_str("the connection does not begin with a PROXY header"),
+            Self::Text => f.write_str("the PROXY line is malformed"),
+            Self::Unknown => f.write_str("the PROXY header has an unknown version or family"),
+            Self::Short => f.write_str("the PROXY header is too short for its addresses"),
+            Self::TooLarge { limit_bytes } => {
+                write!(f, "the PROXY header is longer than {limit_bytes} bytes")
+            }
+        }
+    }
+}
+
+impl Error for ProxyError {}
+
+/// Reads the header that a connection begins with, of either version.
+///
+/// - `input`: all bytes so far; may stop anywhere.
+/// - Done: the header's length in bytes, and what it says.
+///
+/// # Errors
+/// [`ProxyError`], as soon as no header can come of it any more.
+pub fn decode(input: &[u8]) -> Result<Decoded<(usize, Ends<'_>)>, ProxyError> {
+    if begins(input, TEXT_START) {
+        return decode_text(input);
+    }
+    if begins(input, BINARY_START) {
+        return decode_binary(input);
+    }
+    Err(ProxyError::Missing)
+}
+
+/// Whether both agree as far as both go.
+fn begins(input: &[u8], start: &[u8]) -> bool {
+    input.iter().zip(start).all(|(one, other)| one == other)
+}
+
+fn decode_text(input: &[u8]) -> Result<Decoded<(usize, Ends<'_>)>, ProxyError> {
+    let window = &input[..input.len().min(TEXT_BYTES_MAX)];
+    let Some(end) = window.windows(2).position(|bytes| bytes == b"\r\n") else {
+        if window.len() < TEXT_BYTES_MAX {
+            return Ok(Decoded::NeedMore);
+        }
+        return Err(ProxyError::TooLarge { limit_bytes: TEXT_BYTES_MAX });
+    };
+    let said = window[..end].strip_prefix(TEXT_START).ok_or(ProxyError::Text)?;
+    let ends = text_ends(said).ok_or(ProxyError::Text)?;
+    Ok(Decoded::Done((end + 2, ends)))
+}
+
+/// What follows `PROXY `: a family, two addresses, two ports, one space between each.
+fn text_ends(said: &[u8]) -> Option<Ends<'static>> {
+    let said = std::str::from_utf8(said).ok()?;
+    let mut words = said.split(' ');
+    let family = words.next()?;
+    if family == "UNKNOWN" {
+        // Whatever may follow is to be ignored.
+        return Some(Ends::Own);
+    }
+    let address = |word: &str| -> Option<IpAddr> {
+        match family {
+            "TCP4" => word.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
+            "TCP6" => word.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
+            _ => None,
+        }
+    };
+    let (from, to) = (address(words.next()?)?, address(words.next()?)?);
+    let (from_port, to_port) = (port(words.next()?)?, port(words.next()?)?);
+    if words.next().is_some() {
+        return None;
+    }
+    let (source, destination) = (SocketAddr::new(from, from_port), SocketAddr::new(to, to_port));
+    Some(Ends::Inet { source, destination })
+}
+
+/// A port without a sign and without zeroes in front.
+fn port(word: &str) -> Option<u16> {
+    let is_plain = word.bytes().all(|byte| byte.is_ascii_digit());
+    let is_canonical = word == "0" || !word.starts_with('0');
+    if is_plain && is_canonical { word.parse().ok() } else { None }
+}
+
+fn decode_binary(input: &[u8]) -> Result<Decoded<(usize, Ends<'_>)>, ProxyError> {
+    let Some((fixed, behind)) = input.split_first_chunk::<BINARY_FIXED>() else {
+        return Ok(Decoded::NeedMore);
+    };
+    let &[.., command, family, high, low] = fixed;
+    let len = usize::from(u16::from_be_bytes([high, low]));
+    if BINARY_FIXED + len > BINARY_BYTES_MAX {
+        return Err(ProxyError::TooLarge { limit_bytes: BINARY_BYTES_MAX });
+    }
+    let is_local = match command {
+        0x20 => true,
+        0x21 => false,
+        _ => return Err(ProxyError::Unknown),
+    };
+    let Some(block) = behind.get(..len) else { return Ok(Decoded::NeedMore) };
+    // Of a connection of the proxy's own, nothing else counts.
+    let ends = if is_local { Ends::Own } else { binary_ends(family, block)? };
+    Ok(Decoded::Done((BINARY_FIXED + len, ends)))
+}
+
+/// The addresses at the start of a block; what follows them is skipped.
+fn binary_ends(family: u8, block: &[u8]) -> Result<Ends<'_>, ProxyError> {
+    let mut rest = block;
+    match family {
+        0x00 => Ok(Ends::Own),
+        0x11 | 0x12 => {
+            let (from, to) = (take::<4>(&mut rest)?, take::<4>(&mut rest)?);
+            let (from_port, to_port) = (take_port(&mut rest)?, take_port(&mut rest)?);
+            let source = SocketAddr::from((from, from_port));
+            Ok(Ends::Inet { source, destination: SocketAddr::from((to, to_port)) })
+        }
+        0x21 | 0x22 => {
+            let (from, to) = (take::<16>(&mut rest)?, take::<16>(&mut rest)?);
+            let (from_port, to_port) = (take_port(&mut rest)?, take_port(&mut rest)?);
+            let source = SocketAddr::from((from, from_port));
+            Ok(Ends::Inet { source, destination: SocketAddr::from((to, to_port)) })
+        }
+        0x31 | 0x32 => {
+            let (from, to) = rest
+                .get(..2 * PATH_BYTES)
+                .map(|paths| paths.split_at(PATH_BYTES))
+                .ok_or(ProxyError::Short)?;
+            Ok(Ends::Unix { source: path(from), destination: path(to) })
+        }
+        _ => Err(ProxyError::Unknown),
+    }
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], ProxyError> {
+    let (taken, behind) = rest.split_first_chunk::<N>().ok_or(ProxyError::Short)?;
+    *rest = behind;
+    Ok(*taken)
+}
+
+fn take_port(rest: &mut &[u8]) -> Result<u16, ProxyError> {
+    take::<2>(rest).map(u16::from_be_bytes)
+}
+
+fn path(padded: &[u8]) -> &[u8] {
+    let end = padded.iter().position(|byte| *byte == 0).unwrap_or(padded.len());
+    &padded[..end]
+}
+
+#[cfg(test)]
+mod tests;
