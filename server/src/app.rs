@@ -23,6 +23,7 @@ use crate::files::Files;
 use crate::handler::{HandlerId, Placed, panicked};
 use crate::hooks::Hooks;
 use crate::pace::Pace;
+use crate::proxies::{Networks, Proxies};
 use crate::reply::{Now, Rest, Turn, status_page};
 use crate::response::{Response, UsualType};
 use crate::routes::{Means, Tables};
@@ -169,6 +170,10 @@ pub(crate) struct App {
     pub(crate) hooks: Hooks,
     /// Where requests are taken down, if they are.
     pub(crate) access_log: Option<Arc<AccessLog>>,
+    /// Who may begin connections with a PROXY header, where one is demanded.
+    pub(crate) introducers: Option<Networks>,
+    /// Who is believed about the client of a request, if anybody is.
+    pub(crate) proxies: Option<Arc<Proxies>>,
     /// Bytes of later requests that are taken while a handler is at work.
     pub(crate) read_ahead_bytes: usize,
     /// Bytes of a stream that are gathered before they are sent, if there are more at once.
@@ -218,6 +223,8 @@ impl App {
             manners: Manners::of(config),
             hooks,
             access_log,
+            introducers: introducers(config),
+            proxies: Proxies::of(config),
             read_ahead_bytes: config.read_ahead_bytes,
             stream_buffer_bytes: config.stream_buffer_bytes,
             site,
@@ -448,6 +455,12 @@ fn plain(request: &Request<'_>, text: &[u8], turn: &Turn<'_>, out: &mut Vec<u8>)
     if request.method() != Method::Head {
         out.extend_from_slice(text);
     }
+}
+
+/// Who may begin connections with a PROXY header; `None` where none is demanded.
+fn introducers(config: &Config) -> Option<Networks> {
+    // (Whatever is malformed was refused at the start.)
+    config.proxy_protocol.then(|| Networks::of(&config.proxy_allow_from).unwrap_or_default())
 }
 
 pub(crate) fn millis(duration: Duration) -> u64 {

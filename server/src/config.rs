@@ -19,6 +19,7 @@ mod layers;
 mod machine;
 mod nearest;
 mod pace;
+mod proxies;
 mod reference;
 mod table;
 mod text;
@@ -32,6 +33,7 @@ pub use layers::{Effective, Origin, Settings};
 pub use machine::{Machine, Resolved};
 pub use nearest::nearest;
 pub use pace::Pace;
+pub use proxies::ForwardedFields;
 pub use reference::reference;
 pub use table::TUNABLES;
 pub use tunable::{Field, Group, Tunable};
@@ -57,6 +59,15 @@ pub struct Config {
     /// Whether a TCP connection is accepted only once its first bytes are here, or a second has
     /// passed.
     pub defer_accept: bool,
+    /// Proxies that are believed when they say who the client is: `192.0.2.1`, `10.0.0.0/8`,
+    /// `2001:db8::/32`, `unix` for those on Unix sockets, `*` for everybody.
+    pub forwarded_allow_ips: Vec<String>,
+    /// The fields in which they say so.
+    pub forwarded_fields: ForwardedFields,
+    /// Whether every connection has to begin with a PROXY header, of version 1 or 2.
+    pub proxy_protocol: bool,
+    /// Proxies that may begin connections so, as in `forwarded_allow_ips`; others are refused.
+    pub proxy_allow_from: Vec<String>,
     /// Bytes that the kernel may hold received for a TCP connection; 0 is as it sees fit.
     pub recv_buffer_bytes: usize,
     /// Bytes that the kernel may hold to be sent on a TCP connection; 0 is as it sees fit.
@@ -182,6 +193,10 @@ impl Config {
             uds: None,
             backlog: 0,
             defer_accept: false,
+            forwarded_allow_ips: Vec::new(),
+            forwarded_fields: ForwardedFields::XForwarded,
+            proxy_protocol: false,
+            proxy_allow_from: Vec::new(),
             recv_buffer_bytes: 0,
             send_buffer_bytes: 0,
             socket_preference: Preference::None,

@@ -10,6 +10,7 @@
 
 mod body;
 mod flight;
+mod introduction;
 mod limit;
 mod log;
 mod pace;
@@ -110,6 +111,8 @@ struct Unread {
 
 /// What comes next on a connection, once what was written has been sent.
 enum Next {
+    /// Have a proxy say whose connection it is, before anything else.
+    Introduction,
     /// Receive the next request.
     Receive,
     /// This, behind so many bytes of the body, which came with its head and have been used.
@@ -142,11 +145,9 @@ enum Next {
 /// Faults of the peer and of the network end it; they are counted, and nobody is told.
 pub(crate) fn serve(link: Link, app: Arc<App>) -> impl Future<Output = ()> + Send {
     // Made out here: an `async fn` would keep room for its arguments beside what they moved into.
-    let began_ms = low_half(link.now().mono_ms);
-    let mut conn = Conn { link, app, unread: None, requests: 0, began_ms, besides: None };
-    conn.link.set_deadline(conn.link.now().mono_ms + conn.app.times.first_ms);
+    let mut conn = Conn::new(link, app);
     async move {
-        let mut next = Next::Receive;
+        let mut next = conn.first_step();
         loop {
             next = match next {
                 receive @ Next::Receive => {
@@ -177,6 +178,13 @@ pub(crate) fn serve(link: Link, app: Arc<App>) -> impl Future<Output = ()> + Sen
 }
 
 impl Conn {
+    #[inline]
+    fn new(mut link: Link, app: Arc<App>) -> Self {
+        let now_ms = link.now().mono_ms;
+        link.set_deadline(now_ms + app.times.first_ms);
+        Self { link, app, unread: None, requests: 0, began_ms: low_half(now_ms), besides: None }
+    }
+
     /// Answers all requests that received bytes complete.
     fn answer_received(
         &mut self,
@@ -200,6 +208,7 @@ impl Conn {
     /// Does what is rare: the body of a request, the body of an answer, an end with a reason.
     async fn finish(&mut self, next: Next) -> Next {
         match next {
+            Next::Introduction => self.introduce().await,
             Next::Segments { segments, persist } => {
                 for segment in *segments {
                     if let Err(error) = self.send_segment(segment, self.app.times.write).await {

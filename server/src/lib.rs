@@ -46,6 +46,7 @@ mod handler;
 mod hooks;
 mod pace;
 pub mod protocol;
+mod proxies;
 pub mod reply;
 mod request;
 mod response;
@@ -78,7 +79,7 @@ pub use routes::{Route, RouteError, Routes, route};
 pub use server::{Drain, DrainReport, Reloaded, Running, StartError, probe_io_uring, start};
 pub use stats::{Stats, WorkerStats, stats_page};
 #[cfg(feature = "tower")]
-pub use tower::{ServiceError, Tower, tower};
+pub use tower::{ClientInfo, ServiceError, Tower, tower};
 
 /// Light tasks: futures on the server's own workers. Handlers of the task kind are some, and may
 /// start others.

@@ -20,6 +20,7 @@ use gustnado_http::method::Method;
 use gustnado_http::request::Request as View;
 use gustnado_tasks::LinkId;
 
+use crate::app::App;
 use crate::body::{Body, BodyError};
 
 pub use cookies::Cookies;
@@ -56,16 +57,18 @@ impl Request {
         used: &Cell<Option<Box<Self>>>,
         head: &Head,
         bytes: &[u8],
-        link: LinkId,
+        (link, app): (LinkId, &App),
     ) -> Box<Self> {
         if let Some(mut used) = used.take()
             && let Some(parts) = used.parts.get_mut()
         {
             parts.refill(head, bytes);
-            used.origin = Origin::lent(link);
+            used.origin.lend(link);
             return used;
         }
-        Box::new(Self::new(Parts::take(head, bytes), Body::empty(), Origin::lent(link)))
+        // (Those that are used again are of the same app: see `Known`.)
+        let origin = Origin::lent(link, app.proxies.as_ref());
+        Box::new(Self::new(Parts::take(head, bytes), Body::empty(), origin))
     }
 
     /// Gives a request back when it has been answered.
@@ -242,25 +245,25 @@ impl Request {
     /// The same request with the body that the connection is still to read.
     pub(crate) fn live(&self) -> Self {
         let framing = self.parts.head().framing();
-        Self::new(self.parts.clone(), Body::live(self.parts.clone(), framing), self.origin)
+        Self::new(self.parts.clone(), Body::live(self.parts.clone(), framing), self.origin.clone())
     }
 
     /// Has it known as the connection's task's, for it may be taken anywhere from now on.
     #[inline]
     pub(crate) fn give_to(&mut self, waker: &Waker) {
-        self.origin = Origin::owned(self.origin.link, waker);
+        self.origin.give_to(waker);
     }
 
     /// The same request with its body, which came with the head.
     pub(crate) fn with_body(&self, body: Bytes) -> Self {
         let body = Body::at_hand(body, self.parts.clone());
-        Self::new(self.parts.clone(), body, self.origin)
+        Self::new(self.parts.clone(), body, self.origin.clone())
     }
 
     /// The same request without its body and what was kept with it.
     #[inline]
     pub(crate) fn head_only(&self) -> Self {
-        Self::new(self.parts.clone(), Body::empty(), self.origin)
+        Self::new(self.parts.clone(), Body::empty(), self.origin.clone())
     }
 
     /// Keeps a value with the request: from a chain for a handler. One of each type.
@@ -299,7 +302,7 @@ pub(crate) mod tests {
             other => panic!("expected a head, got {other:?}"),
         };
         let parts = Parts::take(&head, text.as_bytes());
-        Request::new(parts, Body::empty(), Origin::lent(LinkId::NONE))
+        Request::new(parts, Body::empty(), Origin::lent(LinkId::NONE, None))
     }
 
     #[test]

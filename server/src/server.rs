@@ -25,6 +25,7 @@ use crate::config::{Config, Machine};
 use crate::fields::Fields;
 use crate::files::{Dressing, FileOptions, FilesError, Folders};
 use crate::pace;
+use crate::proxies::Networks;
 use crate::routes::{Means, RouteError, Routes, Tables};
 use crate::stats::{Stats, WorkerStats, write_regularly};
 use listeners::Listeners;
@@ -126,6 +127,18 @@ fn plan(config: &Config, workers: usize) -> Plan {
     }
 }
 
+/// Says which of the peers in a configuration are none. (Those of flags and files were checked.)
+fn check_networks(config: &Config) -> Result<(), StartError> {
+    for (setting, texts) in [
+        ("forwarded-allow-ips", &config.forwarded_allow_ips),
+        ("proxy-allow-from", &config.proxy_allow_from),
+    ] {
+        let wrong = |text: &str| StartError::Network { setting, text: text.to_owned() };
+        Networks::of(texts).map_err(wrong)?;
+    }
+    Ok(())
+}
+
 /// The field lines of every answer, but for the date.
 pub(crate) fn lines(config: &Config, fields: &Fields) -> Vec<u8> {
     let name = &config.server_name;
@@ -161,6 +174,7 @@ impl Making {
     fn site(&self, wanted: &Server) -> Result<Site, StartError> {
         let field = |(name, error)| StartError::Routes(RouteError::Field { name, error });
         wanted.fields.check().map_err(field)?;
+        check_networks(&wanted.config)?;
         let common: Arc<[u8]> = wanted.fields.lines().into();
         let (config, routes) = (&wanted.config, &wanted.routes);
         let folders = routes.folders() + usize::from(config.root.is_some());
@@ -335,6 +349,13 @@ pub enum StartError {
         /// What the resolver says.
         error: io::Error,
     },
+    /// A peer in a list of them is no address and no network.
+    Network {
+        /// The setting's name.
+        setting: &'static str,
+        /// What was given.
+        text: String,
+    },
     /// The folder cannot be served.
     Folder(FilesError),
     /// The routes cannot be served.
@@ -410,6 +431,7 @@ impl StartError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Host { .. }
+            | Self::Network { .. }
             | Self::Folder(_)
             | Self::Routes(_)
             | Self::AccessLog { .. }
@@ -426,6 +448,11 @@ impl fmt::Display for StartError {
                 f,
                 "--host {host}: no such address ({error}); give an address such as 127.0.0.1, or \
                  0.0.0.0 for all"
+            ),
+            Self::Network { setting, text } => write!(
+                f,
+                "--{setting} {text}: no address and no network; give 192.0.2.1, 10.0.0.0/8, unix \
+                 or *"
             ),
             Self::Folder(error) => error.fmt(f),
             Self::Routes(error) => error.fmt(f),

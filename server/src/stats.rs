@@ -26,6 +26,7 @@ pub(crate) struct Tally {
     idle_closed: AtomicU64,
     never_asked: AtomicU64,
     too_many: AtomicU64,
+    not_introduced: AtomicU64,
 }
 
 /// What one answer, or one end of a connection, adds to a tally.
@@ -62,6 +63,8 @@ pub(crate) enum Fault {
     HandlerPanicked,
     /// A client has sent more requests than it may. (Its connection goes on.)
     TooManyRequests,
+    /// It did not begin with a valid PROXY header of somebody who may send one.
+    NotIntroduced,
 }
 
 impl Tally {
@@ -86,6 +89,7 @@ impl Tally {
             Some(Fault::FileCut) => add(&self.files_cut, 1),
             Some(Fault::HandlerPanicked) => add(&self.panics, 1),
             Some(Fault::TooManyRequests) => add(&self.too_many, 1),
+            Some(Fault::NotIntroduced) => add(&self.not_introduced, 1),
         }
     }
 }
@@ -119,6 +123,9 @@ pub struct Stats {
     pub answers_5xx: u64,
     /// Requests refused for their form: head or body against the rules or past a limit.
     pub bad_requests: u64,
+    /// Of these, connections without a valid PROXY header, where one is demanded, or from somebody
+    /// who may not send one.
+    pub proxy_refused: u64,
     /// Connections ended because the peer was silent or slow for too long.
     pub timeouts: u64,
     /// Of these, those that were idle between two requests.
@@ -182,6 +189,7 @@ impl Stats {
         self.files_cut += read(&tally.files_cut);
         self.panics += read(&tally.panics);
         self.too_many_requests += read(&tally.too_many);
+        self.proxy_refused += read(&tally.not_introduced);
     }
 }
 

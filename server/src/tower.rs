@@ -4,6 +4,7 @@
 //! The types of the crate `http` live here and in the files below only. A request becomes one of
 //! them when its service is called, and an answer is taken apart as soon as it is there.
 
+mod client_info;
 mod context;
 mod request;
 mod response;
@@ -24,6 +25,7 @@ use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 use crate::routes::{Routes, route};
 
+pub use client_info::ClientInfo;
 use context::Context;
 pub(crate) use context::Tokio;
 
@@ -38,6 +40,7 @@ pub struct Tower<S> {
     service: S,
     runtime: Runtime,
     on_error: Option<Arc<OnError>>,
+    has_client_info: bool,
 }
 
 /// Which tokio runtime a service finds around it.
@@ -69,7 +72,7 @@ enum Runtime {
 /// threads of the server's own, which start with the server and end with it. See
 /// [`Tower::on_tokio`].
 pub fn tower<S>(service: S) -> Tower<S> {
-    Tower { service, runtime: Runtime::Own, on_error: None }
+    Tower { service, runtime: Runtime::Own, on_error: None, has_client_info: false }
 }
 
 impl<S> Tower<S> {
@@ -84,6 +87,14 @@ impl<S> Tower<S> {
     #[must_use]
     pub fn without_tokio(self) -> Self {
         Self { runtime: Runtime::Nothing, ..self }
+    }
+
+    /// Has each request know where it came from: a [`ClientInfo`] is one of its extensions, which
+    /// an axum handler takes as `Extension<ClientInfo>`. (It is made for every request, asked or
+    /// not.)
+    #[must_use]
+    pub fn with_client_info(self) -> Self {
+        Self { has_client_info: true, ..self }
     }
 
     /// Makes the answer where the service fails, in place of 500: 503 for a `tower::load_shed`
@@ -112,7 +123,8 @@ where
                 Runtime::Nothing => Context::Nothing,
             };
             let service = self.service.clone();
-            let shared = Arc::new(Shared { service, context, on_error: self.on_error.clone() });
+            let (on_error, has_client_info) = (self.on_error.clone(), self.has_client_info);
+            let shared = Arc::new(Shared { service, context, on_error, has_client_info });
             let handler: Arc<TaskFn> = Arc::new(move |request| {
                 let mut place = Place::new(Arc::clone(&shared));
                 place.start(request);
@@ -128,6 +140,7 @@ struct Shared<S> {
     service: S,
     context: Context,
     on_error: Option<Arc<OnError>>,
+    has_client_info: bool,
 }
 
 impl<S> Shared<S> {
@@ -170,9 +183,13 @@ where
     /// Calls the service at once if it is ready.
     fn call(&mut self, request: Request) -> Step<S::Response> {
         self.is_head = request.method() == Method::Head;
-        let Some(request) = request::convert(request) else {
+        let info = self.shared.has_client_info.then(|| ClientInfo::of(&request));
+        let Some(mut request) = request::convert(request) else {
             return Step::Answered(Some(Response::new(Status::BAD_REQUEST)));
         };
+        if let Some(info) = info {
+            request.extensions_mut().insert(info);
+        }
         let _entered = self.shared.context.enter();
         let mut service = self.shared.service.clone();
         // If it is not ready, it is asked again by somebody who can be woken.

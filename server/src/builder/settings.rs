@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Server;
-use crate::config::{Acceptor, AnswerVersion, Config, Io, Placement, Preference, SchedulerKind};
+use crate::config::{
+    Acceptor, AnswerVersion, Config, ForwardedFields, Io, Placement, Preference, SchedulerKind,
+};
 
 /// Names the field of [`Config`], or of a part of it, and its type: the method is called the same,
 /// and documented there.
@@ -31,6 +33,8 @@ settings! { OF_CONFIG of Config, |config| config;
     port: u16,
     backlog: u32,
     defer_accept: bool,
+    forwarded_fields: ForwardedFields,
+    proxy_protocol: bool,
     recv_buffer_bytes: usize,
     send_buffer_bytes: usize,
     socket_preference: Preference,
@@ -104,8 +108,17 @@ impl Server {
     /// Sets [`listen`](Config::listen): several addresses, in place of host, port and uds. Then
     /// [`Server::start`] listens there.
     pub fn listen_on(self, addresses: &[&str]) -> Self {
-        let addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
-        self.tune(|config| config.listen = addresses)
+        self.tune(|config| config.listen = owned(addresses))
+    }
+
+    /// Sets [`forwarded_allow_ips`](Config::forwarded_allow_ips): whose word counts about clients.
+    pub fn forwarded_allow_ips(self, networks: &[&str]) -> Self {
+        self.tune(|config| config.forwarded_allow_ips = owned(networks))
+    }
+
+    /// Sets [`proxy_allow_from`](Config::proxy_allow_from): who may send a PROXY header.
+    pub fn proxy_allow_from(self, networks: &[&str]) -> Self {
+        self.tune(|config| config.proxy_allow_from = owned(networks))
     }
 
     /// Sets [`host`](Config::host).
@@ -140,14 +153,20 @@ impl Server {
     }
 }
 
+fn owned(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::TUNABLES;
 
-    const SHORTER: [&str; 8] = [
+    const SHORTER: [&str; 10] = [
         "root",
         "listen_on",
+        "forwarded_allow_ips",
+        "proxy_allow_from",
         "host_name",
         "uds",
         "pace_clients_max",

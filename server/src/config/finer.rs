@@ -49,6 +49,21 @@ pub(super) const SOCKET_PREFERENCE: Tunable = Tunable {
     },
 };
 
+pub(super) const BLOCKING_QUEUE: Tunable = Tunable {
+    name: "blocking-queue",
+    group: Group::Engine,
+    default: "1024",
+    doc: "Blocking handlers that may wait for a thread; more are answered with 503",
+    field: Field::Number {
+        unit: Unit::Count,
+        min: 2,
+        max: 1 << 20,
+        zero: None,
+        get: |config| config.blocking_queue as u64,
+        set: |config, number| config.blocking_queue = narrow(number),
+    },
+};
+
 pub(super) const URING_BUFFERS: Tunable = Tunable {
     name: "uring-buffers",
     group: Group::Engine,

@@ -3,7 +3,7 @@
 use super::text::{bare, is_address, is_field_text, is_host};
 use super::tunable::{Field, Group, Tunable};
 use super::unit::Unit;
-use super::{Acceptor, Io, Placement, SchedulerKind, finer, pace};
+use super::{Acceptor, Io, Placement, SchedulerKind, finer, pace, proxies};
 use std::time::Duration;
 
 pub(super) const HOUR: u64 = 3_600_000;
@@ -93,6 +93,10 @@ pub static TUNABLES: &[Tunable] = &[
             set: |config, on| config.defer_accept = on,
         },
     },
+    proxies::FORWARDED_ALLOW_IPS,
+    proxies::FORWARDED_FIELDS,
+    proxies::PROXY_PROTOCOL,
+    proxies::PROXY_ALLOW_FROM,
     finer::RECV_BUFFER_BYTES,
     finer::SEND_BUFFER_BYTES,
     finer::SOCKET_PREFERENCE,
@@ -176,20 +180,7 @@ pub static TUNABLES: &[Tunable] = &[
             set: |config, number| config.blocking_threads = narrow(number),
         },
     },
-    Tunable {
-        name: "blocking-queue",
-        group: Group::Engine,
-        default: "1024",
-        doc: "Blocking handlers that may wait for a thread; more are answered with 503",
-        field: Field::Number {
-            unit: Unit::Count,
-            min: 2,
-            max: 1 << 20,
-            zero: None,
-            get: |config| config.blocking_queue as u64,
-            set: |config, number| config.blocking_queue = narrow(number),
-        },
-    },
+    finer::BLOCKING_QUEUE,
     Tunable {
         name: "io",
         group: Group::Engine,

@@ -17,7 +17,7 @@ use gustnado_http::status::Status;
 use gustnado_tasks::{Link, LinkError, Outgoing, Patience, Piece, Rate, now};
 
 use super::body::{Body, BodyRequest, Wish};
-use super::{Besides, Conn, Next, Unread, low_half};
+use super::{Conn, Next, Unread};
 use crate::app::App;
 use crate::hooks::Limit;
 use crate::pace::{AnswerPace, Pace, Pacer};
@@ -34,10 +34,19 @@ const FILE_STEP_BYTES_MAX: u64 = 1 << 20;
 /// It goes through the steps of [`super::serve`], but answers one request at a time.
 pub(crate) async fn serve_paced(link: Link, app: Arc<App>) {
     let Some(pace) = app.pace() else { return super::serve(link, app).await };
-    let mut conn = Conn::paced(link, &app, pace);
-    let mut next = Next::Receive;
+    let mut conn = Conn::new(link, Arc::clone(&app));
+    let mut next = conn.first_step();
+    if matches!(next, Next::Receive) {
+        conn.set_pace(pace);
+    }
     loop {
         next = match next {
+            Next::Introduction => {
+                let next = Box::pin(conn.introduce()).await;
+                // (With whom it is to be paced was not known before.)
+                conn.set_pace(pace);
+                next
+            }
             Next::Receive => conn.receive_paced().await,
             Next::Again => conn.answer_next().await,
             Next::Close => return,
@@ -64,17 +73,14 @@ enum Held {
 }
 
 impl Conn {
-    fn paced(mut link: Link, app: &Arc<App>, pace: &Pace) -> Self {
-        let now_ms = link.now().mono_ms;
-        let mut pacer = pace.pacer(|| link.peer(), now_ms);
-        pacer.request_due_ms = Some(now_ms + app.times.first_ms);
+    /// Has it go at its pace from now on.
+    fn set_pace(&mut self, pace: &Pace) {
+        let mut pacer = pace.pacer(|| self.link.peer(), self.link.now().mono_ms);
+        pacer.request_due_ms = Some(self.link.deadline_ms());
         if pacer.has_read_pace() {
-            link.receive_on_demand();
+            self.link.receive_on_demand();
         }
-        let (app, began_ms) = (Arc::clone(app), low_half(now_ms));
-        let besides = Besides { pacer: Some(pacer), ..Besides::default() };
-        let besides = Some(Box::new(besides));
-        Self { link, app, unread: None, requests: 0, began_ms, besides }
+        self.besides.get_or_insert_default().pacer = Some(pacer);
     }
 
     /// What paces this connection. Made if there is none: it lets everything through.

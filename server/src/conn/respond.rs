@@ -1,5 +1,7 @@
 //! From a handler's answer to bytes.
 
+use std::sync::Arc;
+
 use gustnado_http::answer::{Answer, Opening, Persist};
 use gustnado_http::head::Version;
 use gustnado_http::method::Method;
@@ -12,6 +14,7 @@ use crate::app::Common;
 use crate::body::Body;
 use crate::files;
 use crate::handler::contained;
+use crate::proxies::Proxies;
 use crate::reply::{self, Now, Rest, Segment, Turn};
 use crate::request::{Origin, Recycled, Request};
 use crate::response::{Content, INLINE_BYTES_MAX, Response};
@@ -26,6 +29,7 @@ pub(super) struct Asked<'a> {
     pub(super) now: Now,
     pub(super) persist: Persist,
     pub(super) link: LinkId,
+    pub(super) proxies: Option<&'a Arc<Proxies>>,
     /// What is special about its route's time.
     pub(super) terms: Option<Terms>,
     /// When the request was read.
@@ -179,7 +183,7 @@ fn write_file(
 fn page(response: Response, asked: &Asked<'_>) -> Response {
     let status = response.status;
     let made = asked.pages.of(status).and_then(|page| {
-        let origin = Origin::lent(asked.link);
+        let origin = Origin::lent(asked.link, asked.proxies);
         let request = Request::new(asked.parts.clone(), Body::empty(), origin);
         contained(|| page(&request, status))
     });

@@ -20,7 +20,7 @@ use super::remainder::{Notices, Remainder};
 use super::respond::Asked;
 use super::turn::{Moment, after_rest};
 use super::{Conn, Next};
-use crate::app::{Known, Routed};
+use crate::app::{App, Known, Routed};
 use crate::body::Body;
 use crate::chain::Runnable;
 use crate::handler::{Contained, HandlerId, InlineFn, TaskFn, contained};
@@ -107,13 +107,13 @@ impl Conn {
         if let Some(Endpoint { does: EndpointDoes::Run(Runnable::Inline(handler)), .. }) = exact
             && !arrived.head.has_body()
         {
-            let link = self.link.id();
-            let request = Request::bare(&known.used, arrived.head, arrived.bytes, link);
+            let origin = self.origin();
+            let request = Request::bare(&known.used, arrived.head, arrived.bytes, origin);
             return self.run_inline(&**handler, request, (known, table), arrived, moment, out);
         }
         let (endpoint, request) = match exact {
             Some(endpoint) => (endpoint, None),
-            None => find(known, table, arrived, self.link.id()),
+            None => find(known, table, arrived, self.origin()),
         };
         match &endpoint.does {
             EndpointDoes::Files { .. } if arrived.has_body_ahead() => {
@@ -127,8 +127,8 @@ impl Conn {
                 after_rest(rest, arrived.persist, &view, out)
             }
             EndpointDoes::Run(runnable) => {
-                let link = self.link.id();
-                let bare = || Request::bare(&known.used, arrived.head, arrived.bytes, link);
+                let origin = self.origin();
+                let bare = || Request::bare(&known.used, arrived.head, arrived.bytes, origin);
                 let called = Called {
                     known,
                     table,
@@ -138,6 +138,12 @@ impl Conn {
                 self.run(runnable, called, arrived, moment, out, context)
             }
         }
+    }
+
+    /// What a request is to know of where it came from.
+    #[inline]
+    fn origin(&self) -> (LinkId, &App) {
+        (self.link.id(), &self.app)
     }
 
     #[inline(never)] // It would take registers from the way of inline handlers.
@@ -278,6 +284,7 @@ impl Conn {
                     now: moment.time,
                     persist: arrived.persist,
                     link: self.link.id(),
+                    proxies: self.app.proxies.as_ref(),
                     // (A route with time of its own is no inline one.)
                     terms: None,
                     read_ms: moment.time.mono_ms,
@@ -368,6 +375,7 @@ impl Conn {
             now: moment.time,
             persist: flight.incoming.persist(flight.parts.exchange(), &response, wanted),
             link: self.link.id(),
+            proxies: self.app.proxies.as_ref(),
             terms: flight.terms,
             read_ms: flight.incoming.began_ms,
         };
@@ -406,10 +414,10 @@ fn find<'t>(
     known: &Known,
     table: &'t Table,
     arrived: &Arrived<'_>,
-    link: LinkId,
+    origin: (LinkId, &App),
 ) -> (&'t Endpoint, Option<Box<Request>>) {
     let view = arrived.view();
-    let bare = || Request::bare(&known.used, arrived.head, arrived.bytes, link);
+    let bare = || Request::bare(&known.used, arrived.head, arrived.bytes, origin);
     let mut request = None;
     if !table.matchers().is_empty() {
         let asked: &Request = request.insert(bare());

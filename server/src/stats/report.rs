@@ -74,6 +74,7 @@ impl Stats {
             ("answers_4xx", self.answers_4xx),
             ("answers_5xx", self.answers_5xx),
             ("bad_requests", self.bad_requests),
+            ("proxy_refused", self.proxy_refused),
             ("timeouts", self.timeouts),
             ("idle_closed", self.idle_closed),
             ("never_asked", self.never_asked),

@@ -111,6 +111,13 @@ impl Client {
         Self { link: Link::Unix(stream), unread: Vec::new() }
     }
 
+    /// The addresses of both ends: its own, and the server's.
+    pub(crate) fn ends(&self) -> (SocketAddr, SocketAddr) {
+        let Link::Tcp(stream) = &self.link else { panic!("only TCP has addresses") };
+        let (own, server) = (stream.local_addr(), stream.peer_addr());
+        (own.expect("it is connected"), server.expect("it is connected"))
+    }
+
     /// A second handle of this connection, to send while this one reads.
     pub(crate) fn second_handle(&self) -> Self {
         let Link::Tcp(stream) = &self.link else { panic!("only needed over TCP") };

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use axum::extract::{DefaultBodyLimit, Form, Json, Multipart, OriginalUri, Path, Query, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, Version};
 use axum::routing::{get, post};
-use axum::{Router, response::Redirect};
+use axum::{Extension, Router, response::Redirect};
 use gustnado::config::Config;
-use gustnado::{Request, Routes, tower};
+use gustnado::{ClientInfo, Request, Routes, tower};
 use serde::{Deserialize, Serialize};
 
 use crate::harness::client::request;
@@ -112,6 +112,29 @@ pub(crate) fn forms_of_several_parts_are_extracted(setup: Setup) {
     );
     let answer = server.ask(crate::post("/", "multipart/form-data; boundary=B", &body));
     assert_eq!(answer.text(), "one5\ntwot.txt100000\n");
+}
+
+pub(crate) fn a_service_is_told_where_requests_come_from(setup: Setup) {
+    let told = async |info: Option<Extension<ClientInfo>>| match info {
+        Some(Extension(info)) => {
+            let client = info.client.map(|client| client.to_string()).unwrap_or_default();
+            format!("{client} {} {}", info.scheme, info.host.unwrap_or_default())
+        }
+        None => "nothing".to_owned(),
+    };
+    let app = Router::new().fallback(told);
+    let routes = Routes::new()
+        .service("/told", tower(app.clone()).with_client_info())
+        .service("/untold", tower(app));
+    let forwarded_allow_ips = vec!["127.0.0.0/8".to_owned()];
+    let server = Server::routes(Config { forwarded_allow_ips, ..setup.config() }, routes);
+    let mut client = server.connect();
+    let (own, _) = client.ends();
+    assert_eq!(client.get("/told").text(), format!("{own} http gust.example"));
+    let fields = "X-Forwarded-For: 192.0.2.9\r\nX-Forwarded-Proto: https\r\n";
+    let answer = client.ask(request("GET", "/told", fields));
+    assert_eq!(answer.text(), "192.0.2.9:0 https gust.example");
+    assert_eq!(client.get("/untold").text(), "nothing");
 }
 
 pub(crate) fn a_service_has_its_place_among_routes(setup: Setup) {

@@ -33,6 +33,7 @@ on_every_server!(
     bodies_are_extracted,
     forms_of_several_parts_are_extracted,
     a_service_has_its_place_among_routes,
+    a_service_is_told_where_requests_come_from,
     the_head_arrives_as_it_was_sent,
     continue_is_said_when_the_service_reads,
     big_bodies_pass_both_ways,

@@ -1,0 +1,80 @@
+//! Settings about proxies in front: whose word counts, and how they say it. They stand in the table
+//! beside the others.
+
+use super::tunable::{Field, Group, Tunable};
+use crate::proxies::is_network;
+
+/// In which fields proxies say who the client is. Those of the other kind are ignored: a proxy that
+/// does not know them passes on what a client has made up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ForwardedFields {
+    /// `X-Forwarded-For`, `X-Forwarded-Proto`, `X-Forwarded-Host` and `X-Forwarded-Port`.
+    #[default]
+    XForwarded,
+    /// `Forwarded` (RFC 7239).
+    Forwarded,
+}
+
+impl ForwardedFields {
+    /// Every member, in the order of [`Self::NAMES`]; the first is the default.
+    pub const ALL: [Self; 2] = [Self::XForwarded, Self::Forwarded];
+    /// What a person writes for each member.
+    pub const NAMES: [&'static str; 2] = ["x-forwarded", "forwarded"];
+
+    /// What a person writes for this member.
+    pub fn as_str(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+const NETWORKS: &str = "an address such as 192.0.2.1, a network such as 10.0.0.0/8, unix, or * \
+                        for all";
+
+pub(super) const FORWARDED_ALLOW_IPS: Tunable = Tunable {
+    name: "forwarded-allow-ips",
+    group: Group::Address,
+    default: "",
+    doc: "Proxies that are believed when they say who the client is; none by default",
+    field: Field::List {
+        what: NETWORKS,
+        allowed: is_network,
+        get: |config| &config.forwarded_allow_ips,
+        set: |config, texts| config.forwarded_allow_ips = texts,
+    },
+};
+
+pub(super) const FORWARDED_FIELDS: Tunable = Tunable {
+    name: "forwarded-fields",
+    group: Group::Address,
+    default: "x-forwarded",
+    doc: "The fields in which they say so: X-Forwarded-For and its like, or Forwarded",
+    field: Field::Choice {
+        names: &ForwardedFields::NAMES,
+        get: |config| config.forwarded_fields.as_str(),
+        set: |config, place| config.forwarded_fields = ForwardedFields::ALL[place],
+    },
+};
+
+pub(super) const PROXY_PROTOCOL: Tunable = Tunable {
+    name: "proxy-protocol",
+    group: Group::Address,
+    default: "false",
+    doc: "Every connection has to begin with a PROXY header, version 1 or 2",
+    field: Field::Switch {
+        get: |config| config.proxy_protocol,
+        set: |config, on| config.proxy_protocol = on,
+    },
+};
+
+pub(super) const PROXY_ALLOW_FROM: Tunable = Tunable {
+    name: "proxy-allow-from",
+    group: Group::Address,
+    default: "*",
+    doc: "Proxies that may begin connections so; others are refused with 403",
+    field: Field::List {
+        what: NETWORKS,
+        allowed: is_network,
+        get: |config| &config.proxy_allow_from,
+        set: |config, texts| config.proxy_allow_from = texts,
+    },
+};
