@@ -118,7 +118,26 @@ impl Request {
         self.inner().cookie(name).map(str::to_owned).or(default)
     }
 
-    /// Where it came from: `address:port`, or nothing for a Unix socket.
+    /// The client's address, without a port; nothing for a Unix socket. It is what proxies say
+    /// that `--forwarded-allow-ips` names.
+    #[getter]
+    fn client(&self) -> Option<String> {
+        self.inner().client_ip().map(|ip| ip.to_string())
+    }
+
+    /// How the client has asked: `https` if such a proxy says so, else `http`.
+    #[getter]
+    fn scheme(&self) -> &'static str {
+        self.inner().scheme()
+    }
+
+    /// The host that the client has asked for, as such a proxy says it, or as the request does.
+    #[getter]
+    fn public_host(&self) -> Option<String> {
+        self.inner().public_host().map(Cow::into_owned)
+    }
+
+    /// Where the connection came from: `address:port`, or nothing for a Unix socket.
     #[getter]
     fn peer(&self) -> Option<String> {
         self.inner().peer().map(|peer| peer.to_string())

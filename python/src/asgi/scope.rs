@@ -28,7 +28,10 @@ pub(super) fn make<'py>(
     let query = request.raw_query().unwrap_or_default();
     scope.set_item(intern!(py, "query_string"), PyBytes::new(py, query.as_bytes()))?;
     scope.set_item(intern!(py, "headers"), fields(py, request)?)?;
-    if let Some(Endpoint::Tcp(client)) = request.peer() {
+    if request.scheme() == "https" {
+        scope.set_item(intern!(py, "scheme"), intern!(py, "https"))?;
+    }
+    if let Some(Endpoint::Tcp(client)) = request.client() {
         let client = (client.ip().to_canonical().to_string(), client.port());
         scope.set_item(intern!(py, "client"), client)?;
     }

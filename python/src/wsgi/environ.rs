@@ -62,12 +62,20 @@ pub(super) fn make<'py>(
     };
     environ.set_item(intern!(py, "SERVER_PROTOCOL"), version)?;
     // RFC 3875 demands the address; over a Unix socket there is none.
-    match request.peer() {
-        Some(Endpoint::Tcp(client)) => {
-            set(intern!(py, "REMOTE_ADDR"), &client.ip().to_canonical().to_string())?;
-            set(intern!(py, "REMOTE_PORT"), &client.port().to_string())?;
-        }
-        _ => environ.del_item(intern!(py, "REMOTE_PORT"))?,
+    let client = match request.client() {
+        Some(Endpoint::Tcp(client)) => Some(client),
+        _ => None,
+    };
+    if let Some(client) = client {
+        set(intern!(py, "REMOTE_ADDR"), &client.ip().to_canonical().to_string())?;
+    }
+    // A proxy mostly does not tell it.
+    match client.filter(|client| client.port() > 0) {
+        Some(client) => set(intern!(py, "REMOTE_PORT"), &client.port().to_string())?,
+        None => environ.del_item(intern!(py, "REMOTE_PORT"))?,
+    }
+    if request.scheme() == "https" {
+        set(intern!(py, "wsgi.url_scheme"), "https")?;
     }
     add_fields(&environ, inside, request)?;
     if !body.is_empty() {
