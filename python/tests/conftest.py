@@ -14,12 +14,12 @@ import pytest
 class Server:
     """A command that serves on a port, until the test ends."""
 
-    def __init__(self, folder, command, port, waits=True):
+    def __init__(self, folder, command, port, waits=True, env=()):
         self.port, self.folder = port, folder
         self.log = open(folder / f"log{port}", "w+")
         self.process = subprocess.Popen(
             command, stderr=self.log, stdin=subprocess.DEVNULL, cwd=folder,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **dict(env)},
         )
         deadline = time.monotonic() + 30
         while waits:

@@ -194,3 +194,8 @@ def pieces(request, name=""):
         cuts = [0, *sorted(chance.sample(range(1, len(request)), count)), len(request)]
         ways[f"cut, {seed}"] = [request[a:b] for a, b in zip(cuts, cuts[1:])]
     return ways
+
+
+def cases_of(requests):
+    return {f"{name} [{way}]": cut for name, request in requests.items()
+            for way, cut in pieces(request, name).items()}

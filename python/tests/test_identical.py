@@ -4,14 +4,12 @@ Both are asked the same, over raw sockets. Compared are the bytes, and whether t
 open afterwards. What is masked is listed in `pairs.py`.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 
 pytest.importorskip("twisted")
 
-from pairs import Pair  # noqa: E402
-from requests_sent import FORM, get, kinds, pieces, post  # noqa: E402
+from pairs import Compared, Pair  # noqa: E402
+from requests_sent import FORM, cases_of, get, kinds, post  # noqa: E402
 
 BASIC = b"Authorization: Basic am9lOmJsb3c=\r\n"
 WRONG = b"Authorization: Basic am9lOm5v\r\n"
@@ -103,27 +101,6 @@ OTHER_SITES = ("traced", "logged", "requests", "channels")
 KNOWN = {
     "drops [whole]": "a request behind one whose resource called loseConnection is answered",
 }
-
-
-def cases_of(requests):
-    return {f"{name} [{way}]": cut for name, request in requests.items()
-            for way, cut in pieces(request, name).items()}
-
-
-class Compared:
-    """All cases, sent to a pair: several at a time, for most of it is waiting."""
-
-    def __init__(self, pair, cases, at_once=24):
-        self.pair = pair
-        with ThreadPoolExecutor(at_once) as threads:
-            answers = threads.map(pair.ask, cases.values())
-            self.answers = dict(zip(cases, answers))
-
-    def check(self, name, cut):
-        epoll, ours = self.answers[name]
-        if epoll != ours and (differing := self.pair.differ(cut)):
-            epoll, ours = differing
-            assert ours == epoll
 
 
 KINDS = cases_of(kinds(b"/seen", b"/later"))

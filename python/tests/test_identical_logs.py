@@ -1,0 +1,182 @@
+"""What twisted.web's programs on our reactor say in their logs, and when clients go or tarry."""
+
+import re
+import time
+
+import pytest
+
+pytest.importorskip("twisted")
+
+from pairs import Pair, mask  # noqa: E402
+from requests_sent import get, post  # noqa: E402
+
+# Sent one after the other, for the order in the log is compared, too.
+REQUESTS = [
+    get(b"/"),
+    get(b"/seen?x='y'\"z\"", b"User-Agent: a\"b\\c\r\nReferer: \xe9\t\r\n"),
+    get(b"/", b"User-Agent: one\r\nUser-Agent: two\r\nX-Forwarded-For: 10.1.2.3, 4.5.6.7\r\n"),
+    get(b"/", method=b"HEAD"),
+    get(b"/", version=b"HTTP/1.0"),
+    get(b"/absent") + get(b"/") * 2,
+    get(b"/later") + get(b"/"),
+    get(b"/fails"),
+    get(b"/status?code=204") + get(b"/status?code=304"),
+    get(b"/pull"),
+    get(b"/aborts"),
+    get(b"/closes"),
+    get(b"/waits", b"Connection: close\r\n"),
+    get(b"/waits?write=1"),
+    get(b"/files/text.txt", b"Range: bytes=1-4\r\n"),
+    get(b"/wsgi"),
+    get(b"http://a.example/seen"),
+    get(b"*", method=b"OPTIONS"),
+    post(b"/seen", b"abc"),
+    b"POST /seen HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+    b"nonsense\r\n\r\n",
+    get(b"/", b"no colon\r\n"),
+    b"GET / HTTP/1.1\r\n",
+    get(b"/seen?" + bytes(byte for byte in range(33, 177) if byte not in b"#")),
+]
+
+
+@pytest.fixture
+def pair(tmp_path):
+    pairs = []
+
+    def start(*words, program="web.py"):
+        pairs.append(Pair(tmp_path, program, *words))
+        return pairs[-1]
+
+    yield start
+    for one in pairs:
+        one.kill()
+
+
+def timeless(text, server):
+    """Without times, places in memory, ports, and lines of code that called something."""
+    text = mask(text.encode("utf-8", "surrogateescape"), server.port).decode("utf-8", "replace")
+    text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[-+]\d{4}", "when", text)
+    text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z?", "when", text)
+    text = re.sub(r"\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d \+\d{4}", "when", text)
+    return re.sub(r"\d+\.\d\dms", "some ms", text)
+
+
+def ask_all(pair, requests=REQUESTS):
+    for request in requests:
+        assert not pair.differ([request])
+
+
+@pytest.mark.parametrize("words", ["logged", "logged formatted", "logged proxied",
+                                   "logged subclass", "logged requests", "logged channels"])
+def test_the_access_log_in_a_file_is_the_same(pair, words):
+    both = pair(*words.split())
+    ask_all(both)
+    both.end()
+    texts = [(server.folder / "access.log").read_text(errors="surrogateescape")
+             for server in both.servers]
+    epoll, ours = (timeless(text, server) for text, server in zip(texts, both.servers))
+    assert ours == epoll
+    assert epoll.count("\n") >= len(REQUESTS) - 6
+
+
+def lines_of(server):
+    """Twisted's log without what says where in its own code something was called."""
+    text = timeless(server.said(), server)
+    text = re.sub(r'  File "[^"]*/(twisted|gustnado)/[^"]*", line \d+, in \w+\n(    .*\n)*', "", text)
+    return text.split("\n")
+
+
+@pytest.mark.parametrize("words", ["said", "said formatted", "said proxied", "said subclass",
+                                   "said traced", "said requests"])
+def test_twisteds_log_is_the_same(pair, words):
+    both = pair(*words.split())
+    ask_all(both)
+    both.end()
+    epoll, ours = map(lines_of, both.servers)
+    assert ours == epoll
+    assert any(line.endswith("[_GenericHTTPChannelProtocol,1,127.0.0.1] saying hello")
+               for line in epoll)
+
+
+def test_cyclones_log_is_the_same(pair):
+    pytest.importorskip("cyclone")
+    both = pair("debug", program="cyclone_kinds.py")
+    ask_all(both, [get(b"/") * 2, get(b"/fails/403"), get(b"/absent"), get(b"/later"),
+                   get(b"/waits"), b"nonsense\r\n\r\n", post(b"/echo", b"abc")])
+    both.end()
+    epoll, ours = map(lines_of, both.servers)
+    assert ours == epoll and any("[http] 200 GET / (127.0.0.1)" in line for line in epoll)
+
+
+# Sent, and gone.
+CUTS = {
+    "within the line": get(b"/")[:7],
+    "within the head": get(b"/")[:-2],
+    "within the body": post(b"/seen", b"abc")[:-1],
+    "within a chunk": b"POST /seen HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+    "before the answer": get(b"/waits"),
+    "within the answer": get(b"/waits?write=1"),
+    "behind answers": get(b"/") * 3,
+    "with more in line": get(b"/waits") + get(b"/") * 3,
+    "within a push": get(b"/push"),
+    "within a pull": get(b"/pull"),
+}
+
+
+@pytest.mark.parametrize("name", CUTS)
+@pytest.mark.parametrize("way", ["closed", "reset"])
+def test_a_client_that_goes_is_heard_of_alike(pair, name, way):
+    both = pair("said")
+    for server in both.servers:
+        link = server.connect()
+        link.sendall(CUTS[name])
+        time.sleep(0.15)
+        if way == "reset":
+            # Unread bytes and no lingering: the kernel sends a reset.
+            link.setsockopt(1, 13, b"\1\0\0\0\0\0\0\0")
+        link.close()
+    time.sleep(0.2)
+    # It is served as before.
+    ask_all(both, [get(b"/")])
+    both.end()
+    epoll, ours = map(lines_of, both.servers)
+    assert ours == epoll
+    if name in ("before the answer", "within the answer"):
+        assert any("lost Connection" in line for line in epoll)
+
+
+IDLE = {
+    "from the beginning": [b""],
+    "within the head": [get(b"/")[:-2]],
+    "within the body": [post(b"/seen", b"abc")[:-1]],
+    "between requests": [get(b"/")],
+    "between requests, the first in pieces": [get(b"/")[:9], get(b"/")[9:]],
+    "behind a later one": [get(b"/later")],
+    "during an answer": [get(b"/waits")],
+}
+
+
+def test_idle_connections_end_alike(pair):
+    both = pair("said", "short")
+    for name, pieces in IDLE.items():
+        ends = []
+        for server in both.servers:
+            with server.connect() as link:
+                for piece in pieces:
+                    link.sendall(piece)
+                    time.sleep(0.05)
+                began, link_came = time.monotonic(), b""
+                link.settimeout(2.5)
+                try:
+                    while more := link.recv(65536):
+                        link_came += more
+                    ends.append((mask(link_came, server.port), "closed"))
+                    assert time.monotonic() - began > 0.5, name
+                except TimeoutError:
+                    ends.append((mask(link_came, server.port), "open"))
+        assert ends[0] == ends[1], name
+        assert (ends[0][1] == "open") == (name == "during an answer"), name
+    ask_all(both, [get(b"/")])
+    both.end()
+    epoll, ours = map(lines_of, both.servers)
+    assert ours == epoll
