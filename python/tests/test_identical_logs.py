@@ -42,19 +42,6 @@ REQUESTS = [
 ]
 
 
-@pytest.fixture
-def pair(tmp_path):
-    pairs = []
-
-    def start(*words, program="web.py"):
-        pairs.append(Pair(tmp_path, program, *words))
-        return pairs[-1]
-
-    yield start
-    for one in pairs:
-        one.kill()
-
-
 def timeless(text, server):
     """Without times, places in memory, ports, and lines of code that called something."""
     text = mask(text.encode("utf-8", "surrogateescape"), server.port).decode("utf-8", "replace")
@@ -65,26 +52,42 @@ def timeless(text, server):
     return re.sub(r"\d+\.\d\dms", "some ms", text)
 
 
-def ask_all(pair, requests=REQUESTS):
+def ask_all(pair, requests=REQUESTS, quiet=0.12):
     """Each server is asked one after the other, and both are at the same time."""
     def ask(server):
-        return [exchange(server, [request], 0, Until(0.12)) for request in requests]
+        return [exchange(server, [request], 0, Until(quiet)) for request in requests]
 
     with ThreadPoolExecutor(2) as threads:
         return list(threads.map(ask, pair.servers))
 
 
+def logs(folder, read, program, *words, requests=REQUESTS):
+    """What both have logged of these requests. If it differs, they are asked again and with more
+    patience: a machine that is busy makes clients go before they are answered."""
+    for quiet in (0.12, 0.8):
+        both = Pair(folder / str(quiet), program, *words)
+        try:
+            ask_all(both, requests, quiet)
+            both.end()
+            epoll, ours = map(read, both.servers)
+        finally:
+            both.kill()
+        if epoll == ours:
+            break
+    return epoll, ours
+
+
+def lines_of_file(server):
+    text = (server.folder / "access.log").read_text(errors="surrogateescape")
+    return timeless(text, server).split("\n")
+
+
 @pytest.mark.parametrize("words", ["logged", "logged formatted", "logged proxied",
                                    "logged subclass", "logged requests"])
-def test_the_access_log_in_a_file_is_the_same(pair, words):
-    both = pair(*words.split())
-    ask_all(both)
-    both.end()
-    texts = [(server.folder / "access.log").read_text(errors="surrogateescape")
-             for server in both.servers]
-    epoll, ours = (timeless(text, server) for text, server in zip(texts, both.servers))
+def test_the_access_log_in_a_file_is_the_same(tmp_path, words):
+    epoll, ours = logs(tmp_path, lines_of_file, "web.py", *words.split())
     assert ours == epoll
-    assert epoll.count("\n") >= len(REQUESTS) - 6
+    assert len(epoll) >= len(REQUESTS) - 6
 
 
 def lines_of(server):
@@ -95,23 +98,18 @@ def lines_of(server):
 
 
 @pytest.mark.parametrize("words", ["said", "said formatted", "said subclass", "said traced"])
-def test_twisteds_log_is_the_same(pair, words):
-    both = pair(*words.split())
-    ask_all(both)
-    both.end()
-    epoll, ours = map(lines_of, both.servers)
+def test_twisteds_log_is_the_same(tmp_path, words):
+    epoll, ours = logs(tmp_path, lines_of, "web.py", *words.split())
     assert ours == epoll
     assert any(line.endswith("[_GenericHTTPChannelProtocol,1,127.0.0.1] saying hello")
                for line in epoll)
 
 
-def test_cyclones_log_is_the_same(pair):
+def test_cyclones_log_is_the_same(tmp_path):
     pytest.importorskip("cyclone")
-    both = pair("debug", program="cyclone_kinds.py")
-    ask_all(both, [get(b"/") * 2, get(b"/fails/403"), get(b"/absent"), get(b"/later"),
-                   get(b"/waits"), b"nonsense\r\n\r\n", post(b"/echo", b"abc")])
-    both.end()
-    epoll, ours = map(lines_of, both.servers)
+    requests = [get(b"/") * 2, get(b"/fails/403"), get(b"/absent"), get(b"/later"),
+                get(b"/waits"), b"nonsense\r\n\r\n", post(b"/echo", b"abc")]
+    epoll, ours = logs(tmp_path, lines_of, "cyclone_kinds.py", "debug", requests=requests)
     assert ours == epoll and any("[http] 200 GET / (127.0.0.1)" in line for line in epoll)
 
 
@@ -179,8 +177,8 @@ IDLE = {
 }
 
 
-def test_idle_connections_end_alike(pair):
-    both = pair("said", "short")
+def test_idle_connections_end_alike(tmp_path):
+    both = Pair(tmp_path, "web.py", "said", "short")
     with ThreadPoolExecutor(2 * len(IDLE)) as threads:
         ends = [[threads.submit(wait_for_end, server, pieces) for pieces in IDLE.values()]
                 for server in both.servers]
@@ -188,6 +186,7 @@ def test_idle_connections_end_alike(pair):
     assert ours == epoll
     assert [state for _, state in epoll] == ["closed"] * (len(IDLE) - 1) + ["open"]
     both.end()
+    both.kill()
     epoll, ours = (sorted(line.split("] ")[-1] for line in lines_of(server))
                    for server in both.servers)
     assert ours == epoll and sum("Timing out" in line for line in epoll) == len(IDLE) - 1
