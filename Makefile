@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 60
 LOOM_TARGET := target/loom
 MIRI_CRATES := gustnado-http gustnado-tasks
 
-.PHONY: run test test-python check fmt fmt-check clippy doc deny loom miri
+.PHONY: run test test-python test-twisted check fmt fmt-check clippy doc deny loom miri
 .PHONY: bench bench-quick callgrind gate c1m fuzz
 
 # Serves the built-in site on http://127.0.0.1:8080
@@ -23,6 +23,12 @@ PYTHON_HOME := target/python
 test-python: $(PYTHON_HOME)/bin/python
 	$(PYTHON_HOME)/bin/pip install --quiet "./python[test]"
 	$(PYTHON_HOME)/bin/python -m pytest -q python/tests
+
+# Twisted's own suites on its epoll reactor and on ours, for some minutes: what differs is listed.
+test-twisted: $(PYTHON_HOME)/bin/python
+	$(PYTHON_HOME)/bin/pip install --quiet "./python[test]"
+	$(PYTHON_HOME)/bin/python python/tests/trial_of_twisted.py \
+		--report docs/results/twisted-suites.md
 
 $(PYTHON_HOME)/bin/python:
 	$(PYTHON) -m venv $(PYTHON_HOME)

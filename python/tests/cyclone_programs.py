@@ -27,10 +27,10 @@ class Program:
 
 
 # Those that do not work on Python 3, whatever the reactor.
-BROKEN = {
+BROKEN = (
     "bottle", "locale_gettext", "locale_csv", "xml_rpc", "sse", "flush", "websocket", "client",
     "client_text",
-}
+)
 
 
 def call(method, params):

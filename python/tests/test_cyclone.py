@@ -7,6 +7,9 @@ import pytest
 
 pytest.importorskip("cyclone")
 
+from cyclone_programs import BROKEN, PROGRAMS, outcome  # noqa: E402
+from pairs import Pair  # noqa: E402
+from requests_sent import FORM, get, post  # noqa: E402
 from test_twisted import exchange  # noqa: E402
 
 PROGRAM = """
@@ -59,7 +62,8 @@ CASES = {
     "old": [b"GET / HTTP/1.0\r\n\r\n"],
     "head": [b"HEAD / HTTP/1.1\r\n" + HOST + b"\r\n"],
     "absent": [b"GET /absent HTTP/1.1\r\n" + HOST + b"\r\n"],
-    "etag": [b'GET / HTTP/1.1\r\nIf-None-Match: "e02aa1b106d5c7c6a98def2b13005d5b84fd8dc8"\r\n\r\n'],
+    "etag": [b'GET / HTTP/1.1\r\n'
+             b'If-None-Match: "e02aa1b106d5c7c6a98def2b13005d5b84fd8dc8"\r\n\r\n'],
     "form": [b"POST /echo?x=1 HTTP/1.1\r\nContent-Length: 7\r\n"
              b"Content-Type: application/x-www-form-urlencoded\r\n\r\na=1&b=2"],
     "body in parts": [b"POST /echo HTTP/1.1\r\nContent-Length: 6\r\n\r\nabc", b"def"],
@@ -97,3 +101,55 @@ def test_every_answer_is_the_same(both, name):
     epoll, ours = (exchange(server, CASES[name]) for server in both)
     same = [(re.sub(rb"Etag: [^\r]*", b"", came), closed) for came, closed in (epoll, ours)]
     assert same[0] == same[1] and epoll == ours
+
+
+# Request by request, for programs that need other ones than their first.
+MORE = {
+    "static": [get(b"/static/text.txt", b"If-Modified-Since: Mon, 01 Jan 2035 00:00:00 GMT\r\n"),
+               get(b"/static/absent"), get(b"/static/../cyclone_kinds.py"), get(b"/own/"),
+               get(b"/static/style.css", method=b"HEAD"), get(b"/static/text.txt?v=1"),
+               get(b"/static/text.txt", b"Range: bytes=1-4\r\n")],
+    "authentication": [get(b"/"), get(b"/", b"Authorization: Basic eDp5\r\n")],
+    "login": [get(b"/"), get(b"/", b"Cookie: member=forged\r\n")],
+    "xsrf": [post(b"/", b"a=1", FORM),
+             post(b"/", b"_xsrf=x", FORM + b"Cookie: _xsrf=x\r\n")],
+    "json_rpc": [post(b"/", b'{"id": 1, "method": "fails"}'), post(b"/", b"no JSON"),
+                 post(b"/", b'{"id": 2, "method": "absent"}'),
+                 post(b"/", b'{"id": 3, "method": "later", "params": ["x"]}') + get(b"/")],
+    "redirect": [get(b"/there") + get(b"/")],
+    "hosts": [b"GET / HTTP/1.1\r\nHost: b.example\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n"],
+    "hooks": [get(b"/whatever") * 2],
+    "sse_bytes": [get(b"/hello") + get(b"/"), get(b"/") + b"not a request"],
+}
+
+
+@pytest.fixture
+def pair(tmp_path):
+    pairs = []
+
+    def start(name):
+        pairs.append(Pair(tmp_path, "cyclone_kinds.py", name))
+        return pairs[-1]
+
+    yield start
+    for one in pairs:
+        one.kill()
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in BROKEN])
+def test_every_program_works_and_is_the_same(pair, name):
+    program, both = PROGRAMS[name], pair(name)
+    assert all(program.words in came for came, _ in both.ask([program.request], quiet=0.3))
+    for request in [program.request, *MORE.get(name, [])]:
+        assert not both.differ([request])
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_broken_is_so_on_both(tmp_path, name):
+    (epoll, error), (ours, ours_error) = outcome(name, tmp_path)
+    assert (epoll, ours) == (False, False) and error == ours_error != ""
+
+
+@pytest.mark.xfail(strict=True, reason="a request behind a stream of events is answered")
+def test_what_comes_behind_a_stream_of_events_is_no_request(pair):
+    assert not pair("sse_bytes").differ([get(b"/") + get(b"/hello")])

@@ -4,7 +4,6 @@ import pytest
 
 pytest.importorskip("twisted")
 
-from cyclone_programs import BROKEN, PROGRAMS  # noqa: E402
 from pairs import Compared, Pair  # noqa: E402
 from requests_sent import FORM, cases_of, get, kinds, post  # noqa: E402
 
@@ -40,25 +39,6 @@ CYCLONE = cases_of({
     "zipped": get(b"/echo", b"Accept-Encoding: gzip\r\n") + get(b"/"),
 })
 
-# Request by request, for programs that need other ones than their first.
-MORE = {
-    "static": [get(b"/static/text.txt", b"If-Modified-Since: Mon, 01 Jan 2035 00:00:00 GMT\r\n"),
-               get(b"/static/absent"), get(b"/static/../cyclone_kinds.py"), get(b"/own/"),
-               get(b"/static/style.css", method=b"HEAD"), get(b"/static/text.txt?v=1"),
-               get(b"/static/text.txt", b"Range: bytes=1-4\r\n")],
-    "authentication": [get(b"/"), get(b"/", b"Authorization: Basic eDp5\r\n")],
-    "login": [get(b"/"), get(b"/", b"Cookie: member=forged\r\n")],
-    "xsrf": [post(b"/", b"a=1", FORM),
-             post(b"/", b"_xsrf=x", FORM + b"Cookie: _xsrf=x\r\n")],
-    "json_rpc": [post(b"/", b'{"id": 1, "method": "fails"}'), post(b"/", b"no JSON"),
-                 post(b"/", b'{"id": 2, "method": "absent"}'),
-                 post(b"/", b'{"id": 3, "method": "later", "params": ["x"]}') + get(b"/")],
-    "redirect": [get(b"/there") + get(b"/")],
-    "hosts": [b"GET / HTTP/1.1\r\nHost: b.example\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n"],
-    "hooks": [get(b"/whatever") * 2],
-    # What comes behind a connection that was given to something else is no request.
-    "sse_bytes": [get(b"/hello") + get(b"/"), get(b"/") + b"not a request"],
-}
 WHOLE = {name: cut for name, cut in CYCLONE.items() if len(cut) == 1}
 
 # Where we are known to differ, and how. What is mended has to go from here: it fails then.
@@ -116,16 +96,3 @@ def test_cyclone(request, common, name):
 def test_cyclone_otherwise(request, other_common, name):
     expect_known(request, f"cyclone: {name}")
     other_common.check(name, WHOLE[name])
-
-
-@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in BROKEN])
-def test_every_program_of_cyclone(tmp_path, name):
-    pytest.importorskip("cyclone")
-    program = PROGRAMS[name]
-    pair = Pair(tmp_path, "cyclone_kinds.py", name)
-    try:
-        assert all(program.words in came for came, _ in pair.ask([program.request], quiet=0.3))
-        for request in [program.request, *MORE.get(name, [])]:
-            assert not pair.differ([request])
-    finally:
-        pair.kill()

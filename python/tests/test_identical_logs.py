@@ -93,8 +93,8 @@ def test_the_access_log_in_a_file_is_the_same(tmp_path, words):
 def lines_of(server):
     """Twisted's log without what says where in its own code something was called."""
     text = timeless(server.said(), server)
-    text = re.sub(r'  File "[^"]*/(twisted|gustnado)/[^"]*", line \d+, in \w+\n(    .*\n)*', "", text)
-    return text.split("\n")
+    called = r'  File "[^"]*/(twisted|gustnado)/[^"]*", line \d+, in \w+\n(    .*\n)*'
+    return re.sub(called, "", text).split("\n")
 
 
 @pytest.mark.parametrize("words", ["said", "said formatted", "said subclass", "said traced"])
@@ -186,9 +186,9 @@ def test_idle_connections_end_alike(tmp_path):
     assert ours == epoll
     assert [state for _, state in epoll] == ["closed"] * (len(IDLE) - 1) + ["open"]
     both.end()
-    both.kill()
     epoll, ours = (sorted(line.split("] ")[-1] for line in lines_of(server))
                    for server in both.servers)
+    both.kill()
     assert ours == epoll and sum("Timing out" in line for line in epoll) == len(IDLE) - 1
 
 

@@ -119,7 +119,8 @@ CASES = {
     "head in parts": [b"GET / HT", b"TP/1.1\r\nHo", b"st: a\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n"],
     "pipelined": [b"GET / HTTP/1.1\r\n\r\n" * 3],
     "pipelined behind one that waits": [b"GET /later HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n"],
-    "pipelined behind the last": [b"GET / HTTP/1.1\r\nConnection: close\r\n\r\nGET / HTTP/1.1\r\n\r\n"],
+    "pipelined behind the last": [b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n"
+                                  b"GET / HTTP/1.1\r\n\r\n"],
     "plain, odd, plain": [b"GET / HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\nX: y\n\n",
                           b"GET / HTTP/1.1\r\n\r\n"],
     "chunked": [b"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",

@@ -18,6 +18,8 @@ import sys
 import tempfile
 import time
 
+import twisted
+
 REACTORS = ("epoll", "gustnado")
 # The first asks for reactors by name and makes many; the others use the one that is installed.
 BUILT = "twisted.internet.test"
@@ -28,7 +30,7 @@ SUITES = [
     "twisted.test.test_threads", "twisted.test.test_threadpool", "twisted.test.test_protocols",
     "twisted.test.test_policies", "twisted.test.test_ftp", "twisted.test.test_abstract",
     "twisted.test.test_application", "twisted.test.test_defer", "twisted.test.test_task",
-    "twisted.test.test_factories", "twisted.test.test_pb", "twisted.test.test_twistd",
+    "twisted.test.test_factories", "twisted.spread.test", "twisted.test.test_twistd",
     "twisted.protocols.test", "twisted.names.test", "twisted.mail.test.test_smtp",
 ]
 
@@ -36,7 +38,7 @@ SUITES = [
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("suites", nargs="*", default=SUITES)
-    parser.add_argument("--skips", action="store_true", help="also list what is skipped, and why")
+    parser.add_argument("--report", metavar="FILE", help="also write a page of it")
     parser.add_argument("--only", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.only:
@@ -44,46 +46,80 @@ def main():
     for needed in ("hypothesis", "hamcrest", "OpenSSL", "h2"):
         if importlib.util.find_spec(needed) is None:
             sys.exit(f"{needed} is missing: pip install 'twisted[test,tls,http2]'")
-    ran = [compare(suite, options.skips) for suite in options.suites]
-    tests, differences = (sum(column) for column in zip(*ran))
-    print(f"{len(ran)} suites, {tests} tests on each reactor: "
-          + (f"{differences} DIFFER" if differences else "none differs"))
-    return 1 if differences else 0
+    ran = [Suite(suite) for suite in options.suites]
+    tests = sum(len(suite.results[0]) for suite in ran)
+    different = sum(suite.different for suite in ran)
+    end = f"{len(ran)} suites, {tests} tests on each reactor: {different or 'none'} " + (
+        "differ" if different > 1 else "differs")
+    if options.report:
+        with open(options.report, "w") as file:
+            print("\n".join(page(ran, end)), file=file)
+    print(end)
+    return 1 if different else 0
 
 
-def compare(suite, shows_skips):
-    """Runs a suite on both, and returns how many tests it has, and how many of them differ."""
-    epoll, ours = (run_apart(reactor, suite) for reactor in REACTORS)
-    for reactor, ended in zip(REACTORS, (epoll, ours)):
-        counts = collections.Counter(kind for kind, _ in ended["tests"].values())
-        said = ", ".join(f"{counts[kind]} {kind}" for kind in sorted(counts))
-        print(f"{suite} on {reactor}: {len(ended['tests'])} tests, {said}; {ended['took']:.0f} s")
-    if shows_skips:
-        list_skips(epoll["tests"])
-    different = 0
-    for test in sorted({*epoll["tests"], *ours["tests"]}):
-        kinds = [ended["tests"].get(test, ["not run", ""]) for ended in (epoll, ours)]
-        if kinds[0][0] != kinds[1][0] or kinds[0][0] == "skips" and kinds[0] != kinds[1]:
-            different += 1
-            print(f"  {test}: {kinds[0][0]} on epoll, {kinds[1][0]} on ours: {kinds[1][1]}")
-        elif kinds[0][0] in ("failures", "errors"):
-            print(f"  {test}: {kinds[0][0]} on both: {kinds[0][1]}")
-    return len(epoll["tests"]), different
+class Suite:
+    """A suite that has been run on both."""
+
+    def __init__(self, name):
+        self.name, self.different, self.notes, self.results = name, 0, [], []
+        for reactor in REACTORS:
+            began = time.monotonic()
+            self.results.append(run_apart(reactor, name))
+            counts = ", ".join(f"{count} {kind}" for kind, count in self.counts(-1).items())
+            print(f"{name} on {reactor}: {len(self.results[-1])} tests, {counts};"
+                  f" {time.monotonic() - began:.0f} s", flush=True)
+        epoll, ours = self.results
+        for test in sorted({*epoll, *ours}):
+            self.compare(test, *(tests.get(test, ["not run", ""]) for tests in (epoll, ours)))
+        for note in self.notes:
+            print(f"  {note}", flush=True)
+
+    def counts(self, index):
+        return dict(sorted(collections.Counter(
+            kind for kind, _ in self.results[index].values()).items()))
+
+    def compare(self, test, epoll, ours):
+        if epoll[0] != ours[0] or epoll[0] == "skips" and epoll != ours:
+            self.different += 1
+            self.notes.append(f"{test}: {epoll[0]} on epoll, {ours[0]} on ours: {ours[1]}")
+        elif epoll[0] in ("failures", "errors"):
+            self.notes.append(f"{test}: {epoll[0]} on both: {epoll[1]}")
+
+    def skips(self):
+        """The tests that were skipped, by reason."""
+        reasons = collections.defaultdict(list)
+        for test, (kind, reason) in sorted(self.results[1].items()):
+            if kind == "skips":
+                reasons[reason].append(test)
+        return sorted(reasons.items(), key=lambda pair: -len(pair[1]))
 
 
-def list_skips(tests):
-    reasons = collections.defaultdict(list)
-    for test, (kind, reason) in sorted(tests.items()):
-        if kind == "skips":
-            reasons[reason].append(test)
-    for reason, skipped in sorted(reasons.items(), key=lambda pair: -len(pair[1])):
-        print(f"  skipped, {len(skipped)}: {reason}")
-        for test in skipped:
-            print(f"    {test}")
+def page(ran, end):
+    python = ".".join(map(str, sys.version_info[:3]))
+    yield "# Twisted's own suites\n"
+    yield f"Written by `make test-twisted`: Twisted {twisted.__version__}, Python {python}.\n"
+    yield f"**{end}.**\n"
+    yield "| suite | on epoll | on ours |\n| --- | --- | --- |"
+    for suite in ran:
+        epoll, ours = (", ".join(f"{count} {kind}" for kind, count in suite.counts(index).items())
+                       for index in (0, 1))
+        yield f"| `{suite.name}` | {epoll} | {ours} |"
+    notes = [note for suite in ran for note in suite.notes]
+    if notes:
+        yield "\n## What does not pass, or differs\n"
+        yield from (f"- `{note.split(':')[0]}`:{note.split(':', 1)[1]}" for note in notes)
+    yield "\n## What is skipped, and why"
+    for suite in ran:
+        skips = suite.skips()
+        if skips:
+            yield f"\n### {suite.name}\n\n| tests | reason | which |\n| ---: | --- | --- |"
+        for reason, tests in skips:
+            names = ", ".join(f"`{test.removeprefix(suite.name + '.')}`" for test in tests)
+            yield f"| {len(tests)} | {reason.replace('|', '/')} | {names} |"
 
 
 def run_apart(reactor, suite):
-    began = time.monotonic()
     command = [sys.executable, os.path.abspath(__file__), "--only", reactor, suite]
     with tempfile.TemporaryDirectory() as folder:
         ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
@@ -94,7 +130,7 @@ def run_apart(reactor, suite):
             tests = json.load(file)
     if not tests:
         sys.exit(f"{suite} on {reactor} has no tests: {ended.stdout}{ended.stderr}")
-    return {"tests": tests, "took": time.monotonic() - began}
+    return tests
 
 
 def run_here(reactor, suite):
