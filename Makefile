@@ -22,6 +22,7 @@ test:
 PYTHON_HOME := target/python
 test-python: $(PYTHON_HOME)/bin/python
 	$(PYTHON_HOME)/bin/pip install --quiet "./python[test]"
+	$(PYTHON_HOME)/bin/pip install --quiet --no-deps cyclone==1.3
 	$(PYTHON_HOME)/bin/python -m pytest -q python/tests
 
 # Twisted's own suites on its epoll reactor and on ours, for some minutes: what differs is listed.
