@@ -110,8 +110,8 @@ def page(ran, end):
     if notes:
         yield "\n## What does not pass, or differs\n"
         if os.geteuid() == 0:
-            yield "This was run by root, who may read every file and whose interpreter others may not"
-            yield "read: `test_changeUID` and `test_forbiddenResource` fail for that, on both.\n"
+            yield "This was run by root, who may read every file, and whose interpreter others may"
+            yield "not: `test_changeUID` and `test_forbiddenResource` fail for that, on both.\n"
         yield from (f"- `{note.split(':')[0]}`:{note.split(':', 1)[1]}" for note in notes)
     yield "\n## What is skipped, and why"
     for suite in ran:
