@@ -1,6 +1,7 @@
 """The programs of `python/examples`, each asked for something."""
 
 import os
+import socket
 import sys
 from pathlib import Path
 
@@ -16,8 +17,8 @@ def example(tmp_path):
     """Starts an example, or a command in the folder of the examples."""
     servers = []
 
-    def start(name, *words):
-        port = free_port()
+    def start(name, *words, port=None):
+        port = port or free_port()
         command = [word.replace("{port}", str(port)) for word in words]
         command = command or [sys.executable, "-B", str(EXAMPLES / name), str(port)]
         env = {"PORT": str(port), "PYTHONPATH": f"{EXAMPLES}:{tmp_path}"}
@@ -27,6 +28,18 @@ def example(tmp_path):
     yield start
     for server in servers:
         server.kill()
+
+
+def free_pair():
+    """A free port with a free one behind it."""
+    while True:
+        port = free_port()
+        with socket.socket() as behind:
+            try:
+                behind.bind(("0.0.0.0", port + 1))
+                return port
+            except (OSError, OverflowError):
+                pass
 
 
 def command(name):
@@ -101,7 +114,7 @@ def test_deferred_and_future(example, tmp_path, reactor):
 
 def test_fake_http(example):
     pytest.importorskip("twisted")
-    server = example("fake_http.py")
+    server = example("fake_http.py", port=free_pair())
     assert server.get("/").body == b"Hello, world\r\n"
     # In pieces, and without any sense.
     with server.connect() as link:
