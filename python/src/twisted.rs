@@ -5,11 +5,12 @@
 //! parser would have brought it. All else is given to that parser. So an odd request, a subclass or
 //! a channel that somebody has changed behaves as ever.
 
+mod ordinary;
 mod plain;
+mod timeout;
 mod words;
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::os::fd::RawFd;
 
 use pyo3::intern;
@@ -17,8 +18,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::poller::Poller;
+use ordinary::Ordinary;
+pub(crate) use ordinary::TwistedWords;
 use plain::Plain;
-pub(crate) use words::escape_for_log;
+pub(crate) use timeout::TwistedTimeout;
+pub(crate) use words::{Names, escape_for_log};
 
 /// Bytes that are received at once, as Twisted does.
 const RECV_BYTES: usize = 64 << 10;
@@ -48,6 +52,8 @@ pub(crate) struct TwistedLink {
     is_draining: Cell<bool>,
     /// Twisted's parser has been given something.
     is_touched: Cell<bool>,
+    /// Its ordinary requests may be taken as such.
+    ordinary: RefCell<Option<Ordinary>>,
 }
 
 /// Whose channel it is.
@@ -108,7 +114,30 @@ impl TwistedLink {
             is_queued: Cell::default(),
             is_draining: Cell::default(),
             is_touched: Cell::default(),
+            ordinary: RefCell::default(),
         })
+    }
+
+    /// Has ordinary requests to a site taken as such.
+    ///
+    /// - `words`: what Twisted has for all of them.
+    /// - `peer`, `host`: the connection's ends.
+    /// - `reads`: the descriptors that the reactor reads.
+    /// - `timeout`: what stands for the channel's `callLater`.
+    fn take_ordinary(
+        slf: &Bound<'_, Self>,
+        words: Py<TwistedWords>,
+        peer: Py<PyAny>,
+        host: Py<PyAny>,
+        reads: Py<PyAny>,
+        timeout: Option<Py<TwistedTimeout>>,
+    ) -> PyResult<()> {
+        let (py, link) = (slf.py(), slf.borrow());
+        let site = link.channel.getattr(py, intern!(py, "site"))?;
+        let number = link.number.into_pyobject(py)?.into_any().unbind();
+        let ordinary = Ordinary { words, site, peer, host, number, reads, timeout };
+        link.ordinary.replace(Some(ordinary));
+        Ok(())
     }
 
     /// Stands for the transport's `write`. Returns whether it is to be flushed by the next turn, and
@@ -177,6 +206,18 @@ impl TwistedLink {
         Ok(is_open)
     }
 
+    /// Has bytes sent with the next flush.
+    fn append(&self, py: Python<'_>, parts: &[&[u8]]) -> PyResult<()> {
+        if self.takes_bytes(py, parts.iter().map(|part| part.len()).sum())? {
+            let mut out = self.out.borrow_mut();
+            parts.iter().for_each(|part| out.extend_from_slice(part));
+            return Ok(());
+        }
+        self.pass_on(py)?;
+        self.is_draining.set(true);
+        self.write.call1(py, (PyBytes::new(py, &parts.concat()),)).map(drop)
+    }
+
     /// Gives what waits to Twisted's own buffers.
     fn pass_on(&self, py: Python<'_>) -> PyResult<()> {
         let out = std::mem::take(&mut *self.out.borrow_mut());
@@ -216,12 +257,17 @@ impl TwistedLink {
         let channel = self.channel.bind(py);
         let mut rest = chunk;
         if self.is_between_requests(channel)? {
-            if matches!(self.speaks, Speaks::Site { .. }) {
-                channel.call_method0(intern!(py, "resetTimeout"))?;
-            }
+            let ordinary = self.ordinary.borrow();
+            // (Those that are ordinary do without it.)
+            let mut is_reset = !matches!(self.speaks, Speaks::Site { .. });
             while let Some(plain) = plain::parse(rest) {
+                let taken = ordinary.as_ref().map(|it| it.answer(self, channel, names, &plain));
                 match &self.speaks {
+                    _ if taken.transpose()? == Some(true) => {}
                     Speaks::Site { request_factory, is_simple } => {
+                        if !std::mem::replace(&mut is_reset, true) {
+                            channel.call_method0(intern!(py, "resetTimeout"))?;
+                        }
                         let factory = request_factory.bind(py);
                         let request = if *is_simple {
                             factory.call1((channel,))?
@@ -240,6 +286,7 @@ impl TwistedLink {
         }
         if !rest.is_empty() {
             self.is_touched.set(true);
+            // (It resets the time-out.)
             self.protocol.call_method1(
                 py,
                 intern!(py, "dataReceived"),
@@ -295,9 +342,9 @@ fn answer_for_site(
             None => headers.set_item(name, PyList::new(py, [value])?)?,
         }
     }
-    let version = names.versions[usize::from(!plain.is_old)].bind(py);
+    let version = names.version(py, plain.is_old);
     request.call_method0(intern!(py, "parseCookies"))?;
-    let persistent = channel.call_method1(intern!(py, "checkPersistence"), (request, version))?;
+    let persistent = channel.call_method1(intern!(py, "checkPersistence"), (request, &version))?;
     channel.setattr(intern!(py, "persistent"), persistent)?;
     request.call_method1(intern!(py, "gotLength"), (plain.body.len(),))?;
     if !plain.body.is_empty() {
@@ -319,35 +366,4 @@ fn answer_for_cyclone(channel: &Bound<'_, PyAny>, plain: &Plain<'_>) -> PyResult
         channel.call_method1(intern!(py, "rawDataReceived"), (body,))?;
     }
     Ok(())
-}
-
-/// Words of heads as Twisted spells them.
-pub(crate) struct Names {
-    encode: Py<PyAny>,
-    known: RefCell<HashMap<Box<[u8]>, Py<PyBytes>>>,
-    versions: [Py<PyBytes>; 2],
-}
-
-/// So many names are remembered; clients can make up any number.
-const NAMES_MAX: usize = 1024;
-
-impl Names {
-    /// - `encode`: Twisted's own function.
-    pub(crate) fn new(py: Python<'_>, encode: Py<PyAny>) -> Self {
-        let versions = [b"HTTP/1.0", b"HTTP/1.1"].map(|text| PyBytes::new(py, text).unbind());
-        Self { encode, known: RefCell::default(), versions }
-    }
-
-    fn of<'py>(&self, py: Python<'py>, name: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
-        if let Some(known) = self.known.borrow().get(name) {
-            return Ok(known.bind(py).clone());
-        }
-        let encoded = self.encode.bind(py).call1((PyBytes::new(py, name),))?;
-        let encoded = encoded.cast_into::<PyBytes>()?;
-        let mut known = self.known.borrow_mut();
-        if known.len() < NAMES_MAX {
-            known.insert(name.into(), encoded.clone().unbind());
-        }
-        Ok(encoded)
-    }
 }

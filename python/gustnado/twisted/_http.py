@@ -6,15 +6,17 @@ request that came whole and is plain; whatever else comes, they do.
 
 import sys
 
-from twisted.internet import tcp
+from twisted.internet import error, tcp
 from twisted.python import context, log
 from twisted.web import http, http_headers, iweb
 
-from .._gustnado import TwistedLink
+from .._gustnado import TwistedLink, TwistedTimeout
 from . import _faster
+from ._known import Known
 
 encode_name = http_headers._nameEncoder.encode
 _faster.install()
+_known = Known(_faster.date)
 
 # What the engine does in their place. A class that has another one of them keeps its own.
 _REPLACED = (
@@ -88,7 +90,11 @@ class Server(tcp.Server):
         self._number = skt.fileno()
         self._timeout = None
         if getattr(channel, "callLater", None) == reactor.callLater:
-            channel.callLater = self._timeout = _faster.Timeout(reactor)
+            self._timeout = TwistedTimeout(reactor, error.AlreadyCancelled)
+            channel.callLater = self._timeout
+        if is_simple is not None and (words := _known.words_for(channel)) is not None:
+            reads = reactor._reads
+            self._link.take_ordinary(words, self._peer, self._host, reads, self._timeout)
         reactor._poller.serve(self._number, self._link)
 
     def getPeer(self):

@@ -1,9 +1,86 @@
-//! Words of Twisted's access log.
+//! Words of heads and of the access log, as Twisted spells them.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
+
+/// Words of heads, each of which is made once.
+pub(crate) struct Names {
+    encode: Py<PyAny>,
+    known: RefCell<HashMap<Box<[u8]>, Py<PyBytes>>>,
+    pub(super) spelled: Spelled,
+}
+
+/// Those that are written here.
+pub(super) struct Spelled {
+    versions: [Py<PyBytes>; 2],
+    get: Py<PyBytes>,
+    post: Py<PyBytes>,
+    pub(super) connection: Py<PyBytes>,
+    pub(super) content_length: Py<PyBytes>,
+    pub(super) content_type: Py<PyBytes>,
+    pub(super) date: Py<PyBytes>,
+    pub(super) referer: Py<PyBytes>,
+    pub(super) server: Py<PyBytes>,
+    pub(super) user_agent: Py<PyBytes>,
+}
+
+/// So many names are remembered; clients can make up any number.
+const NAMES_MAX: usize = 1024;
+
+impl Names {
+    /// - `encode`: Twisted's own function.
+    pub(crate) fn new(py: Python<'_>, encode: Py<PyAny>) -> Self {
+        let word = |text: &[u8]| PyBytes::new(py, text).unbind();
+        let spelled = Spelled {
+            versions: [word(b"HTTP/1.0"), word(b"HTTP/1.1")],
+            get: word(b"GET"),
+            post: word(b"POST"),
+            connection: word(b"Connection"),
+            content_length: word(b"Content-Length"),
+            content_type: word(b"Content-Type"),
+            date: word(b"Date"),
+            referer: word(b"Referer"),
+            server: word(b"Server"),
+            user_agent: word(b"User-Agent"),
+        };
+        Self { encode, known: RefCell::default(), spelled }
+    }
+
+    /// A field's name as the channels spell it.
+    pub(super) fn of<'py>(&self, py: Python<'py>, name: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+        if let Some(known) = self.known.borrow().get(name) {
+            return Ok(known.bind(py).clone());
+        }
+        let encoded = self.encode.bind(py).call1((PyBytes::new(py, name),))?;
+        let encoded = encoded.cast_into::<PyBytes>()?;
+        let mut known = self.known.borrow_mut();
+        if known.len() < NAMES_MAX {
+            known.insert(name.into(), encoded.clone().unbind());
+        }
+        Ok(encoded)
+    }
+
+    pub(super) fn version<'py>(&self, py: Python<'py>, is_old: bool) -> Bound<'py, PyBytes> {
+        self.spelled.versions[usize::from(!is_old)].bind(py).clone()
+    }
+
+    pub(super) fn method<'py>(&self, py: Python<'py>, method: &[u8]) -> Bound<'py, PyBytes> {
+        match method {
+            b"GET" => self.spelled.get.bind(py).clone(),
+            b"POST" => self.spelled.post.bind(py).clone(),
+            _ => PyBytes::new(py, method),
+        }
+    }
+
+    /// Whether it is the method of most requests; an answer to HEAD, for one, has no content.
+    pub(super) fn is_usual_method(&self, method: &Bound<'_, PyAny>) -> bool {
+        method.is(&self.spelled.get) || method.is(&self.spelled.post)
+    }
+}
 
 /// What Twisted's own `_escape` says: a bytes literal without its quotes, in which double quotes
 /// are escaped and single ones are not.
@@ -18,7 +95,7 @@ pub(crate) fn escape_for_log<'py>(word: &Bound<'py, PyAny>) -> PyResult<Bound<'p
     Ok(PyString::new(py, &escaped(encoded.cast::<PyBytes>()?.as_bytes())))
 }
 
-fn escaped(bytes: &[u8]) -> String {
+pub(super) fn escaped(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + 8);
     for byte in bytes {
         match byte {

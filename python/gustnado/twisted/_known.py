@@ -1,0 +1,147 @@
+"""What is known of Twisted's own functions, for which `python/src/twisted/ordinary.rs` stands.
+
+It stands for them as they are in the releases named here, to the letter. With any other release, and
+where a program has put something else in their place, they are called themselves.
+"""
+
+import hashlib
+import inspect
+from io import BytesIO
+from types import SimpleNamespace
+
+from twisted.internet import address
+from twisted.protocols import basic, policies
+from twisted.python import components, failure
+from twisted.web import http, http_headers, resource, server
+
+from .._gustnado import TwistedWords, escape_for_log
+
+# Digests of the functions' text, by the first release that has it.
+_DIGESTS = {
+    "26.10.0": "9c7dfd164bb4290250d885638008a2b96df1de47b4550235383aab098a919146",
+}
+
+_FUNCTIONS = (
+    (http, ("_getContentFile", "combinedLogFormatter")),
+    (http.Request, ("__init__", "_cleanup", "finish", "getClientAddress", "getHeader", "gotLength",
+                    "parseCookies", "requestReceived", "setHeader", "setResponseCode", "write")),
+    (http.HTTPChannel, ("allContentReceived", "allHeadersReceived", "checkPersistence", "getHost",
+                        "getPeer", "loseConnection", "requestDone", "write", "writeHeaders",
+                        "writeSequence")),
+    (http.HTTPFactory, ("log",)),
+    (http_headers.Headers, ("__init__", "addRawHeader", "getAllRawHeaders", "getRawHeaders",
+                            "setRawHeaders")),
+    (server.Request, ("__init__", "finish", "gotLength", "process", "render", "write")),
+    (server.Site, ("getResourceFor",)),
+    (resource, ("getChildForRequest",)),
+    (resource.Resource, ("render",)),
+    (components.Componentized, ("__init__",)),
+    (basic.LineReceiver, ("setLineMode", "setRawMode")),
+    (policies.TimeoutMixin, ("resetTimeout", "setTimeout")),
+)
+
+
+def _functions():
+    return {(kind, name): inspect.unwrap(vars(kind)[name])
+            for kind, names in _FUNCTIONS for name in names}
+
+
+def _digest(functions):
+    found = hashlib.sha256()
+    for function in functions.values():
+        found.update(inspect.getsource(function).encode())
+    return found.hexdigest()
+
+
+class _Again:
+    """A resource that has been asked already."""
+
+    def __init__(self, resource, error, body):
+        self._resource, self._error, self._body, self._is_asked = resource, error, body, False
+
+    def render(self, request):
+        if self._is_asked:
+            return self._resource.render(request)
+        self._is_asked = True
+        if self._error is not None:
+            raise self._error
+        return self._body
+
+    def __repr__(self):
+        return repr(self._resource)
+
+    def __str__(self):
+        return str(self._resource)
+
+
+def _go_on(request, resource, error, body):
+    """What `process` does with what a resource has raised or returned."""
+    try:
+        request.render(_Again(resource, error, body))
+    except BaseException:
+        request.processingFailed(failure.Failure())
+
+
+def _failed(request, error):
+    """What `process` does with what was raised before."""
+    try:
+        raise error
+    except BaseException:
+        request.processingFailed(failure.Failure())
+
+
+def _words(make_date):
+    return TwistedWords(SimpleNamespace(
+        new=object.__new__,
+        request=server.Request,
+        headers=http_headers.Headers,
+        bytes_io=BytesIO,
+        parse_qs=http.parse_qs,
+        child_of=resource.getChildForRequest,
+        provides_encoding=resource._IEncodingResource.providedBy,
+        resource_render=resource.Resource.render,
+        request_write=server.Request.write,
+        request_finish=server.Request.finish,
+        factory_log=http.HTTPFactory.log,
+        formatter=http.combinedLogFormatter,
+        addresses=(address.IPv4Address, address.IPv6Address),
+        not_done_yet=server.NOT_DONE_YET,
+        version=server.version,
+        make_date=make_date,
+        go_on=_go_on,
+        failed=_failed,
+    ))
+
+
+class Known:
+    """Whether connections are as this file knows them."""
+
+    def __init__(self, date):
+        self._date = date
+        self._originals = _functions()
+        is_known = _digest(self._originals) in _DIGESTS.values()
+        self._words = _words(date) if is_known else None
+
+    def words_for(self, channel):
+        """What the ordinary requests of a new connection are answered with, or nothing."""
+        if self._words is None or channel.requestFactory is not server.Request:
+            return None
+        site = getattr(channel, "site", None)
+        if type(channel) is not http.HTTPChannel or not isinstance(site, server.Site):
+            return None
+        is_as_ever = (
+            server.datetimeToString is self._date
+            and http._escape is escape_for_log
+            and type(site).getResourceFor is server.Site.getResourceFor
+            and not vars(site).keys() & {"getResourceFor"}
+            and not hasattr(site, "getContentFile")
+            and not vars(channel).keys() & _CHANNEL_NAMES
+            and all(vars(kind)[name] is own for (kind, name), own in self._originals.items())
+        )
+        return self._words if is_as_ever else None
+
+
+_CHANNEL_NAMES = {
+    *(name for kind, names in _FUNCTIONS if kind is http.HTTPChannel for name in names),
+    "setLineMode", "setRawMode", "setTimeout", "resetTimeout",
+}

@@ -1,0 +1,129 @@
+//! The idle time-out of a connection, which is set and cancelled with each request.
+
+use std::cell::{Cell, RefCell};
+
+use pyo3::intern;
+use pyo3::prelude::*;
+
+/// Stands for a channel's `callLater` and for the call that this returns. Behind it is one call of
+/// the reactor's, which looks at the time when it is due, and then goes on waiting if need be.
+#[pyclass(unsendable, frozen, module = "gustnado._gustnado")]
+pub(crate) struct TwistedTimeout {
+    reactor: Py<PyAny>,
+    /// `twisted.internet.error.AlreadyCancelled`
+    cancelled: Py<PyAny>,
+    call: RefCell<Option<Py<PyAny>>>,
+    /// When that call is due, and when the time is over, in the reactor's seconds.
+    call_due: Cell<f64>,
+    due: Cell<f64>,
+    then: RefCell<Option<Py<PyAny>>>,
+    is_active: Cell<bool>,
+}
+
+#[pymethods]
+impl TwistedTimeout {
+    #[new]
+    fn new(reactor: Py<PyAny>, cancelled: Py<PyAny>) -> Self {
+        Self {
+            reactor,
+            cancelled,
+            call: RefCell::default(),
+            call_due: Cell::default(),
+            due: Cell::default(),
+            then: RefCell::default(),
+            is_active: Cell::default(),
+        }
+    }
+
+    fn __call__<'py>(
+        slf: &Bound<'py, Self>,
+        delay: f64,
+        then: Py<PyAny>,
+    ) -> PyResult<Bound<'py, Self>> {
+        slf.borrow().then.replace(Some(then));
+        Self::start(slf, delay)?;
+        Ok(slf.clone())
+    }
+
+    fn active(&self) -> bool {
+        self.is_active.get()
+    }
+
+    fn reset(slf: &Bound<'_, Self>, delay: f64) -> PyResult<()> {
+        Self::start(slf, delay)
+    }
+
+    fn cancel(&self, py: Python<'_>) -> PyResult<()> {
+        if self.is_active.replace(false) {
+            return Ok(());
+        }
+        Err(PyErr::from_value(self.cancelled.bind(py).call0()?))
+    }
+
+    /// There will be no more time-outs.
+    fn end(&self, py: Python<'_>) -> PyResult<()> {
+        self.is_active.set(false);
+        self.then.take();
+        match self.call.take() {
+            Some(call) => call.call_method0(py, intern!(py, "cancel")).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn look(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let (py, inside) = (slf.py(), slf.borrow());
+        inside.call.take();
+        if !inside.is_active.get() {
+            return Ok(());
+        }
+        let left = inside.due.get() - inside.now(py)?;
+        if left > 0.0 {
+            return Self::call_later(slf, left);
+        }
+        inside.is_active.set(false);
+        let then = inside.then.borrow().as_ref().map(|then| then.clone_ref(py));
+        then.map_or(Ok(()), |then| then.call0(py).map(drop))
+    }
+}
+
+impl TwistedTimeout {
+    /// It is not to be called for the time being.
+    pub(super) fn stop(&self) {
+        self.is_active.set(false);
+    }
+
+    /// Whether it knows what to call.
+    pub(super) fn has_begun(&self) -> bool {
+        self.then.borrow().is_some()
+    }
+
+    /// It is to be called, with what it was to call before, so many seconds from now.
+    pub(super) fn start(slf: &Bound<'_, Self>, delay: f64) -> PyResult<()> {
+        let (py, inside) = (slf.py(), slf.borrow());
+        let due = inside.now(py)? + delay;
+        inside.due.set(due);
+        inside.is_active.set(true);
+        let call = match &*inside.call.borrow() {
+            // Mostly it is due later than before, which it finds out by itself.
+            Some(_) if inside.call_due.get() <= due => return Ok(()),
+            Some(call) => Some(call.clone_ref(py)),
+            None => None,
+        };
+        let Some(call) = call else { return Self::call_later(slf, delay) };
+        inside.call_due.set(due);
+        call.call_method1(py, intern!(py, "reset"), (delay,)).map(drop)
+    }
+
+    fn now(&self, py: Python<'_>) -> PyResult<f64> {
+        self.reactor.bind(py).call_method0(intern!(py, "seconds"))?.extract()
+    }
+
+    fn call_later(slf: &Bound<'_, Self>, delay: f64) -> PyResult<()> {
+        let (py, inside) = (slf.py(), slf.borrow());
+        let look = slf.getattr(intern!(py, "look"))?;
+        let call = inside.reactor.bind(py).call_method1(intern!(py, "callLater"), (delay, look))?;
+        inside.call.replace(Some(call.unbind()));
+        inside.call_due.set(inside.now(py)? + delay);
+        Ok(())
+    }
+}
