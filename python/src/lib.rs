@@ -59,7 +59,9 @@ mod _gustnado {
     #[pymodule_export]
     use crate::response::Response;
     #[pymodule_export]
-    use crate::twisted::{TwistedLink, TwistedTimeout, TwistedWords, escape_for_log};
+    use crate::twisted::{
+        CycloneWords, TwistedLink, TwistedTimeout, TwistedWords, cyclone_head, escape_for_log,
+    };
     #[pymodule_export]
     use crate::writer::Writer;
     #[pymodule_export]

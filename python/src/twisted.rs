@@ -5,6 +5,7 @@
 //! parser would have brought it. All else is given to that parser. So an odd request, a subclass or
 //! a channel that somebody has changed behaves as ever.
 
+mod cyclone;
 mod ordinary;
 mod plain;
 mod timeout;
@@ -19,6 +20,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::poller::Poller;
 use ordinary::Ordinary;
+pub(crate) use cyclone::{CycloneWords, cyclone_head};
 pub(crate) use ordinary::TwistedWords;
 use plain::Plain;
 pub(crate) use timeout::TwistedTimeout;
@@ -61,8 +63,9 @@ enum Speaks {
     /// twisted.web's. Its requests are made by the channel's own factory, which may take the channel
     /// only.
     Site { request_factory: Py<PyAny>, is_simple: bool },
-    /// Cyclone's.
-    Cyclone,
+    /// Cyclone's. What it has for all of them, and the client's address, where its own functions
+    /// need not be asked.
+    Cyclone(Option<(Py<CycloneWords>, Py<PyAny>)>),
 }
 
 /// What comes of looking at a readable connection.
@@ -82,6 +85,7 @@ impl TwistedLink {
     /// - `contexts`, `context`: the stack of log contexts, and that of this connection.
     /// - `is_simple`: the channel's request factory takes the channel only; none: it has no such
     ///   factory, for it is Cyclone's.
+    /// - `cyclone`: what Cyclone has for all connections, and the client's address.
     #[new]
     #[expect(clippy::too_many_arguments, reason = "it is made in one place")]
     fn new(
@@ -93,13 +97,14 @@ impl TwistedLink {
         contexts: Py<PyList>,
         context: Py<PyAny>,
         is_simple: Option<bool>,
+        cyclone: Option<(Py<CycloneWords>, Py<PyAny>)>,
     ) -> PyResult<Self> {
         let speaks = match is_simple {
             Some(is_simple) => {
                 let request_factory = channel.getattr("requestFactory")?.unbind();
                 Speaks::Site { request_factory, is_simple }
             }
-            None => Speaks::Cyclone,
+            None => Speaks::Cyclone(cyclone),
         };
         Ok(Self {
             number,
@@ -276,7 +281,7 @@ impl TwistedLink {
                         };
                         answer_for_site(channel, &request, names, &plain)?;
                     }
-                    Speaks::Cyclone => answer_for_cyclone(channel, &plain)?,
+                    Speaks::Cyclone(known) => answer_for_cyclone(channel, known.as_ref(), &plain)?,
                 }
                 rest = &rest[plain.length..];
                 if rest.is_empty() || !self.is_between_requests(channel)? {
@@ -358,8 +363,20 @@ fn answer_for_site(
 }
 
 /// The same with a connection of Cyclone's, which takes heads whole.
-fn answer_for_cyclone(channel: &Bound<'_, PyAny>, plain: &Plain<'_>) -> PyResult<()> {
+fn answer_for_cyclone(
+    channel: &Bound<'_, PyAny>,
+    known: Option<&(Py<CycloneWords>, Py<PyAny>)>,
+    plain: &Plain<'_>,
+) -> PyResult<()> {
     let py = channel.py();
+    if let Some((words, remote)) = known
+        && plain.body.is_empty()
+        && let Some(request) =
+            words.bind(py).borrow().make_request(channel, plain, remote.bind(py))?
+    {
+        channel.setattr(intern!(py, "_request"), &request)?;
+        return channel.call_method1(intern!(py, "request_callback"), (request,)).map(drop);
+    }
     channel.call_method1(intern!(py, "_on_headers"), (PyBytes::new(py, plain.head),))?;
     if !plain.body.is_empty() {
         let body = PyBytes::new(py, plain.body);

@@ -38,7 +38,12 @@ def is_site(factory):
     if isinstance(factory, http.HTTPFactory):
         return True
     cyclone = sys.modules.get("cyclone.web")
-    return cyclone is not None and isinstance(factory, cyclone.Application)
+    if cyclone is None or not isinstance(factory, cyclone.Application):
+        return False
+    from . import _cyclone
+
+    _cyclone.install()
+    return True
 
 
 def make_transport(skt, protocol, client, server, session, reactor):
@@ -82,11 +87,12 @@ class Server(tcp.Server):
         contexts = context.theContextTracker.currentContext().contexts
         words = {**context.get(log.ILogContext), "system": self.logPrefix()}
         own = {log.ILogContext: words}
-        self._link = TwistedLink(
-            skt.fileno(), self, super().write, protocol, channel, contexts, own, is_simple
-        )
         self._peer = tcp.Server.getPeer(self)
         self._host = tcp.Server.getHost(self)
+        self._link = TwistedLink(
+            skt.fileno(), self, super().write, protocol, channel, contexts, own, is_simple,
+            None if is_simple is not None else self._cyclone_of(channel),
+        )
         self._number = skt.fileno()
         self._timeout = None
         if getattr(channel, "callLater", None) == reactor.callLater:
@@ -96,6 +102,13 @@ class Server(tcp.Server):
             reads = reactor._reads
             self._link.take_ordinary(words, self._peer, self._host, reads, self._timeout)
         reactor._poller.serve(self._number, self._link)
+
+    def _cyclone_of(self, connection):
+        from . import _cyclone
+
+        words = _cyclone.words_for(connection)
+        host = getattr(self._peer, "host", None)
+        return None if words is None or host is None else (words, host)
 
     def getPeer(self):
         return self._peer

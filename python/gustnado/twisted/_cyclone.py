@@ -1,0 +1,115 @@
+"""What is known of Cyclone's own functions: those of its release 1.3, to the letter.
+
+For some of them `python/src/twisted/cyclone.rs` stands; some are put in place of the originals in a
+form that says the same sooner. A class that has another one keeps its own.
+"""
+
+import datetime
+import re
+import time
+from types import SimpleNamespace
+
+import cyclone
+from cyclone import escape, httpserver, httputil, web
+
+from .._gustnado import CycloneWords, cyclone_head
+from ._known import digest
+
+_DIGEST = "6f50dc70137f72d013069947b3864431576a62e9784db3907c82fcd700faa121"
+
+_FUNCTIONS = (
+    (escape, ("parse_qs_bytes", "to_unicode", "utf8")),
+    (httpserver.HTTPConnection, ("_on_headers", "connectionMade")),
+    (httpserver.HTTPRequest, ("__init__",)),
+    (httputil.HTTPHeaders, ("__init__", "__setitem__", "_normalize_name", "add", "parse",
+                            "parse_line", "update")),
+    (web.RequestHandler, ("_convert_header_value", "_generate_headers", "clear")),
+)
+
+
+def _functions():
+    return {(kind, name): vars(kind)[name] for kind, names in _FUNCTIONS for name in names}
+
+
+_originals = _functions()
+_is_known = digest(_originals) == _DIGEST
+_slow_value = web.RequestHandler._convert_header_value
+_slow_head = web.RequestHandler._generate_headers
+
+_server = f"cyclone/{cyclone.version}"
+_date, _date_of = "", None
+_is_unsafe = re.compile(r"[\x00-\x1f]").search
+
+
+def _date_now():
+    global _date, _date_of
+    now = int(time.time())
+    if now != _date_of:
+        _date = datetime.datetime.utcnow().strftime("%a, %d %b %Y %H:%M:%S GMT")
+        _date_of = now
+    return _date
+
+
+def _clear(self):
+    """`RequestHandler.clear`, which makes the date of a second once."""
+    kind = "text/html; charset=UTF-8"
+    self._headers = {"Server": _server, "Content-Type": kind, "Date": _date_now()}
+    self._list_headers = []
+    self.set_default_headers()
+    request = self.request
+    if not request.supports_http_1_1() and request.headers.get("Connection") == "Keep-Alive":
+        self.set_header("Connection", "Keep-Alive")
+    self._write_buffer = []
+    self._status_code, self._reason = 200, web.http_client.responses[200]
+
+
+def _convert_header_value(self, value):
+    kind = type(value)
+    if kind is int:
+        return str(value)
+    if kind is str and len(value) <= 4000 and not _is_unsafe(value):
+        return value
+    return _slow_value(self, value)
+
+
+def _generate_headers(self):
+    return cyclone_head(self) or _slow_head(self)
+
+
+_faster = {
+    "clear": _clear,
+    "_convert_header_value": _convert_header_value,
+    "_generate_headers": _generate_headers,
+}
+
+
+def install():
+    """Puts them in place of Cyclone's, where nobody else has put anything there."""
+    if not _is_known:
+        return
+    for name, faster in _faster.items():
+        if vars(web.RequestHandler)[name] is _originals[web.RequestHandler, name]:
+            setattr(web.RequestHandler, name, faster)
+
+
+_words = _is_known and CycloneWords(SimpleNamespace(
+    new=object.__new__,
+    new_headers=dict.__new__,
+    request=httpserver.HTTPRequest,
+    headers=httputil.HTTPHeaders,
+    normalize=httputil.HTTPHeaders._normalize_name,
+    parse_qs=escape.parse_qs_bytes,
+))
+
+
+def words_for(connection):
+    """What the requests of a new connection are made with, or nothing."""
+    is_as_ever = (
+        _is_known
+        and type(connection) is httpserver.HTTPConnection
+        and not connection.factory.settings.get("xheaders")
+        and "_on_headers" not in vars(connection)
+        and all(vars(kind)[name] is own for (kind, name), own in _originals.items()
+                if kind is not web.RequestHandler)
+    )
+    return _words if is_as_ever else None

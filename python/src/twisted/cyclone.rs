@@ -1,0 +1,209 @@
+//! Requests to a `cyclone.web.Application`: what its functions make of heads, and heads of what its
+//! handlers say. This stands for the functions that `gustnado.twisted._cyclone` names.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+
+use super::plain::Plain;
+
+/// What Cyclone has for all connections.
+#[pyclass(unsendable, frozen, module = "gustnado._gustnado")]
+pub(crate) struct CycloneWords {
+    new: Py<PyAny>,
+    new_headers: Py<PyAny>,
+    request: Py<PyAny>,
+    headers: Py<PyAny>,
+    normalize: Py<PyAny>,
+    parse_qs: Py<PyAny>,
+    known: RefCell<HashMap<Box<str>, Py<PyString>>>,
+}
+
+/// So many names are remembered; clients can make up any number.
+const NAMES_MAX: usize = 256;
+
+#[pymethods]
+impl CycloneWords {
+    #[new]
+    fn new(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let of = |name: &str| given.getattr(name).map(Bound::unbind);
+        Ok(Self {
+            new: of("new")?,
+            new_headers: of("new_headers")?,
+            request: of("request")?,
+            headers: of("headers")?,
+            normalize: of("normalize")?,
+            parse_qs: of("parse_qs")?,
+            known: RefCell::default(),
+        })
+    }
+}
+
+impl CycloneWords {
+    /// `HTTPConnection._on_headers` of a request without a body. Returns the request, unless its
+    /// head has something in it that is better left to Cyclone.
+    ///
+    /// - `remote`: the client's address.
+    pub(super) fn make_request<'py>(
+        &self,
+        connection: &Bound<'py, PyAny>,
+        plain: &Plain<'_>,
+        remote: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = connection.py();
+        let Some(headers) = self.make_headers(py, plain)? else { return Ok(None) };
+        let (Ok(method), Ok(uri)) = (str::from_utf8(plain.method), str::from_utf8(plain.target))
+        else {
+            return Ok(None);
+        };
+        let request = self.new.bind(py).call1((&self.request,))?;
+        let set = |name: &Bound<'py, PyString>, value: &Bound<'py, PyAny>| {
+            request.setattr(name, value)
+        };
+        let text = |text: &str| PyString::new(py, text).into_any();
+        let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+        let version = if plain.is_old { intern!(py, "HTTP/1.0") } else { intern!(py, "HTTP/1.1") };
+        set(intern!(py, "method"), &PyString::intern(py, method).into_any())?;
+        set(intern!(py, "uri"), &text(uri))?;
+        set(intern!(py, "version"), version)?;
+        let fields = headers.cast::<PyDict>()?;
+        let host = fields.get_item(intern!(py, "Host"))?;
+        let host = match host {
+            Some(host) if host.is_truthy()? => host,
+            _ => intern!(py, "127.0.0.1").clone().into_any(),
+        };
+        set(intern!(py, "headers"), &headers)?;
+        set(intern!(py, "body"), &PyBytes::new(py, b"").into_any())?;
+        set(intern!(py, "remote_ip"), remote)?;
+        set(intern!(py, "protocol"), intern!(py, "http"))?;
+        set(intern!(py, "host"), &host)?;
+        set(intern!(py, "files"), &PyDict::new(py).into_any())?;
+        set(intern!(py, "connection"), connection)?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
+        request.setattr(intern!(py, "_start_time"), now)?;
+        request.setattr(intern!(py, "_finish_time"), py.None())?;
+        set(intern!(py, "path"), &text(path))?;
+        let query = text(query);
+        set(intern!(py, "query"), &query)?;
+        let arguments = if query.is_truthy()? {
+            let options = PyDict::new(py);
+            options.set_item(intern!(py, "keep_blank_values"), true)?;
+            self.parse_qs.bind(py).call((query,), Some(&options))?
+        } else {
+            PyDict::new(py).into_any()
+        };
+        set(intern!(py, "arguments"), &arguments)?;
+        Ok(Some(request))
+    }
+
+    /// `HTTPHeaders.parse`.
+    fn make_headers<'py>(
+        &self,
+        py: Python<'py>,
+        plain: &Plain<'_>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let headers = self.new_headers.bind(py).call1((&self.headers,))?;
+        // Its entries are set as `dict` does, which is not what this kind of it does.
+        let fields = headers.cast::<PyDict>()?;
+        let lists = PyDict::new(py);
+        let mut last = None;
+        for (name, value) in plain.fields() {
+            // (Python's lines and blanks are more than those of ASCII.)
+            let is_printable = value.iter().all(|byte| matches!(byte, b' '..=b'~'));
+            let (true, Ok(name), Ok(value)) =
+                (is_printable, str::from_utf8(name), str::from_utf8(value))
+            else {
+                return Ok(None);
+            };
+            let (name, value) = (self.normalized(py, name)?, PyString::new(py, value));
+            match fields.get_item(&name)? {
+                Some(before) => {
+                    let before = before.cast_into::<PyString>()?;
+                    fields.set_item(&name, format!("{before},{value}"))?;
+                    let values = lists.get_item(&name)?;
+                    values.map_or(Ok(()), |values| values.cast::<PyList>()?.append(value))?;
+                }
+                None => {
+                    fields.set_item(&name, &value)?;
+                    lists.set_item(&name, PyList::new(py, [value])?)?;
+                }
+            }
+            last = Some(name);
+        }
+        headers.setattr(intern!(py, "_as_list"), lists)?;
+        headers.setattr(intern!(py, "_last_key"), last)?;
+        Ok(Some(headers))
+    }
+
+    fn normalized<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyString>> {
+        if let Some(known) = self.known.borrow().get(name) {
+            return Ok(known.bind(py).clone());
+        }
+        let made = self.normalize.bind(py).call1((name,))?.cast_into::<PyString>()?;
+        let mut known = self.known.borrow_mut();
+        if known.len() < NAMES_MAX {
+            known.insert(name.into(), made.clone().unbind());
+        }
+        Ok(made)
+    }
+}
+
+/// `RequestHandler._generate_headers` of a handler without new cookies. `None`: something is not
+/// what it mostly is.
+#[pyfunction]
+pub(crate) fn cyclone_head<'py>(handler: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = handler.py();
+    if handler.getattr_opt(intern!(py, "_new_cookie"))?.is_some() {
+        return Ok(None);
+    }
+    let version = handler.getattr(intern!(py, "request"))?.getattr(intern!(py, "version"))?;
+    let status = handler.getattr(intern!(py, "_status_code"))?.extract::<u16>();
+    let reason = handler.getattr(intern!(py, "_reason"))?;
+    let fields = handler.getattr(intern!(py, "_headers"))?;
+    let more = handler.getattr(intern!(py, "_list_headers"))?;
+    let (Ok(version), Ok(status), Ok(reason), Ok(fields), Ok(more)) = (
+        version.cast::<PyString>(),
+        status,
+        reason.cast::<PyString>(),
+        fields.cast_exact::<PyDict>(),
+        more.cast_exact::<PyList>(),
+    ) else {
+        return Ok(None);
+    };
+    let mut head = Vec::with_capacity(256);
+    let mut digits = itoa::Buffer::new();
+    for part in [version.to_str()?, " ", digits.format(status), " ", reason.to_str()?, "\r\n"] {
+        head.extend_from_slice(part.as_bytes());
+    }
+    for (name, value) in fields {
+        if !add_line(&mut head, &name, &value)? {
+            return Ok(None);
+        }
+    }
+    for pair in more {
+        let Ok(pair) = pair.cast_exact::<PyTuple>() else { return Ok(None) };
+        if pair.len() != 2 || !add_line(&mut head, &pair.get_item(0)?, &pair.get_item(1)?)? {
+            return Ok(None);
+        }
+    }
+    head.extend_from_slice(b"\r\n");
+    Ok(Some(PyBytes::new(py, &head).into_any()))
+}
+
+fn add_line(
+    head: &mut Vec<u8>,
+    name: &Bound<'_, PyAny>,
+    value: &Bound<'_, PyAny>,
+) -> PyResult<bool> {
+    let (Ok(name), Ok(value)) = (name.cast::<PyString>(), value.cast::<PyString>()) else {
+        return Ok(false);
+    };
+    for part in [name.to_str()?, ": ", value.to_str()?, "\r\n"] {
+        head.extend_from_slice(part.as_bytes());
+    }
+    Ok(true)
+}
