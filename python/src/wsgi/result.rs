@@ -51,7 +51,7 @@ pub(super) fn of(
     request: &Request,
 ) -> PyResult<Ending> {
     let py = returned.py();
-    let mut closing = Returned(Some(returned.clone().unbind()));
+    let mut closing = Returned::new(returned);
     if let Some(whole) = whole_of(returned)? {
         let (head, written) = start.get().take()?;
         return Ok(Ending::Whole(answer(head, joined(written, whole), request)));
@@ -234,6 +234,13 @@ impl Stream for Iterated {
 }
 
 impl Returned {
+    fn new(returned: &Bound<'_, PyAny>) -> Self {
+        // (Looking in vain costs as much as all the rest.)
+        let has_none = returned.is_exact_instance_of::<PyList>()
+            || returned.is_exact_instance_of::<PyTuple>();
+        Self((!has_none).then(|| returned.clone().unbind()))
+    }
+
     fn close(&mut self, py: Python<'_>) -> PyResult<()> {
         let Some(returned) = self.0.take() else { return Ok(()) };
         match returned.bind(py).getattr_opt(intern!(py, "close"))? {
