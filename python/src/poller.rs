@@ -13,9 +13,10 @@ use gustnado_reactor::{Clock, IoChoice, Options, Reactor, Ready, Token, Wants};
 
 use crate::errors;
 use crate::twisted::{Looked, Names, TwistedLink};
+use crate::wishes::Wishes;
 
-const IN: u32 = 0x1;
-const OUT: u32 = 0x4;
+pub(crate) const IN: u32 = 0x1;
+pub(crate) const OUT: u32 = 0x4;
 const ERR: u32 = 0x8;
 const HUP: u32 = 0x10;
 
@@ -31,6 +32,7 @@ struct Inside {
     ready: Vec<Ready>,
     /// Nobody has sockets of the reactor's own here.
     woken: Vec<Token>,
+    wishes: Wishes,
 }
 
 /// Connections whose plain requests are answered while the poller looks.
@@ -51,7 +53,8 @@ impl Poller {
         let (io, clock) = (IoChoice::Epoll, Clock::start());
         let options = Options { io, direct_max: 0, buffers: 8, clock };
         let (reactor, _) = Reactor::new(&options).map_err(|error| errors::of_io(&error))?;
-        let inside = Inside { reactor, ready: Vec::new(), woken: Vec::new() };
+        let wishes = Wishes::default();
+        let inside = Inside { reactor, ready: Vec::new(), woken: Vec::new(), wishes };
         Ok(Self { inside: RefCell::new(Some(inside)), sites: OnceCell::new() })
     }
 
@@ -59,19 +62,29 @@ impl Poller {
     fn register(&self, number: RawFd, events: u32) -> PyResult<()> {
         self.with(|inside| {
             let key = u64::from(number.cast_unsigned());
-            inside.reactor.watch(number, wants(events), key).map_err(|error| errors::of_io(&error))
+            let watched = inside.reactor.watch(number, wants(events), key);
+            watched.map_err(|error| errors::of_io(&error))?;
+            inside.wishes.begin(&inside.reactor, number, events);
+            Ok(())
         })
     }
 
+    /// Watches it for something else, from the next look on.
     fn modify(&self, number: RawFd, events: u32) -> PyResult<()> {
         self.with(|inside| {
+            if inside.wishes.change(number, events) {
+                return Ok(());
+            }
             inside.reactor.rewatch(number, wants(events)).map_err(|error| errors::of_io(&error))
         })
     }
 
     /// Watches it no longer. It may have been closed already.
     fn unregister(&self, number: RawFd) -> PyResult<()> {
-        self.with(|inside| inside.reactor.unwatch(number).map_err(|error| errors::of_io(&error)))
+        self.with(|inside| {
+            inside.wishes.end(number);
+            inside.reactor.unwatch(number).map_err(|error| errors::of_io(&error))
+        })
     }
 
     /// Sleeps until something is ready, and returns what is, as pairs of descriptor and events.
@@ -83,7 +96,12 @@ impl Poller {
         self.flush(py)?;
         let timeout = (timeout >= 0.0).then(|| up_to_ms(timeout));
         let (is_interrupted, found) = self.with(|inside| {
-            let Inside { reactor, ready, woken } = inside;
+            let Inside { reactor, ready, woken, wishes } = inside;
+            let mut found = wishes.settle(reactor);
+            if wishes.may_go_on(&found) {
+                return Ok((false, found));
+            }
+            let timeout = if found.is_empty() { timeout } else { Some(Duration::ZERO) };
             reactor.tick();
             let slept = {
                 let reactor = SendWrapper::new(&mut *reactor);
@@ -93,7 +111,7 @@ impl Poller {
             let slept = slept.map_err(|error| errors::of_io(&error))?;
             reactor.collect(woken, ready).map_err(|error| errors::of_io(&error))?;
             woken.clear();
-            let found: Vec<_> = ready.drain(..).map(|one| (one.key, events(&one))).collect();
+            found.extend(ready.drain(..).map(|one| (one.key, events(&one))));
             Ok((slept, found))
         })?;
         if is_interrupted {
@@ -108,7 +126,8 @@ impl Poller {
     /// Makes it answer requests.
     ///
     /// - `encode`: spells field names as the channels do.
-    /// - `on_failure`: called with a descriptor and an exception that came of what was received.
+    /// - `on_failure`: called with a descriptor and an exception that came of what was received, or
+    ///   none: nothing more can be received.
     fn answer_requests(&self, py: Python<'_>, encode: Py<PyAny>, on_failure: Py<PyAny>) {
         // (The second time it is what it was.)
         _ = self.sites.set(Sites {
@@ -195,8 +214,11 @@ impl Poller {
                 Ok(Looked::Done) if events & OUT == 0 => {}
                 Ok(Looked::Done) => left.push((key, OUT)),
                 Ok(Looked::Ended) => left.push((key, events)),
+                Ok(Looked::Failed) => {
+                    sites.on_failure.call1(py, (number, py.None()))?;
+                }
                 Err(error) => {
-                    sites.on_failure.call1(py, (number, error.value(py)))?;
+                    sites.on_failure.call1(py, (number, error.into_value(py)))?;
                 }
             }
         }
@@ -207,7 +229,7 @@ impl Poller {
     }
 }
 
-fn wants(events: u32) -> Wants {
+pub(crate) fn wants(events: u32) -> Wants {
     Wants { read: events & IN != 0, write: events & OUT != 0 }
 }
 

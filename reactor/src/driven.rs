@@ -9,7 +9,7 @@ use rustix::event::Timespec;
 
 use crate::epoll::Epoll;
 use crate::reactor::Door;
-use crate::sys::{recv_by_number, send_by_number};
+use crate::sys::{is_patient_stream, recv_by_number, send_by_number};
 use crate::watched::{Ready, Wants};
 use crate::{Reactor, Token};
 
@@ -110,6 +110,12 @@ impl Reactor {
     /// The process is out of descriptors. `Unsupported` under `io_uring`.
     pub fn descriptor(&self) -> io::Result<OwnedFd> {
         self.queue()?.descriptor()
+    }
+
+    /// Whether it does no harm to write to a descriptor that may not be writable: it is a stream
+    /// socket that never blocks.
+    pub fn may_be_tried(&self, number: RawFd) -> bool {
+        is_patient_stream(number)
     }
 
     /// How many descriptors are watched.

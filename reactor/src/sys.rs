@@ -425,6 +425,25 @@ pub(crate) fn duplicate(number: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(made) })
 }
 
+/// Whether a number stands for a stream socket that does not listen and never blocks: whether it is
+/// open is for the kernel to say.
+pub(crate) fn is_patient_stream(number: i32) -> bool {
+    let option = |name| {
+        let (mut value, mut size) = (0_i32, libc::socklen_t::from(4_u8));
+        let (to, room) = (&raw mut value, &raw mut size);
+        // SAFETY: the kernel writes four bytes into `value` at most, and a number into `size`,
+        // before the call returns; any descriptor may be asked about.
+        let result = unsafe { libc::getsockopt(number, libc::SOL_SOCKET, name, to.cast(), room) };
+        (result == 0).then_some(value)
+    };
+    // SAFETY: the call touches no memory, and any number may be asked about.
+    let flags = unsafe { libc::fcntl(number, libc::F_GETFL) };
+    option(libc::SO_TYPE) == Some(libc::SOCK_STREAM)
+        && option(libc::SO_ACCEPTCONN) == Some(0)
+        && flags >= 0
+        && flags & libc::O_NONBLOCK != 0
+}
+
 /// `recv(2)` on a socket by its number, without waiting: whether it is open is for the kernel to say.
 pub(crate) fn recv_by_number(number: i32, room: &mut [u8]) -> io::Result<usize> {
     // SAFETY: the kernel writes within `room` only, before the call returns, and any number may be

@@ -50,11 +50,13 @@ class GustnadoReactor(EPollReactor):
         listening.transport = _http.make_transport
 
     def _failed(self, number, error):
-        """What `doPoll` does with an exception of a transport's."""
+        """What `doPoll` does with an exception of a transport's; with none, it cannot be read."""
         selectable = self._selectables.get(number)
-        log.err(error)
+        if error is not None:
+            log.err(error)
         if selectable is not None:
-            self._disconnectSelectable(selectable, error, True)
+            why = main.CONNECTION_LOST if error is None else error
+            log.callWithLogger(selectable, self._disconnectSelectable, selectable, why, True)
 
 
 def install():
