@@ -12,6 +12,7 @@
 """
 
 from ._app import App, stream
+from ._events import events
 from ._gustnado import Request, Response, Writer
 
-__all__ = ["App", "Request", "Response", "Writer", "stream"]
+__all__ = ["App", "Request", "Response", "Writer", "events", "stream"]

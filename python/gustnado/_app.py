@@ -1,6 +1,7 @@
 """An application: functions and folders by path."""
 
 from . import _routes
+from ._chain import Chain
 from ._gustnado import Response
 
 
@@ -12,14 +13,16 @@ class App:
     """
 
     def __init__(self):
-        self._handlers = []
+        self._places = []
         self._folders = []
+        self._chain = Chain()
 
     def route(self, path, method=None):
         """Adds a handler for a method, or for all that have none of their own."""
 
         def add(function):
-            self._handlers.append(_routes.handler(method, path, function))
+            _routes.handler(method, path, function)  # What is wrong with it is said here and now.
+            self._places.append((method, path, function))
             return function
 
         return add
@@ -44,10 +47,31 @@ class App:
         self._folders.append((path, str(folder)))
         return self
 
-    @property
-    def needs_loop(self):
-        """Whether a handler is a coroutine function."""
-        return any(is_coroutine for *_, is_coroutine in self._handlers)
+    def before(self, function=None, *, under="/"):
+        """Has a function called with each request to a handler below a path, before the handler.
+
+        What it returns is the answer, unless it is None. For decorating, too. Files that the engine
+        serves never enter Python.
+        """
+        return self._add_link(self._chain.before, function, under)
+
+    def after(self, function=None, *, under="/"):
+        """Has a function called with each such request and its `Response`, which it may change.
+
+        What it returns is the answer in its place, unless it is None.
+        """
+        return self._add_link(self._chain.after, function, under)
+
+    def _add_link(self, add, function, under):
+        if function is None:
+            return lambda decorated: self._add_link(add, decorated, under)
+        add(function, under)
+        return function
+
+    def handlers(self):
+        """All handlers with what runs before and after them, as the engine takes them."""
+        return [_routes.handler(method, path, self._chain.around(path, function))
+                for method, path, function in self._places]
 
     def run(self, *, workers=1, grace=None, switch_interval=None, **settings):
         """Serves until Ctrl-C or TERM, then lets answers finish for `grace` seconds.

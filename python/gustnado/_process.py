@@ -61,10 +61,10 @@ class Process:
             self._run_with_loop(app, interface)
         elif interface == "wsgi":
             self._run_wsgi(app)
-        elif app.needs_loop:
+        elif any(is_coroutine for *_, is_coroutine in app.handlers()):
             self._run_with_loop(app, interface)
         else:
-            self._start(app._handlers, app._folders, Ground(), None, "plain functions")
+            self._start(app.handlers(), app._folders, Ground(), None, "plain functions")
             self._run_alone()
 
     # --- Without a loop of Python's.
@@ -139,7 +139,7 @@ class Process:
             self._start([], [], Ground(loop), asgi, f"ASGI on {loops.name}")
         else:
             how = f"functions on {loops.name}"
-            self._start(app._handlers, app._folders, Ground(loop), None, how)
+            self._start(app.handlers(), app._folders, Ground(loop), None, how)
         loops.drive(self.engine)
         while not ended.is_set():
             try:

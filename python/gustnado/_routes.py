@@ -14,7 +14,7 @@ class Ground:
 
     def __init__(self, loop=None):
         self.loop = loop
-        self.to_json = _to_json
+        self.to_json = to_json
 
     @staticmethod
     def on_error(error, what):
@@ -32,7 +32,7 @@ class Ground:
             log.error("%s", what, exc_info=error)
 
 
-def _to_json(value):
+def to_json(value):
     import json
 
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
@@ -48,11 +48,10 @@ def is_coroutine_function(function):
     return inspect.iscoroutinefunction(called)
 
 
-def handler(method, path, function):
-    """A function with its place, as the engine takes it.
+def taken(path, function):
+    """The named parts of a path that a function takes, and whether it takes the request.
 
-    A function takes named parts of the path by their names, and the request as the parameter that
-    is none of them.
+    It takes parts by their names, and the request as the parameter that is none of them.
     """
     import inspect
 
@@ -73,6 +72,21 @@ def handler(method, path, function):
                 f"{_name(function)}: expected the request first, and then parts of the path {path}"
                 f"{where}; found the parameter {parameter.name!r}"
             )
+    return named, takes_request
+
+
+def signature(parts):
+    """Of a function that takes the request and these parts of the path."""
+    import inspect
+
+    kind = inspect.Parameter
+    named = [kind(part, kind.KEYWORD_ONLY) for part in parts]
+    return inspect.Signature([kind("request", kind.POSITIONAL_ONLY), *named])
+
+
+def handler(method, path, function):
+    """A function with its place, as the engine takes it."""
+    named, takes_request = taken(path, function)
     return method, path, function, takes_request, named, is_coroutine_function(function)
 
 

@@ -19,7 +19,7 @@ pub(crate) struct Ground {
     starter: Option<Starter>,
     told: Told,
     /// Makes a text of a dictionary or list.
-    pub(crate) to_json: Py<PyAny>,
+    to_json: Py<PyAny>,
 }
 
 impl Ground {
@@ -202,7 +202,7 @@ impl Callee {
 
     fn judge(&self, py: Python<'_>, returned: PyResult<Bound<'_, PyAny>>) -> Response {
         returned
-            .and_then(|value| response::of(&value, &self.ground))
+            .and_then(|value| response::of(&value, self.ground.to_json.bind(py)))
             .unwrap_or_else(|error| self.ground.failed(py, &error, &self.name))
     }
 }

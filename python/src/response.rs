@@ -1,16 +1,16 @@
 //! Answers: what Python says one is, and what a handler may return instead.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use gustnado::{Response as EngineResponse, Status};
 
-use crate::call::Ground;
 use crate::pipe::{owned, pipe};
 use crate::writer::Writer;
 
@@ -53,6 +53,44 @@ impl Response {
         Self::with(EngineResponse::file(path), status, headers, content_type)
     }
 
+    /// What a value that a handler may return stands for.
+    #[staticmethod]
+    fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = value.py();
+        let routes = py.import(intern!(py, "gustnado._routes"))?;
+        let response = of(value, &routes.getattr(intern!(py, "to_json"))?)?;
+        Ok(Self(Mutex::new(Some(response))))
+    }
+
+    /// Its status: 200 to 999.
+    #[getter]
+    fn status(&self) -> PyResult<u16> {
+        self.look(|response| response.status_code().code())
+    }
+
+    #[setter]
+    fn set_status(&self, status: u16) -> PyResult<()> {
+        let response = self.take()?;
+        *self.inner() = Some(with_status(response, status)?);
+        Ok(())
+    }
+
+    /// The value of a field that was set, whatever its case, or `default`.
+    #[pyo3(signature = (name, default = None))]
+    fn header(&self, name: &str, default: Option<String>) -> PyResult<Option<String>> {
+        let latin1 = |value: &[u8]| value.iter().map(|byte| char::from(*byte)).collect();
+        self.look(|response| response.header_value(name).map(latin1).or(default))
+    }
+
+    /// Adds a field.
+    fn add_header(&self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let value = latin1(value)?;
+        match &mut *self.inner() {
+            Some(response) => set(response, name, &value),
+            None => Err(returned()),
+        }
+    }
+
     /// An answer that is written over time, and what writes it.
     #[staticmethod]
     #[pyo3(signature = (status = 200, headers = None, content_type = None))]
@@ -91,19 +129,30 @@ impl Response {
         Ok(Self(Mutex::new(Some(response))))
     }
 
+    fn inner(&self) -> MutexGuard<'_, Option<EngineResponse>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn look<T>(&self, look: impl FnOnce(&EngineResponse) -> T) -> PyResult<T> {
+        self.inner().as_ref().map(look).ok_or_else(returned)
+    }
+
     fn take(&self) -> PyResult<EngineResponse> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or_else(|| {
-            PyRuntimeError::new_err("this Response was returned before; make one for each request")
-        })
+        self.inner().take().ok_or_else(returned)
     }
 }
 
+fn returned() -> PyErr {
+    PyRuntimeError::new_err("this Response was returned before; make one for each request")
+}
+
 /// The answer that a handler's value stands for.
-pub(crate) fn of(value: &Bound<'_, PyAny>, ground: &Ground) -> PyResult<EngineResponse> {
+///
+/// - `to_json`: makes a text of a dictionary or list.
+pub(crate) fn of(value: &Bound<'_, PyAny>, to_json: &Bound<'_, PyAny>) -> PyResult<EngineResponse> {
     if let Some(response) = plain(value)? {
         return Ok(response);
     }
-    let py = value.py();
     if let Ok(response) = value.cast::<Response>() {
         return response.get().take();
     }
@@ -111,14 +160,14 @@ pub(crate) fn of(value: &Bound<'_, PyAny>, ground: &Ground) -> PyResult<EngineRe
         return Ok(EngineResponse::new(Status::NO_CONTENT));
     }
     if value.is_instance_of::<PyDict>() || value.is_instance_of::<PyList>() {
-        let text: String = ground.to_json.call1(py, (value,))?.extract(py)?;
+        let text: String = to_json.call1((value,))?.extract()?;
         return Ok(EngineResponse::json_text(text));
     }
     if let Ok(pair) = value.cast::<PyTuple>()
         && pair.len() == 2
         && let Ok(status) = pair.get_item(0)?.extract::<u16>()
     {
-        return with_status(of(&pair.get_item(1)?, ground)?, status);
+        return with_status(of(&pair.get_item(1)?, to_json)?, status);
     }
     Err(PyTypeError::new_err(format!(
         "expected text, bytes, a dictionary, a list, None, (status, content) or a Response from the \
