@@ -17,6 +17,7 @@ mod poller;
 mod request;
 mod response;
 mod twisted;
+mod wishes;
 mod writer;
 mod wsgi;
 

@@ -19,8 +19,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::poller::Poller;
-use ordinary::Ordinary;
 pub(crate) use cyclone::{CycloneWords, cyclone_head};
+use ordinary::Ordinary;
 pub(crate) use ordinary::TwistedWords;
 use plain::Plain;
 pub(crate) use timeout::TwistedTimeout;
@@ -72,8 +72,10 @@ enum Speaks {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Looked {
     Done,
-    /// It has ended or failed: Twisted is to find out.
+    /// It has ended: Twisted is to find out.
     Ended,
+    /// It has failed.
+    Failed,
 }
 
 #[pymethods]
@@ -215,7 +217,9 @@ impl TwistedLink {
     fn append(&self, py: Python<'_>, parts: &[&[u8]]) -> PyResult<()> {
         if self.takes_bytes(py, parts.iter().map(|part| part.len()).sum())? {
             let mut out = self.out.borrow_mut();
-            parts.iter().for_each(|part| out.extend_from_slice(part));
+            for part in parts {
+                out.extend_from_slice(part);
+            }
             return Ok(());
         }
         self.pass_on(py)?;
@@ -248,6 +252,7 @@ impl TwistedLink {
             Some(Err(error)) if error.kind() == std::io::ErrorKind::WouldBlock => {
                 return Ok(Looked::Done);
             }
+            Some(Err(_)) => return Ok(Looked::Failed),
             _ => return Ok(Looked::Ended),
         };
         self.is_queued.set(true);
@@ -284,6 +289,13 @@ impl TwistedLink {
                     Speaks::Cyclone(known) => answer_for_cyclone(channel, known.as_ref(), &plain)?,
                 }
                 rest = &rest[plain.length..];
+                if !rest.is_empty() && self.is_leaving(py)? {
+                    // What is behind stays where Twisted's parser leaves it then.
+                    self.is_touched.set(true);
+                    let name = intern!(py, "_buffer");
+                    let waiting = channel.getattr(name)?.add(PyBytes::new(py, rest))?;
+                    return channel.setattr(name, waiting);
+                }
                 if rest.is_empty() || !self.is_between_requests(channel)? {
                     break;
                 }
@@ -301,6 +313,11 @@ impl TwistedLink {
         Ok(())
     }
 
+    /// Whether the connection is being closed by its own side.
+    fn is_leaving(&self, py: Python<'_>) -> PyResult<bool> {
+        self.server.bind(py).getattr(intern!(py, "disconnecting"))?.is_truthy()
+    }
+
     /// Whether the channel is where the first byte of a request is expected, and nobody has put
     /// another parser in its place.
     fn is_between_requests(&self, channel: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -308,6 +325,9 @@ impl TwistedLink {
         let is = |name: &Bound<'_, PyString>| channel.getattr(name)?.is_truthy();
         let is_site = matches!(self.speaks, Speaks::Site { .. });
         if is_site && (is(intern!(py, "_handlingRequest"))? || !is(intern!(py, "persistent"))?) {
+            return Ok(false);
+        }
+        if !is(intern!(py, "line_mode"))? {
             return Ok(false);
         }
         if !self.is_touched.get() {
@@ -320,8 +340,7 @@ impl TwistedLink {
         } else {
             is(intern!(py, "_headersbuffer"))?
         };
-        let is_clean = is(intern!(py, "line_mode"))?
-            && !is(intern!(py, "_buffer"))?
+        let is_clean = !is(intern!(py, "_buffer"))?
             && !has_begun
             && !own.contains(intern!(py, "dataReceived"))?;
         self.is_touched.set(!is_clean);

@@ -150,6 +150,5 @@ def test_what_is_broken_is_so_on_both(tmp_path, name):
     assert (epoll, ours) == (False, False) and error == ours_error != ""
 
 
-@pytest.mark.xfail(strict=True, reason="a request behind a stream of events is answered")
 def test_what_comes_behind_a_stream_of_events_is_no_request(pair):
     assert not pair("sse_bytes").differ([get(b"/") + get(b"/hello")])

@@ -98,9 +98,7 @@ OTHER_SITES = ("traced", "logged", "requests", "channels")
 
 # Where we are known to differ, and how. What is mended has to go from here: it fails then.
 # (A channel of the program's own goes Twisted's way, so there they do not.)
-KNOWN = {
-    "drops [whole]": "a request behind one whose resource called loseConnection is answered",
-}
+KNOWN = {}
 
 
 KINDS = cases_of(kinds(b"/seen", b"/later"))

@@ -43,10 +43,7 @@ WHOLE = {name: cut for name, cut in CYCLONE.items() if len(cut) == 1}
 
 # Where we are known to differ, and how. What is mended has to go from here: it fails then.
 BEHIND = "a request behind one whose connection is to be closed is answered"
-KNOWN = {
-    "cyclone: close, and more behind it [whole]": BEHIND,
-    "cyclone: HTTP/1.0, kept [whole]": BEHIND,
-}
+KNOWN = {}
 
 
 def expect_known(request, name):

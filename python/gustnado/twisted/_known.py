@@ -6,12 +6,13 @@ where a program has put something else in their place, they are called themselve
 
 import hashlib
 import inspect
+import sys
 from io import BytesIO
 from types import SimpleNamespace
 
 from twisted.internet import address
 from twisted.protocols import basic, policies
-from twisted.python import components, failure
+from twisted.python import components, failure, filepath
 from twisted.web import http, http_headers, resource, server
 
 from .._gustnado import TwistedWords, escape_for_log
@@ -19,6 +20,10 @@ from .._gustnado import TwistedWords, escape_for_log
 # Digests of the functions' text, by the first release that has it.
 _DIGESTS = {
     "26.10.0": "9c7dfd164bb4290250d885638008a2b96df1de47b4550235383aab098a919146",
+}
+
+_DIGESTS_OF_FILES = {
+    "26.10.0": "e0f994599ad5f9be182a2f6c33b4ccdc25b56be74341cf2dbabe279da78d3826",
 }
 
 _FUNCTIONS = (
@@ -41,9 +46,20 @@ _FUNCTIONS = (
 )
 
 
-def _functions():
-    return {(kind, name): vars(kind)[name]
-            for kind, names in _FUNCTIONS for name in names}
+def _functions(wanted):
+    return {(kind, name): vars(kind)[name] for kind, names in wanted for name in names}
+
+
+def _functions_of_files(static):
+    return _functions((
+        (static, ("getTypeAndEncoding",)),
+        (static.File, ("__init__", "_setContentHeaders", "createSimilarFile", "getChild",
+                       "getFileSize", "makeProducer", "openForReading", "render_GET")),
+        (static.NoRangeStaticProducer, ("resumeProducing", "start")),
+        (resource.Resource, ("getChildWithDefault",)),
+        (filepath.FilePath, ("child", "splitext")),
+        (http.Request, ("setLastModified",)),
+    ))
 
 
 def digest(functions):
@@ -119,9 +135,10 @@ class Known:
 
     def __init__(self, date):
         self._date = date
-        self._originals = _functions()
+        self._originals = _functions(_FUNCTIONS)
         is_known = digest(self._originals) in _DIGESTS.values()
         self._words = _words(date) if is_known else None
+        self._files = None
 
     def words_for(self, channel):
         """What the ordinary requests of a new connection are answered with, or nothing."""
@@ -139,7 +156,24 @@ class Known:
             and not vars(channel).keys() & _CHANNEL_NAMES
             and all(vars(kind)[name] is own for (kind, name), own in self._originals.items())
         )
-        return self._words if is_as_ever else None
+        if not is_as_ever:
+            return None
+        self._look_for_files()
+        return self._words
+
+    def _look_for_files(self):
+        static = sys.modules.get("twisted.web.static")
+        if static is None or self._files is not None:
+            return
+        self._files = _functions_of_files(static)
+        if digest(self._files) in _DIGESTS_OF_FILES.values():
+            self._words.know_files(SimpleNamespace(
+                file=static.File,
+                get_child=static.File.getChild,
+                create_similar=static.File.createSimilarFile,
+                child_with_default=resource.Resource.getChildWithDefault,
+                make_date=http.datetimeToString,
+            ))
 
 
 _CHANNEL_NAMES = {

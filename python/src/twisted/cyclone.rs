@@ -61,9 +61,8 @@ impl CycloneWords {
             return Ok(None);
         };
         let request = self.new.bind(py).call1((&self.request,))?;
-        let set = |name: &Bound<'py, PyString>, value: &Bound<'py, PyAny>| {
-            request.setattr(name, value)
-        };
+        let set =
+            |name: &Bound<'py, PyString>, value: &Bound<'py, PyAny>| request.setattr(name, value);
         let text = |text: &str| PyString::new(py, text).into_any();
         let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
         let version = if plain.is_old { intern!(py, "HTTP/1.0") } else { intern!(py, "HTTP/1.1") };
@@ -83,7 +82,8 @@ impl CycloneWords {
         set(intern!(py, "host"), &host)?;
         set(intern!(py, "files"), &PyDict::new(py).into_any())?;
         set(intern!(py, "connection"), connection)?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
+        let now =
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
         request.setattr(intern!(py, "_start_time"), now)?;
         request.setattr(intern!(py, "_finish_time"), py.None())?;
         set(intern!(py, "path"), &text(path))?;
@@ -120,17 +120,14 @@ impl CycloneWords {
                 return Ok(None);
             };
             let (name, value) = (self.normalized(py, name)?, PyString::new(py, value));
-            match fields.get_item(&name)? {
-                Some(before) => {
-                    let before = before.cast_into::<PyString>()?;
-                    fields.set_item(&name, format!("{before},{value}"))?;
-                    let values = lists.get_item(&name)?;
-                    values.map_or(Ok(()), |values| values.cast::<PyList>()?.append(value))?;
-                }
-                None => {
-                    fields.set_item(&name, &value)?;
-                    lists.set_item(&name, PyList::new(py, [value])?)?;
-                }
+            if let Some(before) = fields.get_item(&name)? {
+                let before = before.cast_into::<PyString>()?;
+                fields.set_item(&name, format!("{before},{value}"))?;
+                let values = lists.get_item(&name)?;
+                values.map_or(Ok(()), |values| values.cast::<PyList>()?.append(value))?;
+            } else {
+                fields.set_item(&name, &value)?;
+                lists.set_item(&name, PyList::new(py, [value])?)?;
             }
             last = Some(name);
         }
@@ -155,7 +152,9 @@ impl CycloneWords {
 /// `RequestHandler._generate_headers` of a handler without new cookies. `None`: something is not
 /// what it mostly is.
 #[pyfunction]
-pub(crate) fn cyclone_head<'py>(handler: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+pub(crate) fn cyclone_head<'py>(
+    handler: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = handler.py();
     if handler.getattr_opt(intern!(py, "_new_cookie"))?.is_some() {
         return Ok(None);

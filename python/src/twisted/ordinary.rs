@@ -7,8 +7,10 @@
 //! that `gustnado.twisted._known` names, and only for those that it knows.
 
 mod answer;
+mod files;
+mod log;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use percent_encoding::percent_decode;
@@ -21,6 +23,7 @@ use super::TwistedLink;
 use super::plain::Plain;
 use super::timeout::TwistedTimeout;
 use super::words::Names;
+use files::FileWords;
 
 /// What Twisted has for all requests. Its fields are what `gustnado.twisted._known` calls them.
 #[pyclass(frozen, module = "gustnado._gustnado")]
@@ -45,6 +48,8 @@ pub(crate) struct TwistedWords {
     failed: Py<PyAny>,
     /// The second it is of, and its text.
     date: Mutex<(u64, Option<Py<PyBytes>>)>,
+    /// Nothing before files are served.
+    files: OnceLock<FileWords>,
 }
 
 #[pymethods]
@@ -72,7 +77,15 @@ impl TwistedWords {
             go_on: of("go_on")?,
             failed: of("failed")?,
             date: Mutex::new((0, None)),
+            files: OnceLock::new(),
         })
+    }
+
+    /// From now on, files are sent without Python.
+    fn know_files(&self, given: &Bound<'_, PyAny>) -> PyResult<()> {
+        // (The second time it is what it was.)
+        _ = self.files.set(FileWords::new(given)?);
+        Ok(())
     }
 }
 
@@ -116,6 +129,9 @@ impl Ordinary {
         {
             return Ok(false);
         }
+        if self.send_file(link, channel, plain)? {
+            return Ok(true);
+        }
         let requests = requests.cast_into::<PyList>()?;
         let request = self.make_request(channel, names, plain)?;
         requests.append(&request)?;
@@ -131,16 +147,16 @@ impl Ordinary {
             }
             Err((Some(resource), error)) => {
                 let go_on = &self.words.get().go_on;
-                go_on.call1(py, (request, resource, error.value(py), py.None()))?;
+                go_on.call1(py, (request, resource, error.into_value(py), py.None()))?;
             }
-            Err((None, error)) => self.fail(&request, &error)?,
+            Err((None, error)) => self.fail(&request, error)?,
         }
         Ok(true)
     }
 
-    fn fail(&self, request: &Bound<'_, PyAny>, error: &PyErr) -> PyResult<()> {
+    fn fail(&self, request: &Bound<'_, PyAny>, error: PyErr) -> PyResult<()> {
         let py = request.py();
-        self.words.get().failed.call1(py, (request, error.value(py))).map(drop)
+        self.words.get().failed.call1(py, (request, error.into_value(py))).map(drop)
     }
 
     /// `Request.__init__`, the head's lines, and what is known of the connection's future.
@@ -152,9 +168,8 @@ impl Ordinary {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, words) = (channel.py(), self.words.get());
         let request = words.new.bind(py).call1((&words.request,))?;
-        let set = |name: &Bound<'py, PyString>, value: Bound<'py, PyAny>| {
-            request.setattr(name, value)
-        };
+        let set =
+            |name: &Bound<'py, PyString>, value: Bound<'py, PyAny>| request.setattr(name, value);
         set(intern!(py, "notifications"), PyList::empty(py).into_any())?;
         set(intern!(py, "channel"), channel.clone())?;
         set(intern!(py, "client"), self.peer.bind(py).clone())?;
@@ -293,7 +308,7 @@ impl Ordinary {
         let render = resource.getattr(intern!(py, "render"))?;
         if is_function(&render, &self.words.get().resource_render)? {
             let method = request.getattr(intern!(py, "method"))?;
-            let name = match method.cast::<PyBytes>().map(|method| method.as_bytes()) {
+            let name = match method.cast::<PyBytes>().map(PyBytesMethods::as_bytes) {
                 Ok(b"GET") => intern!(py, "render_GET"),
                 Ok(b"POST") => intern!(py, "render_POST"),
                 _ => return render.call1((request,)),

@@ -236,8 +236,8 @@ impl Stream for Iterated {
 impl Returned {
     fn new(returned: &Bound<'_, PyAny>) -> Self {
         // (Looking in vain costs as much as all the rest.)
-        let has_none = returned.is_exact_instance_of::<PyList>()
-            || returned.is_exact_instance_of::<PyTuple>();
+        let has_none =
+            returned.is_exact_instance_of::<PyList>() || returned.is_exact_instance_of::<PyTuple>();
         Self((!has_none).then(|| returned.clone().unbind()))
     }
 

@@ -2,11 +2,11 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyBytes, PyDict, PyList};
 
-use super::super::timeout::TwistedTimeout;
-use super::super::words::{Names, escaped};
 use super::super::TwistedLink;
+use super::super::timeout::TwistedTimeout;
+use super::super::words::Names;
 use super::{Ordinary, is_function, raw_of};
 
 /// Statuses without content, which `Request.write` treats in its own way.
@@ -30,14 +30,13 @@ impl Ordinary {
         if !self.is_untouched(names, request)? {
             return Ok(false);
         }
-        let Some(head) = self.make_head(names, request, body.as_bytes().len())? else {
-            return Ok(false);
-        };
+        let length = body.as_bytes().len();
+        let Some(head) = make_head(names, request, length)? else { return Ok(false) };
         request.setattr(intern!(py, "startedWriting"), 1)?;
         link.append(py, &[&head, body.as_bytes()])?;
         request.setattr(intern!(py, "sentLength"), body.as_bytes().len())?;
         if let Err(error) = self.end(channel, names, request) {
-            self.fail(request, &error)?;
+            self.fail(request, error)?;
         }
         Ok(true)
     }
@@ -60,47 +59,6 @@ impl Ordinary {
             && is_none(intern!(py, "producer"))?
             && is_function(&request.getattr(intern!(py, "write"))?, &words.request_write)?
             && is_function(&request.getattr(intern!(py, "finish"))?, &words.request_finish)?)
-    }
-
-    /// The head of an answer with content of so many bytes, in the order in which Twisted's
-    /// functions set the fields. `None`: there is something in it that they should write.
-    fn make_head(
-        &self,
-        names: &Names,
-        request: &Bound<'_, PyAny>,
-        length: usize,
-    ) -> PyResult<Option<Vec<u8>>> {
-        let (py, spelled) = (request.py(), &names.spelled);
-        let code: i64 = request.getattr(intern!(py, "code"))?.extract()?;
-        let reason = request.getattr(intern!(py, "code_message"))?;
-        let version = request.getattr(intern!(py, "clientproto"))?;
-        let (Ok(reason), Ok(version)) =
-            (reason.cast_exact::<PyBytes>(), version.cast_exact::<PyBytes>())
-        else {
-            return Ok(None);
-        };
-        let fields = raw_of(request, intern!(py, "responseHeaders"))?;
-        let kind = request.getattr(intern!(py, "defaultContentType"))?;
-        let needs_kind = length > 0 && !kind.is_none() && !has_one(&fields, &spelled.content_type)?;
-        if !has_content(code) || (needs_kind && !is_line(&kind)) {
-            return Ok(None);
-        }
-        let mut digits = itoa::Buffer::new();
-        let digits = PyBytes::new(py, digits.format(length).as_bytes());
-        fields.set_item(&spelled.content_length, PyList::new(py, [digits])?)?;
-        if needs_kind {
-            fields.set_item(&spelled.content_type, PyList::new(py, [kind])?)?;
-        }
-        let mut head = Vec::with_capacity(256);
-        head.extend_from_slice(version.as_bytes());
-        head.push(b' ');
-        head.extend_from_slice(itoa::Buffer::new().format(code).as_bytes());
-        head.push(b' ');
-        head.extend_from_slice(reason.as_bytes());
-        head.extend_from_slice(b"\r\n");
-        let is_plain = add_fields(&mut head, &fields)?;
-        head.extend_from_slice(b"\r\n");
-        Ok(is_plain.then_some(head))
     }
 
     /// The rest of `http.Request.finish`, and `HTTPChannel.requestDone`.
@@ -138,6 +96,19 @@ impl Ordinary {
         Ok(())
     }
 
+    /// Sets the idle time-out anew.
+    pub(super) fn touch(&self, channel: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = channel.py();
+        let call = channel.getattr(intern!(py, "_TimeoutMixin__timeoutCall"))?;
+        let idle = channel.getattr(intern!(py, "timeOut"))?;
+        match &self.timeout {
+            Some(timeout) if call.is(timeout) && !idle.is_none() => {
+                TwistedTimeout::start(timeout.bind(py), idle.extract()?)
+            }
+            _ => channel.call_method0(intern!(py, "resetTimeout")).map(drop),
+        }
+    }
+
     /// Sets the idle time-out once more.
     fn wait_again(&self, channel: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = channel.py();
@@ -155,99 +126,6 @@ impl Ordinary {
             _ => channel.call_method1(intern!(py, "setTimeout"), (saved,)).map(drop),
         }
     }
-
-    /// `HTTPFactory.log`.
-    fn log(
-        &self,
-        channel: &Bound<'_, PyAny>,
-        names: &Names,
-        request: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        let (py, words) = (request.py(), self.words.get());
-        let factory = channel.getattr_opt(intern!(py, "factory"))?;
-        let Some(factory) = factory.filter(|factory| !factory.is_none()) else { return Ok(()) };
-        let log = factory.getattr(intern!(py, "log"))?;
-        if !is_function(&log, &words.factory_log)? {
-            return log.call1((request,)).map(drop);
-        }
-        let file = factory.getattr(intern!(py, "_logFile"))?;
-        if file.is_none() {
-            return Ok(());
-        }
-        let formatter = factory.getattr(intern!(py, "_logFormatter"))?;
-        let time = factory.getattr(intern!(py, "_logDateTime"))?;
-        let line = match self.line(names, request, &formatter, &time)? {
-            Some(line) => PyString::new(py, &line).into_any(),
-            None => formatter.call1((time, request))?.add("\n")?,
-        };
-        file.call_method1(intern!(py, "write"), (line,)).map(drop)
-    }
-
-    /// What `combinedLogFormatter` says, if that is who is asked, and of what.
-    fn line(
-        &self,
-        names: &Names,
-        request: &Bound<'_, PyAny>,
-        formatter: &Bound<'_, PyAny>,
-        time: &Bound<'_, PyAny>,
-    ) -> PyResult<Option<String>> {
-        let (py, words) = (request.py(), self.words.get());
-        let client = request.getattr(intern!(py, "client"))?;
-        let fields = request.getattr(intern!(py, "requestHeaders"))?;
-        if !formatter.is(&words.formatter)
-            || !client.is(&self.peer)
-            || !client.is_instance(words.addresses.bind(py))?
-            || !fields.get_type().is(&words.headers)
-        {
-            return Ok(None);
-        }
-        let host = client.getattr(intern!(py, "host"))?;
-        let word = |name| request.getattr(name);
-        let (method, uri, version) = (
-            word(intern!(py, "method"))?,
-            word(intern!(py, "uri"))?,
-            word(intern!(py, "clientproto"))?,
-        );
-        let fields = fields.getattr(intern!(py, "_rawHeaders"))?.cast_into::<PyDict>()?;
-        let (referer, agent) = (
-            last_of(&fields, &names.spelled.referer)?,
-            last_of(&fields, &names.spelled.user_agent)?,
-        );
-        let (Ok(host), Ok(time), Ok(method), Ok(uri), Ok(version)) = (
-            host.cast::<PyString>(),
-            time.cast::<PyString>(),
-            method.cast::<PyBytes>(),
-            uri.cast::<PyBytes>(),
-            version.cast::<PyBytes>(),
-        ) else {
-            return Ok(None);
-        };
-        let code: i64 = request.getattr(intern!(py, "code"))?.extract()?;
-        let sent: u64 = request.getattr(intern!(py, "sentLength"))?.extract()?;
-        let mut length = itoa::Buffer::new();
-        let length = if sent == 0 { "-" } else { length.format(sent) };
-        Ok(Some(format!(
-            "\"{}\" - - {} \"{} {} {}\" {code} {length} \"{}\" \"{}\"\n",
-            escaped(host.to_str()?.as_bytes()),
-            time.to_str()?,
-            escaped(method.as_bytes()),
-            escaped(uri.as_bytes()),
-            escaped(version.as_bytes()),
-            escaped(referer.as_ref().map_or(b"-", |value| value.as_bytes())),
-            escaped(agent.as_ref().map_or(b"-", |value| value.as_bytes())),
-        )))
-    }
-}
-
-/// The last value of a field, unless that is empty.
-fn last_of<'py>(
-    fields: &Bound<'py, PyDict>,
-    name: &Py<PyBytes>,
-) -> PyResult<Option<Bound<'py, PyBytes>>> {
-    let Some(values) = fields.get_item(name)? else { return Ok(None) };
-    let values = values.cast_into::<PyList>()?;
-    let Some(last) = values.iter().last() else { return Ok(None) };
-    Ok(Some(last.cast_into::<PyBytes>()?).filter(|value| !value.as_bytes().is_empty()))
 }
 
 fn has_one(fields: &Bound<'_, PyDict>, name: &Py<PyBytes>) -> PyResult<bool> {
@@ -256,22 +134,63 @@ fn has_one(fields: &Bound<'_, PyDict>, name: &Py<PyBytes>) -> PyResult<bool> {
 
 /// Whether it is the value of a field that can be written as it is.
 fn is_line(value: &Bound<'_, PyAny>) -> bool {
-    value.cast::<PyBytes>().is_ok_and(|value| !value.as_bytes().contains(&b'\n')
-        && !value.as_bytes().contains(&b'\r'))
+    value
+        .cast::<PyBytes>()
+        .is_ok_and(|value| !value.as_bytes().contains(&b'\n') && !value.as_bytes().contains(&b'\r'))
+}
+
+/// The head of an answer with content of so many bytes, in the order in which Twisted's
+/// functions set the fields. `None`: there is something in it that they should write.
+fn make_head(
+    names: &Names,
+    request: &Bound<'_, PyAny>,
+    length: usize,
+) -> PyResult<Option<Vec<u8>>> {
+    let (py, spelled) = (request.py(), &names.spelled);
+    let code: i64 = request.getattr(intern!(py, "code"))?.extract()?;
+    let reason = request.getattr(intern!(py, "code_message"))?;
+    let version = request.getattr(intern!(py, "clientproto"))?;
+    let (Ok(reason), Ok(version)) =
+        (reason.cast_exact::<PyBytes>(), version.cast_exact::<PyBytes>())
+    else {
+        return Ok(None);
+    };
+    let fields = raw_of(request, intern!(py, "responseHeaders"))?;
+    let kind = request.getattr(intern!(py, "defaultContentType"))?;
+    let needs_kind = length > 0 && !kind.is_none() && !has_one(&fields, &spelled.content_type)?;
+    if !has_content(code) || (needs_kind && !is_line(&kind)) {
+        return Ok(None);
+    }
+    let mut digits = itoa::Buffer::new();
+    let digits = PyBytes::new(py, digits.format(length).as_bytes());
+    fields.set_item(&spelled.content_length, PyList::new(py, [digits])?)?;
+    if needs_kind {
+        fields.set_item(&spelled.content_type, PyList::new(py, [kind])?)?;
+    }
+    let mut head = Vec::with_capacity(256);
+    head.extend_from_slice(version.as_bytes());
+    head.push(b' ');
+    head.extend_from_slice(itoa::Buffer::new().format(code).as_bytes());
+    head.push(b' ');
+    head.extend_from_slice(reason.as_bytes());
+    head.extend_from_slice(b"\r\n");
+    let is_plain = add_fields(&mut head, &fields);
+    head.extend_from_slice(b"\r\n");
+    Ok(is_plain.then_some(head))
 }
 
 /// Adds all lines of fields. Returns whether they are what they should be.
-fn add_fields(head: &mut Vec<u8>, fields: &Bound<'_, PyDict>) -> PyResult<bool> {
+fn add_fields(head: &mut Vec<u8>, fields: &Bound<'_, PyDict>) -> bool {
     for (name, values) in fields {
         let (Ok(name), Ok(values)) = (name.cast::<PyBytes>(), values.cast::<PyList>()) else {
-            return Ok(false);
+            return false;
         };
         for value in values {
-            let Ok(value) = value.cast_into::<PyBytes>() else { return Ok(false) };
+            let Ok(value) = value.cast_into::<PyBytes>() else { return false };
             for part in [name.as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
                 head.extend_from_slice(part);
             }
         }
     }
-    Ok(true)
+    true
 }
