@@ -22,8 +22,13 @@ const LINE_CHARS_MAX: usize = 100;
 const LONG_FILES: &[(&str, usize)] = &[];
 
 /// The only files in which `unsafe` may stand.
-const UNSAFE_FILES: &[&str] =
-    &["reactor/src/sys.rs", "reactor/src/buffers.rs", "tasks/src/wake.rs"];
+const UNSAFE_FILES: &[&str] = &[
+    "reactor/src/sys.rs",
+    // What was in `sys.rs` before, which had become too long.
+    "reactor/src/sys/by_number.rs",
+    "reactor/src/buffers.rs",
+    "tasks/src/wake.rs",
+];
 
 /// Rooms in which no file may ever hold any, by their crate's root.
 const SAFE_ROOMS: &[&str] =

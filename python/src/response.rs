@@ -170,8 +170,8 @@ pub(crate) fn of(value: &Bound<'_, PyAny>, to_json: &Bound<'_, PyAny>) -> PyResu
         return with_status(of(&pair.get_item(1)?, to_json)?, status);
     }
     Err(PyTypeError::new_err(format!(
-        "expected text, bytes, a dictionary, a list, None, (status, content) or a Response from the \
-         handler, found {}",
+        "expected text, bytes, a dictionary, a list, None, (status, content) or a Response from \
+         the handler, found {}",
         value.get_type()
     )))
 }

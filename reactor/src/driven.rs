@@ -9,7 +9,7 @@ use rustix::event::Timespec;
 
 use crate::epoll::Epoll;
 use crate::reactor::Door;
-use crate::sys::{is_patient_stream, recv_by_number, send_by_number};
+use crate::sys::by_number::{is_patient_stream, recv_by_number, send_by_number};
 use crate::watched::{Ready, Wants};
 use crate::{Reactor, Token};
 

@@ -14,7 +14,8 @@ use rustix::net::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::sys::{bind_without_port, duplicate, set_defer_accept};
+use crate::sys::by_number::duplicate;
+use crate::sys::{bind_without_port, set_defer_accept};
 
 /// Where a server listens, or a client connects to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,9 +40,9 @@ impl fmt::Display for Endpoint {
 }
 
 /// Opens listening sockets on one endpoint, `count` of them: TCP sockets share the port by
-/// `SO_REUSEPORT` and the kernel spreads connections over them; a Unix endpoint and an inherited one
-/// have one socket, however many were asked for. Returns them with the endpoint in fact bound (port
-/// 0 picks one).
+/// `SO_REUSEPORT` and the kernel spreads connections over them; a Unix endpoint and an inherited
+/// one have one socket, however many were asked for. Returns them with the endpoint in fact bound
+/// (port 0 picks one).
 ///
 /// - `backlog`: connections that may wait in each; the kernel cuts it to `net.core.somaxconn`.
 ///

@@ -14,7 +14,7 @@ use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix, getpeername, get
 
 use crate::io::IoKind;
 use crate::reactor::{Door, foreign};
-use crate::sys::with_number;
+use crate::sys::by_number::with_number;
 use crate::{Endpoint, Io, IoId, Reactor, Token};
 
 /// The addresses of a connection's two ends.

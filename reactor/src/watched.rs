@@ -5,7 +5,7 @@
 
 use rustix::event::epoll::{Event, EventFlags};
 
-use crate::sys::EpollChange;
+use crate::sys::by_number::EpollChange;
 
 /// What is to be heard of a watched descriptor. Errors and hang-ups are heard of in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -4,10 +4,10 @@ mod drain;
 mod listeners;
 mod logs;
 mod reload;
+mod start_error;
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,12 +18,12 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_shutdown;
 use signal_hook::iterator::Signals;
 
-use crate::access_log::{AccessLog, FormatError};
+use crate::access_log::AccessLog;
 use crate::app::{App, Current, Lasting, Routed, Site};
 use crate::builder::Server;
 use crate::config::{Config, Machine};
 use crate::fields::Fields;
-use crate::files::{Dressing, FileOptions, FilesError, Folders};
+use crate::files::{Dressing, FileOptions, Folders};
 use crate::pace;
 use crate::proxies::Networks;
 use crate::routes::{Means, RouteError, Routes, Tables};
@@ -33,6 +33,7 @@ use listeners::Listeners;
 pub use drain::{Drain, DrainReport};
 pub(crate) use listeners::endpoint;
 pub use reload::Reloaded;
+pub use start_error::StartError;
 
 /// How long workers may take to end once nothing is left to do.
 const STOP_WITHIN: Duration = Duration::from_secs(1);
@@ -335,178 +336,5 @@ impl Drop for Running {
 impl fmt::Debug for Running {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Running").field("addresses", &self.addresses()).finish_non_exhaustive()
-    }
-}
-
-/// Why a server did not start. `Display` is one line: what, where, remedy.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum StartError {
-    /// The host is no address and no known name.
-    Host {
-        /// What was given.
-        host: String,
-        /// What the resolver says.
-        error: io::Error,
-    },
-    /// A peer in a list of them is no address and no network.
-    Network {
-        /// The setting's name.
-        setting: &'static str,
-        /// What was given.
-        text: String,
-    },
-    /// The folder cannot be served.
-    Folder(FilesError),
-    /// The routes cannot be served.
-    Routes(RouteError),
-    /// The access log cannot be opened.
-    AccessLog {
-        /// Where.
-        path: PathBuf,
-        /// What the kernel says.
-        error: io::Error,
-    },
-    /// Lines of the access log cannot be made like that.
-    AccessLogFormat(FormatError),
-    /// Another process listens there.
-    InUse {
-        /// Where.
-        endpoint: Endpoint,
-    },
-    /// The user may not listen there.
-    Denied {
-        /// Where.
-        endpoint: Endpoint,
-    },
-    /// Listening failed otherwise.
-    Listen {
-        /// Where.
-        endpoint: Endpoint,
-        /// What the kernel says.
-        error: io::Error,
-    },
-    /// The server ends, and takes no other configuration.
-    Ending,
-    /// Signals could not be listened to.
-    Signals {
-        /// What the kernel says.
-        error: io::Error,
-    },
-    /// A worker thread could not be started.
-    Worker {
-        /// What the kernel says.
-        error: io::Error,
-    },
-}
-
-impl StartError {
-    fn from_bind(endpoint: Endpoint, error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::AddrInUse => Self::InUse { endpoint },
-            io::ErrorKind::PermissionDenied => Self::Denied { endpoint },
-            _ => Self::Listen { endpoint, error },
-        }
-    }
-
-    fn from_workers(error: gustnado_tasks::StartError) -> Self {
-        match error {
-            gustnado_tasks::StartError::Bind(endpoint, error) => Self::from_bind(endpoint, error),
-            gustnado_tasks::StartError::Thread(error) => Self::Worker { error },
-            other => Self::Worker { error: io::Error::other(other.to_string()) },
-        }
-    }
-
-    /// Where it was to listen, if that was the trouble.
-    pub fn endpoint(&self) -> Option<&Endpoint> {
-        match self {
-            Self::InUse { endpoint }
-            | Self::Denied { endpoint }
-            | Self::Listen { endpoint, .. } => Some(endpoint),
-            _ => None,
-        }
-    }
-
-    /// The process's exit code: 78 (`EX_CONFIG`) where only another configuration can help, else 1.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::Host { .. }
-            | Self::Network { .. }
-            | Self::Folder(_)
-            | Self::Routes(_)
-            | Self::AccessLog { .. }
-            | Self::AccessLogFormat(_) => 78,
-            _ => 1,
-        }
-    }
-}
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Host { host, error } => write!(
-                f,
-                "--host {host}: no such address ({error}); give an address such as 127.0.0.1, or \
-                 0.0.0.0 for all"
-            ),
-            Self::Network { setting, text } => write!(
-                f,
-                "--{setting} {text}: no address and no network; give 192.0.2.1, 10.0.0.0/8, unix \
-                 or *"
-            ),
-            Self::Folder(error) => error.fmt(f),
-            Self::Routes(error) => error.fmt(f),
-            Self::AccessLog { path, error } => write!(
-                f,
-                "--access-log {}: cannot be written: {error}; choose a file in a folder that you \
-                 may write to, or - for standard output",
-                path.display()
-            ),
-            Self::AccessLogFormat(error) => write!(f, "--access-log-format: {error}"),
-            Self::InUse { endpoint } => write!(
-                f,
-                "cannot listen on {endpoint}: another process listens there; end it, or take \
-                 another port with --port (0 picks a free one)"
-            ),
-            Self::Denied { endpoint: endpoint @ Endpoint::Tcp(address) } => write!(
-                f,
-                "cannot listen on {endpoint}: not permitted; ports below 1024 need privileges: \
-                 take --port {} or give the binary CAP_NET_BIND_SERVICE",
-                u32::from(address.port()) + 8000
-            ),
-            Self::Denied { endpoint } => write!(
-                f,
-                "cannot listen on {endpoint}: not permitted; choose a folder that you may write to"
-            ),
-            Self::Listen { endpoint, error } => write!(
-                f,
-                "cannot listen on {endpoint}: {error}; give an address of this machine with --host"
-            ),
-            Self::Ending => f.write_str("the server ends already; start it anew"),
-            Self::Signals { error } => write!(
-                f,
-                "cannot listen to signals: {error}; use `drain` and `stop` in place of `run`"
-            ),
-            Self::Worker { error } => write!(
-                f,
-                "cannot start a worker thread: {error}; lower --workers, or raise the limits that \
-                 `gustnado doctor` shows"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for StartError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Host { error, .. }
-            | Self::Listen { error, .. }
-            | Self::AccessLog { error, .. }
-            | Self::Signals { error }
-            | Self::Worker { error } => Some(error),
-            Self::Folder(error) => Some(error),
-            Self::AccessLogFormat(error) => Some(error),
-            _ => None,
-        }
     }
 }

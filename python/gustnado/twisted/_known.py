@@ -1,7 +1,7 @@
 """What is known of Twisted's own functions, for which `python/src/twisted/ordinary.rs` stands.
 
-It stands for them as they are in the releases named here, to the letter. With any other release, and
-where a program has put something else in their place, they are called themselves.
+It stands for them as they are in the releases named here, to the letter. With any other release,
+and where a program has put something else in their place, they are called themselves.
 """
 
 import hashlib

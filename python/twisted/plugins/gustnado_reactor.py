@@ -2,4 +2,6 @@
 
 from twisted.application.reactors import Reactor
 
-gustnado = Reactor("gustnado", "gustnado.twisted", "Gustnado's reactor, which serves HTTP natively.")
+gustnado = Reactor(
+    "gustnado", "gustnado.twisted", "Gustnado's reactor, which serves HTTP natively."
+)

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::{ALERT, Epoll, data_of, note};
 use crate::Token;
 use crate::readiness::REGISTERED;
-use crate::sys::{EpollChange, EpollOrder, change_epoll};
+use crate::sys::by_number::{EpollChange, EpollOrder, change_epoll};
 use crate::watched::{Ready, WATCHED, Wants};
 
 impl Epoll {

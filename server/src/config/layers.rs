@@ -227,8 +227,8 @@ impl Settings {
     }
 }
 
-/// The sockets that a service manager has opened for this process (systemd's `sd_listen_fds(3)`), as
-/// `listen` takes them: the first is descriptor 3.
+/// The sockets that a service manager has opened for this process (systemd's `sd_listen_fds(3)`),
+/// as `listen` takes them: the first is descriptor 3.
 fn activated(variables: &[(String, OsString)]) -> Option<String> {
     let number = |wanted: &str| {
         let (_, value) = variables.iter().find(|(name, _)| name == wanted)?;

@@ -11,7 +11,8 @@ use gustnado_http::status::Status;
 use super::{Content, Response, Streamed};
 
 /// The head of an answer as another framework makes it: its status may be any, and among its fields
-/// may be those that are the server's own here. They are taken as what they say, and not sent twice.
+/// may be those that are the server's own here. They are taken as what they say, and not sent
+/// twice.
 ///
 /// | field | becomes |
 /// | --- | --- |

@@ -1,0 +1,112 @@
+//! System calls on descriptors that are known by their numbers only: those of the callers' own, and
+//! those that the reactor keeps in its table.
+//!
+//! A number may have been closed meanwhile; then the kernel says so, and no memory is at stake.
+
+#![expect(
+    unsafe_code,
+    reason = "rustix takes borrowed descriptors; each block says what the kernel may touch"
+)]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// Borrows a descriptor by its number, for one call.
+///
+/// - `number`: of a socket that the caller's reactor has taken in and not closed yet.
+pub(crate) fn with_number<T>(number: i32, call: impl FnOnce(BorrowedFd<'_>) -> T) -> T {
+    // SAFETY: the reactor's table says that the socket is open, and only its own task closes it,
+    // which is the one that runs here (see `IoId`); so it stays open until `call` returns.
+    call(unsafe { BorrowedFd::borrow_raw(number) })
+}
+
+/// Another descriptor for what a number stands for: whether it is open is for the kernel to say.
+pub(crate) fn duplicate(number: i32) -> io::Result<OwnedFd> {
+    // Standard input, output and error stay whose they are.
+    const FIRST: i32 = 3;
+    // SAFETY: the call touches no memory, and any number may be asked about.
+    let made = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, FIRST) };
+    if made < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made it for this call, so nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(made) })
+}
+
+/// Whether a number stands for a stream socket that does not listen and never blocks: whether it is
+/// open is for the kernel to say.
+pub(crate) fn is_patient_stream(number: i32) -> bool {
+    let option = |name| {
+        let (mut value, mut size) = (0_i32, libc::socklen_t::from(4_u8));
+        let (to, room) = (&raw mut value, &raw mut size);
+        // SAFETY: the kernel writes four bytes into `value` at most, and a number into `size`,
+        // before the call returns; any descriptor may be asked about.
+        let result = unsafe { libc::getsockopt(number, libc::SOL_SOCKET, name, to.cast(), room) };
+        (result == 0).then_some(value)
+    };
+    // SAFETY: the call touches no memory, and any number may be asked about.
+    let flags = unsafe { libc::fcntl(number, libc::F_GETFL) };
+    option(libc::SO_TYPE) == Some(libc::SOCK_STREAM)
+        && option(libc::SO_ACCEPTCONN) == Some(0)
+        && flags >= 0
+        && flags & libc::O_NONBLOCK != 0
+}
+
+/// `recv(2)` on a socket by its number, without waiting: whether it is open is for the kernel to
+/// say.
+pub(crate) fn recv_by_number(number: i32, room: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: the kernel writes within `room` only, before the call returns, and any number may be
+    // asked about: one that is not open, or no socket, is an error.
+    let result =
+        unsafe { libc::recv(number, room.as_mut_ptr().cast(), room.len(), libc::MSG_DONTWAIT) };
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+/// `send(2)` on a socket by its number, without waiting: whether it is open is for the kernel to
+/// say.
+pub(crate) fn send_by_number(number: i32, bytes: &[u8]) -> io::Result<usize> {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: the kernel reads within `bytes` only, before the call returns, and any number may be
+    // asked about: one that is not open, or no socket, is an error.
+    let result = unsafe { libc::send(number, bytes.as_ptr().cast(), bytes.len(), flags) };
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+/// What epoll is to do with a descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EpollOrder {
+    Add = libc::EPOLL_CTL_ADD as isize,
+    Modify = libc::EPOLL_CTL_MOD as isize,
+    Delete = libc::EPOLL_CTL_DEL as isize,
+}
+
+/// What epoll is to tell of a descriptor, and with which words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct EpollChange {
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+    /// Once for each edge, the peer's end included.
+    pub(crate) edges: bool,
+    pub(crate) data: u64,
+}
+
+/// `epoll_ctl(2)` on a descriptor by its number: whether it is open is for the kernel to say.
+pub(crate) fn change_epoll(
+    queue: BorrowedFd<'_>,
+    order: EpollOrder,
+    number: i32,
+    change: EpollChange,
+) -> io::Result<()> {
+    let wanted = [
+        (change.read, libc::EPOLLIN),
+        (change.write, libc::EPOLLOUT),
+        (change.edges, libc::EPOLLET | libc::EPOLLRDHUP),
+    ];
+    let bits = wanted.iter().filter(|(is, _)| *is).fold(0, |bits, (_, bit)| bits | bit);
+    let mut event = libc::epoll_event { events: bits.cast_unsigned(), u64: change.data };
+    // SAFETY: the queue is open while it is borrowed, the kernel reads `event` before the call
+    // returns, and any number may be asked about: one that is not open is an error.
+    let result =
+        unsafe { libc::epoll_ctl(queue.as_raw_fd(), order as i32, number, &raw mut event) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
