@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use gustnado::config::{Config, Io, SchedulerKind};
 use gustnado::driven::{Driven, Wants};
 use gustnado::{Replier, Request, Response, Running, Server, reply_later, stats_page};
-use harness::client::{End, get, request};
+use harness::client::{End, get};
 use harness::{Client, Folder, PATIENCE, Setup};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
