@@ -26,6 +26,7 @@ on_every_server!(
     a_client_that_waits_no_longer_has_no_status,
     nothing_that_is_sent_forges_a_line,
     every_atom_has_its_value,
+    clients_of_a_proxy_have_their_own_addresses,
     a_file_that_was_moved_away_is_made_anew,
     a_full_disk_costs_lines_and_nothing_else,
     a_graceful_stop_loses_no_line,
@@ -335,6 +336,34 @@ fn every_atom_has_its_value(setup: Setup) {
     assert_eq!(values[17], format!("{secs}.{:06}", micros % 1_000_000));
     assert_eq!(values[18], format!("<{}>", std::process::id()));
     assert_eq!(values[19..], ["17", "text/plain; charset=utf-8", "-", "%"]);
+}
+
+fn clients_of_a_proxy_have_their_own_addresses(setup: Setup) {
+    let log = Log::new();
+    let config = Config {
+        forwarded_allow_ips: vec!["127.0.0.1".to_owned()],
+        ..log.config(setup, "%(h)s %(U)s")
+    };
+    let server = Server::start(config);
+    let mut client = server.connect();
+    let asks = [("/one", "192.0.2.9"), ("/two", "1.1.1.1, 2001:db8::9"), ("/three", "unknown")];
+    for (path, from) in asks {
+        client.send(request("GET", path, &format!("X-Forwarded-For: {from}\r\n")));
+        client.read_answer();
+    }
+    client.get("/four");
+    client.send("nonsense\r\n\r\n");
+    client.read_answer();
+    assert_eq!(
+        log.wait_for(5),
+        [
+            "192.0.2.9 /one",
+            "2001:db8::9 /two",
+            "127.0.0.1 /three",
+            "127.0.0.1 /four",
+            "127.0.0.1 -"
+        ]
+    );
 }
 
 fn a_file_that_was_moved_away_is_made_anew(setup: Setup) {

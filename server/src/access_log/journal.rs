@@ -6,11 +6,13 @@ use std::ops::Range;
 use std::time::Instant;
 
 use gustnado_http::head::Head;
+use gustnado_http::request::Request as View;
 use gustnado_tasks::{Endpoint, Link};
 use memchr::memmem;
 
 use super::AccessLog;
 use super::line::{Asked, Line};
+use crate::proxies::Proxies;
 
 /// Most bytes of a refused request's first line that are kept.
 const FIRST_LINE_BYTES_MAX: usize = 1024;
@@ -41,6 +43,8 @@ struct Page {
 struct Entry {
     began: Instant,
     unix_secs: u64,
+    /// The client's address, if a proxy has said another one than the peer's.
+    client: Option<Box<str>>,
     /// `None`: it was refused.
     head: Option<Head>,
     asked: Range<usize>,
@@ -63,15 +67,23 @@ impl Journal {
     /// Takes down a request, or what was refused in place of one.
     ///
     /// - `bytes`: from the head's first byte on.
+    /// - `proxies`: who may say who the client is, if anybody may.
     pub(crate) fn begin(
         &mut self,
         log: &AccessLog,
         (head, bytes): (Option<&Head>, &[u8]),
         link: &Link,
+        proxies: Option<&Proxies>,
     ) {
         if log.format.wants_address && self.address.is_none() {
             self.address = link.peer().ok().as_ref().map(address_of);
         }
+        let client = match (proxies, head) {
+            (Some(proxies), Some(head)) if log.format.wants_address => {
+                client_of(proxies, head.on(bytes), link)
+            }
+            _ => None,
+        };
         self.place = self.place.or_else(gustnado_tasks::worker);
         let page = self.page.get_or_insert_with(Page::take);
         let start = page.text.len();
@@ -82,6 +94,7 @@ impl Journal {
         page.entries.push_back(Entry {
             began: Instant::now(),
             unix_secs: link.now().unix_secs,
+            client,
             head: head.copied(),
             asked: start..page.text.len(),
             answer: 0..0,
@@ -183,7 +196,7 @@ impl Entry {
     fn line<'a>(&'a self, address: Option<&'a str>, text: &'a [u8]) -> Line<'a> {
         let asked = &text[self.asked.clone()];
         Line {
-            address,
+            address: self.client.as_deref().or(address),
             unix_secs: self.unix_secs,
             took: self.began.elapsed(),
             asked: match &self.head {
@@ -216,6 +229,13 @@ impl Page {
             });
         }
     }
+}
+
+/// What a proxy that is believed says of the client.
+fn client_of(proxies: &Proxies, head: View<'_>, link: &Link) -> Option<Box<str>> {
+    let peer = link.peer().ok()?;
+    let client = proxies.client(head, peer.clone());
+    (client != peer).then(|| address_of(&client))
 }
 
 fn address_of(peer: &Endpoint) -> Box<str> {

@@ -12,7 +12,8 @@ impl Conn {
     pub(super) fn log_request(&mut self, head: Option<&Head>, bytes: &[u8]) {
         let Self { app, besides, link, .. } = self;
         if let Some(log) = &app.access_log {
-            besides.get_or_insert_default().journal.begin(log, (head, bytes), link);
+            let journal = &mut besides.get_or_insert_default().journal;
+            journal.begin(log, (head, bytes), link, app.proxies.as_deref());
         }
     }
 
