@@ -7,7 +7,7 @@ import traceback
 
 # What a supervisor listens to and a worker does not.
 _OF_SUPERVISORS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGTTIN,
-                   signal.SIGTTOU)
+                   signal.SIGTTOU, signal.SIGUSR1)
 
 
 class Forked:

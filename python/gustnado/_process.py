@@ -43,6 +43,8 @@ class Process:
         """Serves until it is ended.
 
         Raises LoadError, LifespanError, OSError or ValueError where it cannot start."""
+        # From now on: without a handler, USR1 would end the process.
+        signal.signal(signal.SIGUSR1, self._reopen_logs)
         sys.setswitchinterval(self.plan.switch_interval)
         app = self.plan.app
         if isinstance(app, str):
@@ -101,11 +103,11 @@ class Process:
         self._begin_drain()
         while (cut := self.engine.step_drain()) is None:
             self.engine.turn(STEP_SECONDS)
-        _say_cut(cut)
+        self._say_end(cut)
 
     def _on_signal(self, number, _frame=None):
         if self._ending:
-            os._exit(128 + number)
+            self._stop_at_once(number)
         self._ending = True
         self.engine.alert().set()
 
@@ -125,12 +127,13 @@ class Process:
 
         def end(number):
             if ended.is_set():
-                os._exit(128 + number)
+                self._stop_at_once(number)
             ended.set()
 
         lifespan = Lifespan(app, self.plan.lifespan if interface == "asgi" else "off")
         for number in self._signals:
             loop.add_signal_handler(number, end, number)
+        loop.add_signal_handler(signal.SIGUSR1, self._reopen_logs)
         await lifespan.start()
         if interface == "asgi":
             scope = _scope(self.plan, _sockets.server_of(self._listening.sockets))
@@ -152,7 +155,7 @@ class Process:
         self._begin_drain()
         while (cut := self.engine.step_drain()) is None:
             await asyncio.sleep(STEP_SECONDS)
-        _say_cut(cut)
+        self._say_end(cut)
         loops.drive(None)
         await lifespan.stop()
 
@@ -172,10 +175,29 @@ class Process:
         names = self._listening.names()
         self.told("ready", {"names": names, "how": how, "interface": self._interface})
 
+    def _reopen_logs(self, *_):
+        """USR1: whoever rotates logs has moved the old one away."""
+        if self.engine is None:
+            return  # It will open it anew in any case.
+        try:
+            self.engine.reopen_logs()
+        except OSError as error:
+            log.error("USR1: %s; the old file is written on", error)
+
+    def _stop_at_once(self, number):
+        if self.engine is not None:
+            self.engine.flush_logs()
+        os._exit(128 + number)
+
     def _begin_drain(self):
         # The engine has descriptors of its own, and accepts whoever stands in line.
         self._listening.close()
         self.engine.begin_drain(self.plan.grace)
+
+    def _say_end(self, cut):
+        self.engine.flush_logs()
+        if cut:
+            log.warning("the time for ending was over: %d connections were cut", cut)
 
     def _look(self):
         """Whether the process has done its work, or become too large."""
@@ -189,11 +211,6 @@ class Process:
         if reason:
             self._recycles = True
             self.told("recycle", {"reason": reason})
-
-
-def _say_cut(cut):
-    if cut:
-        log.warning("the time for ending was over: %d connections were cut", cut)
 
 
 def _end_loop(loop):

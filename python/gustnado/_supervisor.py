@@ -33,6 +33,8 @@ class Worker:
         self.channel, self._pending = ours, b""
         self.started = time.monotonic()
         self.is_ready = self.is_ending = False
+        # Whether it is to open its logs anew once it is ready.
+        self._reopens = False
         self.kill_at = None
         # Whom it stands in for once it is ready.
         self.replaces = None
@@ -64,6 +66,17 @@ class Worker:
             self.is_ending = True
             self.kill_at = time.monotonic() + grace + KILL_SECONDS
             self._signal(signal.SIGTERM)
+
+    def become_ready(self):
+        self.is_ready = True
+        if self._reopens:
+            self.reopen_logs()
+
+    def reopen_logs(self):
+        """Has it open its logs anew: now, or once it can hear of that."""
+        self._reopens = not self.is_ready
+        if self.is_ready:
+            self._signal(signal.SIGUSR1)
 
     def kill(self):
         self._signal(signal.SIGKILL)
@@ -111,7 +124,7 @@ class Supervisor:
         told.setblocking(False)
         signal.set_wakeup_fd(told.fileno())
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD,
-                       signal.SIGTTIN, signal.SIGTTOU):
+                       signal.SIGTTIN, signal.SIGTTOU, signal.SIGUSR1):
             signal.signal(number, lambda *_: None)
         self._selector.register(heard, selectors.EVENT_READ, None)
         for _ in range(self._count):
@@ -156,6 +169,9 @@ class Supervisor:
             self._end()
         elif number == signal.SIGHUP:
             self._replace_all("HUP")
+        elif number == signal.SIGUSR1:
+            for worker in self._workers.values():
+                worker.reopen_logs()
         elif number == signal.SIGTTIN:
             self._count += 1
         elif number == signal.SIGTTOU and self._count > 1:
@@ -176,7 +192,7 @@ class Supervisor:
             worker.channel.close()
 
     def _on_ready(self, worker, told):
-        worker.is_ready = True
+        worker.become_ready()
         if worker.replaces is not None:
             before = self._workers.get(worker.replaces)
             if before is not None:

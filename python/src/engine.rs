@@ -210,6 +210,16 @@ impl Engine {
         self.running.notes().to_vec()
     }
 
+    /// Opens the access log anew, after it was moved away.
+    fn reopen_logs(&self) -> PyResult<()> {
+        self.running.reopen_logs().map_err(|error| errors::of_start(&error))
+    }
+
+    /// Writes what waits to be written of the access log: before a process ends without a drain.
+    fn flush_logs(&self) {
+        self.running.flush_logs();
+    }
+
     /// Counters since the start.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let found = PyDict::new(py);

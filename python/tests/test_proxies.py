@@ -1,8 +1,13 @@
 """Who the client is behind a proxy, as applications of each kind see it."""
 
 import json
+import socket
+import struct
+import sys
+import time
 
 import pytest
+from conftest import Answer, read_all
 
 NATIVE = """
 import gustnado
@@ -48,7 +53,7 @@ FIELDS = "X-Forwarded-For: 1.1.1.1, 192.0.2.9\r\nX-Forwarded-Proto: https\r\n"
 @pytest.fixture(params=KINDS)
 def run_kind(run, request):
     program, options = KINDS[request.param]
-    return lambda *more: run(program, *options, *more)
+    return lambda *more, **named: run(program, *options, *more, **named)
 
 
 def told(answer):
@@ -64,3 +69,105 @@ def test_a_proxy_that_is_believed_says_who_the_client_is(run_kind):
 
 def test_nobody_is_believed_unless_that_was_said(run_kind):
     assert told(run_kind().get("/", FIELDS)) == ["127.0.0.1", "http"]
+
+
+def test_fields_of_somebody_else_than_the_proxy_count_for_nothing(run_kind):
+    server = run_kind("--forwarded-allow-ips", "10.0.0.0/8,unix")
+    assert told(server.get("/", FIELDS)) == ["127.0.0.1", "http"]
+
+
+def test_what_a_client_puts_before_the_proxy_s_words_is_not_believed(run):
+    server = run(NATIVE, "--forwarded-allow-ips", "127.0.0.1,10.0.0.0/8")
+    made_up = "X-Forwarded-For: 203.0.113.9\r\n"
+    passed_on = made_up + "X-Forwarded-For: 192.0.2.9, 10.1.2.3\r\n"
+    assert told(server.get("/", passed_on))[0] == "192.0.2.9"
+    # Of the other kind of fields nothing is read.
+    assert told(server.get("/", "Forwarded: for=203.0.113.9;proto=https\r\n")) == [
+        "127.0.0.1", "http"]
+
+
+def test_the_fields_of_rfc_7239(run):
+    server = run(NATIVE, "--forwarded-allow-ips", "127.0.0.1", "--forwarded-fields", "forwarded")
+    fields = 'Forwarded: for=1.1.1.1, for="[2001:db8::9]:4711";proto=https;host=shop.example\r\n'
+    assert json.loads(server.get("/", fields).body) == [
+        "2001:db8::9", "https", "shop.example"]
+    assert told(server.get("/", FIELDS)) == ["127.0.0.1", "http"]
+
+
+def test_a_proxy_over_a_unix_socket(start, tmp_path):
+    (tmp_path / "site_app.py").write_text(WSGI)
+    path = tmp_path / "site.sock"
+    start([sys.executable, "-m", "gustnado", "run", "--uds", path, "--forwarded-allow-ips", "unix",
+           "site_app:app"], waits=False)
+    deadline = time.monotonic() + 20
+    while not path.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    with socket.socket(socket.AF_UNIX) as link:
+        link.connect(str(path))
+        link.sendall(f"GET / HTTP/1.1\r\nHost: a\r\n{FIELDS}Connection: close\r\n\r\n".encode())
+        assert told(Answer(read_all(link))) == ["192.0.2.9", "https"]
+
+
+# --- The PROXY header.
+
+REQUEST = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+VERSION_1 = b"PROXY TCP4 192.0.2.9 192.0.2.1 4711 443\r\n"
+
+
+def version_2(command=1, extra=b""):
+    """The binary form: signature, version and command, family, length, addresses, and more."""
+    names = socket.inet_aton("192.0.2.9") + socket.inet_aton("192.0.2.1")
+    names += struct.pack("!HH", 4711, 443)
+    head = bytes([0x20 | command, 0x11]) + struct.pack("!H", len(names + extra))
+    return b"\r\n\r\n\0\r\nQUIT\n" + head + names + extra
+
+
+def test_a_connection_begins_with_who_its_client_is(run_kind):
+    server = run_kind("--proxy-protocol", waits=False)
+    wait_until_listening(server)
+    tlv = b"\x03\x00\x04crc!"
+    for header in (VERSION_1, version_2(), version_2(extra=tlv)):
+        assert told(Answer(server.ask(header + REQUEST)))[0] == "192.0.2.9", header
+    # A proxy that looks whether the server is there speaks for itself.
+    for header in (b"PROXY UNKNOWN\r\n", version_2(command=0)):
+        assert told(Answer(server.ask(header + REQUEST)))[0] == "127.0.0.1", header
+    # For all requests of a connection.
+    with server.connect() as link:
+        link.sendall(version_2() + 2 * REQUEST.replace(b"Connection: close\r\n", b"") + REQUEST)
+        assert read_all(link).count(b"192.0.2.9") == 3
+
+
+def test_who_begins_without_a_header_is_refused(run):
+    server = run(NATIVE, "--proxy-protocol", waits=False)
+    wait_until_listening(server)
+    assert Answer(server.ask(REQUEST)).status == 400
+    assert Answer(server.ask(b"PROXY TCP4 nonsense\r\n" + REQUEST)).status == 400
+
+
+def test_a_header_from_somebody_else_than_the_proxy_is_refused(run):
+    server = run(NATIVE, "--proxy-protocol", "--proxy-allow-from", "10.0.0.0/8", waits=False)
+    wait_until_listening(server)
+    for header in (VERSION_1, version_2()):
+        assert Answer(server.ask(header + REQUEST)).status == 403
+
+
+def test_a_balancer_in_front_of_a_proxy(run):
+    """The PROXY header says who the proxy is, and the fields of the proxy who the client is."""
+    words = ("--proxy-protocol", "--forwarded-allow-ips", "192.0.2.9")
+    server = run(NATIVE, *words, waits=False)
+    wait_until_listening(server)
+    request = b"GET / HTTP/1.0\r\nX-Forwarded-For: 198.51.100.7\r\n\r\n"
+    assert told(Answer(server.ask(VERSION_1 + request)))[0] == "198.51.100.7"
+    other = VERSION_1.replace(b"192.0.2.9", b"192.0.2.8")
+    assert told(Answer(server.ask(other + request)))[0] == "192.0.2.8"
+
+
+def wait_until_listening(server):
+    server.wait_for_words("gustnado serves", 30)
+
+
+def test_a_list_of_proxies_that_is_none_is_one_line(run):
+    server = run(NATIVE, "--forwarded-allow-ips", "proxy.example", waits=False)
+    assert server.process.wait(20) in (1, 2)
+    assert "forwarded-allow-ips" in server.said() and "Traceback" not in server.said()
