@@ -65,7 +65,7 @@ impl Response {
     /// Its status: 200 to 999.
     #[getter]
     fn status(&self) -> PyResult<u16> {
-        self.look(|response| response.status_code().code())
+        self.look(EngineResponse::status_number)
     }
 
     #[setter]

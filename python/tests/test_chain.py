@@ -49,6 +49,15 @@ def secrets():
 async def swapped():
     return 201, "?"
 
+@app.after(under="/odd")
+def odd(request, response):
+    response.add_header("X-Was", str(response.status))
+    response.status = 404
+
+@app.get("/odd")
+def odd_one():
+    return 299, "?"
+
 @app.get("/fails")
 def fails():
     raise ValueError("what a pity")
@@ -80,6 +89,11 @@ def test_links_run_before_and_after_handlers(serve):
     assert (let_in.status, json.loads(let_in.body)) == (200, {"name": "a"})
     changed = server.get("/swap")
     assert (changed.status, changed.body) == (201, b"swapped before,after")
+
+
+def test_a_status_without_a_name_is_told_and_can_be_changed(serve):
+    answer = serve(PROGRAM).get("/odd")
+    assert (answer.status, answer.reason, answer.fields["x-was"]) == (404, "Not Found", "299")
 
 
 def test_a_handler_that_fails_is_still_a_500(serve):

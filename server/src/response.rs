@@ -203,6 +203,9 @@ impl Response {
     #[must_use]
     pub fn status(mut self, status: Status) -> Self {
         self.status = status;
+        if let Some(rare) = &mut self.rare {
+            rare.status_line = None;
+        }
         self
     }
 
@@ -313,6 +316,13 @@ impl Response {
         self.status
     }
 
+    /// The number of its status, which may be one that [`Status`] does not have.
+    pub fn status_number(&self) -> u16 {
+        let line = self.rare.as_ref().and_then(|rare| rare.status_line.as_ref());
+        let said = line.and_then(|line| line.get(9..12)?.parse().ok());
+        said.unwrap_or_else(|| self.status.code())
+    }
+
     /// The content, where it is made of bytes that are ready.
     pub fn content(&self) -> Option<&Bytes> {
         match &self.content {
@@ -406,6 +416,15 @@ impl fmt::Debug for Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_status_stands_for_one_that_has_no_name() {
+        let odd = Response::text("x").code(299, "Odd").expect("a status");
+        assert_eq!((odd.status_code(), odd.status_number()), (Status::OK, 299));
+        let again = odd.code(404, "").expect("a status");
+        assert_eq!(again.status_number(), 404);
+        assert!(again.rare.is_some_and(|rare| rare.status_line.is_none()));
+    }
 
     #[test]
     fn fields_are_added_found_and_taken_away() {
