@@ -1,8 +1,20 @@
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Literal
+"""The native half. `Request`, `Response` and `Writer` are for programs: `gustnado` has them. What
+stands below them is for the package itself."""
 
-Fields = dict[str, str | bytes] | Iterable[tuple[str, str | bytes]]
+from asyncio import AbstractEventLoop
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from os import PathLike
+from typing import Any, Literal, TypeAlias, final
 
+_Fields: TypeAlias = (
+    dict[str, str]
+    | dict[str, bytes]
+    | dict[str, str | bytes]
+    | Iterable[tuple[str, str]]
+    | Iterable[tuple[str, str | bytes]]
+)
+
+@final
 class Request:
     """A request: its head, and its body. Nothing is converted before it is asked for."""
     @property
@@ -35,23 +47,25 @@ class Request:
     def peer(self) -> str | None: ...
     @property
     def body(self) -> bytes: ...
-    def read(self, limit: int | None = None) -> Awaitable[bytes]: ...
-    def stream(self) -> Any: ...
+    def read(self, limit: int | None = None) -> Coroutine[Any, Any, bytes]: ...
+    def stream(self) -> AsyncIterator[bytes]: ...
+    def next_or_call(self, then: Callable[[], object]) -> bytes | None: ...
 
+@final
 class Response:
     """An answer that is more than its content. It can be returned once."""
-    def __init__(
-        self,
+    def __new__(
+        cls,
         content: str | bytes | None = None,
         status: int = 200,
-        headers: Fields | None = None,
+        headers: _Fields | None = None,
         content_type: str | None = None,
-    ) -> None: ...
+    ) -> Response: ...
     @staticmethod
     def file(
-        path: Any,
+        path: str | PathLike[str],
         status: int = 200,
-        headers: Fields | None = None,
+        headers: _Fields | None = None,
         content_type: str | None = None,
     ) -> Response: ...
     @staticmethod
@@ -65,15 +79,80 @@ class Response:
     @staticmethod
     def open(
         status: int = 200,
-        headers: Fields | None = None,
+        headers: _Fields | None = None,
         content_type: str | None = None,
     ) -> tuple[Response, Writer]: ...
 
+@final
 class Writer:
     """Writes an answer piece by piece."""
-    def write(self, piece: bytes) -> bool: ...
+    def write(self, piece: bytes | bytearray) -> bool: ...
     def when_room(self, then: Callable[[], object]) -> None: ...
     def close(self) -> None: ...
 
 def command(words: list[str]) -> int: ...
 def settings() -> list[tuple[str, str, bool]]: ...
+
+@final
+class Engine:
+    """A worker of the engine on the thread that has made it."""
+    def __new__(
+        cls,
+        settings: list[tuple[str, str]],
+        handlers: list[tuple[str | None, str, Callable[..., object], bool, list[str], bool]],
+        folders: list[tuple[str, str]],
+        ground: object,
+        application: Asgi | Wsgi | None,
+    ) -> Engine: ...
+    def turn(self, timeout: float | None) -> list[tuple[int, bool, bool]]: ...
+    def run(self, seconds: float) -> None: ...
+    def fileno(self) -> int: ...
+    def look(self) -> float | None: ...
+    def watch(self, number: int, read: bool, write: bool, key: int) -> None: ...
+    def rewatch(self, number: int, read: bool, write: bool) -> None: ...
+    def unwatch(self, number: int) -> None: ...
+    def alert(self) -> Alert: ...
+    def addresses(self) -> list[str]: ...
+    def notes(self) -> list[str]: ...
+    def stats(self) -> dict[str, int]: ...
+    def reopen_logs(self) -> None: ...
+    def flush_logs(self) -> None: ...
+    def begin_drain(self, deadline: float) -> None: ...
+    def step_drain(self) -> int | None: ...
+    def is_over(self) -> bool: ...
+
+@final
+class Alert:
+    """Ends the engine's sleep from any thread."""
+    def set(self) -> None: ...
+    def pulse(self) -> tuple[int, float]: ...
+
+@final
+class Asgi:
+    """An application by ASGI, and what it stands on."""
+    def __new__(
+        cls,
+        app: Callable[..., object],
+        event_loop: AbstractEventLoop,
+        template: dict[str, Any],
+        state: dict[str, Any] | None,
+        on_error: Callable[[BaseException | None, str], object],
+    ) -> Asgi: ...
+
+@final
+class Wsgi:
+    """An application by WSGI, and what it stands on."""
+    def __new__(
+        cls,
+        app: Callable[..., object],
+        template: dict[str, Any],
+        root_path: str,
+        file_wrapper: type,
+        waiting_max: int | None,
+        on_error: Callable[[BaseException | None, str], object],
+    ) -> Wsgi: ...
+    def work(self) -> None: ...
+    def end(self) -> None: ...
+
+# What Twisted's reactor is made of: `gustnado.twisted` has what programs use of it.
+def __getattr__(name: str) -> Any: ...

@@ -1,0 +1,50 @@
+from collections.abc import AsyncIterable, Callable, Iterable
+from os import PathLike
+from typing import TypeVar, overload
+
+from ._gustnado import _Fields, Response
+
+# Any function may be a handler: it takes the request, named parts of the path, both or nothing.
+_Function = TypeVar("_Function", bound=Callable[..., object])
+_Setting = str | int | float | list[str] | tuple[str, ...] | None
+
+class App:
+    def __init__(self) -> None: ...
+    def route(self, path: str, method: str | None = None) -> Callable[[_Function], _Function]: ...
+    def get(self, path: str) -> Callable[[_Function], _Function]: ...
+    def post(self, path: str) -> Callable[[_Function], _Function]: ...
+    def put(self, path: str) -> Callable[[_Function], _Function]: ...
+    def patch(self, path: str) -> Callable[[_Function], _Function]: ...
+    def delete(self, path: str) -> Callable[[_Function], _Function]: ...
+    def files(self, path: str, folder: str | PathLike[str]) -> App: ...
+    @overload
+    def before(self, function: _Function, *, under: str = "/") -> _Function: ...
+    @overload
+    def before(
+        self, function: None = None, *, under: str = "/"
+    ) -> Callable[[_Function], _Function]: ...
+    @overload
+    def after(self, function: _Function, *, under: str = "/") -> _Function: ...
+    @overload
+    def after(
+        self, function: None = None, *, under: str = "/"
+    ) -> Callable[[_Function], _Function]: ...
+    def handlers(
+        self,
+    ) -> list[tuple[str | None, str, Callable[..., object], bool, list[str], bool]]: ...
+    def run(
+        self,
+        *,
+        workers: int = 1,
+        grace: float | None = None,
+        switch_interval: float | None = None,
+        **settings: _Setting,
+    ) -> None: ...
+
+def stream(
+    pieces: Iterable[str | bytes] | AsyncIterable[str | bytes],
+    *,
+    status: int = 200,
+    headers: _Fields | None = None,
+    content_type: str | None = None,
+) -> Response: ...

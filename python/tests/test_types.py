@@ -1,0 +1,70 @@
+"""What type checkers are told of the package."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+WRONG = """
+import gustnado
+
+app = gustnado.App()
+
+@app.get("/")
+def told(request: gustnado.Request) -> str:
+    return request.body  # a line
+
+gustnado.Response("text", status="200")  # a line
+app.run(workers="four")  # a line
+gustnado.stream(5)  # a line
+"""
+
+
+def mypy(folder, *words):
+    pytest.importorskip("mypy")
+    command = [sys.executable, "-m", *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_typed_program_is_right(tmp_path):
+    code, text = mypy(tmp_path, "mypy", "--strict", "--cache-dir=c", HERE / "typed_program.py")
+    assert code == 0, text
+
+
+def test_what_is_wrong_in_a_program_is_found(tmp_path):
+    (tmp_path / "wrong.py").write_text(WRONG)
+    code, text = mypy(tmp_path, "mypy", "--strict", "--cache-dir=c", "wrong.py")
+    lines = [place for place, line in enumerate(WRONG.split("\n"), 1) if "# a line" in line]
+    found = {int(line.split(":")[1]) for line in text.splitlines() if ": error:" in line}
+    assert code == 1 and found == set(lines), text
+
+
+def test_the_program_runs(tmp_path, start):
+    (tmp_path / "typed_program.py").write_text((HERE / "typed_program.py").read_text())
+    for folder in ("public", "more"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "hello.txt").write_text("a file")
+    server = start([sys.executable, "-m", "gustnado", "run", "--port", "{port}", "typed_program"])
+    assert server.get("/hello/you").body == b"Hello, you!"
+    assert server.get("/hello/you").fields["x-answer"] == "/hello/you"
+    assert server.post("/upload", b"12345").body == b'{"bytes":5}'
+    assert server.get("/file").body == b"a file"
+    assert server.get("/now").status == 200 and server.get("/now").body == b"piece"
+    assert server.get("/stream").fields["x-kind"] == "late"
+    assert server.get("/events").body.startswith(b"retry: 1000\n\ndata: text\n\nevent: tick\n")
+    assert server.get("/written", method="DELETE").body == b"done"
+    assert server.get("/other", method="PATCH").status == 201
+    assert server.get("/anything?a=b", method="OPTIONS").status == 200
+
+
+@pytest.mark.parametrize("module", ["_gustnado", "_app", "_events"])
+def test_what_is_told_is_what_is_there(tmp_path, module):
+    (tmp_path / "allowed").write_text(r"gustnado\._gustnado\.(Cyclone|Twisted|Poller|cyclone_|es).*")
+    words = ("mypy.stubtest", f"gustnado.{module}", "--allowlist", "allowed",
+             "--ignore-unused-allowlist", "--ignore-missing-stub")
+    code, text = mypy(tmp_path, *words)
+    assert code == 0, text
