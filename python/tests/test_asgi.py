@@ -246,3 +246,11 @@ def test_an_application_that_cannot_start_says_why(run):
     )
     assert server.process.wait(10) == 1
     assert "gustnado: the application could not start: no database" in server.said()
+
+
+def test_a_websocket_is_refused(server):
+    fields = ("Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+              "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n")
+    refused = server.get("/wait", fields)
+    assert (refused.status, refused.reason) == (426, "Upgrade Required")
+    assert server.get("/seen").status == 200

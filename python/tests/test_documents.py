@@ -1,0 +1,107 @@
+"""What documents show: programs run, commands and their flags are there, tables are whole."""
+
+import re
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import Server, free_port
+
+from gustnado import _run
+
+HOUSE = Path(__file__).parents[2]
+PAGES = [*sorted((HOUSE / "docs" / "python").glob("*.md")), HOUSE / "python" / "README.md",
+         HOUSE / "docs" / "proxies.md", HOUSE / "docs" / "access-log.md", HOUSE / "README.md"]
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.M | re.S)
+
+
+PROGRAMS = [pytest.param(text, id=f"{page.stem}-{number}")
+            for page in PAGES for number, text in enumerate(blocks(page, "python"))]
+COMMANDS = [line.partition("  #")[0].strip()
+            for page in PAGES for text in blocks(page, "sh") for line in text.splitlines()
+            if line.startswith("gustnado run")]
+
+
+@pytest.mark.parametrize("text", PROGRAMS)
+def test_programs_run(tmp_path, text):
+    if "twisted" in text:
+        pytest.importorskip("twisted.internet")
+    if "cyclone" in text:
+        pytest.importorskip("cyclone")
+    port = free_port()
+    (tmp_path / "public").mkdir()
+    (tmp_path / "main.py").write_text(text.replace("8000", str(port)).replace("8888", str(port)))
+    words = ["main.py"]
+    if "run(" not in text:
+        if "import reactor" in text:
+            done = subprocess.run([sys.executable, *words], cwd=tmp_path, timeout=60)
+            assert done.returncode == 0
+            return
+        words = ["-m", "gustnado", "run", "--port", str(port), "main"]
+    server = Server(tmp_path, [sys.executable, *words], port)
+    try:
+        for path in re.findall(r'@app.get\("(.*?)"\)', text) or ["/"]:
+            answer = ask(server, path.replace("{name}", "you"))
+            assert b" 200 " in answer or b" 401 " in answer, answer
+    finally:
+        server.kill()
+
+
+def ask(server, path):
+    with server.connect() as link:
+        link.sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode())
+        time.sleep(0.2)
+        return link.recv(65536)
+
+
+def test_there_are_programs_and_commands():
+    assert len(PROGRAMS) >= 6 and len(COMMANDS) >= 5, (PROGRAMS, COMMANDS)
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands_are_understood(line):
+    plan = _run.plan_of(shlex.split(line)[2:])
+    assert ":" in plan.app or "." in plan.app
+
+
+def flags_here():
+    parser = _run._parser()
+    return {word for action in parser._actions for word in action.option_strings}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name == "python"],
+                         ids=lambda page: page.stem)
+def test_flags_that_are_ours_are_there(page):
+    """In tables that compare, the right column is ours; elsewhere on these pages, all are."""
+    if page.stem in ("twisted", "cyclone", "README"):
+        pytest.skip("its flags are those of twistd and of Cyclone")
+    text = page.read_text()
+    compared = re.compile(r"^\| (gunicorn|uvicorn) \| here \|\n(?:\|.*\n)+", re.M)
+    right = [row.split(" | ", 1)[1] for table in compared.finditer(text)
+             for row in table.group().splitlines()[2:]]
+    rest = re.sub(r"^(gunicorn|uvicorn) .*$", "", compared.sub("", text), flags=re.M)
+    found = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", "\n".join([rest, *right])))
+    # The command's own, of which `run` is one.
+    assert found - flags_here() - {"--version", "--help"} == set()
+
+
+@pytest.mark.parametrize("page, name", [("asgi", "uvicorn"), ("wsgi", "gunicorn")])
+def test_tables_have_every_flag_of_those_that_are_left(page, name):
+    module = pytest.importorskip(name)
+    text = (HOUSE / "docs" / "python" / f"{page}.md").read_text()
+    version = re.search(rf"flags of {name} (\d+\.\d+)", text)[1]
+    if not module.__version__.startswith(version + "."):
+        pytest.skip(f"the table is that of {name} {version}, and {module.__version__} is here")
+    done = subprocess.run([sys.executable, "-m", name, "--help"], capture_output=True, text=True)
+    flags = set(re.findall(r"^  (?:-\w(?: [A-Z_]+)?, )?(--[a-z0-9_-]+)", done.stdout, re.M))
+    flags |= set(re.findall(r" / (--no-[a-z-]+)", done.stdout))
+    assert len(flags) > 40, done
+    table = re.search(rf"^\| {name} \| here \|\n(?:\|.*\n)+", text, re.M).group()
+    left = " ".join(row.split(" | ", 1)[0] for row in table.splitlines())
+    assert flags - set(re.findall(r"--[a-z0-9_-]+", left)) == set()
