@@ -21,6 +21,8 @@ STABLE_SECONDS = 5.0
 PAUSE_SECONDS, PAUSE_MAX_SECONDS = 0.1, 10.0
 # A worker has so much more than the time for ending, and is killed then.
 KILL_SECONDS = 1.0
+# At a second signal it has so much to write what waits of its log.
+LAST_WORDS_SECONDS = 0.1
 NO_START = 3
 
 
@@ -77,6 +79,10 @@ class Worker:
         self._reopens = not self.is_ready
         if self.is_ready:
             self._signal(signal.SIGUSR1)
+
+    def end_at_once(self):
+        """By a second signal, upon which it writes what waits of its log, and goes."""
+        self._signal(signal.SIGTERM)
 
     def kill(self):
         self._signal(signal.SIGKILL)
@@ -163,8 +169,7 @@ class Supervisor:
     def _on_signal(self, number):
         if number in (signal.SIGINT, signal.SIGTERM):
             if self._is_ending:
-                for worker in self._workers.values():
-                    worker.kill()
+                self._end_at_once()
                 self._code = 128 + number
             self._end()
         elif number == signal.SIGHUP:
@@ -277,6 +282,13 @@ class Supervisor:
             self._listening.close()
         for worker in self._workers.values():
             worker.end(self.plan.grace)
+
+    def _end_at_once(self):
+        for worker in self._workers.values():
+            worker.end_at_once()
+        time.sleep(LAST_WORDS_SECONDS)
+        for worker in self._workers.values():
+            worker.kill()
 
 
 def _how(code):

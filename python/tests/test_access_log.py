@@ -209,16 +209,18 @@ SLOW = {
 }
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize("kind", SLOW)
-def test_a_second_signal_loses_no_line_either(run, log, kind):
+def test_a_second_signal_loses_no_line_either(run, log, kind, workers):
     options = ("--threads", "2") if kind == "wsgi" else ()
-    server = run(SLOW[kind], "--access-log", log.path, *options)
+    server = run(SLOW[kind], "--access-log", log.path, "--workers", workers, *options, waits=False)
+    server.wait_for_words("gustnado serves", 30)
     server.get("/")
     with server.connect() as link:
         link.sendall(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
         time.sleep(0.1)
         server.process.send_signal(signal.SIGTERM)
-        time.sleep(0.1)
+        time.sleep(0.2)
         assert server.end() == 128 + signal.SIGTERM
     assert [line.split()[6] for line in log.lines() if "/slow" not in line] == ["/"]
 
