@@ -1,8 +1,5 @@
 """Server-sent events: https://html.spec.whatwg.org/multipage/server-sent-events.html"""
 
-import asyncio
-import json
-
 from ._app import stream
 
 KIND = "text/event-stream"
@@ -43,6 +40,8 @@ def event_text(event):
     data = event.get("data")
     if data is not None:
         if not isinstance(data, str):
+            import json
+
             data = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
         lines += [f"data: {line}" for line in _lines(data)]
     return "\n".join(lines) + "\n\n"
@@ -54,6 +53,8 @@ def _lines(text):
 
 
 async def _texts(source, retry, heartbeat):
+    import asyncio  # Not above: it is most of what importing the package would take.
+
     if retry is not None:
         yield f"retry: {int(retry)}\n\n"
     events = source.__aiter__()

@@ -1,7 +1,12 @@
 """Handlers in Python on the native engine."""
 
+import pathlib
 import signal
+import subprocess
+import sys
 import time
+
+import gustnado
 
 PROGRAM = """
 import asyncio, sys, gustnado
@@ -133,3 +138,12 @@ def test_an_application_that_is_an_object_has_workers_too(serve):
     while len({server.get("/").body for _ in range(20)}) < 2:
         assert time.monotonic() < deadline, server.said()
     assert server.end() == 0
+
+
+def test_importing_the_package_brings_no_loop_with_it():
+    """asyncio takes longer to import than all else."""
+    asked = "import sys, gustnado; print({'asyncio', 'json', 'typing', 'inspect'} & {*sys.modules})"
+    command = [sys.executable, "-S", "-c", asked]
+    folder = pathlib.Path(gustnado.__file__).parents[1]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+    assert done.stdout == "set()\n", done
