@@ -4,6 +4,7 @@
 //! ends servers, `generator` loads them, `sampling` reads what they use, `store` keeps the record,
 //! and [`table`] and [`compare`] show it. What does not: flags, signals, exit codes.
 
+mod ab;
 mod answer;
 pub mod compare;
 mod cpus;
@@ -269,6 +270,10 @@ impl Holding<'_> {
         round: u32,
         kept: &mut BTreeMap<String, Ready>,
     ) -> Result<Run, String> {
+        if let Some(why) = generator::missing(scenario) {
+            let fate = Fate::NotInstalled(format!("not measured: {why}"));
+            return Ok(missed(contender, scenario, round, &fate));
+        }
         let ready = match kept.remove(&contender.name) {
             Some(ready) => Ok(ready),
             None => self.stage.start(contender),

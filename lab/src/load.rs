@@ -23,7 +23,7 @@ mod desk;
 mod findings;
 mod hold;
 mod model;
-mod own;
+pub(crate) mod own;
 mod pace;
 mod reader;
 mod route;

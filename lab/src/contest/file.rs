@@ -84,6 +84,8 @@ pub struct Contender {
     pub tuning: String,
     /// The programs that it needs.
     pub needs: Vec<String>,
+    /// Commands that succeed where it is installed.
+    pub installed_if: Vec<Vec<String>>,
     /// How to install it.
     pub install: String,
     /// What starts it, in the foreground.
@@ -117,6 +119,8 @@ pub struct Scenario {
     pub sweep: Option<String>,
     /// What is asked for, where it is not the page of the contest.
     pub page: Option<Page>,
+    /// Who makes the load.
+    pub generator: Generator,
     /// How load is made.
     pub model: Model,
     /// Connections that ask; where idle ones are held, those.
@@ -141,6 +145,15 @@ pub struct Scenario {
     pub rounds: u32,
     /// More arguments for the generator.
     pub arguments: Vec<String>,
+}
+
+/// Who makes the load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Generator {
+    /// `gustnado bench`.
+    Own,
+    /// `ApacheBench`, which the older experiments used.
+    Ab,
 }
 
 /// How load is made.

@@ -3,13 +3,22 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::file::{Model, Scenario};
+use super::ab;
+use super::file::{Generator, Model, Scenario};
 use super::tool::{Tool, ToolError};
 use crate::figures::{counted, grouped, grouped_text};
 use crate::outcome::{FORMAT, Outcome};
 
 /// How long it may take beside warm-up and measuring: opening all connections, and ending them.
 const BESIDE: Duration = Duration::from_mins(1);
+
+/// Why a scenario cannot be measured: its generator is not installed.
+pub(super) fn missing(scenario: &Scenario) -> Option<String> {
+    match scenario.generator {
+        Generator::Own => None,
+        Generator::Ab => ab::missing(),
+    }
+}
 
 /// Runs it against a URL.
 ///
@@ -24,9 +33,12 @@ pub(super) fn measure(
     cpus: &[u32],
     stop: &AtomicBool,
 ) -> Result<Outcome, Option<String>> {
+    let most = scenario.warm_up + scenario.duration + BESIDE;
+    if scenario.generator == Generator::Ab {
+        return ab::measure(scenario, url, cpus, most, stop);
+    }
     let command: Vec<String> =
         program.iter().cloned().chain(arguments(scenario, url, cpus.len())).collect();
-    let most = scenario.warm_up + scenario.duration + BESIDE;
     let tool = Tool { command: &command, folder: None, environment: &[], cpus, most };
     let said = match tool.run(stop) {
         Ok(said) => said,
@@ -132,7 +144,11 @@ pub(super) fn sentence(scenario: &Scenario) -> String {
         1 => String::new(),
         depth => format!(", {depth} requests under way at once on each (pipelined)"),
     };
-    format!("{load}{kept}{depth}, {end}{warm}.")
+    let who = match scenario.generator {
+        Generator::Own => "",
+        Generator::Ab => "by ab: ",
+    };
+    format!("{who}{load}{kept}{depth}, {end}{warm}.")
 }
 
 #[cfg(test)]
@@ -145,6 +161,7 @@ mod tests {
             title: "Page".to_owned(),
             sweep: None,
             page: None,
+            generator: Generator::Own,
             model: Model::Closed,
             connections: 100,
             probes: 1,
@@ -190,6 +207,13 @@ mod tests {
             "100 connections, each of which asks again as soon as it has its answer, with a \
              connection for each request, until 13,000 requests are answered."
         );
+    }
+
+    #[test]
+    fn a_load_by_another_generator_says_so() {
+        let by_ab = Scenario { generator: Generator::Ab, ..scenario() };
+        assert!(sentence(&by_ab).starts_with("by ab: 100 connections, "), "{}", sentence(&by_ab));
+        assert_eq!(missing(&scenario()), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::file::{Contest, Model};
+use super::file::{Contest, Generator, Model};
 
 /// How long each contender is loaded by a check, and each run of a quick contest takes.
 const QUICK: Duration = Duration::from_secs(1);
@@ -68,6 +68,11 @@ impl Contest {
         contest.scenarios.truncate(1);
         for scenario in &mut contest.scenarios {
             scenario.connections = scenario.connections.min(CHECKED_CONNECTIONS);
+            if scenario.generator == Generator::Ab {
+                // What is looked at are the contenders. Its arguments are nobody else's.
+                scenario.generator = Generator::Own;
+                scenario.arguments.clear();
+            }
             scenario.requests = None;
             scenario.warm_up = Duration::ZERO;
             scenario.sweep = None;

@@ -43,6 +43,14 @@ fn failed(why: impl Into<String>) -> Miss {
     Miss::Fate(Fate::Failed(why.into()))
 }
 
+fn not_installed(contender: &Contender, found: &str) -> Miss {
+    let remedy = match contender.install.as_str() {
+        "" => "install it",
+        install => install,
+    };
+    Miss::Fate(Fate::NotInstalled(format!("{found}; to install it: {remedy}")))
+}
+
 /// A server that answers as it should.
 #[derive(Debug)]
 pub(super) struct Ready {
@@ -106,12 +114,14 @@ impl<'a> Stage<'a> {
         let is_file = |need: &Path| need.is_absolute() && need.is_file();
         let is_there = |need: &&String| tool::find(need) || is_file(Path::new(need));
         if let Some(missing) = needs.iter().find(|need| !is_there(need)) {
-            let remedy = match contender.install.as_str() {
-                "" => "install it".to_owned(),
-                install => install.to_owned(),
-            };
-            let why = format!("there is no program {missing}; to install it: {remedy}");
-            return Err(Miss::Fate(Fate::NotInstalled(why)));
+            return Err(not_installed(contender, &format!("there is no program {missing}")));
+        }
+        for command in &contender.installed_if {
+            let said = self.tool(contender, command, &words, VERSION)?;
+            if !said.status.success() {
+                let found = format!("`{}` failed: {}", command.join(" "), said.last_line());
+                return Err(not_installed(contender, &found));
+            }
         }
         let version = if contender.version.is_empty() {
             None

@@ -48,6 +48,11 @@ impl Said {
         Some(line.chars().take(200).collect())
     }
 
+    /// The last line that it complained in: of a traceback, the one that says what is wrong.
+    pub(super) fn last_line(&self) -> &str {
+        self.complaints.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default()
+    }
+
     /// The end of what it complained of, in one line.
     pub(super) fn last_words(&self) -> String {
         let text = if self.complaints.trim().is_empty() { &self.output } else { &self.complaints };

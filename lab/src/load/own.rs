@@ -127,10 +127,10 @@ fn delayed_s() -> f64 {
 
 /// The kernel's counters at one moment.
 #[derive(Debug, Default)]
-pub(super) struct Counters(HashMap<String, u64>);
+pub(crate) struct Counters(HashMap<String, u64>);
 
 impl Counters {
-    pub(super) fn read() -> Self {
+    pub(crate) fn read() -> Self {
         let mut found = HashMap::new();
         for path in ["/proc/net/snmp", "/proc/net/netstat"] {
             take_counters(&fs::read_to_string(path).unwrap_or_default(), &mut found);
@@ -139,7 +139,7 @@ impl Counters {
     }
 
     /// What was counted since an earlier moment.
-    pub(super) fn since(&self, before: &Self) -> Kernel {
+    pub(crate) fn since(&self, before: &Self) -> Kernel {
         let of = |name: &str| {
             let at = |counters: &Self| counters.0.get(name).copied().unwrap_or(0);
             at(self).saturating_sub(at(before))

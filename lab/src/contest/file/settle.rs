@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::duration::Length;
 use super::error::{FileError, Problem};
 use super::keys::{Document, nearest};
-use super::{Contender, Contest, Model, Page, Scenario, shape};
+use super::{Contender, Contest, Generator, Model, Page, Scenario, shape};
 use crate::contest::presets;
 use crate::figures::counted;
 
@@ -101,6 +101,7 @@ fn over(base: Contender, shape: shape::Contender) -> Contender {
         about: shape.about.unwrap_or(base.about),
         tuning: shape.tuning.unwrap_or(base.tuning),
         needs: shape.needs.unwrap_or(base.needs),
+        installed_if: shape.installed_if.unwrap_or(base.installed_if),
         install: shape.install.unwrap_or(base.install),
         command: shape.command.unwrap_or(base.command),
         version: shape.version.unwrap_or(base.version),
@@ -259,6 +260,7 @@ fn scenario(
         problems.say(("scenario", at, "model"), text);
         Model::Closed
     });
+    let generator = generator(problems, at, shape.generator.as_deref());
     if let Some(rounds) = shape.rounds {
         problems.bound(("scenario", at, "rounds"), rounds.into(), &ROUNDS);
     }
@@ -269,6 +271,7 @@ fn scenario(
         name,
         sweep: None,
         page: own_page(problems, at, shape.bytes, shape.path),
+        generator,
         model,
         connections: 1,
         probes: shape.probes.unwrap_or(1),
@@ -283,7 +286,42 @@ fn scenario(
         arguments: shape.arguments,
     };
     check_scenario(problems, at, &scenario);
+    if generator == Generator::Ab {
+        check_ab(problems, at, &scenario);
+    }
     scenario
+}
+
+fn generator(problems: &mut Problems<'_>, at: usize, word: Option<&str>) -> Generator {
+    match word {
+        None | Some("gustnado") => Generator::Own,
+        Some("ab") => Generator::Ab,
+        Some(word) => {
+            let text = format!("expected gustnado or ab, found {word:?}; correct it");
+            problems.say(("scenario", at, "generator"), text);
+            Generator::Own
+        }
+    }
+}
+
+/// Says what ab cannot do.
+fn check_ab(problems: &mut Problems<'_>, at: usize, scenario: &Scenario) {
+    let mut say = |key, text: &str| problems.say(("scenario", at, key), text.to_owned());
+    if scenario.model != Model::Closed {
+        say("model", "ab makes closed loads only; leave this out, or the generator");
+    }
+    if scenario.requests.is_none() {
+        say("requests", "ab needs the number of requests; give it");
+    }
+    if !scenario.warm_up.is_zero() {
+        say("warm_up", "ab has none; leave this out, or the generator");
+    }
+    if scenario.pipeline > 1 {
+        say("pipeline", "ab has one request under way on each connection; leave this out");
+    }
+    if scenario.threads.is_some() {
+        say("threads", "ab has one thread; leave this out");
+    }
 }
 
 fn check_scenario(problems: &mut Problems<'_>, at: usize, scenario: &Scenario) {

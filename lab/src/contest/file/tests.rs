@@ -62,8 +62,8 @@ fn every_unknown_key_is_named_with_its_line_and_what_was_probably_meant() {
     assert_eq!(
         problems(text),
         "c.toml:1: titel: no such key here; did you mean title?\n\
-         c.toml:4: port: no such key here; there are preset, name, about, tuning, needs, install, \
-         command, version, set_up, files, environment, url, ready_timeout, stop_timeout, \
+         c.toml:4: port: no such key here; there are preset, name, about, tuning, needs, \
+         installed_if, install, command, version, set_up, files, environment, url, ready_timeout, stop_timeout, \
          allow_unequal\n\
          c.toml:7: conections: no such key here; did you mean connections?"
     );
@@ -172,4 +172,53 @@ fn the_contests_that_come_with_the_program_are_right() {
         }
     }
     assert!(seen >= 6, "{seen}");
+}
+
+#[test]
+fn what_ab_cannot_do_is_refused() {
+    let text = "[[contender]]\npreset = \"nginx\"\n\
+                [[scenario]]\nname = \"a\"\ngenerator = \"ab\"\nmodel = \"churn\"\npipeline = 2\n\
+                threads = 2\nwarm_up = \"1s\"\n\
+                [[scenario]]\nname = \"b\"\ngenerator = \"wrk\"\n";
+    assert_eq!(
+        problems(text),
+        "c.toml:3: requests: ab needs the number of requests; give it\n\
+         c.toml:6: model: ab makes closed loads only; leave this out, or the generator\n\
+         c.toml:7: pipeline: ab has one request under way on each connection; leave this out\n\
+         c.toml:8: threads: ab has one thread; leave this out\n\
+         c.toml:9: warm_up: ab has none; leave this out, or the generator\n\
+         c.toml:12: generator: expected gustnado or ab, found \"wrk\"; correct it"
+    );
+}
+
+#[test]
+fn the_contests_that_come_with_the_source_are_right() {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples"));
+    let mut read_ones = 0;
+    for entry in std::fs::read_dir(folder).expect("the folder is in the source") {
+        let path = entry.expect("it can be listed").path();
+        if path.extension().is_some_and(|of| of == "toml") {
+            read(&path).unwrap_or_else(|error| panic!("{error}"));
+            read_ones += 1;
+        }
+    }
+    assert!(read_ones >= 6, "found {read_ones}");
+}
+
+#[test]
+fn niosteds_table_has_the_rows_that_it_had_and_is_measured_by_ab() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/niosted.toml");
+    let contest = read(Path::new(path)).expect("it is right");
+    let find = |name: &str| contest.contenders.iter().find(|one| one.name == name);
+    for name in ["gustnado", "gustnado-python", "gustnado-cyclone", "cyclone", "tornado"] {
+        let contender = find(name).unwrap_or_else(|| panic!("{name} takes part"));
+        assert!(!contender.version.is_empty(), "{name}");
+    }
+    for contender in &contest.contenders {
+        // The command of the package and that of the executable have one name.
+        assert_ne!(contender.command[0], "gustnado", "{}", contender.name);
+    }
+    let ab = &contest.scenarios[0];
+    assert_eq!((ab.generator, ab.connections), (Generator::Ab, 25));
+    assert_eq!((ab.requests, ab.keep_alive), (Some(100_000), false));
 }

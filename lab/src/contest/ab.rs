@@ -1,0 +1,224 @@
+//! ApacheBench as the load generator: what the older of the experiments were measured with.
+//!
+//! What it prints for people is read by line, and its table of percentiles has the latencies. It
+//! keeps no single times finer than a millisecond, so that there is no distribution and nothing
+//! second by second; who looks for those uses the contest's own generator.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::str::FromStr;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::file::Scenario;
+use super::tool::{self, Tool, ToolError};
+use crate::figures::real;
+use crate::load::own::Counters;
+use crate::outcome::{Errors, FORMAT, Generator, Kernel, Latency, Model, Outcome};
+
+/// From this share of its time on, its one thread could do no more.
+const BUSY: f64 = 0.95;
+/// Its percentiles are whole numbers.
+const PERCENTILES: [&str; 9] = ["50", "66", "75", "80", "90", "95", "98", "99", "100"];
+
+/// Why it cannot be used; `None` where it is installed.
+pub(super) fn missing() -> Option<String> {
+    let why = "there is no program ab; to install it: apt-get install apache2-utils (Debian, \
+               Ubuntu), dnf install httpd-tools (Fedora)";
+    (!tool::find("ab")).then(|| why.to_owned())
+}
+
+/// Runs it against a URL.
+///
+/// - `most`: how long it may take.
+///
+/// # Errors
+/// In words, why there is no outcome; `None` where the contest is to end.
+pub(super) fn measure(
+    scenario: &Scenario,
+    url: &str,
+    cpus: &[u32],
+    most: Duration,
+    stop: &AtomicBool,
+) -> Result<Outcome, Option<String>> {
+    let command = arguments(scenario, url);
+    let (began, kernel, cpu) = (SystemTime::now(), Counters::read(), children_s());
+    let tool = Tool { command: &command, folder: None, environment: &[], cpus, most };
+    let said = match tool.run(stop) {
+        Ok(said) => said,
+        Err(ToolError::Interrupted) => return Err(None),
+        Err(error) => return Err(Some(format!("ab: {error}"))),
+    };
+    let cpu = [0, 1].map(|at| children_s()[at] - cpu[at]);
+    let kernel = Counters::read().since(&kernel);
+    if !said.status.success() {
+        let code = said.status.code().unwrap_or(-1);
+        return Err(Some(format!("ab: exit code {code}: {}", said.last_words())));
+    }
+    let found = outcome(&said.output, &said.complaints, scenario, url);
+    let mut outcome = found.map_err(|why| Some(format!("ab: {why}; {}", said.last_words())))?;
+    outcome.started_unix_s = began.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    outcome.kernel = kernel;
+    outcome.generator = own_use(cpu, outcome.duration_s);
+    Ok(outcome)
+}
+
+/// What a scenario is, as the command of ab. Its percentiles go where it would complain, because
+/// with `-q` and without a complaint nothing else does.
+fn arguments(scenario: &Scenario, url: &str) -> Vec<String> {
+    // `-t` has a number of requests of its own, so `-n` comes behind it.
+    let seconds = scenario.duration.as_secs_f64().ceil().max(1.0);
+    let requests = scenario.requests.unwrap_or(1);
+    let connections = scenario.connections.min(requests);
+    let mut words: Vec<String> = ["ab", "-q", "-r", "-s", "30", "-t"].map(str::to_owned).into();
+    words.extend([seconds.to_string(), "-n".to_owned(), requests.to_string()]);
+    words.extend(["-c".to_owned(), connections.to_string()]);
+    words.extend(["-e", "/dev/stderr"].map(str::to_owned));
+    words.extend(scenario.keep_alive.then(|| "-k".to_owned()));
+    words.extend(scenario.arguments.iter().cloned());
+    words.push(url.to_owned());
+    words
+}
+
+/// What it found, but for what only the machine knows.
+///
+/// - `said`: what it printed.
+/// - `table`: its percentiles: a line for each, with milliseconds.
+fn outcome(said: &str, table: &str, scenario: &Scenario, url: &str) -> Result<Outcome, String> {
+    let complete: u64 = needed(said, "Complete requests:")?;
+    let duration_s: f64 = needed(said, "Time taken for tests:")?;
+    let mean_ms: f64 = needed(said, "Time per request:")?;
+    let status = field(said, "Non-2xx responses:").unwrap_or(0);
+    let errors = Errors { status, ..errors(said) };
+    let requests = complete.saturating_sub(errors.total());
+    let latency_us = Latency { count: complete, mean: mean_ms * 1e3, ..latencies(said, table)? };
+    Ok(Outcome {
+        format: FORMAT,
+        tool: version(said),
+        urls: vec![url.to_owned()],
+        model: model(scenario),
+        started_unix_s: 0.0,
+        duration_s,
+        requests,
+        sent: complete,
+        requests_per_s: if duration_s > 0.0 { real(requests) / duration_s } else { 0.0 },
+        errors,
+        statuses: BTreeMap::new(),
+        bytes_received: needed(said, "Total transferred:")?,
+        // It does not say.
+        bytes_sent: 0,
+        connections_opened: if scenario.keep_alive { scenario.connections } else { complete },
+        latency_us,
+        service_us: None,
+        connect_us: None,
+        first_byte_us: None,
+        histogram: String::new(),
+        generator: Generator::default(),
+        kernel: Kernel::default(),
+        warnings: Vec::new(),
+        series: Vec::new(),
+        steps: Vec::new(),
+        held: None,
+    })
+}
+
+fn needed<T: FromStr>(said: &str, label: &str) -> Result<T, String> {
+    field(said, label).ok_or_else(|| format!("expected a line \"{label} NUMBER\", found none"))
+}
+
+/// The first number behind a label at the beginning of a line.
+fn field<T: FromStr>(said: &str, label: &str) -> Option<T> {
+    let rest = said.lines().find_map(|line| line.trim_start().strip_prefix(label))?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+/// `(Connect: 0, Receive: 0, Length: 5, Exceptions: 0)`, a line that is there if any failed.
+fn errors(said: &str) -> Errors {
+    let line = said.lines().map(str::trim).find(|line| line.starts_with("(Connect:"));
+    let of = |label: &str| {
+        let rest = line.and_then(|line| line.split(label).nth(1)).unwrap_or_default();
+        let digits: String = rest.trim_start().chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().unwrap_or(0)
+    };
+    Errors {
+        unconnected: of("Connect:"),
+        reset: of("Receive:"),
+        length: of("Length:"),
+        unreadable: of("Exceptions:"),
+        ..Errors::default()
+    }
+}
+
+fn latencies(said: &str, table: &str) -> Result<Latency, String> {
+    let lines = table.lines().filter_map(|line| line.split_once(','));
+    let times: BTreeMap<&str, f64> =
+        lines.filter_map(|(name, ms)| Some((name, ms.trim().parse::<f64>().ok()? * 1e3))).collect();
+    let of = |name: &str| {
+        times.get(name).copied().ok_or_else(|| format!("its table has no line for {name} %"))
+    };
+    let named = PERCENTILES.iter().map(|name| Ok(((*name).to_owned(), of(name)?)));
+    // `Total:        4   12   4.4     12      32`: least, mean, deviation, median, most.
+    let total = said.lines().find_map(|line| line.strip_prefix("Total:")).unwrap_or_default();
+    let deviation_ms = total.split_whitespace().nth(2).and_then(|text| text.parse().ok());
+    Ok(Latency {
+        min: of("0")?,
+        sd: deviation_ms.unwrap_or(0.0_f64) * 1e3,
+        max: of("100")?,
+        percentiles: named.collect::<Result<_, String>>()?,
+        ..Latency::default()
+    })
+}
+
+/// `This is ApacheBench, Version 2.3 <$Revision: 1903618 $>`, without the last of it.
+fn version(said: &str) -> String {
+    let line = said.lines().next().unwrap_or_default().trim_start_matches("This is ");
+    line.split(" <").next().unwrap_or_default().to_owned()
+}
+
+fn model(scenario: &Scenario) -> Model {
+    Model {
+        name: scenario.model.word().to_owned(),
+        sentence: super::generator::sentence(scenario),
+        connections: scenario.connections,
+        rate_per_s: None,
+        pipeline: 1,
+        keep_alive: scenario.keep_alive,
+        threads: 1,
+        io: "epoll".to_owned(),
+    }
+}
+
+/// What it used itself.
+///
+/// - `cpu_s`: in user space and in the kernel.
+fn own_use(cpu_s: [f64; 2], wall_s: f64) -> Generator {
+    let [cpu_user_s, cpu_system_s] = cpu_s;
+    let cpu_s = cpu_user_s + cpu_system_s;
+    let share = if wall_s > 0.0 { (cpu_s / wall_s).min(1.0) } else { 0.0 };
+    let bottleneck = share >= BUSY;
+    let whether = if bottleneck { "was" } else { "was not" };
+    let verdict =
+        format!("ab {whether} the bottleneck: its thread ran {:.0} % of the time.", share * 100.0);
+    Generator {
+        cpu_s,
+        cpu_user_s,
+        cpu_system_s,
+        cpu_share: share,
+        busiest_thread_share: share,
+        bottleneck,
+        verdict,
+    }
+}
+
+/// Seconds of CPU, in user space and in the kernel, of all processes that this one has waited for.
+fn children_s() -> [f64; 2] {
+    let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name in parentheses may hold anything.
+    let rest = text.rsplit(')').next().unwrap_or_default();
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse().ok()).unwrap_or(0.0);
+    [13, 14].map(|at| ticks(at) / real(rustix::param::clock_ticks_per_second()))
+}
+
+#[cfg(test)]
+mod tests;
