@@ -88,6 +88,24 @@ fn a_contest_leaves_a_table_a_record_and_a_page_that_can_be_made_again() {
 }
 
 #[test]
+fn without_ab_its_scenario_says_so_and_the_others_are_measured() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("ab.toml");
+    let text = "rounds = 1\n[[contender]]\npreset = \"gustnado\"\n\
+                [[scenario]]\nname = \"by-ab\"\ngenerator = \"ab\"\nrequests = 50\n\
+                [[scenario]]\nname = \"own\"\nconnections = 1\nduration = \"200ms\"\n";
+    fs::write(&file, text).expect("written");
+    let mut command = command(&["contest"]);
+    command.arg(&file).arg("--output").arg(folder.path().join("out"));
+    command.env("TMPDIR", folder.path()).env("PATH", folder.path());
+    let said = ended(&mut command);
+    assert_eq!(said.code, Some(0), "{}{}", said.stdout, said.stderr);
+    assert!(said.stdout.contains("not measured: there is no program ab"), "{}", said.stdout);
+    assert!(said.stderr.contains("2/2 own (1) round 1, gustnado: "), "{}", said.stderr);
+    assert!(!said.stderr.contains("own (1) round 1, gustnado: no figures"), "{}", said.stderr);
+}
+
+#[test]
 fn ctrl_c_ends_the_servers_and_keeps_what_was_measured() {
     if !is_possible() {
         return;

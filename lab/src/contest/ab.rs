@@ -1,4 +1,4 @@
-//! ApacheBench as the load generator: what the older of the experiments were measured with.
+//! `ApacheBench` as the load generator: what the older of the experiments were measured with.
 //!
 //! What it prints for people is read by line, and its table of percentiles has the latencies. It
 //! keeps no single times finer than a millisecond, so that there is no distribution and nothing

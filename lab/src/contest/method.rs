@@ -1,7 +1,7 @@
 //! How it was measured, in sentences: what the code enforces, said to those who read a report.
 
 use super::cpus::Division;
-use super::file::{Contest, Page};
+use super::file::{Contest, Generator, Page};
 
 /// The sentences of a contest.
 pub(super) fn sentences(contest: &Contest, division: &Division) -> Vec<String> {
@@ -55,6 +55,13 @@ pub(super) fn sentences(contest: &Contest, division: &Division) -> Vec<String> {
          difference is called noise. Intervals are not corrected for how many there are."
             .to_owned(),
     ];
+    if contest.scenarios.iter().any(|one| one.generator == Generator::Ab) {
+        sentences.push(
+            "Where ab made the load, percentiles are its own, over all answers; it has no finer \
+             ones, no distribution, nothing over time, and does not tell the bytes it sent."
+                .to_owned(),
+        );
+    }
     sentences.extend(unequal);
     sentences
 }

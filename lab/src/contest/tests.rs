@@ -107,6 +107,7 @@ fn who_cannot_take_part_is_a_row_that_says_why_and_the_rest_go_on() {
     let all = [
         contender("good", SERVER, ""),
         contender("absent", "[\"no-such-program\"]", "install = \"buy it\""),
+        contender("bare", SERVER, "installed_if = [[\"python3\", \"-c\", \"import no_such\"]]"),
         contender("dying", r#"["sh", "-c", "echo no memory >&2; exit 3"]"#, ""),
         contender("silent", r#"["sleep", "60"]"#, "ready_timeout = \"300ms\"").replacen(
             "ready_timeout = \"8s\"\n",
@@ -129,6 +130,8 @@ fn who_cannot_take_part_is_a_row_that_says_why_and_the_rest_go_on() {
     let absent =
         Fate::NotInstalled("there is no program no-such-program; to install it: buy it".to_owned());
     assert_eq!(fate("absent"), absent);
+    let Fate::NotInstalled(why) = fate("bare") else { panic!("{:?}", fate("bare")) };
+    assert!(why.contains("No module named 'no_such'; to install it: "), "{why}");
     for (name, words) in [
         ("dying", "it did not start: it ended with exit code 3, saying: no memory"),
         ("silent", "it was not ready within 0.3 s: it does not listen"),

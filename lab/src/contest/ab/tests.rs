@@ -104,7 +104,7 @@ fn it_loads_a_server_where_it_is_installed() {
     std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).expect("a port");
     let url = format!("http://127.0.0.1:{}/", line.trim());
     let scenario = scenario("requests = 60\nkeep_alive = false\n");
-    let most = Duration::from_secs(60);
+    let most = Duration::from_mins(1);
     let found = measure(&scenario, &url, &[], most, &AtomicBool::new(false));
     child.kill().expect("it runs");
     child.wait().expect("it was killed");
