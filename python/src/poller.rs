@@ -64,7 +64,7 @@ impl Poller {
             let key = u64::from(number.cast_unsigned());
             let watched = inside.reactor.watch(number, wants(events), key);
             watched.map_err(|error| errors::of_io(&error))?;
-            inside.wishes.begin(&inside.reactor, number, events);
+            inside.wishes.begin(number, events);
             Ok(())
         })
     }
@@ -111,7 +111,12 @@ impl Poller {
             let slept = slept.map_err(|error| errors::of_io(&error))?;
             reactor.collect(woken, ready).map_err(|error| errors::of_io(&error))?;
             woken.clear();
-            found.extend(ready.drain(..).map(|one| (one.key, events(&one))));
+            for one in ready.drain(..) {
+                let wanted = wishes.wanted(one.key, events(&one));
+                if wanted != 0 {
+                    found.push((one.key, wanted));
+                }
+            }
             Ok((slept, found))
         })?;
         if is_interrupted {

@@ -60,8 +60,8 @@ pub(crate) struct TwistedLink {
 
 /// Whose channel it is.
 enum Speaks {
-    /// twisted.web's. Its requests are made by the channel's own factory, which may take the channel
-    /// only.
+    /// twisted.web's. Its requests are made by the channel's own factory, which may take the
+    /// channel only.
     Site { request_factory: Py<PyAny>, is_simple: bool },
     /// Cyclone's. What it has for all of them, and the client's address, where its own functions
     /// need not be asked.
@@ -147,8 +147,8 @@ impl TwistedLink {
         Ok(())
     }
 
-    /// Stands for the transport's `write`. Returns whether it is to be flushed by the next turn, and
-    /// is not in line for that yet.
+    /// Stands for the transport's `write`. Returns whether it is to be flushed by the next turn,
+    /// and is not in line for that yet.
     fn put(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Ok(bytes) = data.cast::<PyBytes>() else {
             // It says what is wrong with that.
@@ -185,6 +185,16 @@ impl TwistedLink {
         drop(out);
         self.pass_on(py)?;
         self.is_draining.set(true);
+        Ok(())
+    }
+
+    /// Gives what waits to Twisted's own buffers, which send it with the next turn: one that is sent
+    /// by itself costs the client a wake-up of its own.
+    fn hand_over(&self, py: Python<'_>) -> PyResult<()> {
+        if !self.out.borrow().is_empty() {
+            self.pass_on(py)?;
+            self.is_draining.set(true);
+        }
         Ok(())
     }
 
@@ -236,8 +246,8 @@ impl TwistedLink {
         self.write.call1(py, (PyBytes::new(py, &out),)).map(drop)
     }
 
-    /// Receives what is there, and has it answered. What is written is sent with the next flush, for
-    /// which the caller has put it in line.
+    /// Receives what is there, and has it answered. What is written is sent with the next flush,
+    /// for which the caller has put it in line.
     pub(crate) fn look(
         &self,
         py: Python<'_>,

@@ -22,8 +22,8 @@ pub(crate) struct Wishes {
 struct Wish {
     wanted: u32,
     told: u32,
-    /// A stream socket that never blocks: to try to write to it does no harm.
-    may_be_tried: bool,
+    /// A stream socket that never blocks: to try to write to it does no harm. Not asked yet.
+    may_be_tried: Option<bool>,
     /// It was said to be writable, and is to be written to before that is said again.
     is_tried: bool,
     is_changed: bool,
@@ -35,7 +35,7 @@ impl Wishes {
     }
 
     /// The kernel has been told to watch a descriptor.
-    pub(crate) fn begin(&mut self, reactor: &Reactor, number: RawFd, events: u32) {
+    pub(crate) fn begin(&mut self, number: RawFd, events: u32) {
         let Ok(at) = usize::try_from(number) else { return };
         if self.all.len() <= at {
             self.all.resize_with(at + 1, || None);
@@ -43,7 +43,7 @@ impl Wishes {
         self.all[at] = Some(Wish {
             wanted: events,
             told: events,
-            may_be_tried: reactor.may_be_tried(number),
+            may_be_tried: None,
             is_tried: false,
             is_changed: false,
         });
@@ -72,7 +72,10 @@ impl Wishes {
             let Some(wish) = self.of(number) else { continue };
             wish.is_changed = false;
             let is_new = wish.wanted & OUT != 0 && wish.told & OUT == 0;
-            if is_new && wish.may_be_tried && !wish.is_tried && wish.wanted & IN == wish.told & IN {
+            let may_be_tried = |wish: &mut Wish| {
+                *wish.may_be_tried.get_or_insert_with(|| reactor.may_be_tried(number))
+            };
+            if is_new && !wish.is_tried && may_be_tried(wish) {
                 wish.is_tried = true;
                 wish.is_changed = true;
                 self.changed.push(number);
@@ -87,6 +90,12 @@ impl Wishes {
             }
         }
         tried
+    }
+
+    /// What of the events that were found is wanted: the kernel may not have been told yet.
+    pub(crate) fn wanted(&mut self, key: u64, events: u32) -> u32 {
+        let wish = i32::try_from(key).ok().and_then(|number| self.of(number));
+        wish.map_or(events, |wish| events & (wish.wanted | !(IN | OUT)))
     }
 
     /// Whether what is to be tried may be told without a look at what else has happened: not twice

@@ -13,7 +13,7 @@ import cyclone
 from cyclone import escape, httpserver, httputil, web
 
 from .._gustnado import CycloneWords, cyclone_head
-from ._known import digest
+from ._known import as_ever, digest
 
 _DIGEST = "6f50dc70137f72d013069947b3864431576a62e9784db3907c82fcd700faa121"
 
@@ -32,6 +32,8 @@ def _functions():
 
 
 _originals = _functions()
+_as_ever = [(names, name, own) for names, name, own in as_ever(_originals)
+            if name not in ("_convert_header_value", "_generate_headers", "clear")]
 _is_known = digest(_originals) == _DIGEST
 _slow_value = web.RequestHandler._convert_header_value
 _slow_head = web.RequestHandler._generate_headers
@@ -109,7 +111,6 @@ def words_for(connection):
         and type(connection) is httpserver.HTTPConnection
         and not connection.factory.settings.get("xheaders")
         and "_on_headers" not in vars(connection)
-        and all(vars(kind)[name] is own for (kind, name), own in _originals.items()
-                if kind is not web.RequestHandler)
+        and all(names[name] is own for names, name, own in _as_ever)
     )
     return _words if is_as_ever else None

@@ -71,6 +71,8 @@ def _channel_of(protocol):
 def _has_own(channel, kind, names):
     """Whether all of these are those of its kind."""
     own, actual = channel.__dict__, type(channel)
+    if actual is kind:
+        return own.keys().isdisjoint(names)
     return all(
         name not in own and getattr(actual, name, None) is getattr(kind, name, None)
         for name in names
@@ -104,9 +106,7 @@ class Server(tcp.Server):
         reactor._poller.serve(self._number, self._link)
 
     def _cyclone_of(self, connection):
-        from . import _cyclone
-
-        words = _cyclone.words_for(connection)
+        words = sys.modules[f"{__package__}._cyclone"].words_for(connection)
         host = getattr(self._peer, "host", None)
         return None if words is None or host is None else (words, host)
 
@@ -129,11 +129,11 @@ class Server(tcp.Server):
             self.write(b"".join(iovec))
 
     def loseConnection(self, *args, **kwargs):
-        self._send()
+        self._hand_over()
         super().loseConnection(*args, **kwargs)
 
     def loseWriteConnection(self):
-        self._send()
+        self._hand_over()
         super().loseWriteConnection()
 
     def abortConnection(self):
@@ -152,12 +152,12 @@ class Server(tcp.Server):
         if self._timeout is not None:
             self._timeout.end()
 
-    def _send(self):
+    def _hand_over(self):
         if self._link is not None:
-            self._link.flush(self.reactor._poller)
+            self._link.hand_over()
 
     def _part(self):
         if self._link is not None:
-            self._send()
+            self._link.flush(self.reactor._poller)
             self.reactor._poller.unserve(self._number)
             self._link = None

@@ -70,6 +70,11 @@ def digest(functions):
     return found.hexdigest()
 
 
+def as_ever(functions):
+    """The same, to be compared with what is there by then: names, a name and its function."""
+    return [(vars(kind), name, own) for (kind, name), own in functions.items()]
+
+
 class _Again:
     """A resource that has been asked already."""
 
@@ -136,6 +141,7 @@ class Known:
     def __init__(self, date):
         self._date = date
         self._originals = _functions(_FUNCTIONS)
+        self._as_ever = as_ever(self._originals)
         is_known = digest(self._originals) in _DIGESTS.values()
         self._words = _words(date) if is_known else None
         self._files = None
@@ -151,10 +157,10 @@ class Known:
             server.datetimeToString is self._date
             and http._escape is escape_for_log
             and type(site).getResourceFor is server.Site.getResourceFor
-            and not vars(site).keys() & {"getResourceFor"}
+            and "getResourceFor" not in vars(site)
             and not hasattr(site, "getContentFile")
-            and not vars(channel).keys() & _CHANNEL_NAMES
-            and all(vars(kind)[name] is own for (kind, name), own in self._originals.items())
+            and vars(channel).keys().isdisjoint(_CHANNEL_NAMES)
+            and all(names[name] is own for names, name, own in self._as_ever)
         )
         if not is_as_ever:
             return None

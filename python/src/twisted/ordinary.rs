@@ -120,7 +120,6 @@ impl Ordinary {
         let is = |of: &Bound<'_, PyAny>, name| of.getattr(name)?.is_truthy();
         let requests = channel.getattr(intern!(py, "requests"))?;
         if !plain.body.is_empty()
-            || plain.is_old
             || plain.target == b"*"
             || is(self.site.bind(py), intern!(py, "displayTracebacks"))?
             || is(channel, intern!(py, "_waitingForTransport"))?
@@ -184,7 +183,7 @@ impl Ordinary {
                 None => fields.set_item(name, PyList::new(py, [value])?)?,
             }
         }
-        let closes = says_close(&fields, names)?;
+        let closes = !plain.is_old && says_close(&fields, names)?;
         set(intern!(py, "requestHeaders"), self.make_headers(fields)?)?;
         set(intern!(py, "received_cookies"), PyDict::new(py).into_any())?;
         let answer = PyDict::new(py);
@@ -202,7 +201,7 @@ impl Ordinary {
         if has_cookies {
             request.call_method0(intern!(py, "parseCookies"))?;
         }
-        channel.setattr(intern!(py, "persistent"), !closes)?;
+        channel.setattr(intern!(py, "persistent"), !closes && !plain.is_old)?;
         set(intern!(py, "content"), words.bytes_io.bind(py).call0()?)?;
         Ok(request)
     }

@@ -48,8 +48,8 @@ impl FileWords {
         })
     }
 
-    /// Goes down as far as resources have children that were put there. Returns the `File` that this
-    /// comes to, and the names that are left.
+    /// Goes down as far as resources have children that were put there. Returns the `File` that
+    /// this comes to, and the names that are left.
     fn walk<'py, 'a>(
         &self,
         root: Bound<'py, PyAny>,
@@ -115,7 +115,10 @@ impl Ordinary {
                 .iter()
                 .any(|special| name.eq_ignore_ascii_case(special))
         };
-        if plain.method != b"GET" || plain.fields().any(|(name, _)| is_special(name)) {
+        if plain.is_old
+            || plain.method != b"GET"
+            || plain.fields().any(|(name, _)| is_special(name))
+        {
             return Ok(false);
         }
         let path = plain.target.split(|byte| *byte == b'?').next().unwrap_or_default();
