@@ -337,7 +337,8 @@ mod tests {
     fn every_flag_of_the_table_is_taken() {
         for tunable in TUNABLES.iter().filter(|tunable| !tunable.is_argument()) {
             let value = match (&tunable.field, tunable.default) {
-                (Field::List { .. }, _) => "127.0.0.1:0,unix:x",
+                (Field::List { .. }, _) if tunable.name == "listen" => "127.0.0.1:0,unix:x",
+                (Field::List { .. }, _) => "127.0.0.1,10.0.0.0/8,unix",
                 (_, "") => "x",
                 (_, default) => default,
             };

@@ -188,8 +188,8 @@ impl TwistedLink {
         Ok(())
     }
 
-    /// Gives what waits to Twisted's own buffers, which send it with the next turn: one that is sent
-    /// by itself costs the client a wake-up of its own.
+    /// Gives what waits to Twisted's own buffers, which send it with the next turn: one that is
+    /// sent by itself costs the client a wake-up of its own.
     fn hand_over(&self, py: Python<'_>) -> PyResult<()> {
         if !self.out.borrow().is_empty() {
             self.pass_on(py)?;

@@ -28,8 +28,9 @@ impl<'a> Plain<'a> {
 /// Reads a request at the beginning of what has come. `None`: it is not whole, or not plain.
 ///
 /// Plain is: lines that end with CRLF, tokens (RFC 9110 §5.6.2), a target of the bytes that
-/// Twisted takes, HTTP/1.0 or 1.1, one Content-Length of digits at most, none of Transfer-Encoding, Expect
-/// and Upgrade, nothing folded, no control bytes in values, and all within Twisted's own limits.
+/// Twisted takes, HTTP/1.0 or 1.1, one Content-Length of digits at most, none of
+/// Transfer-Encoding, Expect and Upgrade, nothing folded, no control bytes in values, and all
+/// within Twisted's own limits.
 pub(super) fn parse(bytes: &[u8]) -> Option<Plain<'_>> {
     let (line, mut rest) = split_line(bytes)?;
     let mut parts = line.split(|byte| *byte == b' ');
