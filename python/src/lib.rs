@@ -12,6 +12,7 @@ mod call;
 mod coroutine;
 mod engine;
 mod errors;
+mod kept;
 mod pipe;
 mod poller;
 mod request;

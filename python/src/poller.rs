@@ -1,90 +1,109 @@
 //! Readiness for loops that are written in Python, in the form of Python's own `select.epoll`.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::os::fd::RawFd;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use rustix::io::Errno;
 use send_wrapper::SendWrapper;
 
 use gustnado_reactor::{Clock, IoChoice, Options, Reactor, Ready, Token, Wants};
 
 use crate::errors;
+use crate::kept::Kept;
 use crate::twisted::{Looked, Names, TwistedLink};
 use crate::wishes::Wishes;
 
 pub(crate) const IN: u32 = 0x1;
 pub(crate) const OUT: u32 = 0x4;
-const ERR: u32 = 0x8;
+pub(crate) const ERR: u32 = 0x8;
 const HUP: u32 = 0x10;
 
 /// What a reactor of the engine's finds of the descriptors that it watches.
-#[pyclass(unsendable, frozen, module = "gustnado._gustnado")]
+///
+/// The thread that looks has the reactor. If that becomes another one, as when a program starts its
+/// loop in a thread, it makes a reactor of its own, which is told all that the other one knew.
+#[pyclass(frozen, module = "gustnado._gustnado")]
 pub(crate) struct Poller {
-    inside: RefCell<Option<Inside>>,
-    sites: OnceCell<Sites>,
+    number: u64,
+    state: Kept<State>,
+    sites: OnceLock<Sites>,
 }
 
-struct Inside {
+struct State {
+    wishes: Wishes,
+    owner: ThreadId,
+    is_closed: bool,
+}
+
+/// What the thread that looks has.
+struct Own {
     reactor: Reactor,
     ready: Vec<Ready>,
     /// Nobody has sockets of the reactor's own here.
     woken: Vec<Token>,
-    wishes: Wishes,
+}
+
+thread_local! {
+    /// By the numbers of their pollers.
+    static OWN: RefCell<HashMap<u64, Own>> = RefCell::default();
 }
 
 /// Connections whose plain requests are answered while the poller looks.
 struct Sites {
-    links: RefCell<HashMap<RawFd, Py<TwistedLink>>>,
+    links: Kept<HashMap<RawFd, Py<TwistedLink>>>,
     /// Those that have something to be sent.
-    waiting: RefCell<Vec<Py<TwistedLink>>>,
+    waiting: Kept<Vec<Py<TwistedLink>>>,
     names: Names,
     /// Called with a descriptor and an exception that came of what was received on it.
     on_failure: Py<PyAny>,
-    room: RefCell<Vec<u8>>,
+    room: Kept<Vec<u8>>,
 }
 
 #[pymethods]
 impl Poller {
     #[new]
     fn new() -> PyResult<Self> {
-        let (io, clock) = (IoChoice::Epoll, Clock::start());
-        let options = Options { io, direct_max: 0, buffers: 8, clock };
-        let (reactor, _) = Reactor::new(&options).map_err(|error| errors::of_io(&error))?;
-        let wishes = Wishes::default();
-        let inside = Inside { reactor, ready: Vec::new(), woken: Vec::new(), wishes };
-        Ok(Self { inside: RefCell::new(Some(inside)), sites: OnceCell::new() })
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let own = Own::new()?;
+        OWN.with_borrow_mut(|all| all.insert(number, own));
+        let owner = thread::current().id();
+        let state = State { wishes: Wishes::default(), owner, is_closed: false };
+        Ok(Self { number, state: Kept::new(state), sites: OnceLock::new() })
     }
 
     /// Watches a descriptor: its `fileno()` is not asked for.
     fn register(&self, number: RawFd, events: u32) -> PyResult<()> {
-        self.with(|inside| {
-            let key = u64::from(number.cast_unsigned());
-            let watched = inside.reactor.watch(number, wants(events), key);
-            watched.map_err(|error| errors::of_io(&error))?;
-            inside.wishes.begin(number, events);
-            Ok(())
-        })
+        self.check_open()?;
+        let key = u64::from(number.cast_unsigned());
+        let watched = self.with_own(|own| own.reactor.watch(number, wants(events), key));
+        let is_told = watched.transpose().map_err(|error| errors::of_io(&error))?.is_some();
+        self.state.borrow_mut().wishes.begin(number, events, is_told);
+        Ok(())
     }
 
     /// Watches it for something else, from the next look on.
     fn modify(&self, number: RawFd, events: u32) -> PyResult<()> {
-        self.with(|inside| {
-            if inside.wishes.change(number, events) {
-                return Ok(());
-            }
-            inside.reactor.rewatch(number, wants(events)).map_err(|error| errors::of_io(&error))
-        })
+        self.check_open()?;
+        if self.state.borrow_mut().wishes.change(number, events) {
+            return Ok(());
+        }
+        Err(errors::of_io(&Errno::NOENT.into()))
     }
 
     /// Watches it no longer. It may have been closed already.
     fn unregister(&self, number: RawFd) -> PyResult<()> {
-        self.with(|inside| {
-            inside.wishes.end(number);
-            inside.reactor.unwatch(number).map_err(|error| errors::of_io(&error))
-        })
+        self.check_open()?;
+        let told = self.with_own(|own| own.reactor.unwatch(number));
+        self.state.borrow_mut().wishes.end(number, told.is_some());
+        told.transpose().map(drop).map_err(|error| errors::of_io(&error))
     }
 
     /// Sleeps until something is ready, and returns what is, as pairs of descriptor and events.
@@ -93,32 +112,13 @@ impl Poller {
     /// - `_maxevents`: there is no limit but the number of descriptors.
     #[pyo3(signature = (timeout = -1.0, _maxevents = -1))]
     fn poll(&self, py: Python<'_>, timeout: f64, _maxevents: i64) -> PyResult<Vec<(u64, u32)>> {
+        self.check_open()?;
         self.flush(py)?;
         let timeout = (timeout >= 0.0).then(|| up_to_ms(timeout));
-        let (is_interrupted, found) = self.with(|inside| {
-            let Inside { reactor, ready, woken, wishes } = inside;
-            let mut found = wishes.settle(reactor);
-            if wishes.may_go_on(&found) {
-                return Ok((false, found));
-            }
-            let timeout = if found.is_empty() { timeout } else { Some(Duration::ZERO) };
-            reactor.tick();
-            let slept = {
-                let reactor = SendWrapper::new(&mut *reactor);
-                // The closure runs on this thread: only the interpreter's lock is given up.
-                py.detach(move || reactor.take().sleep(timeout))
-            };
-            let slept = slept.map_err(|error| errors::of_io(&error))?;
-            reactor.collect(woken, ready).map_err(|error| errors::of_io(&error))?;
-            woken.clear();
-            for one in ready.drain(..) {
-                let wanted = wishes.wanted(one.key, events(&one));
-                if wanted != 0 {
-                    found.push((one.key, wanted));
-                }
-            }
-            Ok((slept, found))
-        })?;
+        let mut own = self.take_own()?;
+        let looked = self.look(py, &mut own, timeout);
+        OWN.with_borrow_mut(|all| all.insert(self.number, own));
+        let (is_interrupted, found) = looked?;
         if is_interrupted {
             py.check_signals()?;
         }
@@ -136,11 +136,11 @@ impl Poller {
     fn answer_requests(&self, py: Python<'_>, encode: Py<PyAny>, on_failure: Py<PyAny>) {
         // (The second time it is what it was.)
         _ = self.sites.set(Sites {
-            links: RefCell::default(),
-            waiting: RefCell::default(),
+            links: Kept::default(),
+            waiting: Kept::default(),
             names: Names::new(py, encode),
             on_failure,
-            room: RefCell::default(),
+            room: Kept::default(),
         });
     }
 
@@ -165,34 +165,88 @@ impl Poller {
     }
 
     fn close(&self) {
-        self.inside.take();
+        self.state.borrow_mut().is_closed = true;
+        OWN.with_borrow_mut(|all| all.remove(&self.number));
     }
 
     #[getter]
     fn closed(&self) -> bool {
-        self.inside.borrow().is_none()
+        self.state.borrow_mut().is_closed
     }
 }
 
 impl Poller {
-    fn with<T>(&self, f: impl FnOnce(&mut Inside) -> PyResult<T>) -> PyResult<T> {
-        match self.inside.borrow_mut().as_mut() {
-            Some(inside) => f(inside),
-            None => Err(PyValueError::new_err("this poller was closed")),
+    fn check_open(&self) -> PyResult<()> {
+        if self.closed() {
+            return Err(PyValueError::new_err("this poller was closed"));
+        }
+        Ok(())
+    }
+
+    /// Asks for what the thread that looks has. `None`: this is another one.
+    fn with_own<T>(&self, f: impl FnOnce(&mut Own) -> T) -> Option<T> {
+        let is_owner = self.state.borrow_mut().owner == thread::current().id();
+        OWN.with_borrow_mut(|all| all.get_mut(&self.number).filter(|_| is_owner).map(f))
+    }
+
+    /// Takes what the thread that looks has, which is this one from now on.
+    fn take_own(&self) -> PyResult<Own> {
+        let own = OWN.with_borrow_mut(|all| all.remove(&self.number));
+        let mut state = self.state.borrow_mut();
+        let me = thread::current().id();
+        match own {
+            Some(own) if state.owner == me => Ok(own),
+            _ => {
+                let own = Own::new()?;
+                state.owner = me;
+                state.wishes.begin_anew();
+                Ok(own)
+            }
         }
     }
 
-    /// Asks the reactor for something, if it was not closed.
+    fn look(
+        &self,
+        py: Python<'_>,
+        own: &mut Own,
+        timeout: Option<Duration>,
+    ) -> PyResult<(bool, Vec<(u64, u32)>)> {
+        let Own { reactor, ready, woken } = own;
+        let (tried, mut found) = self.state.borrow_mut().wishes.settle(reactor);
+        let is_idle = found.is_empty() && tried.is_empty();
+        let timeout = if is_idle { timeout } else { Some(Duration::ZERO) };
+        reactor.tick();
+        let slept = {
+            let reactor = SendWrapper::new(&mut *reactor);
+            // The closure runs on this thread: only the interpreter's lock is given up.
+            py.detach(move || reactor.take().sleep(timeout))
+        };
+        let slept = slept.map_err(|error| errors::of_io(&error))?;
+        reactor.collect(woken, ready).map_err(|error| errors::of_io(&error))?;
+        woken.clear();
+        let wishes = &mut self.state.borrow_mut().wishes;
+        for one in ready.drain(..) {
+            let wanted = wishes.wanted(one.key, events(&one));
+            if wanted != 0 {
+                found.push((one.key, wanted));
+            }
+        }
+        found.extend(wishes.left(tried));
+        Ok((slept, found))
+    }
+
+    /// Asks the reactor for something, if this is the thread that looks.
     pub(crate) fn with_reactor<T>(&self, f: impl FnOnce(&Reactor) -> T) -> Option<T> {
-        self.inside.borrow().as_ref().map(|inside| f(&inside.reactor))
+        self.with_own(|own| f(&own.reactor))
     }
 
     /// Sends what links have been given since the last look.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         let Some(sites) = self.sites.get() else { return Ok(()) };
-        let waiting = sites.waiting.take();
-        for link in &waiting {
-            link.bind(py).borrow().flush(py, self)?;
+        for link in sites.waiting.take() {
+            if let Err(error) = link.get().flush(py, self) {
+                sites.on_failure.call1(py, (link.get().number(), error.into_value(py)))?;
+            }
         }
         Ok(())
     }
@@ -208,12 +262,12 @@ impl Poller {
         let mut room = sites.room.take();
         for (key, events) in found {
             let number = RawFd::try_from(key).unwrap_or(-1);
-            let link = sites.links.borrow().get(&number).map(|link| link.clone_ref(py));
+            let link = sites.links.borrow_mut().get(&number).map(|link| link.clone_ref(py));
             let Some(link) = link.filter(|_| events & IN != 0) else {
                 left.push((key, events));
                 continue;
             };
-            let looked = link.bind(py).borrow().look(py, self, &sites.names, &mut room);
+            let looked = link.get().look(py, self, &sites.names, &mut room);
             sites.waiting.borrow_mut().push(link);
             match looked {
                 Ok(Looked::Done) if events & OUT == 0 => {}
@@ -231,6 +285,15 @@ impl Poller {
         // Together: a client that is woken for each answer costs more than its answer.
         self.flush(py)?;
         Ok(left)
+    }
+}
+
+impl Own {
+    fn new() -> PyResult<Self> {
+        let (io, clock) = (IoChoice::Epoll, Clock::start());
+        let options = Options { io, direct_max: 0, buffers: 8, clock };
+        let (reactor, _) = Reactor::new(&options).map_err(|error| errors::of_io(&error))?;
+        Ok(Self { reactor, ready: Vec::new(), woken: Vec::new() })
     }
 }
 

@@ -11,13 +11,14 @@ mod plain;
 mod timeout;
 mod words;
 
-use std::cell::{Cell, RefCell};
 use std::os::fd::RawFd;
+use std::sync::OnceLock;
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
+use crate::kept::Kept;
 use crate::poller::Poller;
 pub(crate) use cyclone::{CycloneWords, cyclone_head};
 use ordinary::Ordinary;
@@ -32,7 +33,7 @@ const RECV_BYTES: usize = 64 << 10;
 const WAITING_MAX: usize = 64 << 10;
 
 /// A connection of a site's.
-#[pyclass(unsendable, frozen, module = "gustnado._gustnado")]
+#[pyclass(frozen, module = "gustnado._gustnado")]
 pub(crate) struct TwistedLink {
     number: RawFd,
     /// The transport.
@@ -47,15 +48,15 @@ pub(crate) struct TwistedLink {
     context: Py<PyAny>,
     speaks: Speaks,
     /// Written, and to be sent.
-    out: RefCell<Vec<u8>>,
+    out: Kept<Vec<u8>>,
     /// It is in line to be flushed by the next turn.
-    is_queued: Cell<bool>,
+    is_queued: Kept<bool>,
     /// Twisted's buffers have bytes that go first.
-    is_draining: Cell<bool>,
+    is_draining: Kept<bool>,
     /// Twisted's parser has been given something.
-    is_touched: Cell<bool>,
+    is_touched: Kept<bool>,
     /// Its ordinary requests may be taken as such.
-    ordinary: RefCell<Option<Ordinary>>,
+    ordinary: OnceLock<Ordinary>,
 }
 
 /// Whose channel it is.
@@ -117,11 +118,11 @@ impl TwistedLink {
             contexts,
             context,
             speaks,
-            out: RefCell::default(),
-            is_queued: Cell::default(),
-            is_draining: Cell::default(),
-            is_touched: Cell::default(),
-            ordinary: RefCell::default(),
+            out: Kept::default(),
+            is_queued: Kept::default(),
+            is_draining: Kept::default(),
+            is_touched: Kept::default(),
+            ordinary: OnceLock::new(),
         })
     }
 
@@ -139,11 +140,12 @@ impl TwistedLink {
         reads: Py<PyAny>,
         timeout: Option<Py<TwistedTimeout>>,
     ) -> PyResult<()> {
-        let (py, link) = (slf.py(), slf.borrow());
+        let (py, link) = (slf.py(), slf.get());
         let site = link.channel.getattr(py, intern!(py, "site"))?;
         let number = link.number.into_pyobject(py)?.into_any().unbind();
         let ordinary = Ordinary { words, site, peer, host, number, reads, timeout };
-        link.ordinary.replace(Some(ordinary));
+        // (It is said once.)
+        _ = link.ordinary.set(ordinary);
         Ok(())
     }
 
@@ -191,7 +193,7 @@ impl TwistedLink {
     /// Gives what waits to Twisted's own buffers, which send it with the next turn: one that is
     /// sent by itself costs the client a wake-up of its own.
     fn hand_over(&self, py: Python<'_>) -> PyResult<()> {
-        if !self.out.borrow().is_empty() {
+        if !self.out.borrow_mut().is_empty() {
             self.pass_on(py)?;
             self.is_draining.set(true);
         }
@@ -205,6 +207,11 @@ impl TwistedLink {
 }
 
 impl TwistedLink {
+    /// The connection's descriptor.
+    pub(crate) fn number(&self) -> RawFd {
+        self.number
+    }
+
     /// Whether so many bytes may wait here.
     fn takes_bytes(&self, py: Python<'_>, count: usize) -> PyResult<bool> {
         if self.is_draining.get() {
@@ -214,7 +221,7 @@ impl TwistedLink {
                     >= server.getattr(intern!(py, "dataBuffer"))?.len()?;
             self.is_draining.set(!is_empty);
         }
-        if self.is_draining.get() || self.out.borrow().len() + count > WAITING_MAX {
+        if self.is_draining.get() || self.out.borrow_mut().len() + count > WAITING_MAX {
             return Ok(false);
         }
         let server = self.server.bind(py);
@@ -255,6 +262,10 @@ impl TwistedLink {
         names: &Names,
         room: &mut Vec<u8>,
     ) -> PyResult<Looked> {
+        if !self.server.bind(py).getattr(intern!(py, "protocol"))?.is(&self.protocol) {
+            // Somebody has taken the connection over: it is for its transport to read.
+            return Ok(Looked::Ended);
+        }
         room.resize(RECV_BYTES, 0);
         let received = poller.with_reactor(|reactor| reactor.recv_watched(self.number, room));
         let count = match received {
@@ -277,11 +288,11 @@ impl TwistedLink {
         let channel = self.channel.bind(py);
         let mut rest = chunk;
         if self.is_between_requests(channel)? {
-            let ordinary = self.ordinary.borrow();
+            let ordinary = self.ordinary.get();
             // (Those that are ordinary do without it.)
             let mut is_reset = !matches!(self.speaks, Speaks::Site { .. });
             while let Some(plain) = plain::parse(rest) {
-                let taken = ordinary.as_ref().map(|it| it.answer(self, channel, names, &plain));
+                let taken = ordinary.map(|it| it.answer(self, channel, names, &plain));
                 match &self.speaks {
                     _ if taken.transpose()? == Some(true) => {}
                     Speaks::Site { request_factory, is_simple } => {
@@ -337,7 +348,7 @@ impl TwistedLink {
         if is_site && (is(intern!(py, "_handlingRequest"))? || !is(intern!(py, "persistent"))?) {
             return Ok(false);
         }
-        if !is(intern!(py, "line_mode"))? {
+        if !is(intern!(py, "line_mode"))? || is(intern!(py, "paused"))? {
             return Ok(false);
         }
         if !self.is_touched.get() {
@@ -400,14 +411,15 @@ fn answer_for_cyclone(
     let py = channel.py();
     if let Some((words, remote)) = known
         && plain.body.is_empty()
-        && let Some(request) =
-            words.bind(py).borrow().make_request(channel, plain, remote.bind(py))?
+        && let Some(request) = words.get().make_request(channel, plain, remote.bind(py))?
     {
         channel.setattr(intern!(py, "_request"), &request)?;
         return channel.call_method1(intern!(py, "request_callback"), (request,)).map(drop);
     }
     channel.call_method1(intern!(py, "_on_headers"), (PyBytes::new(py, plain.head),))?;
-    if !plain.body.is_empty() {
+    // (A head that Cyclone refuses is behind it already.)
+    let waits = !channel.getattr(intern!(py, "line_mode"))?.is_truthy()?;
+    if waits && !plain.body.is_empty() {
         let body = PyBytes::new(py, plain.body);
         channel.call_method1(intern!(py, "rawDataReceived"), (body,))?;
     }

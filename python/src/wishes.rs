@@ -8,25 +8,45 @@ use std::os::fd::RawFd;
 
 use gustnado_reactor::Reactor;
 
-use crate::poller::{IN, OUT, wants};
+use crate::poller::{ERR, IN, OUT, wants};
 
 /// By descriptor.
 #[derive(Default)]
 pub(crate) struct Wishes {
     all: Vec<Option<Wish>>,
     changed: Vec<RawFd>,
-    /// The kernel was not asked for what else has happened, the last time.
-    has_gone_on: bool,
+    /// No longer wanted, which the kernel has not been told.
+    ended: Vec<RawFd>,
 }
 
 struct Wish {
     wanted: u32,
-    told: u32,
-    /// A stream socket that never blocks: to try to write to it does no harm. Not asked yet.
-    may_be_tried: Option<bool>,
-    /// It was said to be writable, and is to be written to before that is said again.
-    is_tried: bool,
+    /// None: the kernel has never heard of it.
+    told: Option<u32>,
+    /// A connected stream that never blocks: to try to write to it does no harm. Not known yet.
+    may_be_tried: bool,
+    trial: Trial,
     is_changed: bool,
+}
+
+/// Whether a descriptor was said to be writable without asking.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trial {
+    Not,
+    /// This is to be said now.
+    Due,
+    /// It was said, and is to be written to before that is said again.
+    Said,
+}
+
+impl Wish {
+    fn take_due(&mut self) -> bool {
+        let is_due = self.trial == Trial::Due;
+        if is_due {
+            self.trial = Trial::Said;
+        }
+        is_due
+    }
 }
 
 impl Wishes {
@@ -34,24 +54,47 @@ impl Wishes {
         self.all.get_mut(usize::try_from(number).ok()?)?.as_mut()
     }
 
-    /// The kernel has been told to watch a descriptor.
-    pub(crate) fn begin(&mut self, number: RawFd, events: u32) {
+    /// A descriptor is wanted from now on.
+    ///
+    /// - `is_told`: the kernel has been told.
+    pub(crate) fn begin(&mut self, number: RawFd, events: u32, is_told: bool) {
         let Ok(at) = usize::try_from(number) else { return };
         if self.all.len() <= at {
             self.all.resize_with(at + 1, || None);
         }
         self.all[at] = Some(Wish {
             wanted: events,
-            told: events,
-            may_be_tried: None,
-            is_tried: false,
+            told: is_told.then_some(events),
+            may_be_tried: false,
+            trial: Trial::Not,
             is_changed: false,
         });
+        if !is_told {
+            self.change(number, events);
+        }
     }
 
-    pub(crate) fn end(&mut self, number: RawFd) {
+    /// A descriptor is wanted no longer.
+    ///
+    /// - `is_told`: the kernel has been told.
+    pub(crate) fn end(&mut self, number: RawFd, is_told: bool) {
         if let Some(wish) = usize::try_from(number).ok().and_then(|at| self.all.get_mut(at)) {
             *wish = None;
+        }
+        if !is_told {
+            self.ended.push(number);
+        }
+    }
+
+    /// Another reactor is told all of it.
+    pub(crate) fn begin_anew(&mut self) {
+        self.ended.clear();
+        let numbers = 0..RawFd::try_from(self.all.len()).unwrap_or(RawFd::MAX);
+        for number in numbers {
+            let Some(wish) = self.of(number) else { continue };
+            wish.told = None;
+            let wanted = wish.wanted;
+            self.change(number, wanted);
         }
     }
 
@@ -65,43 +108,56 @@ impl Wishes {
         true
     }
 
-    /// Sees to all wishes. Returns what is to be tried, as if it had been found.
-    pub(crate) fn settle(&mut self, reactor: &mut Reactor) -> Vec<(u64, u32)> {
-        let mut tried = Vec::new();
+    /// Sees to all wishes. Returns what is to be tried, and what the kernel would not watch.
+    pub(crate) fn settle(&mut self, reactor: &mut Reactor) -> (Vec<RawFd>, Vec<(u64, u32)>) {
+        let (mut tried, mut refused) = (Vec::new(), Vec::new());
+        for number in std::mem::take(&mut self.ended) {
+            // (One that was closed meanwhile is watched no longer.)
+            _ = reactor.unwatch(number);
+        }
         for number in std::mem::take(&mut self.changed) {
             let Some(wish) = self.of(number) else { continue };
             wish.is_changed = false;
-            let is_new = wish.wanted & OUT != 0 && wish.told & OUT == 0;
-            let may_be_tried = |wish: &mut Wish| {
-                *wish.may_be_tried.get_or_insert_with(|| reactor.may_be_tried(number))
-            };
-            if is_new && !wish.is_tried && may_be_tried(wish) {
-                wish.is_tried = true;
-                wish.is_changed = true;
-                self.changed.push(number);
-                tried.push((u64::from(number.cast_unsigned()), OUT));
-                continue;
+            let is_new = wish.wanted & OUT != 0 && wish.told.is_some_and(|told| told & OUT == 0);
+            if is_new && wish.trial == Trial::Not {
+                wish.may_be_tried |= reactor.may_be_tried(number);
+                if wish.may_be_tried {
+                    (wish.trial, wish.is_changed) = (Trial::Due, true);
+                    self.changed.push(number);
+                    tried.push(number);
+                    continue;
+                }
             }
-            wish.is_tried = false;
-            if wish.wanted != wish.told {
-                wish.told = wish.wanted;
-                // (One that was closed meanwhile is watched no longer.)
-                _ = reactor.rewatch(number, wants(wish.wanted));
+            wish.trial = Trial::Not;
+            let key = u64::from(number.cast_unsigned());
+            let told = match wish.told {
+                Some(told) if told == wish.wanted => Ok(()),
+                Some(_) => reactor.rewatch(number, wants(wish.wanted)),
+                None => reactor.watch(number, wants(wish.wanted), key),
+            };
+            match told {
+                Ok(()) => wish.told = Some(wish.wanted),
+                Err(_) => refused.push((key, ERR)),
             }
         }
-        tried
+        (tried, refused)
     }
 
-    /// What of the events that were found is wanted: the kernel may not have been told yet.
+    /// What of the events that the kernel has found is wanted, for it may not have been told yet;
+    /// and what is to be tried, with it.
     pub(crate) fn wanted(&mut self, key: u64, events: u32) -> u32 {
-        let wish = i32::try_from(key).ok().and_then(|number| self.of(number));
-        wish.map_or(events, |wish| events & (wish.wanted | !(IN | OUT)))
+        let wish = RawFd::try_from(key).ok().and_then(|number| self.of(number));
+        wish.map_or(events, |wish| {
+            let due = if wish.take_due() { OUT } else { 0 };
+            (events | due) & (wish.wanted | !(IN | OUT))
+        })
     }
 
-    /// Whether what is to be tried may be told without a look at what else has happened: not twice
-    /// in a row.
-    pub(crate) fn may_go_on(&mut self, tried: &[(u64, u32)]) -> bool {
-        self.has_gone_on = !tried.is_empty() && !self.has_gone_on;
-        self.has_gone_on
+    /// What is to be tried, unless it has been said together with what else has happened.
+    pub(crate) fn left(&mut self, tried: Vec<RawFd>) -> impl Iterator<Item = (u64, u32)> {
+        tried
+            .into_iter()
+            .filter(|number| self.of(*number).is_some_and(Wish::take_due))
+            .map(|number| (u64::from(number.cast_unsigned()), OUT))
     }
 }

@@ -4,6 +4,8 @@ Protocol and transport are Twisted's own all the while. The engine does what the
 request that came whole and is plain; whatever else comes, they do.
 """
 
+import functools
+import os
 import sys
 
 from twisted.internet import error, tcp
@@ -22,14 +24,13 @@ _known = Known(_faster.date)
 _REPLACED = (
     "dataReceived", "lineReceived", "rawDataReceived", "headerReceived", "allHeadersReceived",
     "allContentReceived", "lineLengthExceeded", "setLineMode", "setRawMode",
-    "_maybeChooseTransferDecoder", "MAX_LENGTH", "delimiter", "maxHeaders", "totalHeadersSize",
+    "_maybeChooseTransferDecoder",
 )
 
 
 # The same for Cyclone, whose heads come whole to `_on_headers`.
 _REPLACED_IN_CYCLONE = (
-    "dataReceived", "lineReceived", "setLineMode", "setRawMode", "lineLengthExceeded", "MAX_LENGTH",
-    "delimiter",
+    "dataReceived", "lineReceived", "setLineMode", "setRawMode", "lineLengthExceeded",
 )
 
 
@@ -59,24 +60,48 @@ def _channel_of(protocol):
     of requests takes nothing else, if it has one."""
     if type(protocol) is http._GenericHTTPChannelProtocol:
         channel = protocol._channel
-        if isinstance(channel, http.HTTPChannel) and _has_own(channel, http.HTTPChannel, _REPLACED):
+        if isinstance(channel, http.HTTPChannel) and _has_own(channel, _originals_of_web()):
             return channel, iweb.INonQueuedRequestFactory.providedBy(channel.requestFactory)
     cyclone = sys.modules.get("cyclone.httpserver")
     if cyclone is not None and isinstance(protocol, cyclone.HTTPConnection):
-        if _has_own(protocol, cyclone.HTTPConnection, _REPLACED_IN_CYCLONE):
+        if _has_own(protocol, _originals_of_cyclone(cyclone.HTTPConnection)):
             return protocol, None
     return None, None
 
 
-def _has_own(channel, kind, names):
+def _has_own(channel, originals):
     """Whether all of these are those of its kind."""
-    own, actual = channel.__dict__, type(channel)
-    if actual is kind:
-        return own.keys().isdisjoint(names)
-    return all(
-        name not in own and getattr(actual, name, None) is getattr(kind, name, None)
-        for name in names
+    actual = type(channel)
+    return channel.__dict__.keys().isdisjoint(originals) and all(
+        getattr(actual, name, None) is own for name, own in originals.items()
     )
+
+
+def _originals(kind, names, **limits):
+    """What its framework has by these names, and these values. Nothing, if something else is there
+    by now: then no connection has it."""
+    found = {name: getattr(kind, name) for name in names}
+    folders = tuple(os.path.dirname(sys.modules[name].__file__) for name in ("twisted", _root(kind)))
+    is_own = all(own.__code__.co_filename.startswith(folders) for own in found.values())
+    if not is_own or any(getattr(kind, name) != value for name, value in limits.items()):
+        return {"__dict__": None}
+    return {**found, **{name: getattr(kind, name) for name in limits}}
+
+
+def _root(kind):
+    return kind.__module__.partition(".")[0]
+
+
+@functools.cache
+def _originals_of_web():
+    limits = {"MAX_LENGTH": 16384, "delimiter": b"\r\n", "maxHeaders": 500,
+              "totalHeadersSize": 16384}
+    return _originals(http.HTTPChannel, _REPLACED, **limits)
+
+
+@functools.cache
+def _originals_of_cyclone(kind):
+    return _originals(kind, _REPLACED_IN_CYCLONE, MAX_LENGTH=16384, delimiter=b"\r\n")
 
 
 class Server(tcp.Server):
@@ -147,10 +172,15 @@ class Server(tcp.Server):
         return super().startTLS(*args, **kwargs)
 
     def connectionLost(self, reason):
-        self._part()
-        super().connectionLost(reason)
-        if self._timeout is not None:
-            self._timeout.end()
+        timeout, self._timeout = self._timeout, None
+        try:
+            self._part()
+        finally:
+            try:
+                super().connectionLost(reason)
+            finally:
+                if timeout is not None:
+                    timeout.end()
 
     def _hand_over(self):
         if self._link is not None:
@@ -158,6 +188,6 @@ class Server(tcp.Server):
 
     def _part(self):
         if self._link is not None:
-            self._link.flush(self.reactor._poller)
+            link, self._link = self._link, None
             self.reactor._poller.unserve(self._number)
-            self._link = None
+            link.flush(self.reactor._poller)

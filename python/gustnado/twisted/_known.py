@@ -143,6 +143,8 @@ class Known:
         self._originals = _functions(_FUNCTIONS)
         self._as_ever = as_ever(self._originals)
         is_known = digest(self._originals) in _DIGESTS.values()
+        self._version = server.version
+        is_known = is_known and isinstance(self._version, bytes)
         self._words = _words(date) if is_known else None
         self._files = None
 
@@ -155,6 +157,7 @@ class Known:
             return None
         is_as_ever = (
             server.datetimeToString is self._date
+            and server.version is self._version
             and http._escape is escape_for_log
             and type(site).getResourceFor is server.Site.getResourceFor
             and "getResourceFor" not in vars(site)

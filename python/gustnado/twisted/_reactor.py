@@ -52,11 +52,17 @@ class GustnadoReactor(EPollReactor):
     def _failed(self, number, error):
         """What `doPoll` does with an exception of a transport's; with none, it cannot be read."""
         selectable = self._selectables.get(number)
-        if error is not None:
-            log.err(error)
         if selectable is not None:
-            why = main.CONNECTION_LOST if error is None else error
-            log.callWithLogger(selectable, self._disconnectSelectable, selectable, why, True)
+            log.callWithLogger(selectable, self._lose, selectable, error)
+        elif error is not None:
+            log.err(error)
+
+    def _lose(self, selectable, error):
+        if error is None:
+            error = main.CONNECTION_LOST
+        else:
+            log.err(error)
+        self._disconnectSelectable(selectable, error, True)
 
 
 def install():

@@ -1,7 +1,6 @@
 //! Requests to a `cyclone.web.Application`: what its functions make of heads, and heads of what its
 //! handlers say. This stands for the functions that `gustnado.twisted._cyclone` names.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,9 +9,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use super::plain::Plain;
+use crate::kept::Kept;
 
 /// What Cyclone has for all connections.
-#[pyclass(unsendable, frozen, module = "gustnado._gustnado")]
+#[pyclass(frozen, module = "gustnado._gustnado")]
 pub(crate) struct CycloneWords {
     new: Py<PyAny>,
     new_headers: Py<PyAny>,
@@ -20,7 +20,7 @@ pub(crate) struct CycloneWords {
     headers: Py<PyAny>,
     normalize: Py<PyAny>,
     parse_qs: Py<PyAny>,
-    known: RefCell<HashMap<Box<str>, Py<PyString>>>,
+    known: Kept<HashMap<Box<str>, Py<PyString>>>,
 }
 
 /// So many names are remembered; clients can make up any number.
@@ -38,7 +38,7 @@ impl CycloneWords {
             headers: of("headers")?,
             normalize: of("normalize")?,
             parse_qs: of("parse_qs")?,
-            known: RefCell::default(),
+            known: Kept::default(),
         })
     }
 }
@@ -137,7 +137,7 @@ impl CycloneWords {
     }
 
     fn normalized<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyString>> {
-        if let Some(known) = self.known.borrow().get(name) {
+        if let Some(known) = self.known.borrow_mut().get(name) {
             return Ok(known.bind(py).clone());
         }
         let made = self.normalize.bind(py).call1((name,))?.cast_into::<PyString>()?;

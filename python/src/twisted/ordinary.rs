@@ -120,7 +120,7 @@ impl Ordinary {
         let is = |of: &Bound<'_, PyAny>, name| of.getattr(name)?.is_truthy();
         let requests = channel.getattr(intern!(py, "requests"))?;
         if !plain.body.is_empty()
-            || plain.target == b"*"
+            || plain.target.split(|byte| *byte == b'?').next() == Some(b"*")
             || is(self.site.bind(py), intern!(py, "displayTracebacks"))?
             || is(channel, intern!(py, "_waitingForTransport"))?
             || !requests.is_instance_of::<PyList>()
@@ -222,7 +222,7 @@ impl Ordinary {
             let call = channel.getattr(intern!(py, "_TimeoutMixin__timeoutCall"))?;
             match &self.timeout {
                 Some(timeout) if call.is(timeout) => {
-                    timeout.bind(py).borrow().stop();
+                    timeout.get().stop();
                     channel.setattr(intern!(py, "_TimeoutMixin__timeoutCall"), py.None())?;
                     channel.setattr(intern!(py, "timeOut"), py.None())?;
                 }
@@ -305,7 +305,7 @@ impl Ordinary {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = request.py();
         let render = resource.getattr(intern!(py, "render"))?;
-        if is_function(&render, &self.words.get().resource_render)? {
+        if is_function(resource, &render, &self.words.get().resource_render)? {
             let method = request.getattr(intern!(py, "method"))?;
             let name = match method.cast::<PyBytes>().map(PyBytesMethods::as_bytes) {
                 Ok(b"GET") => intern!(py, "render_GET"),
@@ -338,10 +338,15 @@ impl TwistedWords {
     }
 }
 
-/// Whether something is a method with this function behind it.
-fn is_function(method: &Bound<'_, PyAny>, function: &Py<PyAny>) -> PyResult<bool> {
+/// Whether an attribute of `owner` is its own method with this function behind it.
+fn is_function(
+    owner: &Bound<'_, PyAny>,
+    method: &Bound<'_, PyAny>,
+    function: &Py<PyAny>,
+) -> PyResult<bool> {
     let py = method.py();
-    Ok(method.getattr_opt(intern!(py, "__func__"))?.is_some_and(|own| own.is(function)))
+    Ok(method.getattr_opt(intern!(py, "__func__"))?.is_some_and(|own| own.is(function))
+        && method.getattr(intern!(py, "__self__"))?.is(owner))
 }
 
 /// The dictionary of a `Headers`.

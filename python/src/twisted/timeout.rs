@@ -1,23 +1,24 @@
 //! The idle time-out of a connection, which is set and cancelled with each request.
 
-use std::cell::{Cell, RefCell};
-
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::kept::Kept;
 
 /// Stands for a channel's `callLater` and for the call that this returns. Behind it is one call of
 /// the reactor's, which looks at the time when it is due, and then goes on waiting if need be.
-#[pyclass(unsendable, frozen, module = "gustnado._gustnado")]
+#[pyclass(frozen, module = "gustnado._gustnado")]
 pub(crate) struct TwistedTimeout {
     reactor: Py<PyAny>,
     /// `twisted.internet.error.AlreadyCancelled`
     cancelled: Py<PyAny>,
-    call: RefCell<Option<Py<PyAny>>>,
+    call: Kept<Option<Py<PyAny>>>,
     /// When that call is due, and when the time is over, in the reactor's seconds.
-    call_due: Cell<f64>,
-    due: Cell<f64>,
-    then: RefCell<Option<Py<PyAny>>>,
-    is_active: Cell<bool>,
+    call_due: Kept<f64>,
+    due: Kept<f64>,
+    then: Kept<Option<Py<PyAny>>>,
+    is_active: Kept<bool>,
 }
 
 #[pymethods]
@@ -27,22 +28,33 @@ impl TwistedTimeout {
         Self {
             reactor,
             cancelled,
-            call: RefCell::default(),
-            call_due: Cell::default(),
-            due: Cell::default(),
-            then: RefCell::default(),
-            is_active: Cell::default(),
+            call: Kept::default(),
+            call_due: Kept::default(),
+            due: Kept::default(),
+            then: Kept::default(),
+            is_active: Kept::default(),
         }
     }
 
+    /// Only one call is made in this way; more of them, and those with arguments, are the reactor's.
+    #[pyo3(signature = (delay, then, *arguments, **named))]
     fn __call__<'py>(
         slf: &Bound<'py, Self>,
         delay: f64,
-        then: Py<PyAny>,
-    ) -> PyResult<Bound<'py, Self>> {
-        slf.borrow().then.replace(Some(then));
+        then: Bound<'py, PyAny>,
+        arguments: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, inside) = (slf.py(), slf.get());
+        if inside.is_active.get() || !arguments.is_empty() || named.is_some() {
+            let mut all = vec![delay.into_pyobject(py)?.into_any(), then];
+            all.extend(arguments.iter());
+            let later = inside.reactor.bind(py).getattr(intern!(py, "callLater"))?;
+            return later.call(PyTuple::new(py, all)?, named);
+        }
+        inside.then.replace(Some(then.unbind()));
         Self::start(slf, delay)?;
-        Ok(slf.clone())
+        Ok(slf.clone().into_any())
     }
 
     fn active(&self) -> bool {
@@ -65,13 +77,15 @@ impl TwistedTimeout {
         self.is_active.set(false);
         self.then.take();
         match self.call.take() {
-            Some(call) => call.call_method0(py, intern!(py, "cancel")).map(drop),
-            None => Ok(()),
+            Some(call) if is_active(call.bind(py))? => {
+                call.call_method0(py, intern!(py, "cancel")).map(drop)
+            }
+            _ => Ok(()),
         }
     }
 
     fn look(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let (py, inside) = (slf.py(), slf.borrow());
+        let (py, inside) = (slf.py(), slf.get());
         inside.call.take();
         if !inside.is_active.get() {
             return Ok(());
@@ -81,7 +95,7 @@ impl TwistedTimeout {
             return Self::call_later(slf, left);
         }
         inside.is_active.set(false);
-        let then = inside.then.borrow().as_ref().map(|then| then.clone_ref(py));
+        let then = inside.then.borrow_mut().as_ref().map(|then| then.clone_ref(py));
         then.map_or(Ok(()), |then| then.call0(py).map(drop))
     }
 }
@@ -94,22 +108,26 @@ impl TwistedTimeout {
 
     /// Whether it knows what to call.
     pub(super) fn has_begun(&self) -> bool {
-        self.then.borrow().is_some()
+        self.then.borrow_mut().is_some()
     }
 
     /// It is to be called, with what it was to call before, so many seconds from now.
     pub(super) fn start(slf: &Bound<'_, Self>, delay: f64) -> PyResult<()> {
-        let (py, inside) = (slf.py(), slf.borrow());
+        let (py, inside) = (slf.py(), slf.get());
         let due = inside.now(py)? + delay;
         inside.due.set(due);
         inside.is_active.set(true);
-        let call = match &*inside.call.borrow() {
+        let call = match &*inside.call.borrow_mut() {
             // Mostly it is due later than before, which it finds out by itself.
             Some(_) if inside.call_due.get() <= due => return Ok(()),
             Some(call) => Some(call.clone_ref(py)),
             None => None,
         };
         let Some(call) = call else { return Self::call_later(slf, delay) };
+        if !is_active(call.bind(py))? {
+            // Somebody has cancelled it by way of the reactor.
+            return Self::call_later(slf, delay);
+        }
         inside.call_due.set(due);
         call.call_method1(py, intern!(py, "reset"), (delay,)).map(drop)
     }
@@ -119,11 +137,15 @@ impl TwistedTimeout {
     }
 
     fn call_later(slf: &Bound<'_, Self>, delay: f64) -> PyResult<()> {
-        let (py, inside) = (slf.py(), slf.borrow());
+        let (py, inside) = (slf.py(), slf.get());
         let look = slf.getattr(intern!(py, "look"))?;
         let call = inside.reactor.bind(py).call_method1(intern!(py, "callLater"), (delay, look))?;
         inside.call.replace(Some(call.unbind()));
         inside.call_due.set(inside.now(py)? + delay);
         Ok(())
     }
+}
+
+fn is_active(call: &Bound<'_, PyAny>) -> PyResult<bool> {
+    call.call_method0(intern!(call.py(), "active"))?.is_truthy()
 }

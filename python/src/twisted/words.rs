@@ -1,16 +1,17 @@
 //! Words of heads and of the access log, as Twisted spells them.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
+use crate::kept::Kept;
+
 /// Words of heads, each of which is made once.
 pub(crate) struct Names {
     encode: Py<PyAny>,
-    known: RefCell<HashMap<Box<[u8]>, Py<PyBytes>>>,
+    known: Kept<HashMap<Box<[u8]>, Py<PyBytes>>>,
     pub(super) spelled: Spelled,
 }
 
@@ -47,12 +48,12 @@ impl Names {
             server: word(b"Server"),
             user_agent: word(b"User-Agent"),
         };
-        Self { encode, known: RefCell::default(), spelled }
+        Self { encode, known: Kept::default(), spelled }
     }
 
     /// A field's name as the channels spell it.
     pub(super) fn of<'py>(&self, py: Python<'py>, name: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
-        if let Some(known) = self.known.borrow().get(name) {
+        if let Some(known) = self.known.borrow_mut().get(name) {
             return Ok(known.bind(py).clone());
         }
         let encoded = self.encode.bind(py).call1((PyBytes::new(py, name),))?;

@@ -33,8 +33,8 @@ pub(crate) fn duplicate(number: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(made) })
 }
 
-/// Whether a number stands for a stream socket that does not listen and never blocks: whether it is
-/// open is for the kernel to say.
+/// Whether a number stands for a connected stream socket that never blocks: whether it is open is
+/// for the kernel to say.
 pub(crate) fn is_patient_stream(number: i32) -> bool {
     let option = |name| {
         let (mut value, mut size) = (0_i32, libc::socklen_t::from(4_u8));
@@ -46,8 +46,15 @@ pub(crate) fn is_patient_stream(number: i32) -> bool {
     };
     // SAFETY: the call touches no memory, and any number may be asked about.
     let flags = unsafe { libc::fcntl(number, libc::F_GETFL) };
+    let is_connected = || {
+        // (Nobody wants the name: room for none of it is room enough.)
+        let (mut nothing, mut size) = (libc::sockaddr { sa_family: 0, sa_data: [0; 14] }, 0);
+        // SAFETY: the kernel writes no byte of the name, for `size` says so, and a number into
+        // `size`, before the call returns; any descriptor may be asked about.
+        unsafe { libc::getpeername(number, &raw mut nothing, &raw mut size) == 0 }
+    };
     option(libc::SO_TYPE) == Some(libc::SOCK_STREAM)
-        && option(libc::SO_ACCEPTCONN) == Some(0)
+        && is_connected()
         && flags >= 0
         && flags & libc::O_NONBLOCK != 0
 }

@@ -1,5 +1,6 @@
 //! The answer to an ordinary request: written, logged and done with.
 
+use pyo3::exceptions::PyOSError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -57,8 +58,12 @@ impl Ordinary {
             && is_none(intern!(py, "lastModified"))?
             && is_none(intern!(py, "etag"))?
             && is_none(intern!(py, "producer"))?
-            && is_function(&request.getattr(intern!(py, "write"))?, &words.request_write)?
-            && is_function(&request.getattr(intern!(py, "finish"))?, &words.request_finish)?)
+            && is_function(request, &request.getattr(intern!(py, "write"))?, &words.request_write)?
+            && is_function(
+                request,
+                &request.getattr(intern!(py, "finish"))?,
+                &words.request_finish,
+            )?)
     }
 
     /// The rest of `http.Request.finish`, and `HTTPChannel.requestDone`.
@@ -80,12 +85,25 @@ impl Ordinary {
             channel.setattr(intern!(py, "_handlingRequest"), false)?;
             self.wait_again(channel)?;
             channel.setattr(intern!(py, "line_mode"), 1)?;
+            let waiting = channel.getattr(intern!(py, "_dataBuffer"))?;
+            if waiting.is_truthy()? {
+                // A resource has turned the reactor, and more has come meanwhile.
+                let waiting =
+                    PyBytes::new(py, b"").call_method1(intern!(py, "join"), (waiting,))?;
+                channel.setattr(intern!(py, "_dataBuffer"), PyList::empty(py))?;
+                channel.call_method1(intern!(py, "setLineMode"), (waiting,))?;
+            }
         } else {
             channel.call_method0(intern!(py, "loseConnection"))?;
         }
         request.delattr(intern!(py, "channel"))?;
-        request.getattr(intern!(py, "content"))?.call_method0(intern!(py, "close"))?;
-        request.delattr(intern!(py, "content"))?;
+        let content = request.getattr(intern!(py, "content"))?;
+        if !content.is_none() {
+            match content.call_method0(intern!(py, "close")) {
+                Err(error) if !error.is_instance_of::<PyOSError>(py) => return Err(error),
+                _ => request.delattr(intern!(py, "content"))?,
+            }
+        }
         let told = request.getattr(intern!(py, "notifications"))?;
         if told.is_truthy()? {
             for deferred in told.try_iter()? {
@@ -118,7 +136,7 @@ impl Ordinary {
         }
         let call = channel.getattr(intern!(py, "_TimeoutMixin__timeoutCall"))?;
         match &self.timeout {
-            Some(timeout) if call.is_none() && timeout.bind(py).borrow().has_begun() => {
+            Some(timeout) if call.is_none() && timeout.get().has_begun() => {
                 channel.setattr(intern!(py, "timeOut"), &saved)?;
                 TwistedTimeout::start(timeout.bind(py), saved.extract()?)?;
                 channel.setattr(intern!(py, "_TimeoutMixin__timeoutCall"), timeout)

@@ -57,10 +57,11 @@ impl FileWords {
     ) -> PyResult<Option<Walked<'py, 'a>>> {
         let (py, mut resource) = (root.py(), root);
         while let Some((name, rest)) = names.split_first() {
+            if resource.getattr(intern!(py, "isLeaf"))?.is_truthy()? {
+                return Ok(None);
+            }
             let step = resource.getattr(intern!(py, "getChildWithDefault"))?;
-            if resource.getattr(intern!(py, "isLeaf"))?.is_truthy()?
-                || !is_function(&step, &self.child_with_default)?
-            {
+            if !is_function(&resource, &step, &self.child_with_default)? {
                 return Ok(None);
             }
             let children = resource.getattr(intern!(py, "children"))?;
@@ -78,7 +79,7 @@ impl FileWords {
     /// Reads a file below a `File`. `None`: there is something special about it.
     fn read(&self, top: &Bound<'_, PyAny>, names: &[&[u8]]) -> PyResult<Option<Found>> {
         let py = top.py();
-        let own = |name, function| is_function(&top.getattr(name)?, function);
+        let own = |name, function| is_function(top, &top.getattr(name)?, function);
         if !own(intern!(py, "getChild"), &self.get_child)?
             || !own(intern!(py, "createSimilarFile"), &self.create_similar)?
             || top.getattr(intern!(py, "processors"))?.is_truthy()?
@@ -125,8 +126,9 @@ impl Ordinary {
         let Some(path) = path.strip_prefix(b"/") else { return Ok(false) };
         let parts: Vec<_> = path.split(|byte| *byte == b'/').collect();
         let root = self.site.bind(py).getattr(intern!(py, "resource"))?;
-        let Some((top, left)) = files.walk(root, &parts)? else { return Ok(false) };
-        let Some(found) = files.read(&top, left)? else { return Ok(false) };
+        // (What is wrong with a resource is for Twisted to find.)
+        let Ok(Some((top, left))) = files.walk(root, &parts) else { return Ok(false) };
+        let Ok(Some(found)) = files.read(&top, left) else { return Ok(false) };
         let Some(log) = self.log_of(channel)? else { return Ok(false) };
         let date = files.make_date.bind(py).call1((found.modified,))?;
         let (date, now) = (date.cast_into::<PyBytes>()?, words.date(py)?);

@@ -56,7 +56,7 @@ impl Ordinary {
         let Some(factory) = factory.filter(|factory| !factory.is_none()) else {
             return Ok(Some(None));
         };
-        if !is_function(&factory.getattr(intern!(py, "log"))?, &words.factory_log)? {
+        if !is_function(&factory, &factory.getattr(intern!(py, "log"))?, &words.factory_log)? {
             return Ok(None);
         }
         let file = factory.getattr(intern!(py, "_logFile"))?;

@@ -1,0 +1,39 @@
+//! Values of objects that any thread of Python's may reach. The interpreter's lock lets in one at a
+//! time; this says so in a way that Rust can check.
+//!
+//! Nobody may call Python while he has one of them borrowed: Python may come back for it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+#[derive(Default)]
+pub(crate) struct Kept<T>(Mutex<T>);
+
+impl<T> Kept<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(Mutex::new(value))
+    }
+
+    pub(crate) fn borrow_mut(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn replace(&self, value: T) -> T {
+        std::mem::replace(&mut self.borrow_mut(), value)
+    }
+}
+
+impl<T: Default> Kept<T> {
+    pub(crate) fn take(&self) -> T {
+        std::mem::take(&mut self.borrow_mut())
+    }
+}
+
+impl<T: Copy> Kept<T> {
+    pub(crate) fn get(&self) -> T {
+        *self.borrow_mut()
+    }
+
+    pub(crate) fn set(&self, value: T) {
+        *self.borrow_mut() = value;
+    }
+}
