@@ -8,11 +8,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use gustnado::{Reply, Request, Response, Routes, Status};
+use gustnado::{ForeignHead, Reply, Request, Response, Routes, Status};
 
 use crate::coroutine::{self, Starter};
 use crate::errors::Told;
@@ -75,6 +76,15 @@ fn wants_websocket(request: &Request) -> bool {
     request.header("upgrade").is_some_and(|to| to.eq_ignore_ascii_case("websocket"))
 }
 
+/// The answer to who wants a WebSocket. It has to say what is spoken (RFC 9110 §15.5.22).
+fn refusal() -> Response {
+    let head = ForeignHead::new(426, "").and_then(|mut head| {
+        head.field("Upgrade", b"HTTP/1.1")?;
+        Ok(head)
+    });
+    head.map_or_else(|_| Response::new(Status::UPGRADE_REQUIRED), |head| head.bytes(Bytes::new()))
+}
+
 /// A request that is being answered: the application is called with the first poll.
 enum Answering {
     Refused,
@@ -92,7 +102,7 @@ impl Future for Answering {
                 Ok(response) => return Poll::Ready(response),
                 Err(reply) => reply,
             },
-            Self::Refused => return Poll::Ready(Response::new(Status::UPGRADE_REQUIRED)),
+            Self::Refused => return Poll::Ready(refusal()),
             Self::Waiting(reply) => reply,
             Self::Over => unreachable!("it has answered"),
         };

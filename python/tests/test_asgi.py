@@ -253,4 +253,5 @@ def test_a_websocket_is_refused(server):
               "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n")
     refused = server.get("/wait", fields)
     assert (refused.status, refused.reason) == (426, "Upgrade Required")
+    assert refused.fields["upgrade"] == "HTTP/1.1"
     assert server.get("/seen").status == 200

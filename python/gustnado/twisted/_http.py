@@ -81,7 +81,8 @@ def _originals(kind, names, **limits):
     """What its framework has by these names, and these values. Nothing, if something else is there
     by now: then no connection has it."""
     found = {name: getattr(kind, name) for name in names}
-    folders = tuple(os.path.dirname(sys.modules[name].__file__) for name in ("twisted", _root(kind)))
+    roots = ("twisted", _root(kind))
+    folders = tuple(os.path.dirname(sys.modules[root].__file__) for root in roots)
     is_own = all(own.__code__.co_filename.startswith(folders) for own in found.values())
     if not is_own or any(getattr(kind, name) != value for name, value in limits.items()):
         return {"__dict__": None}

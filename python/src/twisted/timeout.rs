@@ -36,7 +36,8 @@ impl TwistedTimeout {
         }
     }
 
-    /// Only one call is made in this way; more of them, and those with arguments, are the reactor's.
+    /// Only one call is made in this way; more of them, and those with arguments, are the
+    /// reactor's.
     #[pyo3(signature = (delay, then, *arguments, **named))]
     fn __call__<'py>(
         slf: &Bound<'py, Self>,
