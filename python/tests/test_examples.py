@@ -2,6 +2,7 @@
 
 import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -78,7 +79,16 @@ def test_twisted_hello(example):
     assert server.end() == 0
 
 
-def test_twistd(example):
+@pytest.fixture(scope="module")
+def plugins():
+    """Twisted's cache of plug-ins, made by the documentation's own means. The first that looks for
+    them makes it, and imports them all; Cyclone's import a reactor, whichever was asked for."""
+    pytest.importorskip("twisted")
+    look = "from twisted.plugin import IPlugin, getPlugins; list(getPlugins(IPlugin))"
+    subprocess.run([sys.executable, "-c", look], check=True, capture_output=True)
+
+
+def test_twistd(plugins, example):
     pytest.importorskip("twisted")
     server = example("twistd_site.tac", command("twistd"), "--reactor=gustnado", "--nodaemon",
                      "--pidfile=", "--logfile=twistd.log", "--python",
@@ -91,7 +101,7 @@ def test_twistd(example):
     assert '"GET / HTTP/1.1" 200 18 "-" "-"' in log
 
 
-def test_twistd_web(example, tmp_path):
+def test_twistd_web(plugins, example, tmp_path):
     """Its own sites, without a line of code."""
     pytest.importorskip("twisted")
     server = example("web", command("twistd"), "--reactor=gustnado", "--nodaemon", "--pidfile=",
@@ -152,7 +162,7 @@ def test_cyclone_events(example):
     assert b"Content-Type: text/event-stream\r\n" in came and b"id: 1\ndata: tick 1\n\n" in came
 
 
-def test_cyclone_by_twistd(example, tmp_path):
+def test_cyclone_by_twistd(plugins, example, tmp_path):
     """`cyclone run` is twistd with a plugin of its own, which finds an application by its name."""
     pytest.importorskip("cyclone")
     if sys.version_info >= (3, 12):
