@@ -13,6 +13,7 @@ mod coroutine;
 mod engine;
 mod errors;
 mod kept;
+mod learned;
 mod pipe;
 mod poller;
 mod request;

@@ -8,12 +8,12 @@ mod start;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::{PyDict, PyString, PyType};
 
 use gustnado::{Request, Response, Routes, Status};
 
 use crate::errors::Told;
-use environ::Names;
+use crate::learned::Learned;
 use pool::{Job, Pool};
 use result::Ending;
 use start::Start;
@@ -27,7 +27,8 @@ struct Inside {
     /// What is the same in every environment.
     template: Py<PyDict>,
     root_path: String,
-    names: Names,
+    /// What fields are called in an environment.
+    names: Learned<PyString>,
     /// `io.BytesIO`
     input: Py<PyAny>,
     /// `gustnado.FileWrapper`
@@ -59,7 +60,7 @@ impl Wsgi {
             app,
             template,
             root_path,
-            names: Names::default(),
+            names: Learned::new(environ::NAMES_MAX),
             input: py.import("io")?.getattr("BytesIO")?.unbind(),
             file_wrapper: file_wrapper.clone().unbind(),
             told: Told(on_error),

@@ -1,7 +1,6 @@
 //! Requests to a `cyclone.web.Application`: what its functions make of heads, and heads of what its
 //! handlers say. This stands for the functions that `gustnado.twisted._cyclone` names.
 
-use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pyo3::intern;
@@ -9,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use super::plain::Plain;
-use crate::kept::Kept;
+use crate::learned::Learned;
 
 /// What Cyclone has for all connections.
 #[pyclass(frozen, module = "gustnado._gustnado")]
@@ -20,10 +19,10 @@ pub(crate) struct CycloneWords {
     headers: Py<PyAny>,
     normalize: Py<PyAny>,
     parse_qs: Py<PyAny>,
-    known: Kept<HashMap<Box<str>, Py<PyString>>>,
+    names: Learned<PyString>,
 }
 
-/// So many names are remembered; clients can make up any number.
+/// So many names of fields are remembered.
 const NAMES_MAX: usize = 256;
 
 #[pymethods]
@@ -38,7 +37,7 @@ impl CycloneWords {
             headers: of("headers")?,
             normalize: of("normalize")?,
             parse_qs: of("parse_qs")?,
-            known: Kept::default(),
+            names: Learned::new(NAMES_MAX),
         })
     }
 }
@@ -137,15 +136,9 @@ impl CycloneWords {
     }
 
     fn normalized<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyString>> {
-        if let Some(known) = self.known.borrow_mut().get(name) {
-            return Ok(known.bind(py).clone());
-        }
-        let made = self.normalize.bind(py).call1((name,))?.cast_into::<PyString>()?;
-        let mut known = self.known.borrow_mut();
-        if known.len() < NAMES_MAX {
-            known.insert(name.into(), made.clone().unbind());
-        }
-        Ok(made)
+        self.names.of(py, name.as_bytes(), || {
+            Ok(self.normalize.bind(py).call1((name,))?.cast_into::<PyString>()?)
+        })
     }
 }
 

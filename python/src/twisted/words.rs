@@ -1,17 +1,16 @@
 //! Words of heads and of the access log, as Twisted spells them.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use crate::kept::Kept;
+use crate::learned::Learned;
 
 /// Words of heads, each of which is made once.
 pub(crate) struct Names {
     encode: Py<PyAny>,
-    known: Kept<HashMap<Box<[u8]>, Py<PyBytes>>>,
+    known: Learned<PyBytes>,
     pub(super) spelled: Spelled,
 }
 
@@ -29,7 +28,7 @@ pub(super) struct Spelled {
     pub(super) user_agent: Py<PyBytes>,
 }
 
-/// So many names are remembered; clients can make up any number.
+/// So many names of fields are remembered.
 const NAMES_MAX: usize = 1024;
 
 impl Names {
@@ -48,21 +47,15 @@ impl Names {
             server: word(b"Server"),
             user_agent: word(b"User-Agent"),
         };
-        Self { encode, known: Kept::default(), spelled }
+        Self { encode, known: Learned::new(NAMES_MAX), spelled }
     }
 
     /// A field's name as the channels spell it.
     pub(super) fn of<'py>(&self, py: Python<'py>, name: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
-        if let Some(known) = self.known.borrow_mut().get(name) {
-            return Ok(known.bind(py).clone());
-        }
-        let encoded = self.encode.bind(py).call1((PyBytes::new(py, name),))?;
-        let encoded = encoded.cast_into::<PyBytes>()?;
-        let mut known = self.known.borrow_mut();
-        if known.len() < NAMES_MAX {
-            known.insert(name.into(), encoded.clone().unbind());
-        }
-        Ok(encoded)
+        self.known.of(py, name, || {
+            let encoded = self.encode.bind(py).call1((PyBytes::new(py, name),))?;
+            Ok(encoded.cast_into::<PyBytes>()?)
+        })
     }
 
     pub(super) fn version<'py>(&self, py: Python<'py>, is_old: bool) -> Bound<'py, PyBytes> {

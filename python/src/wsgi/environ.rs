@@ -1,8 +1,6 @@
 //! The environment of a request (PEP 3333, RFC 3875).
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use percent_encoding::percent_decode_str;
 use pyo3::intern;
@@ -13,30 +11,16 @@ use gustnado::{Endpoint, Request, Version};
 
 use super::Inside;
 
-/// Field names as they were sent, and what they are called in an environment.
-#[derive(Default)]
-pub(super) struct Names(Mutex<HashMap<Box<str>, Py<PyString>>>);
+/// So many names of fields are remembered.
+pub(super) const NAMES_MAX: usize = 256;
 
-/// So many names are remembered; clients can make up any number.
-const NAMES_MAX: usize = 256;
-
-impl Names {
-    /// `HTTP_ACCEPT_LANGUAGE` for `accept-language`.
-    fn of<'py>(&self, py: Python<'py>, name: &str) -> Bound<'py, PyString> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(key) = known.get(name) {
-            return key.bind(py).clone();
-        }
-        let upper = name.bytes().map(|byte| match byte {
-            b'-' => '_',
-            byte => char::from(byte.to_ascii_uppercase()),
-        });
-        let key = PyString::intern(py, &format!("HTTP_{}", upper.collect::<String>()));
-        if known.len() < NAMES_MAX {
-            known.insert(name.into(), key.clone().unbind());
-        }
-        key
-    }
+/// `HTTP_ACCEPT_LANGUAGE` for `accept-language`.
+fn key<'py>(py: Python<'py>, name: &str) -> Bound<'py, PyString> {
+    let upper = name.bytes().map(|byte| match byte {
+        b'-' => '_',
+        byte => char::from(byte.to_ascii_uppercase()),
+    });
+    PyString::intern(py, &format!("HTTP_{}", upper.collect::<String>()))
 }
 
 /// Makes it of what is the same in all of them.
@@ -99,7 +83,7 @@ fn add_fields(environ: &Bound<'_, PyDict>, inside: &Inside, request: &Request) -
             14 if name.eq_ignore_ascii_case("content-length") => {
                 intern!(py, "CONTENT_LENGTH").clone()
             }
-            _ => inside.names.of(py, name),
+            _ => inside.names.of(py, name.as_bytes(), || Ok(key(py, name)))?,
         };
         let mut value = native(py, value);
         if let Some(before) = environ.get_item(&key)? {

@@ -1,0 +1,38 @@
+//! What Python calls names of head fields: each is made once.
+
+use std::collections::HashMap;
+
+use pyo3::prelude::*;
+
+use crate::kept::Kept;
+
+/// Names as they were sent, and what was made of them.
+pub(crate) struct Learned<T> {
+    known: Kept<HashMap<Box<[u8]>, Py<T>>>,
+    /// So many are remembered; clients can make up any number.
+    max: usize,
+}
+
+impl<T> Learned<T> {
+    pub(crate) fn new(max: usize) -> Self {
+        Self { known: Kept::default(), max }
+    }
+
+    /// What was made of a name, or is made now.
+    pub(crate) fn of<'py>(
+        &self,
+        py: Python<'py>,
+        sent: &[u8],
+        make: impl FnOnce() -> PyResult<Bound<'py, T>>,
+    ) -> PyResult<Bound<'py, T>> {
+        if let Some(known) = self.known.borrow_mut().get(sent) {
+            return Ok(known.bind(py).clone());
+        }
+        let name = make()?;
+        let mut known = self.known.borrow_mut();
+        if known.len() < self.max {
+            known.insert(sent.into(), name.clone().unbind());
+        }
+        Ok(name)
+    }
+}
