@@ -8,12 +8,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use gustnado::{ForeignHead, Reply, Request, Response, Routes, Status};
+use gustnado::{Reply, Request, Response, Routes, Status};
 
 use crate::coroutine::{self, Starter};
 use crate::errors::Told;
@@ -78,11 +77,7 @@ fn wants_websocket(request: &Request) -> bool {
 
 /// The answer to who wants a WebSocket. It has to say what is spoken (RFC 9110 §15.5.22).
 fn refusal() -> Response {
-    let head = ForeignHead::new(426, "").and_then(|mut head| {
-        head.field("Upgrade", b"HTTP/1.1")?;
-        Ok(head)
-    });
-    head.map_or_else(|_| Response::new(Status::UPGRADE_REQUIRED), |head| head.bytes(Bytes::new()))
+    Response::new(Status::UPGRADE_REQUIRED).header("Upgrade", "HTTP/1.1")
 }
 
 /// A request that is being answered: the application is called with the first poll.
