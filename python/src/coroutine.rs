@@ -4,12 +4,14 @@
 //! the current one while it runs, has its own context, can be cancelled and time out.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+
+use crate::kept::Kept;
 
 /// Starts coroutines on one loop.
 pub(crate) struct Starter {
@@ -23,11 +25,11 @@ pub(crate) struct Starter {
 }
 
 /// Tasks that wait, by their addresses: loops hold them weakly only.
-type Running = Arc<Mutex<HashMap<usize, Py<PyAny>>>>;
+type Running = Arc<Kept<HashMap<usize, Py<PyAny>>>>;
 
 /// Stands for `loop.call_soon` while a task is made, and keeps what it is given: the first step.
 #[pyclass(frozen)]
-struct Catcher(Mutex<Option<Step>>);
+struct Catcher(Kept<Option<Step>>);
 
 /// A callable and its context, if it has one.
 type Step = (Py<PyAny>, Option<Py<PyAny>>);
@@ -41,7 +43,7 @@ impl Catcher {
         _arguments: &Bound<'_, PyTuple>,
         context: Option<Py<PyAny>>,
     ) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((callback, context));
+        *self.0.borrow_mut() = Some((callback, context));
     }
 }
 
@@ -55,7 +57,7 @@ impl Starter {
             task_type: py.import("asyncio")?.getattr("Task")?.unbind(),
             options: options.unbind(),
             attributes: event_loop.getattr("__dict__")?.cast_into::<PyDict>()?.unbind(),
-            catcher: Py::new(py, Catcher(Mutex::new(None)))?,
+            catcher: Py::new(py, Catcher(Kept::new(None)))?,
             running: Running::default(),
         })
     }
@@ -68,7 +70,7 @@ impl Starter {
         let made = self.task_type.bind(py).call((coroutine,), Some(self.options.bind(py)));
         attributes.del_item(name)?;
         let task = made?;
-        let caught = self.catcher.get().0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let caught = self.catcher.get().0.borrow_mut().take();
         let (step, context) = caught.ok_or_else(|| {
             PyRuntimeError::new_err("asyncio.Task has not asked for its first step")
         })?;
@@ -97,13 +99,13 @@ impl Starter {
     {
         let (address, running) = (task.as_ptr() as usize, Arc::clone(&self.running));
         let forget = move |py: Python<'_>, ended: PyResult<Bound<'_, PyAny>>| {
-            let kept = running.lock().unwrap_or_else(PoisonError::into_inner).remove(&address);
+            let kept = running.borrow_mut().remove(&address);
             then(py, ended);
             drop(kept);
         };
-        let callback = Done(Mutex::new(Some(Box::new(forget))));
+        let callback = Done(Kept::new(Some(Box::new(forget))));
         task.call_method1(intern!(task.py(), "add_done_callback"), (callback,))?;
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.running.borrow_mut();
         running.insert(address, task.clone().unbind());
         Ok(())
     }
@@ -113,12 +115,12 @@ type Then = Box<dyn FnOnce(Python<'_>, PyResult<Bound<'_, PyAny>>) + Send>;
 
 /// What a task calls at its end.
 #[pyclass(frozen, module = "gustnado._gustnado")]
-struct Done(Mutex<Option<Then>>);
+struct Done(Kept<Option<Then>>);
 
 #[pymethods]
 impl Done {
     fn __call__(&self, task: &Bound<'_, PyAny>) {
-        let then = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let then = self.0.borrow_mut().take();
         if let Some(then) = then {
             then(task.py(), task.call_method0(intern!(task.py(), "result")));
         }

@@ -1,7 +1,7 @@
 //! A request as Python sees it. Nothing is converted before it is asked for.
 
 use std::borrow::Cow;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::task::Poll;
 
 use bytes::Bytes;
@@ -10,21 +10,23 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
+use crate::kept::Kept;
+
 /// A request: its head, and its body.
 #[pyclass(frozen, module = "gustnado")]
 pub(crate) struct Request {
-    inner: Mutex<gustnado::Request>,
+    inner: Kept<gustnado::Request>,
     /// All of the body, where it was read before the handler was called.
     whole: Option<Bytes>,
 }
 
 impl Request {
     pub(crate) fn new(inner: gustnado::Request, whole: Option<Bytes>) -> Self {
-        Self { inner: Mutex::new(inner), whole }
+        Self { inner: Kept::new(inner), whole }
     }
 
     fn inner(&self) -> MutexGuard<'_, gustnado::Request> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.borrow_mut()
     }
 }
 

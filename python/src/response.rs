@@ -1,7 +1,7 @@
 //! Answers: what Python says one is, and what a handler may return instead.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use bytes::Bytes;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
@@ -11,12 +11,13 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use gustnado::{Response as EngineResponse, Status};
 
+use crate::kept::Kept;
 use crate::pipe::{owned, pipe};
 use crate::writer::Writer;
 
 /// An answer that is more than its content. It can be returned once.
 #[pyclass(frozen, module = "gustnado")]
-pub(crate) struct Response(Mutex<Option<EngineResponse>>);
+pub(crate) struct Response(Kept<Option<EngineResponse>>);
 
 #[pymethods]
 impl Response {
@@ -59,7 +60,7 @@ impl Response {
         let py = value.py();
         let routes = py.import(intern!(py, "gustnado._routes"))?;
         let response = of(value, &routes.getattr(intern!(py, "to_json"))?)?;
-        Ok(Self(Mutex::new(Some(response))))
+        Ok(Self(Kept::new(Some(response))))
     }
 
     /// Its status: 200 to 999.
@@ -126,11 +127,11 @@ impl Response {
                 set(&mut response, &name, &latin1(&value)?)?;
             }
         }
-        Ok(Self(Mutex::new(Some(response))))
+        Ok(Self(Kept::new(Some(response))))
     }
 
     fn inner(&self) -> MutexGuard<'_, Option<EngineResponse>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.borrow_mut()
     }
 
     fn look<T>(&self, look: impl FnOnce(&EngineResponse) -> T) -> PyResult<T> {

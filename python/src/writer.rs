@@ -1,17 +1,18 @@
 //! What writes an answer over time.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use pyo3::exceptions::{PyConnectionError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
+use crate::kept::Kept;
 use crate::pipe::{Feed, Room, owned};
 
 /// Writes an answer piece by piece. The answer is whole with [`Writer::close`]; an object that goes
 /// without it cuts the answer off.
 #[pyclass(frozen, module = "gustnado")]
-pub(crate) struct Writer(Mutex<State>);
+pub(crate) struct Writer(Kept<State>);
 
 struct State {
     feed: Option<Feed>,
@@ -21,11 +22,11 @@ struct State {
 
 impl Writer {
     pub(crate) fn new(feed: Feed) -> Self {
-        Self(Mutex::new(State { feed: Some(feed), room: None }))
+        Self(Kept::new(State { feed: Some(feed), room: None }))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.borrow_mut()
     }
 }
 

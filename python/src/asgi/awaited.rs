@@ -5,15 +5,15 @@
 
 #![expect(clippy::unused_self, reason = "Python calls methods")]
 
-use std::sync::{Mutex, PoisonError};
-
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use crate::kept::Kept;
+
 /// Something that is there already.
 #[pyclass(frozen, freelist = 64, module = "gustnado._gustnado")]
-pub(crate) struct Given(Mutex<Option<Py<PyAny>>>);
+pub(crate) struct Given(Kept<Option<Py<PyAny>>>);
 
 /// A `None` that is there already. One does for all.
 #[pyclass(frozen, module = "gustnado._gustnado")]
@@ -25,7 +25,7 @@ pub(crate) struct Waiting(Py<PyAny>);
 
 impl Given {
     pub(crate) fn new(value: Py<PyAny>) -> Self {
-        Self(Mutex::new(Some(value)))
+        Self(Kept::new(Some(value)))
     }
 }
 
@@ -40,7 +40,7 @@ impl Given {
     }
 
     fn __next__(&self) -> PyResult<Option<Py<PyAny>>> {
-        let given = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let given = self.0.borrow_mut().take();
         Err(match given {
             Some(value) => PyStopIteration::new_err((value,)),
             None => PyRuntimeError::new_err("this was awaited before"),

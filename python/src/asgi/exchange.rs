@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::Poll;
 
 use bytes::Bytes;
@@ -15,12 +15,13 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use gustnado::{ForeignHead, Method, Replier, Reply, Request, Response, Status, reply_later};
 
 use super::awaited::{Done, Given, Waiting};
+use crate::kept::Kept;
 use crate::pipe::{Feed, Room, owned, pipe};
 
 /// A request that is being answered.
 #[pyclass(frozen, module = "gustnado._gustnado")]
 pub(super) struct Exchange {
-    inside: Mutex<Inside>,
+    inside: Kept<Inside>,
     event_loop: Py<PyAny>,
     done: Py<Done>,
 }
@@ -65,11 +66,11 @@ impl Exchange {
     pub(super) fn new(request: Request, event_loop: Py<PyAny>, done: Py<Done>) -> Self {
         let (stage, to) = (Stage::Head, To::Nobody);
         let inside = Inside { request, taken: 0, has_all: false, stage, to, receiver: None };
-        Self { inside: Mutex::new(inside), event_loop, done }
+        Self { inside: Kept::new(inside), event_loop, done }
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inside.borrow_mut()
     }
 
     /// Looks at the request.

@@ -10,7 +10,7 @@ mod answer;
 mod files;
 mod log;
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use percent_encoding::percent_decode;
@@ -23,6 +23,7 @@ use super::TwistedLink;
 use super::plain::Plain;
 use super::timeout::TwistedTimeout;
 use super::words::Names;
+use crate::kept::Kept;
 use files::FileWords;
 
 /// What Twisted has for all requests. Its fields are what `gustnado.twisted._known` calls them.
@@ -47,7 +48,7 @@ pub(crate) struct TwistedWords {
     go_on: Py<PyAny>,
     failed: Py<PyAny>,
     /// The second it is of, and its text.
-    date: Mutex<(u64, Option<Py<PyBytes>>)>,
+    date: Kept<(u64, Option<Py<PyBytes>>)>,
     /// Nothing before files are served.
     files: OnceLock<FileWords>,
 }
@@ -76,7 +77,7 @@ impl TwistedWords {
             make_date: of("make_date")?,
             go_on: of("go_on")?,
             failed: of("failed")?,
-            date: Mutex::new((0, None)),
+            date: Kept::new((0, None)),
             files: OnceLock::new(),
         })
     }
@@ -326,7 +327,7 @@ impl TwistedWords {
     /// The date of this second.
     fn date<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-        let known = || self.date.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || self.date.borrow_mut();
         if let (second, Some(text)) = &*known()
             && *second == now
         {

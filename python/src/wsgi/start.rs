@@ -1,6 +1,6 @@
 //! `start_response`, and what it returns.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use bytes::Bytes;
 use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
@@ -11,10 +11,12 @@ use pyo3::types::{PyString, PyTuple};
 
 use gustnado::ForeignHead;
 
+use crate::kept::Kept;
+
 /// What an application says of its answer.
 #[pyclass(frozen, freelist = 64, module = "gustnado._gustnado")]
 #[derive(Default)]
-pub(super) struct Start(Mutex<Said>);
+pub(super) struct Start(Kept<Said>);
 
 #[derive(Default)]
 struct Said {
@@ -66,7 +68,7 @@ impl Start {
 
 impl Start {
     fn said(&self) -> MutexGuard<'_, Said> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.borrow_mut()
     }
 
     pub(super) fn is_said(&self) -> bool {
