@@ -13,7 +13,7 @@ import cyclone
 from cyclone import escape, httpserver, httputil, web
 
 from .._gustnado import CycloneWords, cyclone_head
-from ._known import as_ever, digest
+from ._known import as_ever, digest, functions_of
 
 _DIGEST = "6f50dc70137f72d013069947b3864431576a62e9784db3907c82fcd700faa121"
 
@@ -26,12 +26,7 @@ _FUNCTIONS = (
     (web.RequestHandler, ("_convert_header_value", "_generate_headers", "clear")),
 )
 
-
-def _functions():
-    return {(kind, name): vars(kind)[name] for kind, names in _FUNCTIONS for name in names}
-
-
-_originals = _functions()
+_originals = functions_of(_FUNCTIONS)
 _as_ever = [(names, name, own) for names, name, own in as_ever(_originals)
             if name not in ("_convert_header_value", "_generate_headers", "clear")]
 _is_known = digest(_originals) == _DIGEST

@@ -72,7 +72,7 @@ def _channel_of(protocol):
 def _has_own(channel, originals):
     """Whether all of these are those of its kind."""
     actual = type(channel)
-    return channel.__dict__.keys().isdisjoint(originals) and all(
+    return originals is not None and channel.__dict__.keys().isdisjoint(originals) and all(
         getattr(actual, name, None) is own for name, own in originals.items()
     )
 
@@ -85,7 +85,7 @@ def _originals(kind, names, **limits):
     folders = tuple(os.path.dirname(sys.modules[root].__file__) for root in roots)
     is_own = all(own.__code__.co_filename.startswith(folders) for own in found.values())
     if not is_own or any(getattr(kind, name) != value for name, value in limits.items()):
-        return {"__dict__": None}
+        return None
     return {**found, **{name: getattr(kind, name) for name in limits}}
 
 

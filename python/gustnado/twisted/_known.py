@@ -46,12 +46,13 @@ _FUNCTIONS = (
 )
 
 
-def _functions(wanted):
+def functions_of(wanted):
+    """Functions that are wanted, by what has them and by name."""
     return {(kind, name): vars(kind)[name] for kind, names in wanted for name in names}
 
 
 def _functions_of_files(static):
-    return _functions((
+    return functions_of((
         (static, ("getTypeAndEncoding",)),
         (static.File, ("__init__", "_setContentHeaders", "createSimilarFile", "getChild",
                        "getFileSize", "makeProducer", "openForReading", "render_GET")),
@@ -140,7 +141,7 @@ class Known:
 
     def __init__(self, date):
         self._date = date
-        self._originals = _functions(_FUNCTIONS)
+        self._originals = functions_of(_FUNCTIONS)
         self._as_ever = as_ever(self._originals)
         is_known = digest(self._originals) in _DIGESTS.values()
         self._version = server.version
