@@ -20,6 +20,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import socket
 import statistics
 import subprocess
@@ -30,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import machine
-from contenders import free_port, tree
+from contenders import free_port, send_signal, tree
 from machine import LOAD_CPU, SERVER_CPU, BenchError, pinned, say
 
 PROGRAMS = machine.HERE / "python"
@@ -158,19 +159,12 @@ class Server:
             self.process.wait(5)
         except subprocess.TimeoutExpired:
             for pid in pids:
-                machine_kill(pid)
+                send_signal(pid, signal.SIGKILL)
             self.process.wait()
         self.folder.cleanup()
 
 
-def machine_kill(pid):
-    try:
-        os.kill(pid, 9)
-    except ProcessLookupError:
-        pass
-
-
-def load(python, port, seconds, path="/", ):
+def load(python, port, seconds, path="/"):
     """Drives a server, and returns what the generator says."""
     words = [*pinned(LOAD_CPU), python, "-m", "gustnado", "bench", "--json", "-c", CONNECTIONS,
              "-t", 1, "-d", f"{seconds * 1000:.0f}ms", f"http://127.0.0.1:{port}{path}"]
