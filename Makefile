@@ -18,12 +18,13 @@ test:
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(CARGO) test --workspace --all-features \
 		--no-fail-fast
 
-# The Python package in an environment of its own, built as `pip install ./python` builds it.
+# The Python package in an environment of its own, built as `pip install ./python` builds it. Three
+# tests at a time.
 PYTHON_HOME := target/python
 test-python: $(PYTHON_HOME)/bin/python
 	$(PYTHON_HOME)/bin/pip install --quiet "./python[test]"
 	$(PYTHON_HOME)/bin/pip install --quiet --no-deps cyclone==1.3
-	$(PYTHON_HOME)/bin/python -m pytest -q python/tests
+	$(PYTHON_HOME)/bin/python -m pytest -q -n 3 python/tests
 
 # Twisted's own suites on its epoll reactor and on ours, for some minutes: what differs is listed.
 test-twisted: $(PYTHON_HOME)/bin/python
