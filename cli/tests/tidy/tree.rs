@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders that are made, not written, or hold bytes that are not text.
-const SKIPPED: &[&str] = &[".git", "target", "artifacts", "corpus", "__pycache__"];
+const SKIPPED: &[&str] =
+    &[".git", ".hypothesis", ".pytest_cache", "__pycache__", "artifacts", "corpus", "target"];
 
 /// One text file: its path from the root of the house, and what it says.
 pub(crate) struct Source {

@@ -308,8 +308,8 @@ mod tests {
             println!("skipped: this kernel does not tell how long threads ran");
             return;
         };
-        // The kernel adds up when it looks, which may be some milliseconds later. (Other tests run in
-        // this process too, and their threads end.)
+        // The kernel adds up when it looks, which may be some milliseconds later. (Other tests run
+        // in this process too, and their threads end.)
         let (began, mut ran) = (Instant::now(), 0.0);
         while ran == 0.0 {
             assert!(began.elapsed() < Duration::from_secs(10), "no thread has run for 10 s");
