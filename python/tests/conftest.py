@@ -10,6 +10,8 @@ import time
 
 import pytest
 
+pytest.register_assert_rewrite("pairs")
+
 
 class Server:
     """A command that serves on a port, until the test ends."""

@@ -26,7 +26,8 @@ MASKS = [
 def mask(came, port):
     for pattern, instead in MASKS:
         came = re.sub(pattern, instead, came)
-    return came.replace(b"%d" % port, b"PORT")
+    # (As a word: a digest may have the same digits.)
+    return re.sub(rb"\b%d\b" % port, b"PORT", came)
 
 
 class Pair:
