@@ -10,6 +10,7 @@ use gustnado_reactor::{Reactor, TimerKey, Token, Wheel};
 use crate::crew::{Crew, Phase};
 use crate::desk::Desk;
 use crate::foreign::ForeignWakers;
+use crate::gather::Gather;
 use crate::group::Group;
 use crate::schedule::{BoxTask, Schedule};
 use crate::waits::{Waits, WaitsOn};
@@ -31,6 +32,8 @@ pub(crate) struct Here {
     pub(crate) main_woken: Cell<bool>,
     /// Whose thread it is sleeps elsewhere, and has to be alerted when a task becomes ready.
     pub(crate) tells: Cell<bool>,
+    /// Which tasks wait with what they send.
+    pub(crate) gather: Gather,
     /// Where wake-ups of this worker's tasks go.
     pub(crate) station: u16,
     /// This worker's number, from 0; also its place in all tables kept per worker.
@@ -78,6 +81,7 @@ impl Here {
             said: Cell::new((Waits::UNSAID, BUDGET)),
             main_woken: Cell::new(false),
             tells: Cell::new(false),
+            gather: Gather::default(),
             station,
             worker,
             crew,

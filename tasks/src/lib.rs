@@ -64,6 +64,7 @@ mod desk;
 mod driven;
 mod dump;
 mod foreign;
+mod gather;
 mod group;
 mod growth;
 mod here;

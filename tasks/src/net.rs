@@ -12,12 +12,12 @@ use std::task::Poll;
 use std::time::Duration;
 
 use gustnado_reactor::{
-    Endpoint, How, Interest, Io, Names, Outbound, Outgoing, Piece, Reactor, Token, connect_socket,
+    Endpoint, How, Interest, Io, Names, Outbound, Outgoing, Piece, Reactor, connect_socket,
 };
 use rustix::net::sockopt;
 
 use crate::crew::Phase;
-use crate::here::{self, Alarm};
+use crate::here::{self, Alarm, Here};
 use crate::link_id::LinkId;
 use crate::task::yield_now;
 use crate::time::Now;
@@ -136,8 +136,8 @@ impl Link {
         let mut link = Self::new(io.map_err(LinkError::Broken)?, None);
         link.set_deadline(link.now.mono_ms + timeout_ms);
         poll_fn(|_| {
-            link.attempt(WaitsOn::SocketWrite, false, |reactor, io, _, token| {
-                reactor.ready(io, Interest::Write, token).map(|()| reactor.connected(io))
+            link.attempt(WaitsOn::SocketWrite, false, |reactor, io, _, here| {
+                reactor.ready(io, Interest::Write, here.token()).map(|()| reactor.connected(io))
             })
         })
         .await?;
@@ -188,7 +188,9 @@ impl Link {
     /// # Errors
     /// [`LinkError`].
     pub fn poll_recv(&mut self, idle: bool) -> Poll<Result<Piece, LinkError>> {
-        self.attempt(WaitsOn::SocketRead, idle, |reactor, io, _, token| reactor.recv(io, token))
+        self.attempt(WaitsOn::SocketRead, idle, |reactor, io, _, here| {
+            reactor.recv(io, here.token())
+        })
     }
 
     /// [`Link::poll_recv`] as a future.
@@ -240,7 +242,9 @@ impl Link {
     /// # Errors
     /// [`LinkError`].
     pub fn poll_sent(&mut self) -> Poll<Result<(), LinkError>> {
-        let sent = self.attempt(WaitsOn::SocketWrite, false, Reactor::send);
+        let sent = self.attempt(WaitsOn::SocketWrite, false, |reactor, io, out, here| {
+            if here.holds_back() { Poll::Pending } else { reactor.send(io, out, here.token()) }
+        });
         self.sending = sent.is_pending();
         sent
     }
@@ -273,8 +277,8 @@ impl Link {
             self.set_deadline(patience.deadline_ms(began_ms, now_ms, sent));
             let step = usize::try_from((end - *offset).min(FILE_STEP)).unwrap_or(COPY_STEP);
             let sent = poll_fn(|_| {
-                self.attempt(WaitsOn::SocketWrite, false, |reactor, io, _, token| {
-                    reactor.sendfile(io, file.as_fd(), offset, step, token)
+                self.attempt(WaitsOn::SocketWrite, false, |reactor, io, _, here| {
+                    reactor.sendfile(io, file.as_fd(), offset, step, here.token())
                 })
             })
             .await;
@@ -376,13 +380,13 @@ impl Link {
             &mut Reactor,
             &Io,
             &mut Option<Box<Outgoing>>,
-            Token,
+            &Here,
         ) -> Poll<io::Result<T>>,
     ) -> Poll<Result<T, LinkError>> {
         here::with(|here| {
             let mut reactor = here.reactor.borrow_mut();
             self.now = Now::of(&reactor);
-            match operation(&mut reactor, &self.io, &mut self.out, here.token()) {
+            match operation(&mut reactor, &self.io, &mut self.out, here) {
                 Poll::Ready(Ok(done)) => return Poll::Ready(Ok(done)),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(LinkError::Broken(error))),
                 Poll::Pending => here.waits_on(on),

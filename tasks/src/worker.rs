@@ -163,12 +163,21 @@ fn run_woken(here: &Here, woken: &mut Vec<Token>) {
 /// Runs what is woken and what stands in line. Returns whether there was anything.
 pub(crate) fn run_all(here: &Here, woken: &mut Vec<Token>) -> bool {
     let mut has_run = !woken.is_empty();
-    run_woken(here, woken);
+    here.begin_gathering(woken.len());
+    for token in woken.drain(..) {
+        let id = TaskId::of_token(token);
+        if let Some(claimed) = here.schedule.claim_idle(id.slot(), id.generation()) {
+            run(here, id, claimed.task);
+            here.look_at_gathered();
+        }
+    }
     for _ in 0..RUNS_MAX {
         let Some(claimed) = here.schedule.claim() else { break };
         has_run = true;
         run(here, claimed.id(here), claimed.task);
+        here.look_at_gathered();
     }
+    here.let_go();
     has_run
 }
 
@@ -353,7 +362,7 @@ impl Claimed {
 }
 
 /// Polls a task once. A panic ends the task, not the worker.
-fn run(here: &Here, id: TaskId, mut task: BoxTask) {
+pub(crate) fn run(here: &Here, id: TaskId, mut task: BoxTask) {
     here.begin(id);
     let waker = id.waker();
     let mut context = Context::from_waker(&waker);

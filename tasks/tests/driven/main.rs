@@ -1,6 +1,7 @@
 //! Workers on a thread that is somebody else's: `Workers::start_driven` through the public
 //! interface, with real sockets and pipes.
 
+mod gathering;
 mod watching;
 
 use std::cell::Cell;
