@@ -130,7 +130,9 @@ def first_line(command: list[str]) -> str:
 def describe() -> dict:
     """Where and with what this was measured."""
     commit = first_line(["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"]) or "unknown"
-    if first_line(["git", "-C", str(ROOT), "status", "--porcelain"]):
+    # (What a bench writes does not change what it measures.)
+    changed = ["git", "-C", str(ROOT), "status", "--porcelain", "--", ".", ":!docs/results"]
+    if first_line(changed):
         commit += " with local changes"
     model = ""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
