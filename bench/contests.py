@@ -39,12 +39,10 @@ REMARKS = {
     "requests/s and in Jython 2,795,\nCyclone on it 800 at most, Tornado 1,800 at most.\n\n"
     "ab speaks HTTP/1.0, with a connection for each request. Near 45,000 requests/s it was ab "
     "itself that\ncould do no more (`generator_bottleneck` in the raw data): compare CPU per "
-    "request there. In its third\nround neither ab nor some servers had the whole of their CPU, "
-    "which the rates of those rows show.\n\nUnder that load our reactor is **no gain** for "
-    "Twisted and Cyclone: per request it costs x 1.45 and x 1.16\nof Twisted's epoll. What the "
-    "engine does in Python's stead for an ordinary request to a site, it does for\nHTTP/1.1 only. "
-    "With HTTP/1.1 and a connection each, Twisted is even, and Cyclone x 1.19, which was\nnot "
-    "looked into. On connections that are kept, ours costs a fifth for Twisted and x 0.57 for "
+    "request there.\n\nWith a connection for each request our reactor gains least: under ab it "
+    "costs x 0.91 of Twisted's epoll\nper request, for Twisted and for Cyclone. Making the "
+    "protocol's objects for a connection is Python's\npart, and stays. On connections that are "
+    "kept, it costs x 0.20 for Twisted and x 0.58 for "
     "Cyclone.\n\nHeld with the settings that `gustnado doctor --apply` makes; open files stayed "
     "at 20,000.",
     "asynchttpd": "There is no decay: nobody is slower in the 50th second than in the fifth.",
