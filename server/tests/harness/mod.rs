@@ -138,11 +138,13 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Makes tests of the functions named: each on both backends with all four schedulers. With
-/// `alone:` in front, each in a process of its own.
+/// Makes tests of the functions named, which stand where the macro is called: each on every
+/// combination that exists, epoll with all four schedulers and `io_uring` with the two pinned ones.
+/// With `alone:` in front, each in a process of its own.
 macro_rules! on_every_server {
     (alone: $($test:ident),+ $(,)?) => {
         mod alone {
+            use super::*;
             on_every_server!(@each run_alone [$($test)+]);
         }
     };
@@ -153,9 +155,7 @@ macro_rules! on_every_server {
         on_every_server!(@on $how epoll_queue Epoll Queue $tests);
         on_every_server!(@on $how epoll_queue_shared Epoll QueueShared $tests);
         on_every_server!(@on $how uring_pool Uring Pool $tests);
-        on_every_server!(@on $how uring_pool_shared Uring PoolShared $tests);
         on_every_server!(@on $how uring_queue Uring Queue $tests);
-        on_every_server!(@on $how uring_queue_shared Uring QueueShared $tests);
     };
     (@on $how:ident $place:ident $io:ident $scheduler:ident [$($test:ident)+]) => {
         mod $place {
@@ -168,7 +168,7 @@ macro_rules! on_every_server {
                 #[test]
                 fn $test() {
                     let name = concat!(module_path!(), "::", stringify!($test));
-                    crate::harness::$how(name, SETUP, crate::$test);
+                    crate::harness::$how(name, SETUP, super::$test);
                 }
             )+
         }
