@@ -23,6 +23,14 @@ pub enum TargetForm {
     Asterisk,
 }
 
+impl TargetForm {
+    /// Whether the target names a path, and so something that this server may have.
+    #[inline]
+    pub const fn has_path(self) -> bool {
+        matches!(self, Self::Origin | Self::Absolute)
+    }
+}
+
 /// Finds the form of a target and where in it the path starts, in bytes from its start.
 ///
 /// # Errors

@@ -11,7 +11,7 @@ use gustnado_http::answer::{Answer, Opening, Persist};
 use gustnado_http::date::imf_fixdate;
 use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
-use gustnado_http::request::{Request, TargetForm};
+use gustnado_http::request::Request;
 use gustnado_http::status::Status;
 use gustnado_tasks::{BlockingPool, Patience, Workload};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,7 +24,7 @@ use crate::handler::{HandlerId, Placed, panicked};
 use crate::hooks::Hooks;
 use crate::pace::Pace;
 use crate::proxies::{Networks, Proxies};
-use crate::reply::{Now, Rest, Turn, status_page};
+use crate::reply::{Now, Rest, Turn};
 use crate::response::{Response, UsualType};
 use crate::routes::{Means, Tables};
 use crate::stats::{Added, Fault, Stats, Tally, Thread, WorkerStats};
@@ -301,7 +301,7 @@ impl App {
             && request.path() == b"/echo"
     }
 
-    /// Answers a request whose body was read, or thrown away (then it is empty).
+    /// Answers a request that names a path. Its body was read, or thrown away (then it is empty).
     pub(crate) fn answer(
         &self,
         request: &Request<'_>,
@@ -310,11 +310,6 @@ impl App {
         turn: &Turn<'_>,
         out: &mut Vec<u8>,
     ) -> Rest {
-        if request.form() == TargetForm::Asterisk {
-            // RFC 9110 §9.3.7: what the server in general can do.
-            status_page(out, Status::NO_CONTENT, turn, false, &[("Allow", b"GET, HEAD, OPTIONS")]);
-            return Rest::Nothing;
-        }
         match &self.site {
             Site::Folder(files) => files.answer(request, now, turn, out),
             Site::BuiltIn if self.wants_body(request) => {

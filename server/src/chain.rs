@@ -110,10 +110,13 @@ pub(crate) enum Runnable {
 
 impl Runnable {
     /// The same as a task whose answers leave on their own, so that they can have their own time.
-    pub(crate) fn with_own_time(self) -> Self {
+    pub(crate) fn with_own_time(self, reads_body: bool) -> Self {
         let handler: Arc<TaskFn> = match self {
-            Self::Inline(handler) => Arc::new(move |request| {
+            Self::Inline(handler) if reads_body => Arc::new(move |request| {
                 Answering::Boxed(Box::pin(with_whole_body(Arc::clone(&handler), request)))
+            }),
+            Self::Inline(handler) => Arc::new(move |mut request| {
+                Answering::Boxed(Box::pin(ready(handler(&mut request))))
             }),
             Self::Task(handler) => handler,
         };
@@ -135,7 +138,7 @@ impl Chain {
     /// Puts links around a handler.
     pub(crate) fn around(links: &[Link], handler: Kind, means: &Means) -> Runnable {
         let handler = match handler {
-            Kind::Inline(handler) => Runnable::Inline(handler),
+            Kind::Inline(handler) | Kind::HeadOnly(handler) => Runnable::Inline(handler),
             Kind::Task(handler) => Runnable::Task(handler),
             Kind::Blocking(handler) => Runnable::Task(on_pool(handler, means.pool.clone())),
             #[cfg(feature = "tower")]

@@ -9,6 +9,7 @@
 //! connection holds no buffer. What is rare is boxed, so that the future stays small.
 
 mod body;
+mod body_end;
 mod flight;
 mod introduction;
 mod limit;
@@ -26,7 +27,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use gustnado_http::answer::Persist;
 use gustnado_tasks::{Link, LinkError, Outgoing, Patience, Piece};
 
 use crate::access_log::Journal;
@@ -36,7 +36,8 @@ use crate::hooks::{ClosedConnection, Limit};
 use crate::pace::Pacer;
 use crate::reply::Segment;
 use crate::stats::{Added, Fault};
-use body::BodyRequest;
+use body::{Body, BodyRequest};
+use body_end::Ending;
 use flight::Flight;
 pub(crate) use pace::serve_paced;
 use remainder::Remainder;
@@ -52,8 +53,8 @@ const LAST_CALL_MS: u64 = 200;
 /// The same for a connection that was idle for longer: as long as what the kernel has of it takes
 /// to be seen.
 const LAST_LOOK_MS: u64 = 10;
-/// For how long after that its peer is listened to. What it sends then is lost, and it sees the end
-/// of the connection, with nothing before it, in place of a reset.
+/// For how long after its end a peer is listened to while the server ends. What it sends then is
+/// lost, and it sees the end of the connection, with nothing before it, in place of a reset.
 const LAST_LINGER_MS: u64 = 100;
 
 /// A connection and what is known of it between two requests.
@@ -121,7 +122,7 @@ enum Next {
     Again,
     /// Send the last answer's body, which lies elsewhere.
     #[expect(clippy::box_collection, reason = "rare, and it would make every step larger")]
-    Segments { segments: Box<VecDeque<Segment>>, persist: Persist },
+    Segments { segments: Box<VecDeque<Segment>>, ending: Ending },
     /// Read the last request's body, without which it is not answered.
     Body(Box<BodyRequest>),
     /// Answer the last request by the configuration that counts by now.
@@ -209,7 +210,7 @@ impl Conn {
     async fn finish(&mut self, next: Next) -> Next {
         match next {
             Next::Introduction => self.introduce().await,
-            Next::Segments { segments, persist } => {
+            Next::Segments { segments, ending } => {
                 for segment in *segments {
                     if let Err(error) = self.send_segment(segment, self.app.times.write).await {
                         self.note(&error);
@@ -218,14 +219,13 @@ impl Conn {
                 }
                 self.log_end();
                 self.expect_request();
-                self.next_after(persist)
+                self.next_after(ending)
             }
             Next::Body(request) => match self.read_body(&request).await {
-                Ok(body) => {
-                    let mut body = Some(body);
+                Ok(Body::Refused(status)) => self.refuse(status),
+                Ok(mut body) => {
                     poll_fn(|context| {
-                        let body = body.take().expect("polled once");
-                        Poll::Ready(self.answer_with_body(&request, body, context))
+                        Poll::Ready(self.answer_with_body(&request, body.pending(), context))
                     })
                     .await
                 }
@@ -250,7 +250,8 @@ impl Conn {
                 Err(error) => self.give_up(&error),
             },
             Next::Linger => {
-                self.linger(LINGER_MS).await;
+                let is_last = self.app.has_notice() && self.app.is_draining();
+                self.linger(if is_last { LAST_LINGER_MS } else { LINGER_MS }).await;
                 Next::Close
             }
             Next::LastCall => self.last_call().await,
@@ -276,11 +277,11 @@ impl Conn {
     }
 
     /// What comes after an answer that has been sent in several parts.
-    fn next_after(&self, persist: Persist) -> Next {
-        match (persist.ends(), self.unread.is_some()) {
+    fn next_after(&self, ending: Ending) -> Next {
+        match (ending.ends(), self.unread.is_some()) {
             // Bytes behind the last request are not thrown back at the peer.
-            (true, true) => Next::Linger,
-            (true, false) => Next::Close,
+            (true, is_unread) if is_unread || ending.lingers() => Next::Linger,
+            (true, _) => Next::Close,
             (false, true) => Next::Again,
             (false, false) => Next::Receive,
         }

@@ -26,6 +26,8 @@ pub struct Handler(pub(crate) Kind);
 pub(crate) enum Kind {
     /// Runs on the worker, and must not wait.
     Inline(Arc<InlineFn>),
+    /// The same for one that looks at the head alone: the body is not kept for it.
+    HeadOnly(Arc<InlineFn>),
     /// A light task: may wait for anything that is a future.
     Task(Arc<TaskFn>),
     /// Runs on a thread of the pool, and may wait for anything.
@@ -136,7 +138,7 @@ impl IntoHandler<form::Ready> for Handler {
 impl std::fmt::Debug for Handler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.0 {
-            Kind::Inline(_) => "Handler (inline)",
+            Kind::Inline(_) | Kind::HeadOnly(_) => "Handler (inline)",
             Kind::Task(_) => "Handler (task)",
             Kind::Blocking(_) => "Handler (blocking)",
             #[cfg(feature = "tower")]

@@ -464,7 +464,7 @@ impl fmt::Debug for Route {
 
 /// What an answer to a request that no handler wants is made of.
 pub(crate) fn plain_status(status: Status, allow: Option<String>) -> Kind {
-    Kind::Inline(Arc::new(move |_| {
+    Kind::HeadOnly(Arc::new(move |_| {
         let response = Response::new(status);
         match &allow {
             Some(allow) => response.header("Allow", allow),

@@ -6,6 +6,7 @@ use gustnado_http::head::{Framing, Head};
 use gustnado_http::status::Status;
 use gustnado_tasks::{Link, LinkError};
 
+use super::body_end::PendingBody;
 use super::{Conn, Next};
 use crate::hooks::Limit;
 use crate::routes::RouteOptions;
@@ -46,6 +47,16 @@ pub(super) enum Body {
     Skipped,
     /// It is against the rules, past a limit, or late: this is the answer.
     Refused(Status),
+}
+
+impl Body {
+    /// The same as a response sees it.
+    pub(super) fn pending(&mut self) -> PendingBody<'_> {
+        match self {
+            Self::Whole(body) => PendingBody::Read(body),
+            Self::Skipped | Self::Refused(_) => PendingBody::Unread,
+        }
+    }
 }
 
 impl Conn {

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use gustnado_http::answer::{Persist, continue_100};
+use gustnado_http::answer::continue_100;
 use gustnado_http::body::{BodyDecoder, BodyError as TooMuch};
 use gustnado_http::status::Status;
 use gustnado_tasks::{Link, LinkError, Patience, Rate};
 
 use super::Conn;
 use super::body::UNWANTED_BYTES_MAX;
+use super::body_end::BodyEnd;
 use super::limit::Terms;
 use crate::body::{BodyError, Exchange, Feed};
 use crate::handler::Contained;
@@ -110,18 +111,17 @@ impl Incoming {
         }
     }
 
-    /// Whether the connection can go on after the answer: not if what is left of the body would
-    /// have to be read first, and is too much. (What a stream is made of is read by it.)
-    pub(super) fn persist(
-        &self,
-        exchange: &Exchange,
-        response: &Response,
-        wanted: Persist,
-    ) -> Persist {
+    /// How the body ends if the response is written now: what is left of it is read once the
+    /// response has been sent, unless that is too much. (What a stream is made of is read by it.)
+    pub(super) fn end(&self, exchange: &Exchange, response: &Response) -> BodyEnd {
         let is_read_on =
             || matches!(response.content, Content::Stream(_)) && !exchange.is_given_up();
-        let can = self.decoder.is_done() || self.is_worth_draining() || is_read_on();
-        if can { wanted } else { wanted.ended() }
+        match self.decoder.is_done() {
+            _ if self.is_spoilt => BodyEnd::Close,
+            true => BodyEnd::Read,
+            false if self.is_worth_draining() || is_read_on() => BodyEnd::Drain,
+            false => BodyEnd::Close,
+        }
     }
 
     /// What is left of the body is no longer wanted. Returns whether it is worth reading to its

@@ -195,24 +195,20 @@ impl Conn {
         let head = &request.head;
         self.requests = self.requests.saturating_add(1);
         self.log_request(Some(head), &request.bytes);
-        let persist = match self.read_body(&request).await {
-            Ok(Body::Whole(_)) => self.persist(head),
-            Ok(Body::Skipped) => self.persist(head).ended(),
+        let end = match self.read_body(&request).await {
             Ok(Body::Refused(status)) => return self.refuse(status),
+            Ok(mut body) => body.pending().end(),
             Err(error) => return self.give_up(&error),
         };
+        let ending = self.wanted(head).with(end);
         let mut out = Link::outgoing();
-        self.write_too_many(head, persist, wait_ms, &mut out);
+        self.write_too_many(head, ending.persist(), wait_ms, &mut out);
         self.log_answer(&out.bytes, &Next::Receive);
         if let Err(error) = self.send_out(out, self.app.times.write).await {
             return self.give_up(&error);
         }
         self.log_sent();
-        match (persist.ends(), head.has_body()) {
-            (true, true) => Next::Linger,
-            (true, false) => self.next_behind(Next::Close),
-            (false, _) => self.next_behind(Next::Receive),
-        }
+        self.next_after(ending)
     }
 
     fn write_too_many(&self, head: &Head, persist: Persist, wait_ms: u64, out: &mut Outgoing) {

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use gustnado_http::answer::{Persist, check_field};
+use gustnado_http::answer::check_field;
 use gustnado_http::chunk::{LAST_CHUNK, write_chunk};
 use gustnado_tasks::{Link, LinkError, Outgoing, Patience, yield_now};
 
+use super::body_end::Ending;
 use super::flight::{Errand, Flight};
 use super::limit::Terms;
 use super::{Conn, Next};
@@ -32,7 +33,7 @@ pub(super) struct Remainder {
     pub(super) segments: VecDeque<Segment>,
     pub(super) stream: Option<StreamOut>,
     pub(super) notices: Notices,
-    pub(super) persist: Persist,
+    pub(super) ending: Ending,
     /// What is special about its route's time.
     pub(super) terms: Option<Terms>,
     /// The request whose body may still be coming.
@@ -79,14 +80,14 @@ impl Drop for Notices {
 }
 
 impl Remainder {
-    pub(super) fn new(notices: Notices, persist: Persist) -> Self {
+    pub(super) fn new(notices: Notices, ending: Ending) -> Self {
         let (bytes, segments) = (Bytes::new(), VecDeque::new());
         Self {
             bytes,
             segments,
             stream: None,
             notices,
-            persist,
+            ending,
             terms: None,
             flight: None,
             paced: None,
@@ -165,7 +166,7 @@ impl Conn {
             return Ok(Next::Linger);
         }
         self.expect_request();
-        Ok(self.next_after(remainder.persist))
+        Ok(self.next_after(remainder.ending))
     }
 
     async fn send_stream(

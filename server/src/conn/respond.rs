@@ -8,6 +8,7 @@ use gustnado_http::method::Method;
 use gustnado_tasks::LinkId;
 
 use super::Conn;
+use super::body_end::Ending;
 use super::limit::Terms;
 use super::remainder::{Notices, Paced, Remainder, StreamOut};
 use crate::app::Common;
@@ -27,7 +28,7 @@ pub(super) struct Asked<'a> {
     pub(super) pages: &'a Pages,
     pub(super) common: &'a Common,
     pub(super) now: Now,
-    pub(super) persist: Persist,
+    pub(super) ending: Ending,
     pub(super) link: LinkId,
     pub(super) proxies: Option<&'a Arc<Proxies>>,
     /// What is special about its route's time.
@@ -45,12 +46,12 @@ impl Conn {
         response: Response,
         asked: &Asked<'_>,
         out: &mut Vec<u8>,
-    ) -> (Option<Box<Remainder>>, Persist) {
+    ) -> (Option<Box<Remainder>>, Ending) {
         let before = out.len();
         let written = if response.is_ready() && asked.terms.is_none() {
             let head_only = asked.parts.view().method() == Method::Head;
-            response.write_ready(asked.common, asked.persist, head_only, out);
-            (None, asked.persist)
+            response.write_ready(asked.common, asked.ending.persist(), head_only, out);
+            (None, asked.ending)
         } else {
             write(response, asked, out)
         };
@@ -64,40 +65,41 @@ fn write(
     mut response: Response,
     asked: &Asked<'_>,
     out: &mut Vec<u8>,
-) -> (Option<Box<Remainder>>, Persist) {
+) -> (Option<Box<Remainder>>, Ending) {
     let Some(pace) = response.rare.as_mut().and_then(|rare| rare.pace.take()) else {
         return write_unpaced(response, asked, out);
     };
     let before = out.len();
-    let (rest, persist) = write_unpaced(response, asked, out);
+    let (rest, ending) = write_unpaced(response, asked, out);
     let start = out.split_off(before);
-    let nothing = || Box::new(Remainder::new(Notices(Vec::new()), persist));
+    let nothing = || Box::new(Remainder::new(Notices(Vec::new()), ending));
     let mut rest = rest.unwrap_or_else(nothing);
     rest.paced = Some(Box::new(Paced { pace, start, read_ms: asked.read_ms }));
-    (Some(rest), persist)
+    (Some(rest), ending)
 }
 
 fn write_unpaced(
     response: Response,
     asked: &Asked<'_>,
     out: &mut Vec<u8>,
-) -> (Option<Box<Remainder>>, Persist) {
+) -> (Option<Box<Remainder>>, Ending) {
     let response = if response.wants_page() { page(response, asked) } else { response };
     let Response { status, kind, lines, content, rare } = response;
     let rare = rare.map_or_else(Default::default, |rare| *rare);
     let view = asked.parts.view();
     let head_only = view.method() == Method::Head;
     let is_endless = matches!(&content, Content::Stream(streamed) if streamed.length.is_none());
-    let is_old = view.version() == Version::Http10 || asked.persist.is_old();
+    let is_old = view.version() == Version::Http10 || asked.ending.persist().is_old();
     let must_close = rare.close || (is_endless && is_old);
-    let persist = if must_close { asked.persist.ended() } else { asked.persist };
-    let mut remainder = Remainder::new(Notices(rare.on_sent), persist);
+    let ending = if must_close { asked.ending.ended() } else { asked.ending };
+    let persist = ending.persist();
+    let mut remainder = Remainder::new(Notices(rare.on_sent), ending);
     remainder.terms = asked.terms;
     if matches!(content, Content::File(_) | Content::Folder { .. }) {
         if let Rest::Segments(segments) = write_file(&content, &lines, asked, persist, out) {
             remainder.segments = *segments;
         }
-        return (remainder.boxed(), persist);
+        return (remainder.boxed(), ending);
     }
     let before = out.len();
     let mut answer = Answer::start(out, status, &asked.common.opening, persist);
@@ -144,7 +146,7 @@ fn write_unpaced(
     if let Some(line) = rare.status_line {
         out.splice(before..before + status.line().len(), line.into_bytes());
     }
-    (remainder.boxed(), persist)
+    (remainder.boxed(), ending)
 }
 
 /// Ends a head with how its content is framed: by its length, in chunks, or by the end of the

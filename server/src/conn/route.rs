@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::task::Context;
 
 use bytes::Bytes;
-use gustnado_http::answer::Persist;
 use gustnado_http::body::BodyDecoder;
 use gustnado_http::head::{Framing, Head};
 use gustnado_http::method::Method;
-use gustnado_http::request::{Request as View, TargetForm};
+use gustnado_http::request::Request as View;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Link, LinkError, LinkId, Outgoing};
 
 use super::body::{Wish, body_first};
+use super::body_end::{BodyEnd, Ending, PendingBody, Wanted};
 use super::flight::{Flight, Incoming};
 use super::limit::Terms;
 use super::remainder::{Notices, Remainder};
@@ -25,7 +25,7 @@ use crate::body::Body;
 use crate::chain::Runnable;
 use crate::handler::{Contained, HandlerId, InlineFn, TaskFn, contained};
 use crate::hooks::Limit;
-use crate::reply::{Rest, Turn, status_page};
+use crate::reply::{Rest, Turn};
 use crate::request::Request;
 use crate::response::{Content, Response};
 use crate::routes::{Endpoint, EndpointDoes, Matcher, RouteOptions, Table, normalized};
@@ -35,34 +35,57 @@ use crate::stats::Added;
 pub(super) struct Arrived<'a> {
     pub(super) head: &'a Head,
     pub(super) bytes: &'a [u8],
-    /// The body, if it has been read.
-    pub(super) body: Option<&'a mut Vec<u8>>,
-    pub(super) persist: Persist,
+    pub(super) body: PendingBody<'a>,
+    pub(super) wanted: Wanted,
 }
 
 /// A request and the handler that was found for it.
 struct Called<'a> {
     known: &'a Known,
     table: &'a Arc<Table>,
-    options: &'a RouteOptions,
+    endpoint: &'a Endpoint,
     request: Box<Request>,
 }
 
-impl Arrived<'_> {
-    pub(super) fn view(&self) -> View<'_> {
+impl<'a> Arrived<'a> {
+    pub(super) fn view(&self) -> View<'a> {
         self.head.on(self.bytes)
     }
 
     /// Whether its body is still to be read.
-    fn has_body_ahead(&self) -> bool {
-        self.body.is_none() && self.head.has_body()
+    #[inline]
+    pub(super) fn has_body_ahead(&self) -> bool {
+        matches!(self.body, PendingBody::Ahead)
+    }
+
+    /// How the connection goes on after a response that is written now.
+    #[inline]
+    pub(super) fn ending(&self) -> Ending {
+        self.wanted.with(self.body.end())
+    }
+
+    /// Its body, if it was read; else nothing.
+    #[inline]
+    pub(super) fn content(&self) -> &[u8] {
+        match &self.body {
+            PendingBody::Read(body) => body,
+            _ => &[],
+        }
+    }
+
+    /// The same, taken out.
+    fn take_content(&mut self) -> Vec<u8> {
+        match &mut self.body {
+            PendingBody::Read(body) => mem::take(body),
+            _ => Vec::new(),
+        }
     }
 
     /// All of its body, if that came together with the head: most bodies are short.
-    fn body_at_hand(&self) -> Option<&[u8]> {
+    fn body_at_hand(&self) -> Option<&'a [u8]> {
         let Framing::Length(length) = self.head.framing() else { return None };
         let behind = self.bytes.get(self.head.len()..)?;
-        let length = usize::try_from(length).ok().filter(|_| self.body.is_none())?;
+        let length = usize::try_from(length).ok().filter(|_| self.has_body_ahead())?;
         behind.get(..length).filter(|body| !body.is_empty())
     }
 }
@@ -92,12 +115,6 @@ impl Conn {
         context: &mut Context<'_>,
     ) -> Next {
         let view = arrived.view();
-        if view.form() == TargetForm::Asterisk {
-            // RFC 9110 §9.3.7: what the server in general can do.
-            let turn = Turn { common: &moment.common.opening, persist: arrived.persist };
-            status_page(&mut out.bytes, Status::NO_CONTENT, &turn, false, &[ALLOW]);
-            return after_head(None, arrived.persist, &view, out);
-        }
         let table = known.tables.of_host(view);
         let exact = if table.matchers().is_empty() {
             table.find_exact(view.method(), view.path(), &known.recent)
@@ -105,7 +122,7 @@ impl Conn {
             None
         };
         if let Some(Endpoint { does: EndpointDoes::Run(Runnable::Inline(handler)), .. }) = exact
-            && !arrived.head.has_body()
+            && matches!(arrived.body, PendingBody::Empty)
         {
             let origin = self.origin();
             let request = Request::bare(&known.used, arrived.head, arrived.bytes, origin);
@@ -120,21 +137,18 @@ impl Conn {
                 body_first(arrived.head, arrived.bytes, Wish::Nothing)
             }
             EndpointDoes::Files { files, mounted_at } => {
-                let turn = Turn { common: &moment.common.opening, persist: arrived.persist };
+                let ending = arrived.ending();
+                let turn = Turn { common: &moment.common.opening, persist: ending.persist() };
                 let (before, at) = (out.bytes.len(), *mounted_at);
                 let rest = files.answer_below(at, &view, moment.time, &turn, &mut out.bytes);
                 self.app.count(&Added::answer(&out.bytes[before..]));
-                after_rest(rest, arrived.persist, &view, out)
+                after_rest(rest, ending, &view, out)
             }
             EndpointDoes::Run(runnable) => {
                 let origin = self.origin();
                 let bare = || Request::bare(&known.used, arrived.head, arrived.bytes, origin);
-                let called = Called {
-                    known,
-                    table,
-                    options: &endpoint.options,
-                    request: request.unwrap_or_else(bare),
-                };
+                let called =
+                    Called { known, table, endpoint, request: request.unwrap_or_else(bare) };
                 self.run(runnable, called, arrived, moment, out, context)
             }
         }
@@ -158,10 +172,12 @@ impl Conn {
     ) -> Next {
         match runnable {
             Runnable::Inline(_) if arrived.has_body_ahead() => {
-                body_first(arrived.head, arrived.bytes, Wish::Whole(*called.options))
+                let Endpoint { options, reads_body, .. } = called.endpoint;
+                let wish = if *reads_body { Wish::Whole(*options) } else { Wish::Nothing };
+                body_first(arrived.head, arrived.bytes, wish)
             }
             Runnable::Inline(handler) => {
-                let body = arrived.body.as_deref_mut().map(mem::take).unwrap_or_default();
+                let body = arrived.take_content();
                 *called.request.body_mut() = Body::from_whole(body.into());
                 let Called { known, table, request, .. } = called;
                 self.run_inline(&**handler, request, (known, table), arrived, moment, out)
@@ -176,24 +192,27 @@ impl Conn {
         &self,
         handler: &Arc<TaskFn>,
         called: Called<'_>,
-        arrived: &Arrived<'_>,
+        arrived: &mut Arrived<'_>,
         moment: &Moment,
         out: &mut Outgoing,
         context: &mut Context<'_>,
     ) -> Next {
-        let Called { known, table, options, mut request } = called;
-        let has_body = arrived.head.has_body();
-        if has_body && self.is_too_large(options, arrived) {
+        let Called { known, table, endpoint: Endpoint { options, .. }, mut request } = called;
+        let is_ahead = arrived.has_body_ahead();
+        if is_ahead && self.is_too_large(options, arrived) {
             return self.write_refusal(Status::CONTENT_TOO_LARGE, moment, out);
         }
-        let body = if has_body { arrived.body_at_hand() } else { None };
+        let body = if is_ahead { arrived.body_at_hand() } else { None };
         request.give_to(context.waker());
-        let given = match body {
-            Some(body) => request.with_body(Bytes::copy_from_slice(body)),
-            None if has_body => request.live(),
-            None => request.head_only(),
+        let given = match (body, &mut arrived.body) {
+            (Some(body), _) => request.with_body(Bytes::copy_from_slice(body)),
+            // (It was read for a handler in whose place this one has come.)
+            (None, PendingBody::Read(body)) => request.with_body(mem::take(*body).into()),
+            (None, PendingBody::Ahead) => request.live(),
+            (None, PendingBody::Empty | PendingBody::Unread) => request.head_only(),
         };
-        let is_whole = body.is_some() || !has_body;
+        let is_whole = body.is_some() || !is_ahead;
+        let end = if body.is_some() { BodyEnd::Read } else { arrived.body.end() };
         let id = HandlerId::of(handler);
         let place = match known.place.take() {
             Some((last, place)) if last == id => Some(place),
@@ -204,23 +223,26 @@ impl Conn {
         let is_done = answering.poll(context, &mut answer);
         let next = match answer {
             Some(response) if is_whole && response.is_ready() => {
-                self.write_ready(response, arrived, moment, out);
+                let ending = arrived.wanted.with(end);
+                self.write_ready(response, arrived, ending, moment, out);
                 known.place.set(answering.into_place().map(|place| (id, place)));
                 request.put_back(&known.used);
-                after_rest(Rest::Nothing, arrived.persist, &arrived.view(), out)
+                after_rest(Rest::Nothing, ending, &arrived.view(), out)
             }
             answer => {
                 let head = arrived.head;
                 let framing = if is_whole { Framing::None } else { head.framing() };
                 let waits = !is_whole && head.expects_continue();
-                let incoming = self.incoming(options, framing, waits);
+                let mut incoming = self.incoming(options, framing, waits);
+                // (One that was given up before its handler was found.)
+                incoming.is_spoilt = is_whole && end == BodyEnd::Close;
                 let parts = request.parts().clone();
                 let terms = Terms::of(*options, self.app.times.write);
                 let table = Arc::clone(table);
                 let flight = Box::new(Flight::new(parts, table, answering, incoming, terms));
                 if is_done {
                     let response = self.app.answer_or_500(answer);
-                    self.land(response, flight, arrived.persist, moment, out)
+                    self.land(response, flight, arrived.wanted, moment, out)
                 } else {
                     Next::Flight(flight)
                 }
@@ -238,12 +260,13 @@ impl Conn {
         &self,
         response: Response,
         arrived: &Arrived<'_>,
+        ending: Ending,
         moment: &Moment,
         out: &mut Outgoing,
     ) {
         let head_only = arrived.head.method() == Method::Head;
         let before = out.bytes.len();
-        response.write_ready(&moment.common, arrived.persist, head_only, &mut out.bytes);
+        response.write_ready(&moment.common, ending.persist(), head_only, &mut out.bytes);
         self.app.count(&Added::answer(&out.bytes[before..]));
     }
 
@@ -262,9 +285,10 @@ impl Conn {
         _ = contained(|| answer = Some(handler(&mut request)));
         match answer {
             Some(response) if response.is_ready() => {
-                self.write_ready(response, arrived, moment, out);
+                let ending = arrived.ending();
+                self.write_ready(response, arrived, ending, moment, out);
                 request.put_back(&known.used);
-                after_rest(Rest::Nothing, arrived.persist, &arrived.view(), out)
+                after_rest(Rest::Nothing, ending, &arrived.view(), out)
             }
             response => {
                 let response = self.app.answer_or_500(response);
@@ -275,22 +299,22 @@ impl Conn {
                     let ended = Contained::ended();
                     let table = Arc::clone(table);
                     let flight = Box::new(Flight::new(parts, table, ended, incoming, None));
-                    return self.land(response, flight, arrived.persist, moment, out);
+                    return self.land(response, flight, arrived.wanted, moment, out);
                 }
                 let asked = Asked {
                     parts: request.parts(),
                     pages: &table.pages,
                     common: &moment.common,
                     now: moment.time,
-                    persist: arrived.persist,
+                    ending: arrived.ending(),
                     link: self.link.id(),
                     proxies: self.app.proxies.as_ref(),
                     // (A route with time of its own is no inline one.)
                     terms: None,
                     read_ms: moment.time.mono_ms,
                 };
-                let (rest, persist) = self.write_response(response, &asked, &mut out.bytes);
-                after_head(rest, persist, &arrived.view(), out)
+                let (rest, ending) = self.write_response(response, &asked, &mut out.bytes);
+                after_head(rest, ending, &arrived.view(), out)
             }
         }
     }
@@ -345,8 +369,8 @@ impl Conn {
         let response = self.answer_of(&mut flight).await?;
         self.link.refresh_now();
         let (mut out, moment) = (Link::outgoing(), self.moment());
-        let persist = self.persist(flight.parts.head());
-        let next = self.land(response, flight, persist, &moment, &mut out);
+        let wanted = self.wanted(flight.parts.head());
+        let next = self.land(response, flight, wanted, &moment, &mut out);
         if self.besides.is_some() {
             self.log_answer(&out.bytes, &next);
         }
@@ -362,7 +386,7 @@ impl Conn {
         &self,
         response: Response,
         mut flight: Box<Flight>,
-        wanted: Persist,
+        wanted: Wanted,
         moment: &Moment,
         out: &mut Outgoing,
     ) -> Next {
@@ -373,29 +397,29 @@ impl Conn {
             pages: &flight.table.pages,
             common: &moment.common,
             now: moment.time,
-            persist: flight.incoming.persist(flight.parts.exchange(), &response, wanted),
+            ending: wanted.with(flight.incoming.end(flight.parts.exchange(), &response)),
             link: self.link.id(),
             proxies: self.app.proxies.as_ref(),
             terms: flight.terms,
             read_ms: flight.incoming.began_ms,
         };
-        let (rest, persist) = self.write_response(response, &asked, &mut out.bytes);
+        let (rest, ending) = self.write_response(response, &asked, &mut out.bytes);
         // A stream's handler may still read, and wants to know when the client goes.
         let has_stream = rest.as_ref().is_some_and(|rest| rest.stream.is_some());
         let parts = flight.parts.clone();
         let rest = if has_stream || !flight.incoming.decoder.is_done() {
-            Some(with_flight(rest, persist, flight))
+            Some(with_flight(rest, ending, flight))
         } else {
             rest
         };
-        after_head(rest, persist, &parts.view(), out)
+        after_head(rest, ending, &parts.view(), out)
     }
 }
 
 /// What comes next after an answer's head has been written.
 fn after_head(
     rest: Option<Box<Remainder>>,
-    persist: Persist,
+    ending: Ending,
     request: &View<'_>,
     out: &mut Outgoing,
 ) -> Next {
@@ -404,7 +428,7 @@ fn after_head(
             out.more = rest.follows_at_once();
             Next::Remainder(rest)
         }
-        None => after_rest(Rest::Nothing, persist, request, out),
+        None => after_rest(Rest::Nothing, ending, request, out),
     }
 }
 
@@ -445,15 +469,13 @@ fn find<'t>(
     (endpoint, Some(request))
 }
 
-const ALLOW: (&str, &[u8]) = ("Allow", b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
-
 /// What is left of an answer while the request's body may still be coming.
 fn with_flight(
     rest: Option<Box<Remainder>>,
-    persist: Persist,
+    ending: Ending,
     flight: Box<Flight>,
 ) -> Box<Remainder> {
-    let mut rest = rest.unwrap_or_else(|| Box::new(Remainder::new(Notices(Vec::new()), persist)));
+    let mut rest = rest.unwrap_or_else(|| Box::new(Remainder::new(Notices(Vec::new()), ending)));
     rest.flight = Some(flight);
     rest
 }

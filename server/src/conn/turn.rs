@@ -5,11 +5,13 @@ use std::task::Context;
 
 use gustnado_http::answer::Persist;
 use gustnado_http::head::{Decoded, Head, Version};
+use gustnado_http::method::Method;
 use gustnado_http::request::Request;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Link, Now, Outgoing};
 
-use super::body::{Body, BodyRequest, Wish, body_first};
+use super::body::{BodyRequest, Wish, body_first};
+use super::body_end::{BodyEnd, Ending, PendingBody, Wanted};
 use super::route::Arrived;
 use super::{Conn, Next, Unread};
 use crate::app::{Common, Manners, Site};
@@ -63,26 +65,22 @@ impl Conn {
     pub(super) fn answer_with_body(
         &mut self,
         request: &BodyRequest,
-        body: Body,
+        body: PendingBody<'_>,
         context: &mut Context<'_>,
     ) -> Next {
-        let body = match body {
-            Body::Whole(body) => Some(body),
-            Body::Skipped => None,
-            Body::Refused(status) => return self.refuse(status),
-        };
-        let persist = self.persist(&request.head);
-        let persist = if body.is_some() { persist } else { persist.ended() };
+        let wanted = self.wanted(&request.head);
         let (mut out, moment) = (Link::outgoing(), self.moment());
-        let is_skipped = body.is_none();
-        let mut body = body.unwrap_or_default();
         let (head, bytes) = (&request.head, &*request.bytes);
-        let next = match self.app.site() {
-            Site::Routes(routed) => {
-                let mut arrived = Arrived { head, bytes, body: Some(&mut body), persist };
-                self.answer_by_route(routed, &mut arrived, &moment, &mut out, context)
+        let mut arrived = Arrived { head, bytes, body, wanted };
+        let next = if arrived.view().form().has_path() {
+            match self.app.site() {
+                Site::Routes(routed) => {
+                    self.answer_by_route(routed, &mut arrived, &moment, &mut out, context)
+                }
+                _ => self.answer_by_site(&arrived, &moment, &mut out),
             }
-            _ => self.answer_by_site(&head.on(bytes), &body, &moment, persist, &mut out),
+        } else {
+            self.answer_pathless(&arrived, &moment, &mut out)
         };
         if self.besides.is_some() {
             self.log_answer(&out.bytes, &next);
@@ -93,7 +91,6 @@ impl Conn {
             self.start_send(out);
         }
         match next {
-            Next::Close if is_skipped => Next::Linger,
             Next::Receive if self.unread.is_some() => Next::Again,
             next => next,
         }
@@ -195,45 +192,67 @@ impl Conn {
         out: &mut Outgoing,
         context: &mut Context<'_>,
     ) -> Next {
-        let has_body = head.has_body();
-        let persist = if self.app.has_notice() {
+        let wanted = if self.app.has_notice() {
             if self.app.is_outdated() {
                 return renew_first(head, input);
             }
-            self.persist(head)
+            self.wanted(head)
         } else {
-            self.persist_unnoticed(head)
+            self.wanted_unnoticed(head)
         };
+        let body = PendingBody::new(head.has_body());
+        let mut arrived = Arrived { head, bytes: input, body, wanted };
+        if !arrived.view().form().has_path() {
+            return self.answer_pathless(&arrived, moment, out);
+        }
         if let Site::Routes(routed) = self.app.site() {
-            let mut nothing = Vec::new();
-            let body = (!has_body).then_some(&mut nothing);
-            let mut arrived = Arrived { head, bytes: input, body, persist };
             return self.answer_by_route(routed, &mut arrived, moment, out, context);
         }
-        let request = head.on(input);
-        if has_body {
-            let is_wanted = self.app.wants_body(&request);
+        if arrived.has_body_ahead() {
+            let is_wanted = self.app.wants_body(&arrived.view());
             let usual = RouteOptions::default();
             let wish = if is_wanted { Wish::Whole(usual) } else { Wish::Nothing };
             return body_first(head, input, wish);
         }
-        self.answer_by_site(&request, &[], moment, persist, out)
+        self.answer_by_site(&arrived, moment, out)
     }
 
     /// Writes the site's answer to a request that is complete.
-    fn answer_by_site(
-        &self,
-        request: &Request<'_>,
-        body: &[u8],
-        moment: &Moment,
-        persist: Persist,
-        out: &mut Outgoing,
-    ) -> Next {
-        let turn = Turn { common: &moment.common.opening, persist };
+    #[inline]
+    fn answer_by_site(&self, arrived: &Arrived<'_>, moment: &Moment, out: &mut Outgoing) -> Next {
+        let (request, ending) = (arrived.view(), arrived.ending());
+        let turn = Turn { common: &moment.common.opening, persist: ending.persist() };
         let before = out.bytes.len();
-        let rest = self.app.answer(request, body, moment.time, &turn, &mut out.bytes);
+        let content = arrived.content();
+        let rest = self.app.answer(&request, content, moment.time, &turn, &mut out.bytes);
         self.app.count(&Added::answer(&out.bytes[before..]));
-        after_rest(rest, persist, request, out)
+        after_rest(rest, ending, &request, out)
+    }
+
+    /// Answers a request that names no path: an OPTIONS that asks about the server as a whole
+    /// (RFC 9110 §9.3.7), or a CONNECT.
+    #[cold]
+    #[inline(never)]
+    fn answer_pathless(&self, arrived: &Arrived<'_>, moment: &Moment, out: &mut Outgoing) -> Next {
+        let (status, end) = match arrived.head.method() {
+            // RFC 9110 §9.3.6: what comes behind it belongs to a tunnel, and is no request. There
+            // are no tunnels here.
+            Method::Connect => (Status::METHOD_NOT_ALLOWED, BodyEnd::Close),
+            _ if arrived.has_body_ahead() => {
+                return body_first(arrived.head, arrived.bytes, Wish::Nothing);
+            }
+            _ => (Status::NO_CONTENT, arrived.body.end()),
+        };
+        let ending = arrived.wanted.with(end);
+        let turn = Turn { common: &moment.common.opening, persist: ending.persist() };
+        let allow: (&str, &[u8]) = match self.app.site() {
+            Site::Routes(_) => ("Allow", b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"),
+            _ => ("Allow", b"GET, HEAD, OPTIONS"),
+        };
+        let before = out.bytes.len();
+        status_page(&mut out.bytes, status, &turn, false, &[allow]);
+        self.app.count(&Added::answer(&out.bytes[before..]));
+        after_rest(Rest::Nothing, ending, &arrived.view(), out)
     }
 
     #[cold]
@@ -257,30 +276,30 @@ impl Conn {
         Moment { time, common: self.app.common(time.unix_secs) }
     }
 
-    /// Whether the connection goes on after the answer to a request with this head.
-    pub(super) fn persist(&self, head: &Head) -> Persist {
-        let persist = self.persist_unnoticed(head);
+    /// Whether the connection would go on after the answer to a request with this head.
+    pub(super) fn wanted(&self, head: &Head) -> Wanted {
+        let wanted = self.wanted_unnoticed(head);
         let is_last = self.app.has_notice() && self.app.is_draining();
-        if is_last { persist.ended() } else { persist }
+        if is_last { wanted.ended() } else { wanted }
     }
 
     /// The same where there is no notice to heed.
     #[inline]
-    fn persist_unnoticed(&self, head: &Head) -> Persist {
+    fn wanted_unnoticed(&self, head: &Head) -> Wanted {
         if let Some(manners) = &self.app.manners {
-            return self.persist_by(manners, head);
+            return self.wanted_by(manners, head);
         }
-        match head.version() {
+        Wanted::new(match head.version() {
             _ if !head.keep_alive() => Persist::Close,
             Version::Http10 => Persist::KeepAlive,
             Version::Http11 => Persist::Default,
-        }
+        })
     }
 
-    fn persist_by(&self, manners: &Manners, head: &Head) -> Persist {
+    fn wanted_by(&self, manners: &Manners, head: &Head) -> Wanted {
         let is_last = manners.requests_max.is_some_and(|max| u64::from(self.requests) >= max);
         let persist = match head.version() {
-            _ if is_last || !head.keep_alive() => Persist::Close,
+            _ if !head.keep_alive() => Persist::Close,
             Version::Http10 => Persist::KeepAlive,
             Version::Http11 => Persist::Default,
         };
@@ -289,7 +308,8 @@ impl Conn {
             AnswerVersion::Old => true,
             AnswerVersion::AsAsked => head.version() == Version::Http10,
         };
-        if is_old { persist.old() } else { persist }
+        let wanted = Wanted::new(if is_old { persist.old() } else { persist });
+        if is_last { wanted.ended() } else { wanted }
     }
 }
 
@@ -303,7 +323,7 @@ fn renew_first(head: &Head, input: &[u8]) -> Next {
 #[inline]
 pub(super) fn after_rest(
     rest: Rest,
-    persist: Persist,
+    ending: Ending,
     request: &Request<'_>,
     out: &mut Outgoing,
 ) -> Next {
@@ -311,11 +331,11 @@ pub(super) fn after_rest(
         Rest::Segments(segments) => {
             // Else the client is woken for the head alone (docs/results/large-files.md).
             out.more = true;
-            Next::Segments { segments, persist }
+            Next::Segments { segments, ending }
         }
-        Rest::Nothing if persist.ends() => {
-            // The end travels with the answer: one packet less. (A client that did not ask for
-            // the end may have sent more by now. Closing on that discards what has not left.)
+        Rest::Nothing if ending.lingers() => Next::Linger,
+        Rest::Nothing if ending.ends() => {
+            // The end travels with the answer: one packet less.
             out.more = !request.keep_alive();
             Next::Close
         }

@@ -35,13 +35,21 @@ impl Around {
     }
 
     pub(super) fn endpoint(&self, kind: Kind, route: &Route, means: &Means) -> Endpoint {
+        let is_head_only = matches!(kind, Kind::HeadOnly(_) | Kind::OfServer(_));
+        // (A link may look at the body.)
+        let reads_body = !is_head_only || self.is_chained(route);
         let fields = self.fields.with(&route.fields).link();
         let links: Vec<Link> =
             fields.iter().chain(&self.links).chain(&route.links).cloned().collect();
         let runnable = Chain::around(&links, kind, means);
         let has_terms = route.options.has_terms();
-        let runnable = if has_terms { runnable.with_own_time() } else { runnable };
-        Endpoint { does: EndpointDoes::Run(runnable), options: route.options }
+        let runnable = if has_terms { runnable.with_own_time(reads_body) } else { runnable };
+        Endpoint { does: EndpointDoes::Run(runnable), options: route.options, reads_body }
+    }
+
+    /// Whether links stand around a route's endpoints.
+    fn is_chained(&self, route: &Route) -> bool {
+        !self.links.is_empty() || !route.links.is_empty()
     }
 
     /// - `mounted_at`: bytes of a request's path that are the route's.
@@ -52,7 +60,7 @@ impl Around {
         route: &Route,
         means: &Means,
     ) -> Result<Endpoint, RouteError> {
-        let is_chained = !self.links.is_empty() || !route.links.is_empty();
+        let is_chained = self.is_chained(route);
         // (A chain adds the fields itself.)
         let fields = if is_chained { Fields::default() } else { self.fields.with(&route.fields) };
         let dressing = Dressing::new(&fields, &self.pages, &means.common);
@@ -61,10 +69,10 @@ impl Around {
         if !is_chained {
             // Nothing stands before it: the quick way.
             let does = EndpointDoes::Files { files, mounted_at };
-            return Ok(Endpoint { does, options: route.options });
+            return Ok(Endpoint { does, options: route.options, reads_body: false });
         }
         let handler = move |_: &mut Request| Response::of_folder(files.clone(), mounted_at);
-        Ok(self.endpoint(Kind::Inline(Arc::new(handler)), route, means))
+        Ok(self.endpoint(Kind::HeadOnly(Arc::new(handler)), route, means))
     }
 }
 

@@ -58,6 +58,8 @@ struct PathEntry {
 pub(crate) struct Endpoint {
     pub(crate) does: EndpointDoes,
     pub(crate) options: RouteOptions,
+    /// Whether a request's body is kept for it, rather than thrown away.
+    pub(crate) reads_body: bool,
 }
 
 #[derive(Clone)]

@@ -1,5 +1,7 @@
 //! From what a file says to routes.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use gustnado_http::status::Status;
 
@@ -8,6 +10,7 @@ use super::{Does, RouteSaid, Site, SiteFile};
 use crate::Server;
 use crate::config::Config;
 use crate::fields::Fields;
+use crate::handler::{Handler, Kind};
 use crate::request::Request;
 use crate::response::Response;
 use crate::routes::{Route, Routes, route};
@@ -64,34 +67,26 @@ fn handled(said: &RouteSaid) -> Route {
     let handler = match said.does.clone() {
         Does::Folder(_) => unreachable!("folders have no handlers"),
         Does::Redirect { to, status } => {
-            Handled::of(move |request: &Request| with_fields(to.answer(request, status), &fields))
+            head_only(move |request| with_fields(to.answer(request, status), &fields))
         }
         Does::Answer { text, status, content_type } => {
             let text = Bytes::from(text);
-            Handled::of(move |_: &Request| {
-                with_fields(answer(&text, status, &content_type), &fields)
-            })
+            head_only(move |_| with_fields(answer(&text, status, &content_type), &fields))
         }
     };
     let mut route = route();
     for method in &said.methods {
-        let handler = handler.clone();
-        route = route.on(*method, move |request: &Request| (handler.0)(request));
+        route = route.on(*method, handler.clone());
     }
     if said.methods.is_empty() {
-        route = route.any(move |request: &Request| (handler.0)(request));
+        route = route.any(handler);
     }
     route
 }
 
-/// A handler for several methods.
-#[derive(Clone)]
-struct Handled(std::sync::Arc<dyn Fn(&Request) -> Response + Send + Sync>);
-
-impl Handled {
-    fn of(handler: impl Fn(&Request) -> Response + Send + Sync + 'static) -> Self {
-        Self(std::sync::Arc::new(handler))
-    }
+/// A handler for several methods that looks at no body.
+fn head_only(handler: impl Fn(&Request) -> Response + Send + Sync + 'static) -> Handler {
+    Handler(Kind::HeadOnly(Arc::new(move |request: &mut Request| handler(request))))
 }
 
 fn answer(text: &Bytes, status: Status, content_type: &str) -> Response {
