@@ -16,8 +16,14 @@ use crate::schedule::{BoxTask, Schedule};
 use crate::waits::{Waits, WaitsOn};
 use crate::wake::TaskId;
 
-/// How often a task may receive in one run without having had to wait.
-const BUDGET: u32 = 256;
+/// What a task may do in one run without having had to wait, in units: a value from a mailbox is
+/// one. Once it is used up the task goes to the end of the run queue, and the kernel is asked for
+/// events before the task runs again.
+pub(crate) const BUDGET: u32 = 256;
+/// Units of an operation on a socket, however few bytes it moves: some 5 µs.
+const OPERATION_UNITS: u32 = 8;
+/// Bytes that are one unit more.
+const UNIT_BYTES: usize = 1 << 10;
 
 /// One worker, as its own thread sees it.
 pub(crate) struct Here {
@@ -127,10 +133,41 @@ impl Here {
         self.said.set((Waits::UNSAID, BUDGET));
     }
 
-    /// The running task has ended its run. Returns what it has said that it waits for.
-    pub(crate) fn end(&self) -> Waits {
+    /// The running task has ended its run. Returns what it has said that it waits for, and how many
+    /// units it has used.
+    pub(crate) fn end(&self) -> (Waits, u32) {
         self.desk.set_task(TaskId::NOBODY);
-        self.said.get().0.and(self.desk.since())
+        let (waits, left) = self.said.get();
+        (waits.and(self.desk.since()), BUDGET - left)
+    }
+
+    /// Whether the running task may go on. If not, it is in the run queue again.
+    #[inline]
+    pub(crate) fn may_go_on(&self) -> bool {
+        let may = self.said.get().1 > 0;
+        if !may {
+            self.yield_running();
+        }
+        may
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn yield_running(&self) {
+        self.ready(self.current());
+    }
+
+    /// The running task has moved bytes on a socket.
+    #[inline]
+    pub(crate) fn charge_bytes(&self, bytes: usize) {
+        let units = u32::try_from(bytes / UNIT_BYTES).unwrap_or(BUDGET);
+        self.charge(OPERATION_UNITS.saturating_add(units));
+    }
+
+    #[inline]
+    pub(crate) fn charge(&self, units: u32) {
+        let (waits, left) = self.said.get();
+        self.said.set((waits, left.saturating_sub(units)));
     }
 
     /// Says what the running task waits for, should it wait now.
@@ -327,15 +364,24 @@ pub(crate) fn waits_on(on: WaitsOn) {
     try_with(|here| here.waits_on(on));
 }
 
-/// Takes one off what the running task may receive without having had to wait. Returns whether
+/// Takes one unit off what the running task may do without having had to wait. Returns whether
 /// there was one left: if not, it is to let others run.
 pub(crate) fn spend() -> bool {
     let left = try_with(|here| {
-        let (waits, left) = here.said.get();
-        here.said.set((waits, left.saturating_sub(1)));
+        let left = here.said.get().1;
+        here.charge(1);
         left
     });
     left != Some(0)
+}
+
+/// Counts work of the running task against what it may do in one run. A task that never waits is
+/// made to once that is used up, at its next operation on a socket or a mailbox, so that the
+/// worker's other tasks have their turn.
+///
+/// - `units`: of some microsecond; a run has 256 of them.
+pub fn charge(units: u32) {
+    try_with(|here| here.charge(units));
 }
 
 /// Makes a task ready if it is one of the running thread's own. Returns whether that was done.

@@ -106,6 +106,7 @@ pub use gustnado_reactor::{
     Alert, Backend, Endpoint, IoChoice, Names, Outbound, Outgoing, Piece, Preference, Ready,
     SocketOptions, Wants, descriptor_limit, probe_uring,
 };
+pub use here::charge;
 pub use link_id::{LinkId, TaskMark};
 pub use listening::Listening;
 pub use mailbox::{

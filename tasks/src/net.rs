@@ -189,7 +189,14 @@ impl Link {
     /// [`LinkError`].
     pub fn poll_recv(&mut self, idle: bool) -> Poll<Result<Piece, LinkError>> {
         self.attempt(WaitsOn::SocketRead, idle, |reactor, io, _, here| {
-            reactor.recv(io, here.token())
+            if !here.may_go_on() {
+                return Poll::Pending;
+            }
+            let received = reactor.recv(io, here.token());
+            if let Poll::Ready(Ok(piece)) = &received {
+                here.charge_bytes(piece.bytes().len());
+            }
+            received
         })
     }
 
@@ -243,7 +250,15 @@ impl Link {
     /// [`LinkError`].
     pub fn poll_sent(&mut self) -> Poll<Result<(), LinkError>> {
         let sent = self.attempt(WaitsOn::SocketWrite, false, |reactor, io, out, here| {
-            if here.holds_back() { Poll::Pending } else { reactor.send(io, out, here.token()) }
+            if here.holds_back() || !here.may_go_on() {
+                return Poll::Pending;
+            }
+            let bytes = out.as_ref().map_or(0, |out| out.rest().len());
+            let sent = reactor.send(io, out, here.token());
+            if sent.is_ready() {
+                here.charge_bytes(bytes);
+            }
+            sent
         });
         self.sending = sent.is_pending();
         sent
@@ -278,7 +293,14 @@ impl Link {
             let step = usize::try_from((end - *offset).min(FILE_STEP)).unwrap_or(COPY_STEP);
             let sent = poll_fn(|_| {
                 self.attempt(WaitsOn::SocketWrite, false, |reactor, io, _, here| {
-                    reactor.sendfile(io, file.as_fd(), offset, step, here.token())
+                    if !here.may_go_on() {
+                        return Poll::Pending;
+                    }
+                    let sent = reactor.sendfile(io, file.as_fd(), offset, step, here.token());
+                    if let Poll::Ready(Ok(bytes)) = &sent {
+                        here.charge_bytes(usize::try_from(*bytes).unwrap_or(usize::MAX));
+                    }
+                    sent
                 })
             })
             .await;

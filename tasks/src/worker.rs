@@ -14,7 +14,7 @@ use gustnado_reactor::{Token, Wait};
 use crate::acceptor;
 use crate::crew::{Phase, count};
 use crate::group::Group;
-use crate::here::Here;
+use crate::here::{BUDGET, Here};
 use crate::inbox::{Inbox, Letter};
 use crate::schedule::{BoxTask, Claimed};
 use crate::seats::Farewell;
@@ -23,6 +23,11 @@ use crate::watch::Watch;
 
 /// Tasks run in a row before the worker looks at the kernel again.
 const RUNS_MAX: u32 = 256;
+/// What tasks from the run queue may do, in units of their [`BUDGET`], before the worker looks at
+/// the kernel again. Tasks that the kernel wakes do not wait behind those that never sleep.
+const UNITS_MAX: u32 = BUDGET;
+/// The same where workers share their tasks, and all of them come from the run queue.
+const SHARED_UNITS_MAX: u32 = 4 * BUDGET;
 /// Letters opened in a row before tasks have their turn.
 const LETTERS_MAX: u32 = 256;
 /// Turns a worker spends on letting its last operations end, 10 ms each at most.
@@ -127,12 +132,16 @@ pub(crate) fn pass(
 ) -> std::io::Result<Poll<()>> {
     take_in(here, inbox);
     run_woken(here, woken);
+    let mut units = 0;
     for _ in 0..RUNS_MAX {
         if main().is_ready() {
             return Ok(Poll::Ready(()));
         }
         let Some(claimed) = here.schedule.claim() else { break };
-        run(here, claimed.id(here), claimed.task);
+        units += run(here, claimed.id(here), claimed.task);
+        if units >= UNITS_MAX {
+            break;
+        }
     }
     if main().is_ready() {
         return Ok(Poll::Ready(()));
@@ -149,14 +158,21 @@ pub(crate) fn pass(
     Ok(Poll::Pending)
 }
 
-/// What the kernel has woken runs in the order of its events, without standing in line.
+/// What the kernel has woken runs in the order of its events, without standing in line. Behind a
+/// task that has used its whole budget, the others stand in line like that one.
 #[inline]
 fn run_woken(here: &Here, woken: &mut Vec<Token>) {
-    for token in woken.drain(..) {
+    let mut tokens = woken.drain(..);
+    for token in tokens.by_ref() {
         let id = TaskId::of_token(token);
-        if let Some(claimed) = here.schedule.claim_idle(id.slot(), id.generation()) {
-            run(here, id, claimed.task);
+        if let Some(claimed) = here.schedule.claim_idle(id.slot(), id.generation())
+            && run(here, id, claimed.task) >= BUDGET
+        {
+            break;
         }
+    }
+    for token in tokens {
+        here.ready(TaskId::of_token(token));
     }
 }
 
@@ -171,11 +187,15 @@ pub(crate) fn run_all(here: &Here, woken: &mut Vec<Token>) -> bool {
             here.look_at_gathered();
         }
     }
+    let mut units = 0;
     for _ in 0..RUNS_MAX {
         let Some(claimed) = here.schedule.claim() else { break };
         has_run = true;
-        run(here, claimed.id(here), claimed.task);
+        units += run(here, claimed.id(here), claimed.task);
         here.look_at_gathered();
+        if units >= UNITS_MAX {
+            break;
+        }
     }
     here.let_go();
     has_run
@@ -220,7 +240,7 @@ pub(crate) fn run_shared<const GROWS: bool>(
     group.join(here.worker);
     here.enter();
     let mut woken = Vec::new();
-    let mut runs = 0;
+    let (mut runs, mut units) = (0, 0);
     // At first it is like one that has slept: it may be held before anybody has ever polled.
     let mut has_slept = true;
     while here.phase() != Phase::Stopping {
@@ -232,6 +252,7 @@ pub(crate) fn run_shared<const GROWS: bool>(
             open(here, letter, 0);
         }
         if runs < RUNS_MAX
+            && units < SHARED_UNITS_MAX
             && let Some(claimed) = here.schedule.claim()
         {
             runs += 1;
@@ -244,13 +265,13 @@ pub(crate) fn run_shared<const GROWS: bool>(
             // Long may have passed since this thread last polled: others do that too.
             here.reactor.borrow_mut().tick();
             here.note_time();
-            run(here, claimed.id(here), claimed.task);
+            units += run(here, claimed.id(here), claimed.task);
             continue;
         }
         if runs > 0 && here.crew.pauses.pass_delay_us > 0 {
             pause(here, here.crew.pauses.pass_delay_us);
         }
-        runs = 0;
+        (runs, units) = (0, 0);
         if group.roles().take_poller() {
             let result = poll_for_group(here, group, &mut woken);
             if GROWS {
@@ -361,8 +382,9 @@ impl Claimed {
     }
 }
 
-/// Polls a task once. A panic ends the task, not the worker.
-pub(crate) fn run(here: &Here, id: TaskId, mut task: BoxTask) {
+/// Polls a task once. A panic ends the task, not the worker. Returns what the task has used of its
+/// [`BUDGET`].
+pub(crate) fn run(here: &Here, id: TaskId, mut task: BoxTask) -> u32 {
     here.begin(id);
     let waker = id.waker();
     let mut context = Context::from_waker(&waker);
@@ -377,8 +399,9 @@ pub(crate) fn run(here: &Here, id: TaskId, mut task: BoxTask) {
             None
         }
     };
-    let waits = here.end();
+    let (waits, used) = here.end();
     here.schedule.settle(id.slot(), left, waits);
+    used
 }
 
 /// Drops all tasks, and gives the kernel time to end what was under way.

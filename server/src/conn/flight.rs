@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
+use bytes::BytesMut;
 use gustnado_http::answer::continue_100;
 use gustnado_http::body::{BodyDecoder, BodyError as TooMuch};
 use gustnado_http::status::Status;
@@ -244,20 +244,14 @@ impl Conn {
             }
             return decoder.is_done();
         };
-        let mut used = 0;
-        let mut fed = false;
-        while !fed && (used < unread.bytes.len() || decoder.is_done()) {
+        // (Many small chunks are one piece: each would cost the reader a turn.)
+        let (mut used, mut data, mut end) = (0, BytesMut::new(), None);
+        while end.is_none() && (used < unread.bytes.len() || decoder.is_done()) {
             match decoder.decode(&unread.bytes[used..]) {
                 Ok(piece) => {
                     used += piece.consumed;
-                    if !piece.data.is_empty() {
-                        exchange.put(Bytes::copy_from_slice(piece.data));
-                        fed = true;
-                    }
-                    if piece.done {
-                        exchange.end(Ok(()));
-                        fed = true;
-                    }
+                    data.extend_from_slice(piece.data);
+                    end = piece.done.then_some(Ok(()));
                 }
                 Err(error) => {
                     incoming.is_spoilt = true;
@@ -265,10 +259,16 @@ impl Conn {
                         let numbers = (limit_bytes, decoder.received());
                         self.note_size(Limit::BodyBytes, numbers, parts.view().target());
                     }
-                    exchange.end(Err(BodyError::of(error)));
-                    fed = true;
+                    end = Some(Err(BodyError::of(error)));
                 }
             }
+        }
+        let fed = !data.is_empty() || end.is_some();
+        if !data.is_empty() {
+            exchange.put(data.freeze());
+        }
+        if let Some(end) = end {
+            exchange.end(end);
         }
         if used < unread.bytes.len() {
             unread.bytes.drain(..used);

@@ -22,6 +22,10 @@ use crate::stats::{Added, Fault};
 
 /// Answers are sent once they have come to this many bytes, though more requests may be there.
 const OUT_BYTES_MAX: usize = 64 << 10;
+/// The same for their number: a request may cost much and its answer be short.
+const ANSWERS_MAX: u32 = 64;
+/// What an answer behind the first one of a turn counts of what a task may do in one run.
+const ANSWER_UNITS: u32 = 2;
 
 /// The moment of a turn: all its answers carry the same date.
 pub(super) struct Moment {
@@ -119,8 +123,10 @@ impl Conn {
     ) -> (usize, Next) {
         let (mut out, moment) = (Link::outgoing(), self.moment());
         let mut used = 0;
+        let first = self.requests;
         let next = loop {
-            if out.bytes.len() >= OUT_BYTES_MAX {
+            if out.bytes.len() >= OUT_BYTES_MAX || self.requests.wrapping_sub(first) >= ANSWERS_MAX
+            {
                 break Next::Again;
             }
             let rest = &input[used..];
@@ -159,6 +165,10 @@ impl Conn {
             Link::put_back(out);
         } else {
             self.start_send(out);
+        }
+        let answers = self.requests.wrapping_sub(first);
+        if answers > 1 {
+            gustnado_tasks::charge(ANSWER_UNITS * answers);
         }
         (used, next)
     }

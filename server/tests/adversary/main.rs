@@ -8,3 +8,4 @@
 mod harness;
 
 mod body_end;
+mod fairness;
