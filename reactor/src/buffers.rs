@@ -33,14 +33,21 @@ pub(crate) struct Pool {
     count: u16,
     tail: Cell<u16>,
     available: Cell<u16>,
-    /// For a buffer in a chain: the next one, and how many bytes it holds.
+    /// For a buffer in a chain: the next one, how many bytes it holds, and whose it is.
     links: Box<[Cell<Link>]>,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Link {
     next: u16,
     len: u16,
+    owner: u32,
+}
+
+impl Default for Link {
+    fn default() -> Self {
+        Self { next: NIL, len: 0, owner: u32::MAX }
+    }
 }
 
 /// Received pieces that wait for their connection, first in first out. Held in the pool's links.
@@ -96,6 +103,16 @@ impl Pool {
         self.available.get()
     }
 
+    /// Whether any buffer is not the kernel's to fill.
+    pub(crate) fn has_lent(&self) -> bool {
+        self.available.get() != self.count
+    }
+
+    /// Whose chain a buffer was put into last; no socket's if that was never done.
+    pub(crate) fn owner(&self, id: u16) -> u32 {
+        self.links[usize::from(id)].get().owner
+    }
+
     /// The kernel has filled one buffer: it is out of its ring.
     pub(crate) fn filled(&self) {
         self.available.set(self.available.get().saturating_sub(1));
@@ -133,9 +150,9 @@ impl Pool {
         Provided { pool: Rc::clone(self), id, len }
     }
 
-    /// Puts a filled buffer at the end of a connection's chain.
-    pub(crate) fn append(&self, chain: &mut Chain, id: u16, len: u16) {
-        self.links[usize::from(id)].set(Link { next: NIL, len });
+    /// Puts a filled buffer at the end of the chain of a connection, `owner`.
+    pub(crate) fn append(&self, chain: &mut Chain, id: u16, len: u16, owner: u32) {
+        self.links[usize::from(id)].set(Link { next: NIL, len, owner });
         match self.links.get(usize::from(chain.last)) {
             Some(last) => last.set(Link { next: id, ..last.get() }),
             None => chain.first = id,
@@ -212,14 +229,15 @@ mod tests {
         let mut chain = Chain::default();
         for id in 0..3_u16 {
             pool.filled();
-            pool.append(&mut chain, id, 10 + id);
+            pool.append(&mut chain, id, 10 + id, 7);
         }
         assert_eq!((chain.len(), pool.available()), (3, 5));
+        assert!(pool.has_lent() && pool.owner(2) == 7);
         for id in 0..3_u16 {
             let piece = pool.pop(&mut chain).expect("three were appended");
             assert_eq!(piece.bytes().len(), usize::from(10 + id));
         }
         assert!(pool.pop(&mut chain).is_none());
-        assert_eq!(pool.available(), 8);
+        assert!(!pool.has_lent());
     }
 }

@@ -6,6 +6,7 @@
 
 mod completed;
 mod listening;
+mod receiving;
 mod socket;
 mod twin;
 
@@ -18,17 +19,13 @@ use std::task::Poll;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 
-use crate::piece::{Outgoing, Piece, Spare};
+use crate::piece::{Outgoing, Spare};
 use crate::sys::{Completion, Key, Ring, Sleep, Target};
 use crate::{Alert, Interest, Names, Token};
 use listening::{Armed, Listening};
 use socket::{Socket, State};
 
 pub(crate) use listening::UringAccepted;
-
-/// A connection with this many unread pieces receives no more until its task has caught up. What
-/// still comes before the kernel has stopped is copied, so that a flood holds no more buffers.
-const PIECES_MAX: u16 = 2;
 
 /// A socket under `io_uring`.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +54,7 @@ pub(crate) struct Uring {
     listening: Vec<Listening>,
     /// Sockets that want bytes while no buffer is free.
     starved: VecDeque<Key>,
-    /// Bytes past [`PIECES_MAX`], by the socket's index; few sockets ever have any.
+    /// Bytes that were copied out of their buffers, by the socket's index; few sockets have any.
     overflow: HashMap<u32, Vec<u8>>,
     completions: Vec<Completion>,
     /// Names that somebody has asked for or said, by the socket's index, while it is open.
@@ -148,63 +145,6 @@ impl Uring {
         let moved = self.open_direct(slot);
         self.release(io.key);
         moved
-    }
-
-    pub(crate) fn recv(&mut self, io: UringIo, token: Token) -> Poll<io::Result<Piece>> {
-        let target = self.target(io.key);
-        let available = self.ring.pool().available();
-        let pool = self.ring.pool().clone();
-        let socket = self.socket(io.key);
-        if let Some(piece) = pool.pop(&mut socket.chain) {
-            socket.state.clear(State::WANTS_BYTES);
-            return Poll::Ready(Ok(Piece::provided(piece)));
-        }
-        if socket.state.has(State::OVERFLOWED) {
-            socket.state.clear(State::OVERFLOWED | State::WANTS_BYTES);
-            let bytes = self.overflow.remove(&io.key.index).unwrap_or_default();
-            return Poll::Ready(Ok(Piece::owned(bytes)));
-        }
-        if socket.recv_error != 0 {
-            return Poll::Ready(Err(io::Error::from_raw_os_error(socket.recv_error)));
-        }
-        if socket.state.has(State::END) {
-            return Poll::Ready(Ok(Piece::end()));
-        }
-        socket.waiter = token;
-        if !socket.state.has(State::RECEIVING | State::WANTS_BYTES) {
-            if available == 0 {
-                self.starved.push_back(io.key);
-            } else {
-                let multishot = socket.state.is_multishot();
-                socket.state.set(State::RECEIVING);
-                self.ring.recv(target, io.key, multishot);
-            }
-        }
-        self.socket(io.key).state.set(State::WANTS_BYTES);
-        Poll::Pending
-    }
-
-    /// Ends multishot receiving for good. Buffers that wait to be read are copied and given back:
-    /// whoever asks seldom would keep them from the others.
-    pub(crate) fn receive_on_demand(&mut self, io: UringIo) {
-        let pool = self.ring.pool().clone();
-        let socket = self.socket(io.key);
-        socket.state.set(State::ON_DEMAND);
-        let mut bytes = Vec::new();
-        while let Some(piece) = pool.pop(&mut socket.chain) {
-            bytes.extend_from_slice(piece.bytes());
-        }
-        if !bytes.is_empty() {
-            socket.state.set(State::OVERFLOWED);
-            let behind = self.overflow.remove(&io.key.index).unwrap_or_default();
-            bytes.extend_from_slice(&behind);
-            self.overflow.insert(io.key.index, bytes);
-        }
-        let socket = self.socket(io.key);
-        if socket.state.has(State::RECEIVING) && !socket.state.has(State::STOPPING_RECEIVE) {
-            socket.state.set(State::STOPPING_RECEIVE);
-            self.ring.cancel_recv(io.key);
-        }
     }
 
     /// Sends what `out` holds. It leaves `out` empty while it is under way.
@@ -326,13 +266,7 @@ impl Uring {
 
     /// The socket's ordinary descriptor, if it has one.
     pub(crate) fn fd(&self, io: UringIo) -> Option<BorrowedFd<'_>> {
-        let (table, index) = (self.table, io.key.index);
-        let socket = if index < table {
-            self.direct.get(index as usize)
-        } else {
-            self.ordinary.get((index - table) as usize)
-        };
-        socket.and_then(|socket| socket.fd.as_ref()).map(AsFd::as_fd)
+        self.get(io.key.index).and_then(|socket| socket.fd.as_ref()).map(AsFd::as_fd)
     }
 
     pub(crate) fn shutdown_write(&mut self, io: UringIo) {
@@ -362,6 +296,7 @@ impl Uring {
 
     /// Submits, waits and takes completions; hands out the tokens of those they concern.
     pub(crate) fn turn(&mut self, wait: Sleep, woken: &mut Vec<Token>) -> io::Result<()> {
+        self.give_buffers_back();
         self.feed_starved();
         self.ring.enter(wait)?;
         self.close_pushed = false;
@@ -376,16 +311,12 @@ impl Uring {
 
     /// The open socket of an index and a generation.
     pub(crate) fn find(&self, index: u32, generation: u32) -> Option<UringIo> {
-        let socket = match index.checked_sub(self.table) {
-            None => self.direct.get(index as usize),
-            Some(at) => self.ordinary.get(at as usize),
-        };
         let is_it = |socket: &&Socket| {
             socket.generation == generation
                 && socket.state.has(State::OPEN)
                 && !socket.state.has(State::CLOSING)
         };
-        socket.filter(is_it).map(|_| UringIo { key: Key { index, generation } })
+        self.get(index).filter(is_it).map(|_| UringIo { key: Key { index, generation } })
     }
 
     fn open_direct(&mut self, slot: u32) -> UringIo {
@@ -404,6 +335,14 @@ impl Uring {
                 let fd = self.ordinary[at as usize].fd.as_ref();
                 Target::Descriptor(fd.map_or(-1, AsRawFd::as_raw_fd))
             }
+        }
+    }
+
+    /// The socket of an index, whichever its generation, if there ever was one.
+    fn get(&self, index: u32) -> Option<&Socket> {
+        match index.checked_sub(self.table) {
+            None => self.direct.get(index as usize),
+            Some(at) => self.ordinary.get(at as usize),
         }
     }
 

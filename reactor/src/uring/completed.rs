@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use rustix::io::Errno;
 
 use super::socket::{Socket, State};
-use super::{Armed, PIECES_MAX, Uring};
+use super::{Armed, Uring};
 use crate::Token;
 use crate::piece::Outgoing;
 use crate::sys::{Completion, Key};
@@ -67,72 +67,6 @@ impl Uring {
         }
     }
 
-    fn received(
-        &mut self,
-        key: Key,
-        result: i32,
-        buffer: Option<u16>,
-        more: bool,
-    ) -> Option<Token> {
-        let pool = self.ring.pool().clone();
-        let Some(socket) = self.live(key) else {
-            if let Some(buffer) = buffer {
-                pool.offer(buffer);
-            }
-            return None;
-        };
-        if !more {
-            socket.state.clear(State::RECEIVING | State::STOPPING_RECEIVE);
-        }
-        match (buffer, u16::try_from(result)) {
-            (Some(buffer), Ok(len)) if len > 0 && !socket.state.has(State::CLOSING) => {
-                socket.state.set(State::KEPT);
-                let is_ahead = socket.chain.len() >= PIECES_MAX;
-                if is_ahead || socket.state.has(State::OVERFLOWED) {
-                    socket.state.set(State::OVERFLOWED);
-                    let bytes = self.overflow.entry(key.index).or_default();
-                    bytes.extend_from_slice(pool.lend(buffer, len).bytes());
-                } else {
-                    pool.append(&mut socket.chain, buffer, len);
-                }
-                let socket = self.socket(key);
-                let stop = more
-                    && socket.chain.len() >= PIECES_MAX
-                    && !socket.state.has(State::STOPPING_RECEIVE);
-                if stop {
-                    socket.state.set(State::STOPPING_RECEIVE);
-                    self.ring.cancel_recv(key);
-                }
-                return self.wake_reader(key);
-            }
-            (Some(buffer), _) => pool.offer(buffer),
-            (None, _) => {}
-        }
-        let socket = self.socket(key);
-        match (result < 0).then(|| Errno::from_raw_os_error(-result)) {
-            None => socket.state.set(State::END),
-            Some(Errno::NOBUFS) => {
-                if socket.state.has(State::WANTS_BYTES) && !socket.state.has(State::CLOSING) {
-                    self.starved.push_back(key);
-                }
-                return self.settle_closing(key);
-            }
-            Some(Errno::CANCELED | Errno::INTR) => {
-                // It was stopped for being ahead, and its task has caught up meanwhile.
-                if socket.state.has(State::WANTS_BYTES) && !socket.state.has(State::CLOSING) {
-                    socket.state.set(State::RECEIVING);
-                    let multishot = socket.state.is_multishot();
-                    let target = self.target(key);
-                    self.ring.recv(target, key, multishot);
-                    return None;
-                }
-                return self.settle_closing(key);
-            }
-            Some(_) => socket.recv_error = -result,
-        }
-        self.settle_closing(key).or_else(|| self.wake_reader(key))
-    }
-
     fn sent(&mut self, key: Key, result: i32, mut out: Box<Outgoing>) -> Option<Token> {
         let target = self.target(key);
         let socket = self.live(key)?;
@@ -157,39 +91,12 @@ impl Uring {
         Some(self.socket(key).waiter)
     }
 
-    fn settle_closing(&mut self, key: Key) -> Option<Token> {
+    pub(super) fn settle_closing(&mut self, key: Key) -> Option<Token> {
         let state = self.socket(key).state;
         if state.has(State::CLOSING) && !state.has(State::UNDER_WAY) {
             self.release(key);
         }
         None
-    }
-
-    fn wake_reader(&mut self, key: Key) -> Option<Token> {
-        let socket = self.live(key)?;
-        let wants = socket.state.has(State::WANTS_BYTES);
-        socket.state.clear(State::WANTS_BYTES);
-        wants.then_some(socket.waiter)
-    }
-
-    /// Arms the receives that had to wait for buffers, as many as there are buffers now.
-    pub(super) fn feed_starved(&mut self) {
-        let mut buffers = self.ring.pool().available();
-        while buffers > 0
-            && let Some(key) = self.starved.pop_front()
-        {
-            let target = self.target(key);
-            let Some(socket) = self.live(key) else {
-                continue;
-            };
-            if socket.state.has(State::RECEIVING | State::CLOSING) {
-                continue;
-            }
-            let multishot = socket.state.is_multishot();
-            socket.state.set(State::RECEIVING);
-            self.ring.recv(target, key, multishot);
-            buffers -= 1;
-        }
     }
 
     pub(super) fn release(&mut self, key: Key) {

@@ -18,6 +18,7 @@ through_both_doors!(
     many_writers_are_all_read_with_eight_buffers,
     who_waited_for_buffers_goes_on_when_a_slow_one_has_read,
     small_sends_leave_in_their_order,
+    bytes_that_nobody_asks_for_keep_no_buffer_from_others,
 );
 
 fn bytes_come_in_order_however_many(io: IoChoice) {
@@ -200,6 +201,40 @@ fn small_sends_leave_in_their_order(io: IoChoice) {
     let mut came = Vec::new();
     client.read_to_end(&mut came).expect("it ends");
     assert!(came == wanted);
+}
+
+fn bytes_that_nobody_asks_for_keep_no_buffer_from_others(io: IoChoice) {
+    let mut door = Door::with(io, 64, 8);
+    let (mut stalled, sent) = (Vec::new(), pattern(9_000));
+    for _ in 0..16 {
+        let (io, mut client) = door.pair();
+        client.write_all(b"x").expect("the connection is open");
+        assert_eq!(door.recv(&io).expect("a byte comes"), b"x");
+        // Asked for once more, and then no more: its task has other things to do.
+        assert!(door.reactor.recv(&io, 1).is_pending());
+        stalled.push((io, client));
+    }
+    for (_, client) in &mut stalled {
+        client.write_all(&sent[..5_000]).expect("the connection is open");
+    }
+    door.turn_for(5);
+    for (_, client) in &mut stalled {
+        client.write_all(&sent[5_000..]).expect("the connection is open");
+    }
+    let (io, mut client) = door.pair();
+    for round in 0..20_u8 {
+        client.write_all(&[round; 9_000]).expect("the connection is open");
+        let mut came = 0;
+        while came < 9_000 {
+            came += door.recv(&io).expect("bytes come").len();
+        }
+    }
+    // Nothing of theirs is lost, and it comes in order.
+    for (io, client) in stalled {
+        drop(client);
+        assert!(door.recv_all(&io) == sent);
+        door.close(io);
+    }
 }
 
 fn nobody_else_waits_for_a_flood_that_is_not_read(io: IoChoice) {

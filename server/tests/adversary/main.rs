@@ -9,3 +9,4 @@ mod harness;
 
 mod body_end;
 mod fairness;
+mod receive_buffers;

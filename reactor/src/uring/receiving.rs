@@ -1,0 +1,201 @@
+//! Receiving: when it is armed, where the bytes wait, and for how long in a buffer.
+//!
+//! The buffers belong to all sockets of the ring. One that was filled lies in its socket's chain
+//! until the task has run that was woken for it; what that one has not taken by the next turn is
+//! copied. So no buffer is held across a wait, whatever a peer sends and whatever a task does.
+
+use std::io;
+use std::task::Poll;
+
+use rustix::io::Errno;
+
+use super::socket::State;
+use super::{Uring, UringIo};
+use crate::Token;
+use crate::piece::Piece;
+use crate::sys::Key;
+
+/// A connection with this many unread pieces receives no more until its task has caught up. What
+/// still comes before the kernel has stopped is copied, so that a flood holds no more buffers.
+const PIECES_MAX: u16 = 2;
+
+impl Uring {
+    pub(crate) fn recv(&mut self, io: UringIo, token: Token) -> Poll<io::Result<Piece>> {
+        let target = self.target(io.key);
+        let available = self.ring.pool().available();
+        let pool = self.ring.pool().clone();
+        let socket = self.socket(io.key);
+        if let Some(piece) = pool.pop(&mut socket.chain) {
+            socket.state.clear(State::WANTS_BYTES);
+            return Poll::Ready(Ok(Piece::provided(piece)));
+        }
+        if socket.state.has(State::OVERFLOWED) {
+            socket.state.clear(State::OVERFLOWED | State::WANTS_BYTES);
+            let bytes = self.overflow.remove(&io.key.index).unwrap_or_default();
+            return Poll::Ready(Ok(Piece::owned(bytes)));
+        }
+        if socket.recv_error != 0 {
+            return Poll::Ready(Err(io::Error::from_raw_os_error(socket.recv_error)));
+        }
+        if socket.state.has(State::END) {
+            return Poll::Ready(Ok(Piece::end()));
+        }
+        socket.waiter = token;
+        if !socket.state.has(State::RECEIVING | State::WANTS_BYTES) {
+            if available == 0 {
+                self.starved.push_back(io.key);
+            } else {
+                let multishot = socket.state.is_multishot();
+                socket.state.set(State::RECEIVING);
+                self.ring.recv(target, io.key, multishot);
+            }
+        }
+        self.socket(io.key).state.set(State::WANTS_BYTES);
+        Poll::Pending
+    }
+
+    /// Ends multishot receiving for good. Buffers that wait to be read are copied and given back:
+    /// whoever asks seldom would keep them from the others.
+    pub(crate) fn receive_on_demand(&mut self, io: UringIo) {
+        self.socket(io.key).state.set(State::ON_DEMAND);
+        self.set_aside(io.key);
+    }
+
+    /// Gives back the buffers whose bytes no task has asked for since the last turn. Their tasks do
+    /// something else, for who knows how long, and the buffers are everybody's.
+    #[inline]
+    pub(super) fn give_buffers_back(&mut self) {
+        if self.ring.pool().has_lent() {
+            self.empty_chains();
+        }
+    }
+
+    #[cold]
+    fn empty_chains(&mut self) {
+        for id in 0..self.ring.pool().count() {
+            let index = self.ring.pool().owner(id);
+            // (It may have been given back since, and the owner may have others.)
+            if let Some(socket) = self.get(index)
+                && socket.chain.len() > 0
+            {
+                self.set_aside(Key { index, generation: socket.generation });
+            }
+        }
+    }
+
+    /// Copies received bytes out of their buffers, and receives no more until the task asks: the
+    /// rest waits in the kernel. What the kernel has received before it hears of that is copied
+    /// too, so a connection keeps no more than its socket could hold.
+    fn set_aside(&mut self, key: Key) {
+        let pool = self.ring.pool().clone();
+        let socket = self.socket(key);
+        let mut bytes = Vec::new();
+        while let Some(piece) = pool.pop(&mut socket.chain) {
+            bytes.extend_from_slice(piece.bytes());
+        }
+        if !bytes.is_empty() {
+            socket.state.set(State::OVERFLOWED);
+            let behind = self.overflow.remove(&key.index).unwrap_or_default();
+            bytes.extend_from_slice(&behind);
+            self.overflow.insert(key.index, bytes);
+        }
+        let socket = self.socket(key);
+        if socket.state.has(State::RECEIVING) && !socket.state.has(State::STOPPING_RECEIVE) {
+            socket.state.set(State::STOPPING_RECEIVE);
+            self.ring.cancel_recv(key);
+        }
+    }
+
+    pub(super) fn received(
+        &mut self,
+        key: Key,
+        result: i32,
+        buffer: Option<u16>,
+        more: bool,
+    ) -> Option<Token> {
+        let pool = self.ring.pool().clone();
+        let Some(socket) = self.live(key) else {
+            if let Some(buffer) = buffer {
+                pool.offer(buffer);
+            }
+            return None;
+        };
+        if !more {
+            socket.state.clear(State::RECEIVING | State::STOPPING_RECEIVE);
+        }
+        match (buffer, u16::try_from(result)) {
+            (Some(buffer), Ok(len)) if len > 0 && !socket.state.has(State::CLOSING) => {
+                socket.state.set(State::KEPT);
+                let is_ahead = socket.chain.len() >= PIECES_MAX;
+                if is_ahead || socket.state.has(State::OVERFLOWED) {
+                    socket.state.set(State::OVERFLOWED);
+                    let bytes = self.overflow.entry(key.index).or_default();
+                    bytes.extend_from_slice(pool.lend(buffer, len).bytes());
+                } else {
+                    pool.append(&mut socket.chain, buffer, len, key.index);
+                }
+                let socket = self.socket(key);
+                let stop = more
+                    && socket.chain.len() >= PIECES_MAX
+                    && !socket.state.has(State::STOPPING_RECEIVE);
+                if stop {
+                    socket.state.set(State::STOPPING_RECEIVE);
+                    self.ring.cancel_recv(key);
+                }
+                return self.wake_reader(key);
+            }
+            (Some(buffer), _) => pool.offer(buffer),
+            (None, _) => {}
+        }
+        let socket = self.socket(key);
+        match (result < 0).then(|| Errno::from_raw_os_error(-result)) {
+            None => socket.state.set(State::END),
+            Some(Errno::NOBUFS) => {
+                if socket.state.has(State::WANTS_BYTES) && !socket.state.has(State::CLOSING) {
+                    self.starved.push_back(key);
+                }
+                return self.settle_closing(key);
+            }
+            Some(Errno::CANCELED | Errno::INTR) => {
+                // It was stopped for being ahead, and its task has caught up meanwhile.
+                if socket.state.has(State::WANTS_BYTES) && !socket.state.has(State::CLOSING) {
+                    socket.state.set(State::RECEIVING);
+                    let multishot = socket.state.is_multishot();
+                    let target = self.target(key);
+                    self.ring.recv(target, key, multishot);
+                    return None;
+                }
+                return self.settle_closing(key);
+            }
+            Some(_) => socket.recv_error = -result,
+        }
+        self.settle_closing(key).or_else(|| self.wake_reader(key))
+    }
+
+    fn wake_reader(&mut self, key: Key) -> Option<Token> {
+        let socket = self.live(key)?;
+        let wants = socket.state.has(State::WANTS_BYTES);
+        socket.state.clear(State::WANTS_BYTES);
+        wants.then_some(socket.waiter)
+    }
+
+    /// Arms the receives that had to wait for buffers, as many as there are buffers now.
+    pub(super) fn feed_starved(&mut self) {
+        let mut buffers = self.ring.pool().available();
+        while buffers > 0
+            && let Some(key) = self.starved.pop_front()
+        {
+            let target = self.target(key);
+            let Some(socket) = self.live(key) else {
+                continue;
+            };
+            if socket.state.has(State::RECEIVING | State::CLOSING) {
+                continue;
+            }
+            let multishot = socket.state.is_multishot();
+            socket.state.set(State::RECEIVING);
+            self.ring.recv(target, key, multishot);
+            buffers -= 1;
+        }
+    }
+}
