@@ -73,7 +73,7 @@ impl Chain {
 impl Pool {
     /// Allocates `count` buffers (a power of two, at most 32,768) and offers all to the kernel.
     pub(crate) fn new(count: u16) -> Rc<Self> {
-        debug_assert!(count.is_power_of_two(), "the kernel's ring wraps by masking");
+        assert!(count.is_power_of_two(), "the kernel's ring wraps by masking");
         let ring_bytes = (usize::from(count) * size_of::<BufRingEntry>()).next_multiple_of(PAGE);
         let bytes = ring_bytes + usize::from(count) * BUFFER_BYTES;
         let layout = Layout::from_size_align(bytes, PAGE).expect("a few megabytes are a layout");

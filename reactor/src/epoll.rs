@@ -230,18 +230,18 @@ impl Epoll {
         self.readiness(io).clear(bits, self.shared);
     }
 
-    /// Forgets a socket. Its descriptor closes when `io` is dropped, which takes it out of epoll.
-    pub(crate) fn close(&self, io: &EpollIo) {
-        let readiness = self.readiness(io);
-        if readiness.has(NAMED) {
-            self.forget_names(io.fd.as_raw_fd().cast_unsigned());
+    /// Forgets a socket, and then closes its descriptor, which takes it out of epoll. In this
+    /// order: while its generation lasts, its number is nobody else's.
+    pub(crate) fn close(&self, io: EpollIo) {
+        if self.readiness(&io).retire(self.shared) {
+            self.forget_names(&io);
         }
-        readiness.retire();
+        drop(io);
     }
 
     #[cold]
-    fn forget_names(&self, index: u32) {
-        self.names.forget(index);
+    fn forget_names(&self, io: &EpollIo) {
+        self.names.forget(io.fd.as_raw_fd().cast_unsigned(), io.generation);
     }
 
     /// What is known of the names of a socket.
@@ -251,15 +251,23 @@ impl Epoll {
     pub(crate) fn known_names(&self, index: u32, generation: u32) -> io::Result<Option<Names>> {
         let entry = self.table.get(index as usize).filter(|entry| entry.is_of(generation));
         let entry = entry.ok_or(io::ErrorKind::NotFound)?;
-        Ok(if entry.has(NAMED) { self.names.of(index) } else { None })
+        Ok(if entry.has(NAMED) { self.names.of(index, generation) } else { None })
     }
 
-    /// Keeps the names of an open socket.
-    pub(crate) fn keep_names(&self, index: u32, names: Names) {
-        if let Some(entry) = self.table.get(index as usize) {
-            self.names.keep(index, names);
-            entry.set(NAMED, self.shared);
+    /// Keeps the names of a socket for as long as it is open.
+    ///
+    /// # Errors
+    /// `NotFound`: it was closed meanwhile. What was asked under its number may be another's.
+    pub(crate) fn keep_names(&self, index: u32, generation: u32, names: Names) -> io::Result<()> {
+        self.names.keep(index, generation, names);
+        let entry = self.table.get(index as usize);
+        // Whoever closes it forgets them, if it finds this bit; if it has closed, nobody does.
+        let is_open = entry.is_some_and(|it| it.event(generation, NAMED, self.shared).is_some());
+        if !is_open {
+            self.names.forget(index, generation);
+            return Err(io::ErrorKind::NotFound.into());
         }
+        Ok(())
     }
 
     /// Waits for events until `timeout` and hands out the tokens of those they concern.

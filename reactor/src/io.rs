@@ -1,9 +1,12 @@
 //! A socket of a reactor, and its name for those who do not hold it.
 
+use std::mem;
+
 use crate::epoll::EpollIo;
 use crate::uring::UringIo;
 
-/// An open socket. Close it with [`Reactor::close`](crate::Reactor::close) before it is dropped.
+/// An open socket. Close it with [`Reactor::close`](crate::Reactor::close), which takes it: dropped
+/// without that, its slot is lost until the reactor ends.
 #[derive(Debug)]
 pub struct Io(pub(crate) IoKind);
 
@@ -11,11 +14,15 @@ pub struct Io(pub(crate) IoKind);
 pub(crate) enum IoKind {
     Epoll(EpollIo),
     Uring(UringIo),
+    /// Somebody has taken it.
+    Gone,
 }
 
 /// An open socket as those name it who do not hold it.
 ///
-/// It may be asked about by the task that holds the socket, while it does.
+/// It does not hold the socket open. Its own reactor answers for this socket or not at all, also
+/// while another thread closes it: see [`Reactor::names`](crate::Reactor::names). Other reactors
+/// know other sockets by the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IoId(u64);
 
@@ -36,6 +43,13 @@ impl IoId {
 }
 
 impl Io {
+    /// Takes the socket out, for an owner that cannot be taken apart. What is left is no socket,
+    /// and every operation on it panics.
+    #[must_use = "an open socket has to be closed"]
+    pub fn take(&mut self) -> Self {
+        Self(mem::replace(&mut self.0, IoKind::Gone))
+    }
+
     /// What names this socket.
     #[inline]
     pub fn id(&self) -> IoId {
@@ -45,6 +59,7 @@ impl Io {
                 (descriptor.cast_unsigned(), generation)
             }
             IoKind::Uring(io) => io.parts(),
+            IoKind::Gone => return IoId::NONE,
         };
         IoId::new(index, generation)
     }

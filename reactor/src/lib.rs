@@ -31,6 +31,7 @@ mod epoll;
 mod io;
 mod listen;
 mod lookout;
+mod moving;
 mod names;
 mod piece;
 mod reactor;

@@ -261,39 +261,6 @@ impl Reactor {
         }
     }
 
-    /// Takes in a descriptor that does not block: an accepted or a connecting socket.
-    ///
-    /// # Errors
-    /// `EMFILE` if its number is past the limit known at the start.
-    pub fn adopt(&mut self, fd: OwnedFd) -> io::Result<Io> {
-        Ok(Io(match &mut self.door {
-            Door::Epoll(epoll) => IoKind::Epoll(epoll.adopt(fd)?),
-            Door::Uring(uring) => IoKind::Uring(uring.adopt(fd)),
-        }))
-    }
-
-    /// Moves a connected socket into the ring's table, if there is room, and closes its ordinary
-    /// descriptor: so a process may have more connections than descriptors. Nothing may be under
-    /// way on it. Under epoll, and on a reactor that listens, it stays as it is.
-    pub fn move_in(&mut self, io: &mut Io) {
-        if let (Door::Uring(uring), IoKind::Uring(io)) = (&mut self.door, &mut io.0) {
-            *io = uring.move_in(*io);
-        }
-    }
-
-    /// Makes a descriptor of an accepted socket that another reactor can take in. Close the socket
-    /// here afterwards; nothing may be under way on it.
-    ///
-    /// # Errors
-    /// `Unsupported`: it has to stay here.
-    pub fn export(&mut self, io: &Io, token: Token) -> Poll<io::Result<OwnedFd>> {
-        match (&mut self.door, &io.0) {
-            (Door::Epoll(_), IoKind::Epoll(io)) => Poll::Ready(io.as_fd().try_clone_to_owned()),
-            (Door::Uring(uring), IoKind::Uring(io)) => uring.export(*io, token),
-            _ => foreign(),
-        }
-    }
-
     /// Receives bytes; an empty piece is the peer's end.
     pub fn recv(&mut self, io: &Io, token: Token) -> Poll<io::Result<Piece>> {
         match (&mut self.door, &io.0) {
@@ -399,7 +366,7 @@ impl Reactor {
         match (&self.door, &io.0) {
             (_, IoKind::Epoll(io)) => Some(io.as_fd()),
             (Door::Uring(uring), IoKind::Uring(io)) => uring.fd(*io),
-            (Door::Epoll(_), IoKind::Uring(_)) => foreign(),
+            (Door::Epoll(_), IoKind::Uring(_)) | (_, IoKind::Gone) => foreign(),
         }
     }
 
@@ -416,12 +383,11 @@ impl Reactor {
         }
     }
 
-    /// Closes a socket. What is under way on it ends; nobody is woken for it. Drop `io` right
-    /// after: nothing else may be done with it.
-    pub fn close(&mut self, io: &Io) {
-        match (&mut self.door, &io.0) {
+    /// Closes a socket. What is under way on it ends; nobody is woken for it.
+    pub fn close(&mut self, io: Io) {
+        match (&mut self.door, io.0) {
             (Door::Epoll(epoll), IoKind::Epoll(io)) => epoll.close(io),
-            (Door::Uring(uring), IoKind::Uring(io)) => uring.close(*io),
+            (Door::Uring(uring), IoKind::Uring(io)) => uring.close(io),
             _ => foreign(),
         }
     }
@@ -493,5 +459,5 @@ fn open_uring(options: &Options) -> io::Result<Uring> {
 
 #[cold]
 pub(crate) fn foreign() -> ! {
-    panic!("a socket was used with a reactor that it does not belong to")
+    panic!("a socket was used after it was taken, or with a reactor that it does not belong to")
 }

@@ -67,10 +67,19 @@ impl Readiness<'_> {
         generation
     }
 
-    /// Ends a descriptor's life: events that are still on their way no longer count.
-    pub(crate) fn retire(self) {
-        let generation = generation_of(self.state.load(Ordering::Relaxed)).wrapping_add(1);
-        self.state.store(u64::from(generation) << GENERATION_SHIFT, Ordering::Release);
+    /// Ends a descriptor's life: events that are still on their way no longer count. Returns
+    /// whether its names were known.
+    pub(crate) fn retire(self, shared: bool) -> bool {
+        let before = self.state.load(Ordering::Relaxed);
+        // (The generation is its owner's to change, so what was read of that holds.)
+        let generation = generation_of(before).wrapping_add(1);
+        let after = u64::from(generation) << GENERATION_SHIFT;
+        if shared {
+            // Names that another thread has made known meanwhile must not be overlooked.
+            return self.state.swap(after, Ordering::AcqRel) & NAMED != 0;
+        }
+        self.state.store(after, Ordering::Release);
+        before & NAMED != 0
     }
 
     /// Whether the descriptor's present life is this one.
@@ -149,7 +158,7 @@ mod tests {
             assert!(table.get(1).is_none());
             let old = readiness.open();
             readiness.wait(1);
-            readiness.retire();
+            assert!(!readiness.retire(shared), "nobody has named it");
             let new = readiness.open();
             readiness.clear(IN | OUT, shared);
             readiness.wait(2);

@@ -143,6 +143,10 @@ impl Ring {
     /// # Errors
     /// Whatever the kernel says to any step; the text names the step.
     pub(crate) fn new(entries: u32, direct: u32, buffers: u16) -> io::Result<Self> {
+        if !buffers.is_power_of_two() {
+            let text = format!("receive buffers: expected a power of two, found {buffers}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
         let uring = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
@@ -239,8 +243,10 @@ impl Ring {
         if self.sending.len() <= index {
             self.sending.resize_with(index + 1, || None);
         }
-        debug_assert!(self.sending[index].is_none(), "one send in flight, always");
-        self.sending[index] = Some(out);
+        let place = &mut self.sending[index];
+        // What lies there is read by the kernel: to replace it would free it under the kernel.
+        assert!(place.is_none(), "a socket has one send in flight");
+        *place = Some(out);
         self.sends_under_way += 1;
         let entry = match target {
             Target::Direct(slot) => opcode::Send::new(Fixed(slot), start, len).flags(flags).build(),

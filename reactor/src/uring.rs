@@ -127,24 +127,42 @@ impl Uring {
 
     /// Moves a socket from its ordinary descriptor, which closes, into the ring's table. Returns it
     /// as it was where the table is full or another kind of socket lives there.
-    pub(crate) fn move_in(&mut self, io: UringIo) -> UringIo {
+    ///
+    /// # Errors
+    /// `ResourceBusy`: something is under way, and its completion would be taken for one of the
+    /// next socket of this index.
+    pub(crate) fn move_in(&mut self, io: UringIo) -> io::Result<UringIo> {
         // The slots of accepted sockets are the kernel's to give.
         if io.key.index < self.table || !self.listening.is_empty() {
-            return io;
+            return Ok(io);
         }
+        let socket = self.socket(io.key);
+        if socket.is_busy() {
+            return Err(io::Error::new(
+                io::ErrorKind::ResourceBusy,
+                "a socket moves in before anything is sent or received, and this one is in use",
+            ));
+        }
+        let (state, recv_error) = (socket.state, socket.recv_error);
         let free = self.moved_free.pop();
         let slot = free.or((self.moved < self.table).then_some(self.moved));
-        let (Some(slot), Some(fd)) = (slot, self.fd(io)) else { return io };
+        let (Some(slot), Some(fd)) = (slot, self.fd(io)) else { return Ok(io) };
         if self.ring.fill_slot(slot, fd).is_err() {
             self.moved_free.extend(free);
-            return io;
+            return Ok(io);
         }
         if free.is_none() {
             self.moved += 1;
         }
         let moved = self.open_direct(slot);
+        // What is known of it goes along.
+        let socket = self.socket(moved.key);
+        (socket.state, socket.recv_error) = (state, recv_error);
+        if let Some(names) = self.names.remove(&io.key.index) {
+            self.names.insert(moved.key.index, names);
+        }
         self.release(io.key);
-        moved
+        Ok(moved)
     }
 
     /// Sends what `out` holds. It leaves `out` empty while it is under way.
@@ -233,8 +251,14 @@ impl Uring {
     /// # Errors
     /// `Unsupported`, as [`Uring::sendfile`].
     pub(crate) fn export(&mut self, io: UringIo, token: Token) -> Poll<io::Result<OwnedFd>> {
+        let is_ordinary = io.key.index >= self.table;
         let socket = self.socket(io.key);
         socket.waiter = token;
+        match &socket.fd {
+            // What is under way names it by its number, so this one stays open until the close.
+            Some(fd) if is_ordinary => return Poll::Ready(fd.try_clone()),
+            _ => {}
+        }
         if let Some(fd) = socket.fd.take() {
             return Poll::Ready(Ok(fd));
         }

@@ -219,7 +219,7 @@ async fn place_own(io: Io, me: Option<usize>, entrance: &Arc<Entrance>) {
             }
         }
     }
-    here::with(|here| here.reactor.borrow_mut().close(&io));
+    here::with(|here| here.reactor.borrow_mut().close(io));
 }
 
 /// Gives a connection to the worker whose place it has.

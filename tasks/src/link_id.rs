@@ -10,9 +10,9 @@ use crate::wake::TaskId;
 
 /// Which connection something belongs to: 8 bytes that cost nothing to make.
 ///
-/// It is for the connection's own task, and what that calls: nobody else can know whether the
-/// connection is still open, and a late question might be answered for its successor. Those who may
-/// be moved elsewhere keep a [`TaskMark`] beside it.
+/// It is for the connection's own task, and what that calls. A late question there is answered with
+/// `NotFound`; a worker that shares nothing with the connection's own one may know another
+/// connection by the same name. Those who may be moved elsewhere keep a [`TaskMark`] beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkId(IoId);
 

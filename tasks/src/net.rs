@@ -146,10 +146,12 @@ impl Link {
 
     /// Moves a fresh connection into the ring's own table, where there is one with room: then it
     /// holds no descriptor of this process, which so may have more connections than descriptors.
-    /// Under epoll, and on a worker that accepts connections, it stays as it is. Nothing may have
-    /// been sent or received yet.
-    pub fn move_in(&mut self) {
-        here::with(|here| here.reactor.borrow_mut().move_in(&mut self.io));
+    /// Under epoll, and on a worker that accepts connections, it stays as it is.
+    ///
+    /// # Errors
+    /// `ResourceBusy`: something is being sent or received. It stays as it is.
+    pub fn move_in(&mut self) -> io::Result<()> {
+        here::with(|here| here.reactor.borrow_mut().move_in(&mut self.io))
     }
 
     /// Takes in a socket that is connected and does not block, for the running task.
@@ -427,7 +429,7 @@ impl Drop for Link {
     fn drop(&mut self) {
         here::try_with(|here| {
             self.alarm.disarm(here);
-            here.reactor.borrow_mut().close(&self.io);
+            here.reactor.borrow_mut().close(self.io.take());
             if self.place != NO_PLACE {
                 here.desk().remove_connection();
                 here.crew.places.release(usize::from(self.place));

@@ -76,6 +76,6 @@ impl Pulse {
 
 impl Drop for Pulse {
     fn drop(&mut self) {
-        here::try_with(|here| here.reactor.borrow_mut().close(&self.io));
+        here::try_with(|here| here.reactor.borrow_mut().close(self.io.take()));
     }
 }

@@ -195,7 +195,7 @@ impl Conn {
         let now = self.shared.now();
         desk::with(|desk| match made {
             Ok(mut link) => {
-                link.move_in();
+                link.move_in().expect("nothing was sent or received on it yet");
                 if self.outbound.recv_bytes > 0 {
                     link.receive_on_demand();
                 }

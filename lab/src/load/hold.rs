@@ -64,7 +64,7 @@ async fn open(shared: &Arc<Shared>, number: u64) -> Result<Link, Failure> {
     let began = shared.now();
     let made = Link::connect_as(&to, &outbound, millis(plan.connect_timeout)).await;
     let mut link = made.map_err(|error| unmade(&error))?;
-    link.move_in();
+    link.move_in().expect("nothing was sent or received on it yet");
     let took = shared.now() - began;
     desk::with(|desk| desk.tally.connect.record(took));
     let asked = desk::with(|desk| desk.line_of(group));

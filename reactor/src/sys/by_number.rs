@@ -1,7 +1,9 @@
 //! System calls on descriptors that are known by their numbers only: those of the callers' own, and
 //! those that the reactor keeps in its table.
 //!
-//! A number may have been closed meanwhile; then the kernel says so, and no memory is at stake.
+//! A number may have been closed meanwhile; then the kernel says so, and no memory is at stake. It
+//! may even be another's by then. So nothing here makes a borrowed descriptor of a number, which
+//! would promise that it is open; and who asks looks afterwards whose answer it was.
 
 #![expect(
     unsafe_code,
@@ -9,15 +11,43 @@
 )]
 
 use std::io;
+use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Borrows a descriptor by its number, for one call.
-///
-/// - `number`: of a socket that the caller's reactor has taken in and not closed yet.
-pub(crate) fn with_number<T>(number: i32, call: impl FnOnce(BorrowedFd<'_>) -> T) -> T {
-    // SAFETY: the reactor's table says that the socket is open, and only its own task closes it,
-    // which is the one that runs here (see `IoId`); so it stays open until `call` returns.
-    call(unsafe { BorrowedFd::borrow_raw(number) })
+use rustix::io::Errno;
+use rustix::net::SocketAddrAny;
+use rustix::net::addr::SocketAddrStorage;
+
+/// `getpeername(2)` of whatever a number stands for. `None`: it has no name.
+pub(crate) fn peer_name_of(number: i32) -> Result<Option<SocketAddrAny>, Errno> {
+    // SAFETY: `name_with` gives memory for an address and says how much, and the kernel writes
+    // within it before the call returns; any number may be asked about.
+    name_with(|room, len| unsafe { libc::getpeername(number, room, len) })
+}
+
+/// `getsockname(2)` of whatever a number stands for. `None`: it has no name.
+pub(crate) fn local_name_of(number: i32) -> Result<Option<SocketAddrAny>, Errno> {
+    // SAFETY: as for `peer_name_of`.
+    name_with(|room, len| unsafe { libc::getsockname(number, room, len) })
+}
+
+fn name_with(
+    ask: impl FnOnce(*mut libc::sockaddr, *mut libc::socklen_t) -> libc::c_int,
+) -> Result<Option<SocketAddrAny>, Errno> {
+    const ROOM: libc::socklen_t = {
+        let bytes = size_of::<SocketAddrStorage>();
+        assert!(bytes == 128, "the kernel's room for an address");
+        128
+    };
+    let (mut name, mut len) = (MaybeUninit::<SocketAddrStorage>::zeroed(), ROOM);
+    if ask(name.as_mut_ptr().cast(), &raw mut len) != 0 {
+        return Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO));
+    }
+    if (len as usize) < size_of::<libc::sa_family_t>() || len > ROOM {
+        return Ok(None);
+    }
+    // SAFETY: all bytes were zeroed, and the kernel has written an address over the first `len`.
+    Ok(Some(unsafe { SocketAddrAny::new(name, len) }))
 }
 
 /// Another descriptor for what a number stands for: whether it is open is for the kernel to say.

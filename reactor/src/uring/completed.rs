@@ -5,8 +5,8 @@ use std::os::fd::AsFd;
 
 use rustix::io::Errno;
 
+use super::Uring;
 use super::socket::{Socket, State};
-use super::{Armed, Uring};
 use crate::Token;
 use crate::piece::Outgoing;
 use crate::sys::{Completion, Key};
@@ -21,7 +21,7 @@ impl Uring {
             Completion::AcceptedDirect { key, result, more } => {
                 let listening = &mut self.listening[key.index as usize];
                 if !more {
-                    listening.armed = Armed::No;
+                    listening.disarm();
                 }
                 if !result.as_ref().is_err_and(was_cancelled) {
                     listening.direct.push_back(result);
@@ -30,7 +30,7 @@ impl Uring {
             }
             Completion::Accepted { key, result } => {
                 let listening = &mut self.listening[key.index as usize];
-                listening.armed = Armed::No;
+                listening.disarm();
                 if !result.as_ref().is_err_and(was_cancelled) {
                     listening.ordinary.push_back(result);
                 }

@@ -13,7 +13,9 @@ use crate::sys::Key;
 /// A listening socket and the connections that wait to be asked for.
 pub(super) struct Listening {
     generation: u32,
+    /// Open until nothing is under way that names it by its number.
     socket: Option<Arc<OwnedFd>>,
+    is_closed: bool,
     backlog: usize,
     pub(super) armed: Armed,
     pub(super) direct: VecDeque<io::Result<u32>>,
@@ -36,6 +38,16 @@ pub(crate) enum UringAccepted {
     Away(OwnedFd),
 }
 
+impl Listening {
+    /// The accept that was armed is over.
+    pub(super) fn disarm(&mut self) {
+        self.armed = Armed::No;
+        if self.is_closed {
+            self.socket = None;
+        }
+    }
+}
+
 impl Uring {
     pub(crate) fn listen(&mut self, socket: Arc<OwnedFd>, backlog: usize) -> io::Result<u32> {
         // On a non-blocking listener the kernel would answer "try again" instead of waiting.
@@ -43,6 +55,7 @@ impl Uring {
         self.listening.push(Listening {
             generation: 0,
             socket: Some(socket),
+            is_closed: false,
             backlog,
             armed: Armed::No,
             direct: VecDeque::new(),
@@ -70,7 +83,7 @@ impl Uring {
             return Poll::Ready(result.map(|slot| UringAccepted::Here(self.open_direct(slot))));
         }
         listening.waiter = token;
-        let Some(socket) = &listening.socket else {
+        let Some(socket) = listening.socket.as_ref().filter(|_| !listening.is_closed) else {
             return Poll::Pending;
         };
         let wanted = match room {
@@ -101,10 +114,14 @@ impl Uring {
     /// Stops accepting. Connections that were accepted already can still be asked for.
     pub(crate) fn unlisten(&mut self, index: u32) {
         let listening = &mut self.listening[index as usize];
-        listening.socket = None;
-        if !matches!(listening.armed, Armed::No | Armed::Stopping) {
-            self.ring.cancel_accept(Key { index, generation: listening.generation });
-            listening.armed = Armed::Stopping;
+        listening.is_closed = true;
+        match listening.armed {
+            Armed::No => listening.socket = None,
+            Armed::Stopping => {}
+            Armed::One | Armed::Many | Armed::OneAway => {
+                self.ring.cancel_accept(Key { index, generation: listening.generation });
+                listening.armed = Armed::Stopping;
+            }
         }
     }
 

@@ -20,6 +20,13 @@ pub(super) struct Socket {
     pub(super) waiter: Token,
 }
 
+impl Socket {
+    /// Whether anything is under way, or has completed and was not asked about since.
+    pub(super) fn is_busy(&self) -> bool {
+        self.state.has(State::BUSY) || self.chain.len() > 0
+    }
+}
+
 /// One bit each; a socket has many and there are many sockets.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct State(u16);
@@ -35,6 +42,9 @@ impl State {
     /// What must complete before the slot can be freed.
     pub(super) const UNDER_WAY: u16 =
         Self::RECEIVING | Self::SENDING | Self::INSTALLING | Self::POLLING | Self::SHUTTING_DOWN;
+    /// What keeps a socket where it is.
+    const BUSY: u16 =
+        Self::UNDER_WAY | Self::CLOSING | Self::WANTS_BYTES | Self::OVERFLOWED | Self::SENT;
     pub(super) const CLOSING: u16 = 1 << 5;
     /// The peer has sent its last byte.
     pub(super) const END: u16 = 1 << 6;

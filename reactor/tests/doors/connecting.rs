@@ -57,7 +57,7 @@ fn a_connection_that_moves_in_frees_its_descriptor(io: IoChoice) {
     for round in 0..40 {
         let mut io = connect(&mut door, &to, None).expect("somebody listens");
         let (mut peer, _) = listener.accept().expect("the connection is made");
-        door.reactor.move_in(&mut io);
+        door.reactor.move_in(&mut io).expect("nothing is under way");
         let is_direct = door.reactor.backend() == Backend::Uring;
         assert_eq!(door.reactor.fd(&io).is_none(), is_direct, "round {round}");
         door.send(&io, b"hello").expect("the peer is there");

@@ -153,8 +153,7 @@ impl Door {
 
     /// Closes a socket, and lets the kernel hear of it.
     pub(crate) fn close(&mut self, io: Io) {
-        self.reactor.close(&io);
-        drop(io);
+        self.reactor.close(io);
         self.reactor.turn(Wait::Poll, &mut self.woken).expect("the kernel waits");
     }
 }

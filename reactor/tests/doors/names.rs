@@ -31,7 +31,7 @@ fn both_ends_have_their_names(io: IoChoice) {
         assert_eq!(names.peer, Some(Endpoint::Tcp(peer)));
         assert_eq!(names.local, Endpoint::Tcp(local));
     }
-    door.reactor.close(&io);
+    door.reactor.close(io);
 }
 
 fn names_that_were_said_last_as_long_as_the_socket(io: IoChoice) {
@@ -50,8 +50,7 @@ fn names_that_were_said_last_as_long_as_the_socket(io: IoChoice) {
             let names = door.reactor.names(io.id(), &mut door.woken).expect("it is open");
             assert_eq!(names, said);
         }
-        door.reactor.close(&io);
-        drop(io);
+        door.reactor.close(io);
         door.turn_for(20);
         drop(client);
         // Whoever gets its number has names of its own.
@@ -60,7 +59,7 @@ fn names_that_were_said_last_as_long_as_the_socket(io: IoChoice) {
         let names = door.reactor.names(io.id(), &mut door.woken).expect("it is open");
         let own = client.local_addr().expect("it is connected");
         assert_eq!(names.peer, Some(Endpoint::Tcp(own)));
-        door.reactor.close(&io);
+        door.reactor.close(io);
         door.turn_for(20);
     }
     door.reactor.unlisten(&listener);
@@ -76,7 +75,7 @@ fn names_are_remembered_of_a_peer_that_is_gone(io: IoChoice) {
     door.turn_for(20);
     let after = door.reactor.names(io.id(), &mut door.woken).expect("it is open on this side");
     assert_eq!((&after, after.peer.is_some()), (&before, true));
-    door.reactor.close(&io);
+    door.reactor.close(io);
 }
 
 fn unix_ends_have_theirs(io: IoChoice) {
@@ -90,7 +89,7 @@ fn unix_ends_have_theirs(io: IoChoice) {
     let names = door.reactor.names(io.id(), &mut door.woken).expect("it is open");
     assert_eq!(names.peer, Some(Endpoint::Unix("".into())));
     assert_eq!(names.local, Endpoint::Unix(path));
-    door.reactor.close(&io);
+    door.reactor.close(io);
     door.reactor.unlisten(&listener);
 }
 
@@ -123,7 +122,7 @@ fn names_are_asked_among_many_busy_connections(io: IoChoice) {
             assert_eq!(received, [before, after].concat());
         }
     }
-    for (io, _client) in &pairs {
+    for (io, _client) in pairs {
         door.reactor.close(io);
     }
     door.reactor.unlisten(&listener);
@@ -136,8 +135,7 @@ fn an_option_is_set_on_the_socket_itself(io: IoChoice) {
         Ok(sockopt::set_socket_linger(descriptor, Some(Duration::ZERO))?)
     });
     set.expect("a socket takes this");
-    door.reactor.close(&io);
-    drop(io);
+    door.reactor.close(io);
     door.turn_for(20);
     let error = client.read(&mut [0]).expect_err("it is told");
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
@@ -147,8 +145,7 @@ fn a_socket_that_is_closed_has_no_names(io: IoChoice) {
     let mut door = Door::open(io);
     let (io, _client) = door.pair();
     let id = io.id();
-    door.reactor.close(&io);
-    drop(io);
+    door.reactor.close(io);
     door.turn_for(20);
     // Its number may be another's by now.
     let _taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");

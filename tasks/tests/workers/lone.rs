@@ -267,7 +267,7 @@ fn a_ring_of_its_own_takes_connections_in() {
                 let outbound = Outbound { recv_bytes: 4096, ..Outbound::default() };
                 let link = Link::connect_as(&to, &outbound, 5_000).await;
                 let mut link = link.expect("the server listens");
-                link.move_in();
+                link.move_in().expect("nothing is under way yet");
                 let mut out = Link::outgoing();
                 out.bytes.extend_from_slice(b"hello");
                 link.send(out).await.expect("it is sent");
