@@ -2,7 +2,8 @@
 //!
 //! TERM and INT drain; a second one, or QUIT, ends the process at once. HUP has the configuration
 //! file read again, in `reload`, and USR1 the access log opened anew. A broken pipe is an error
-//! where it happens: the standard library ignores PIPE.
+//! where it happens: the standard library ignores PIPE. So is a file that may grow no more: XFSZ is
+//! caught here.
 
 mod reload;
 
@@ -12,8 +13,10 @@ use crate::output::{Output, counted};
 use crate::{exit, root};
 use gustnado::config::{Machine, Settings};
 use gustnado::{DrainReport, Endpoint, Running};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGXFSZ};
+use signal_hook::flag::register;
 use signal_hook::iterator::Signals;
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -35,6 +38,11 @@ pub(crate) fn run(asked: Box<Asked>) -> u8 {
             return exit::FAILED;
         }
     };
+    // (A flag that nobody reads: what counts is that the default action, death, is not taken.)
+    if let Err(error) = register(SIGXFSZ, Arc::default()) {
+        output.error(&format!("cannot catch SIGXFSZ: {error}"));
+        return exit::FAILED;
+    }
     let running = match asked.server().start() {
         Ok(running) => running,
         Err(error) => {

@@ -155,3 +155,23 @@ fn usr1_opens_the_access_log_anew_and_the_end_writes_all_of_it() {
     let lines = |path| std::fs::read_to_string(path).expect("a log");
     assert_eq!((&*lines(&old), &*lines(&path)), ("GET /one 404\n", "GET /two 404\n"));
 }
+
+/// A write past RLIMIT_FSIZE raises SIGXFSZ, which ends a process that has said nothing about it.
+#[test]
+fn a_limit_on_the_size_of_files_costs_lines_of_the_log_and_no_answer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("access.log");
+    let log = path.to_str().expect("UTF-8");
+    let flags = ["--access-log", log, "--access-log-format", "%(U)s %(s)s"];
+    let mut server = Server::start_by(&mut gustnado::limited("-f 1", &flags));
+    for _ in 0..500 {
+        assert!(server.get("/a-path-of-some-length").starts_with("HTTP/1.1 404 "));
+    }
+    // (It is written a quarter of a second later.)
+    std::thread::sleep(Duration::from_millis(400));
+    assert!(server.get("/").starts_with("HTTP/1.1 200 "));
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait(), Some(0), "{:#?}", server.seen);
+    let bytes = std::fs::metadata(&path).expect("a log").len();
+    assert!((1..=1024).contains(&bytes), "{bytes} bytes of log");
+}

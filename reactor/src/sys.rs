@@ -1,5 +1,5 @@
 //! The `io_uring` system calls: submissions go in as typed calls, completions come out as an enum.
-//! And two socket options that rustix does not name. Calls on descriptors by number are in
+//! And two socket options and a signal mask that rustix does not name. Calls on descriptors by number are in
 //! [`by_number`]. One of the three files of this room that may say `unsafe`.
 //!
 //! All memory that the kernel may touch after a submission is owned here until its completion:
@@ -435,6 +435,18 @@ fn set_number(
         libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), len)
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Blocks SIGXFSZ in the running thread: a write past RLIMIT_FSIZE then only fails with EFBIG. The
+/// kernel sends that signal to the thread that writes, so no other thread has to block it.
+pub fn block_file_size_signal() {
+    let mut signals = mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the call writes the whole set, and nothing else.
+    unsafe { libc::sigemptyset(signals.as_mut_ptr()) };
+    // SAFETY: the set was just initialized; the signal is one that exists.
+    unsafe { libc::sigaddset(signals.as_mut_ptr(), libc::SIGXFSZ) };
+    // SAFETY: the set is initialized and outlives the call; the mask so far is not asked for.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, signals.as_ptr(), std::ptr::null_mut()) };
 }
 
 /// The bits as the ring takes them. (Their type is signed where rustix goes through libc: in Miri.)

@@ -2,8 +2,9 @@
 //!
 //! A [`Format`] is compiled once. Each connection keeps what it must know of its open requests in a
 //! [`Journal`]; when an answer's last byte has been handed to the kernel, its line is written into
-//! the buffer of the running worker, and the [`Sink`] brings buffers into the file. Where the log
-//! is off, there is none of this: a connection asks once per request whether there is a log.
+//! the buffer of the running worker, and the thread of the [`Sink`] writes buffers into the file.
+//! Where the log is off, there is none of this: a connection asks once per request whether there is
+//! a log.
 
 mod escape;
 mod format;
@@ -14,9 +15,9 @@ mod output;
 mod sink;
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 pub use format::FormatError;
 pub(crate) use journal::{Journal, final_answer};
@@ -25,9 +26,9 @@ use crate::config::Config;
 use crate::server::StartError;
 use format::Format;
 use line::Line;
-use sink::Sink;
+use sink::{Shared, Sink};
 
-/// How long a server that ends waits for the log's reader.
+/// How long a server that ends waits for its logs' disks and readers.
 const END_WITHIN: Duration = Duration::from_secs(1);
 
 /// What is written of each request, and where to.
@@ -40,7 +41,7 @@ impl AccessLog {
     /// The log that a configuration asks for, if it does.
     ///
     /// - `places`: how many workers may write.
-    /// - `lost`: counts lines that could not be written.
+    /// - `logs`: all logs of the server.
     /// - `old`: the log so far, whose file is written on if it is the same.
     ///
     /// # Errors
@@ -48,14 +49,14 @@ impl AccessLog {
     pub(crate) fn of(
         config: &Config,
         places: usize,
-        lost: &Arc<AtomicU64>,
+        logs: &Logs,
         old: Option<&Self>,
     ) -> Result<Option<Arc<Self>>, StartError> {
         let format = Self::format_of(config)?;
         let Some(path) = &config.access_log else { return Ok(None) };
         let sink = match old {
             Some(old) if old.sink.path() == path => Arc::clone(&old.sink),
-            _ => Self::open(path, places, lost)?,
+            _ => Arc::new(logs.open(path, places)?),
         };
         Ok(Some(Arc::new(Self { format, sink })))
     }
@@ -65,29 +66,51 @@ impl AccessLog {
         Format::new(&config.access_log_format).map_err(StartError::AccessLogFormat)
     }
 
-    fn open(path: &Path, places: usize, lost: &Arc<AtomicU64>) -> Result<Arc<Sink>, StartError> {
-        let failed = |error| StartError::AccessLog { path: path.to_owned(), error };
-        Sink::open(path, places, Arc::clone(lost)).map_err(failed)
-    }
-
     /// Writes a line, or as much of it as memory is set aside for: no worker waits for a reader.
     fn write(&self, place: usize, line: &Line<'_>) {
         self.sink.push(place, |buffer| self.format.write(line, buffer));
     }
 
-    /// Brings what was written so far into the file.
+    /// Has what was written so far brought into the file. Waits a second at most.
     pub(crate) fn flush(&self) {
-        self.sink.flush();
+        self.sink.shared().flush();
     }
 
-    /// The same for a server that ends: a reader that is slow gets a second.
-    pub(crate) fn finish(&self) {
-        self.sink.finish(END_WITHIN);
-    }
-
-    /// Opens the file anew, which by now may be another one: the old one was moved away.
+    /// Opens the file anew, which by now may be another one: the old one was moved away. Waits a
+    /// second at most.
     pub(crate) fn reopen(&self) -> Result<(), StartError> {
         let failed = |error| StartError::AccessLog { path: self.sink.path().to_owned(), error };
-        self.sink.reopen().map_err(failed)
+        self.sink.shared().reopen().map_err(failed)
+    }
+}
+
+/// All logs of a server: the one that counts, and those that a reload has replaced and that
+/// connections may still write.
+#[derive(Default)]
+pub(crate) struct Logs {
+    lost: Arc<AtomicU64>,
+    open: Mutex<Vec<Weak<Shared>>>,
+}
+
+impl Logs {
+    fn open(&self, path: &Path, places: usize) -> Result<Sink, StartError> {
+        let failed = |error| StartError::AccessLog { path: path.to_owned(), error };
+        let sink = Sink::open(path, places, Arc::clone(&self.lost)).map_err(failed)?;
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|log| log.strong_count() > 0);
+        open.push(Arc::downgrade(sink.shared()));
+        Ok(sink)
+    }
+
+    /// Lines that could not be written.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Has all lines written, at the end of the server. Waits a second at most.
+    pub(crate) fn finish(&self) {
+        let until = Instant::now() + END_WITHIN;
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        open.iter().filter_map(Weak::upgrade).for_each(|log| log.finish(until));
     }
 }

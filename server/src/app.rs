@@ -336,7 +336,7 @@ impl App {
         let lasting = &self.lasting;
         stats.reloads = lasting.reloads.load(Ordering::Relaxed);
         stats.reloads_refused = lasting.reloads_refused.load(Ordering::Relaxed);
-        stats.log_lines_lost = lasting.log_lines_lost.load(Ordering::Relaxed);
+        stats.log_lines_lost = lasting.logs.lost();
         stats.files_exhausted = lasting.files_exhausted.load(Ordering::Relaxed);
         if let Site::Folder(files) = &self.site {
             stats.files_exhausted += files.failures().exhausted;

@@ -77,7 +77,7 @@ fn start_with<D>(
     let site = making.site(&wanted)?;
     let lasting = Lasting::new(plan.workers_max(), config.scheduler.as_str());
     lasting.set_lines(lines(&wanted.config, &wanted.fields));
-    let log = AccessLog::of(config, lasting.places(), &lasting.log_lines_lost, None)?;
+    let log = AccessLog::of(config, lasting.places(), &lasting.logs, None)?;
     let hooks = (wanted.hooks.clone(), log);
     let current =
         Current::new(|current| App::new(config, site, hooks, Arc::clone(&lasting), current));
@@ -323,7 +323,7 @@ impl Running {
     fn end(&self) {
         self.workers.stop(STOP_WITHIN);
         self.state().listeners.stop();
-        self.finish_logs();
+        self.lasting.logs.finish();
     }
 }
 

@@ -104,7 +104,7 @@ pub use dump::{Dump, TaskInfo, TaskState, dump};
 pub use growth::Growth;
 pub use gustnado_reactor::{
     Alert, Backend, Endpoint, IoChoice, Names, Outbound, Outgoing, Piece, Preference, Ready,
-    SocketOptions, Wants, descriptor_limit, probe_uring,
+    SocketOptions, Wants, block_file_size_signal, descriptor_limit, probe_uring,
 };
 pub use here::charge;
 pub use link_id::{LinkId, TaskMark};

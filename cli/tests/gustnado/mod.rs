@@ -13,7 +13,19 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The command, without a setting from outside.
 pub(crate) fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_gustnado"));
+    cleaned(Command::new(env!("CARGO_BIN_EXE_gustnado")), args)
+}
+
+/// The same on a free port, with a limit of the shell's `ulimit` on it.
+pub(crate) fn limited(limit: &str, args: &[&str]) -> Command {
+    let mut command = Command::new("sh");
+    let program = env!("CARGO_BIN_EXE_gustnado");
+    command.args(["-c", &format!("ulimit {limit} && exec \"$@\""), "sh", program]);
+    command.args(["--port", "0"]);
+    cleaned(command, args)
+}
+
+fn cleaned(mut command: Command, args: &[&str]) -> Command {
     command.args(args).env("NO_COLOR", "1").env_remove("PORT").stdin(Stdio::null());
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("GUSTNADO_") {

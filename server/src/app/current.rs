@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use gustnado_tasks::Workers;
 
 use super::{App, Site};
+use crate::access_log::Logs;
 use crate::stats::Tally;
 
 /// The app that counts now.
@@ -79,8 +80,7 @@ pub(crate) struct Lasting {
     pub(super) files_exhausted: AtomicU64,
     pub(crate) reloads: AtomicU64,
     pub(crate) reloads_refused: AtomicU64,
-    /// Lines of access logs that could not be written.
-    pub(crate) log_lines_lost: Arc<AtomicU64>,
+    pub(crate) logs: Logs,
 }
 
 impl Lasting {
@@ -95,7 +95,7 @@ impl Lasting {
             files_exhausted: AtomicU64::new(0),
             reloads: AtomicU64::new(0),
             reloads_refused: AtomicU64::new(0),
-            log_lines_lost: Arc::default(),
+            logs: Logs::default(),
         })
     }
 

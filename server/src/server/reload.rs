@@ -60,8 +60,8 @@ impl Running {
         let endpoints = listeners::endpoints(&to.config)?;
         let site = self.making.site(&to)?;
         let old = self.current.app();
-        let (places, lost) = (self.lasting.places(), &self.lasting.log_lines_lost);
-        let log = AccessLog::of(&to.config, places, lost, old.access_log.as_deref())?;
+        let (places, logs) = (self.lasting.places(), &self.lasting.logs);
+        let log = AccessLog::of(&to.config, places, logs, old.access_log.as_deref())?;
         let mut more = Listeners::default();
         for endpoint in endpoints.iter().filter(|one| !state.listeners.listens_on(one)) {
             if let Err(error) = more.open(&self.workers, endpoint.clone(), &self.current) {

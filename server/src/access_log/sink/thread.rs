@@ -1,0 +1,134 @@
+//! The thread that writes a log, and alone waits for its disk.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use gustnado_tasks::block_file_size_signal;
+
+use super::{BUFFER_BYTES, Orders, Shared, Wanted, locked};
+use crate::access_log::output::{Output, Written, count_lines};
+
+/// How long a line may lie in a buffer.
+const EVERY: Duration = Duration::from_millis(250);
+/// What the thread needs of a stack, generously.
+const STACK_BYTES: usize = 128 << 10;
+
+/// The open file, and the lines that are being written.
+struct Writer {
+    shared: Arc<Shared>,
+    output: Output,
+    /// Lines of each worker that were taken out of its buffer. None are taken while some are left,
+    /// so those of one worker stay in order.
+    taken: Box<[Vec<u8>]>,
+}
+
+/// What is to be done in a round.
+struct Round {
+    reopens: bool,
+    is_last: bool,
+}
+
+/// Starts the thread. It ends after the last round of a log that is over.
+pub(super) fn start(shared: Arc<Shared>, output: Output, path: PathBuf) -> io::Result<()> {
+    let taken = shared.buffers.iter().map(|_| Vec::new()).collect();
+    let mut writer = Writer { shared, output, taken };
+    let thread = thread::Builder::new().name("gustnado-log".to_owned()).stack_size(STACK_BYTES);
+    thread.spawn(move || writer.run(&path)).map(drop)
+}
+
+impl Writer {
+    fn run(&mut self, path: &Path) {
+        // A write past RLIMIT_FSIZE then fails with EFBIG, as on a full disk, and does not end the
+        // process. It is this thread's own mask: what the process does with signals stays as it is.
+        block_file_size_signal();
+        loop {
+            let round = self.shared.next_round();
+            let is_all_written = self.write_all();
+            let reopened = round.reopens.then(|| self.reopen(path));
+            if round.is_last {
+                self.count_left();
+            }
+            self.shared.end_round(is_all_written, reopened, round.is_last);
+            if round.is_last {
+                return;
+            }
+        }
+    }
+
+    /// Writes all buffers. Returns whether nothing was left.
+    fn write_all(&mut self) -> bool {
+        let mut is_done = true;
+        for place in 0..self.taken.len() {
+            is_done &= self.write(place);
+        }
+        is_done
+    }
+
+    /// Writes what was left of a buffer, or else what it has now. Returns whether nothing was left.
+    fn write(&mut self, place: usize) -> bool {
+        let lines = &mut self.taken[place];
+        if lines.is_empty() {
+            std::mem::swap(lines, &mut locked(&self.shared.buffers[place]));
+        }
+        if lines.is_empty() && !self.output.is_torn() {
+            return true;
+        }
+        let is_done = match self.output.write(lines) {
+            Written::All => true,
+            Written::Lost(count) => {
+                self.shared.lost.fetch_add(count, Ordering::Relaxed);
+                true
+            }
+            Written::Waits => return false,
+        };
+        // The memory that a stall took is not kept.
+        lines.shrink_to(BUFFER_BYTES);
+        is_done
+    }
+
+    fn reopen(&mut self, path: &Path) -> io::Result<()> {
+        self.output = Output::open(path)?;
+        Ok(())
+    }
+
+    /// Counts the lines that will not be written any more.
+    fn count_left(&self) {
+        let taken: u64 = self.taken.iter().map(|lines| count_lines(lines)).sum();
+        let waiting: u64 = self.shared.buffers.iter().map(|one| count_lines(&locked(one))).sum();
+        self.shared.lost.fetch_add(taken + waiting, Ordering::Relaxed);
+    }
+}
+
+impl Shared {
+    /// Waits until there is something to do, and then for a moment in which more may come.
+    fn next_round(&self) -> Round {
+        let is_quiet = |orders: &mut Orders| orders.wanted == Wanted::Never && !orders.is_over;
+        let orders = self.ordered.wait_while(locked(&self.orders), is_quiet);
+        let orders = orders.unwrap_or_else(PoisonError::into_inner);
+        let may_wait = |orders: &mut Orders| orders.wanted < Wanted::AtOnce && !orders.is_over;
+        let rested = self.ordered.wait_timeout_while(orders, EVERY, may_wait);
+        let (mut orders, _) = rested.unwrap_or_else(PoisonError::into_inner);
+        orders.wanted = Wanted::Never;
+        orders.rounds_begun += 1;
+        Round { reopens: std::mem::take(&mut orders.reopens), is_last: orders.is_over }
+    }
+
+    fn end_round(&self, is_all: bool, reopened: Option<io::Result<()>>, is_last: bool) {
+        let mut orders = locked(&self.orders);
+        orders.is_all_written = is_all || is_last;
+        if !is_all {
+            // What is left is tried again a moment later.
+            orders.want(Wanted::Soon);
+        }
+        orders.rounds_done = if is_last { u64::MAX } else { orders.rounds_done + 1 };
+        if reopened.is_some() {
+            orders.reopened = reopened;
+        }
+        drop(orders);
+        self.done.notify_all();
+    }
+}
