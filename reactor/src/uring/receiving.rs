@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use super::socket::State;
 use super::{Uring, UringIo};
 use crate::Token;
+use crate::buffers::BUFFER_BYTES;
 use crate::piece::Piece;
 use crate::sys::Key;
 
@@ -125,7 +126,11 @@ impl Uring {
         }
         match (buffer, u16::try_from(result)) {
             (Some(buffer), Ok(len)) if len > 0 && !socket.state.has(State::CLOSING) => {
-                socket.state.set(State::KEPT);
+                if usize::from(len) < BUFFER_BYTES {
+                    socket.state.set(State::DRAINED);
+                } else {
+                    socket.state.clear(State::DRAINED);
+                }
                 let is_ahead = socket.chain.len() >= PIECES_MAX;
                 if is_ahead || socket.state.has(State::OVERFLOWED) {
                     socket.state.set(State::OVERFLOWED);

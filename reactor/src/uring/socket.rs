@@ -48,8 +48,10 @@ impl State {
     pub(super) const CLOSING: u16 = 1 << 5;
     /// The peer has sent its last byte.
     pub(super) const END: u16 = 1 << 6;
-    /// The first receive is over: the connection is kept, so the next ones are multishot.
-    pub(super) const KEPT: u16 = 1 << 7;
+    /// The last receive did not fill its buffer, so the socket is empty and the connection is kept:
+    /// the next receive is multishot. (From a socket that is full it would take the buffers of all
+    /// the others at once.)
+    pub(super) const DRAINED: u16 = 1 << 7;
     /// The task waits for bytes.
     pub(super) const WANTS_BYTES: u16 = 1 << 8;
     pub(super) const STOPPING_RECEIVE: u16 = 1 << 9;
@@ -66,7 +68,7 @@ impl State {
 
     /// Whether a receive stays armed after its first bytes.
     pub(super) fn is_multishot(self) -> bool {
-        self.0 & (Self::KEPT | Self::ON_DEMAND) == Self::KEPT
+        self.0 & (Self::DRAINED | Self::ON_DEMAND) == Self::DRAINED
     }
 
     pub(super) fn has(self, bits: u16) -> bool {
