@@ -9,6 +9,7 @@ async def read(request, limit=None):
     async for piece in stream(request):
         length += len(piece)
         if limit is not None and length > limit:
+            request.note_too_large()
             raise ValueError(f"the body has more than {limit} bytes")
         pieces.append(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)

@@ -17,12 +17,15 @@ class Ground:
         self.to_json = to_json
 
     @staticmethod
-    def on_error(error, what):
+    def on_error(error, what, is_peers_fault=False):
         import asyncio
         import logging
 
         log = logging.getLogger("gustnado.error")
-        if isinstance(error, asyncio.CancelledError):
+        if is_peers_fault:
+            # The client has gone, or sent a broken body, and that is how it was taken.
+            log.debug("%s: it is the client's fault", what, exc_info=error)
+        elif isinstance(error, asyncio.CancelledError):
             # Whoever has cancelled it knows why: at the server's end, the server has.
             log.debug("%s: it was cancelled", what)
         elif type(error) is OSError and error.args == (CLIENT_GONE,):

@@ -2,6 +2,7 @@
 
 mod awaited;
 mod exchange;
+mod message;
 mod scope;
 
 use std::pin::Pin;
@@ -15,7 +16,7 @@ use pyo3::types::PyDict;
 use gustnado::{Reply, Request, Response, Routes, Status};
 
 use crate::coroutine::{self, Starter};
-use crate::errors::Told;
+use crate::errors::{Fault, Told};
 use awaited::Done;
 use exchange::Exchange;
 
@@ -116,8 +117,7 @@ impl Inside {
         let (task, exchange) = match started {
             Ok(started) => started,
             Err(error) => {
-                self.told.tell(py, Some(&error), "the application could not be called");
-                return Ok(Response::new(Status::INTERNAL_SERVER_ERROR));
+                return Ok(self.failed(py, &error, "the application could not be called"));
             }
         };
         let ended = coroutine::result(&task).transpose();
@@ -135,9 +135,19 @@ impl Inside {
         }
         match exchange.get().take_answer() {
             Some(response) => Ok(response),
-            None if is_running => Err(Exchange::wait(&exchange)),
+            None if is_running => Exchange::wait(&exchange).map_or_else(
+                |error| {
+                    Ok(self.failed(py, &error, "the application's answer cannot be waited for"))
+                },
+                Err,
+            ),
             None => Ok(Response::new(Status::INTERNAL_SERVER_ERROR)),
         }
+    }
+
+    fn failed(&self, py: Python<'_>, error: &PyErr, what: &str) -> Response {
+        self.told.tell(py, Some(error), what);
+        Response::new(Status::INTERNAL_SERVER_ERROR)
     }
 
     /// Runs the application's first step.
@@ -162,7 +172,10 @@ impl Inside {
             .get()
             .with_request(|request| format!("{} {}", request.method().as_str(), request.target()));
         match (error, owed) {
-            (Some(error), _) => self.told.tell(py, Some(&error), &format!("{asked} has failed")),
+            (Some(error), _) => {
+                let fault = Fault::of_peer(exchange.get().knows_loss());
+                self.told.tell_fault(py, Some(&error), &format!("{asked} has failed"), fault);
+            }
             (None, Some(owed)) => {
                 self.told.tell(py, None, &format!("{asked}: the application {owed}"));
             }

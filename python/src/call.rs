@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use gustnado::{Method, Reply, Response, Routes, Status, reply_later, route};
 
 use crate::coroutine::{self, Starter};
-use crate::errors::Told;
+use crate::errors::{Fault, Told};
 use crate::request::Request;
 use crate::response;
 
@@ -107,7 +107,7 @@ impl Callee {
         Python::attach(|py| {
             let named = self.named(py, request);
             let returned = named.and_then(|named| self.function.bind(py).call((), named.as_ref()));
-            self.judge(py, returned)
+            self.judge(py, returned, None)
         })
     }
 
@@ -131,20 +131,21 @@ impl Callee {
         request: gustnado::Request,
         body: Option<Bytes>,
     ) -> Begun {
+        let mut asked = None;
         let returned = self.named(py, &request).and_then(|named| {
             let function = self.function.bind(py);
             if self.takes_request {
-                let request = Bound::new(py, Request::new(request, body))?;
-                function.call((request,), named.as_ref())
+                let request = asked.insert(Bound::new(py, Request::new(request, body))?);
+                function.call((&*request,), named.as_ref())
             } else {
                 function.call(PyTuple::empty(py), named.as_ref())
             }
         });
         match (returned, &self.ground.starter) {
             (Ok(coroutine), Some(starter)) if self.is_coroutine => {
-                self.follow(py, starter, &coroutine)
+                self.follow(py, starter, &coroutine, asked.as_ref())
             }
-            (returned, _) => Begun::Answered(self.judge(py, returned)),
+            (returned, _) => Begun::Answered(self.judge(py, returned, asked.as_ref())),
         }
     }
 
@@ -154,14 +155,16 @@ impl Callee {
         py: Python<'_>,
         starter: &Starter,
         coroutine: &Bound<'_, PyAny>,
+        asked: Option<&Bound<'_, Request>>,
     ) -> Begun {
+        let judged = |returned| Begun::Answered(self.judge(py, returned, asked));
         let task = match starter.start(coroutine) {
             Ok(task) => task,
-            Err(error) => return Begun::Answered(self.judge(py, Err(error))),
+            Err(error) => return judged(Err(error)),
         };
         match coroutine::result(&task) {
-            Ok(Some(returned)) => Begun::Answered(self.judge(py, Ok(returned))),
-            Err(error) => Begun::Answered(self.judge(py, Err(error))),
+            Ok(Some(returned)) => judged(Ok(returned)),
+            Err(error) => judged(Err(error)),
             Ok(None) => {
                 let (replier, reply) = reply_later();
                 let lost = task.clone().unbind();
@@ -172,13 +175,15 @@ impl Callee {
                         }
                     });
                 });
-                let callee = Arc::clone(self);
+                let (callee, of_task) =
+                    (Arc::clone(self), asked.map(|asked| asked.clone().unbind()));
                 let judge = move |py: Python<'_>, returned: PyResult<Bound<'_, PyAny>>| {
-                    replier.answer(callee.judge(py, returned));
+                    let asked = of_task.as_ref().map(|asked| asked.bind(py));
+                    replier.answer(callee.judge(py, returned, asked));
                 };
                 match starter.when_done(&task, judge) {
                     Ok(()) => Begun::Later(reply),
-                    Err(error) => Begun::Answered(self.judge(py, Err(error))),
+                    Err(error) => judged(Err(error)),
                 }
             }
         }
@@ -200,9 +205,22 @@ impl Callee {
         Ok(Some(named))
     }
 
-    fn judge(&self, py: Python<'_>, returned: PyResult<Bound<'_, PyAny>>) -> Response {
-        returned
-            .and_then(|value| response::of(&value, self.ground.to_json.bind(py)))
-            .unwrap_or_else(|error| self.ground.failed(py, &error, &self.name))
+    /// The answer that a handler's value stands for, or an exception. What one raises that was told
+    /// of a broken body comes of that: the status is the body's, and the fault the client's.
+    fn judge(
+        &self,
+        py: Python<'_>,
+        returned: PyResult<Bound<'_, PyAny>>,
+        asked: Option<&Bound<'_, Request>>,
+    ) -> Response {
+        let answer = returned.and_then(|value| response::of(&value, self.ground.to_json.bind(py)));
+        answer.unwrap_or_else(|error| match asked.and_then(|asked| asked.get().broken()) {
+            Some(broken) => {
+                let what = format!("{}: {broken}", self.name);
+                self.ground.told.tell_fault(py, Some(&error), &what, Fault::Peers);
+                Response::new(broken.status()).close()
+            }
+            None => self.ground.failed(py, &error, &self.name),
+        })
     }
 }

@@ -10,10 +10,36 @@ use gustnado::StartError;
 /// Where exceptions of handlers and applications are told.
 pub(crate) struct Told(pub(crate) Py<PyAny>);
 
+/// Whose fault it is that a handler or an application has failed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Own,
+    /// The client's, which has gone or sent a broken body: nothing to trouble an operator with.
+    Peers,
+}
+
+impl Fault {
+    pub(crate) fn of_peer(is_of_peer: bool) -> Self {
+        if is_of_peer { Self::Peers } else { Self::Own }
+    }
+}
+
 impl Told {
     /// - `what`: a line about what was going on.
     pub(crate) fn tell(&self, py: Python<'_>, error: Option<&PyErr>, what: &str) {
-        let told = self.0.call1(py, (error.map(|error| error.value(py)), what));
+        self.tell_fault(py, error, what, Fault::Own);
+    }
+
+    /// The same, saying whose fault it is.
+    pub(crate) fn tell_fault(
+        &self,
+        py: Python<'_>,
+        error: Option<&PyErr>,
+        what: &str,
+        fault: Fault,
+    ) {
+        let error = error.map(|error| error.value(py));
+        let told = self.0.call1(py, (error, what, fault == Fault::Peers));
         if let Err(second) = told {
             second.write_unraisable(py, None);
         }

@@ -44,7 +44,7 @@ struct Inside {
     end: Option<Result<(), Cut>>,
     is_lost: bool,
     reader: Option<Waker>,
-    on_room: Option<Call>,
+    on_room: Vec<Call>,
     on_lost: Option<Call>,
 }
 
@@ -64,8 +64,10 @@ impl Shared {
     fn end(&self, end: Result<(), Cut>) {
         let mut inside = self.inside();
         inside.end.get_or_insert(end);
-        let reader = inside.reader.take();
+        // (Who has come to the end need not know of a loss.)
+        let (reader, on_lost) = (inside.reader.take(), inside.on_lost.take());
         drop(inside);
+        drop(on_lost);
         reader.into_iter().for_each(Waker::wake);
     }
 }
@@ -96,15 +98,26 @@ impl Feed {
         self.0.end(Ok(()));
     }
 
-    /// Has `call` called once the client has gone before the end: at once, if it has.
+    /// Has `call` called once the client has gone before the end: at once, if it has. The last one
+    /// counts.
     pub(crate) fn on_lost(&self, call: impl FnOnce() + Send + 'static) {
         let mut inside = self.0.inside();
         if inside.is_lost {
             drop(inside);
             call();
-        } else {
-            inside.on_lost = Some(Box::new(call));
+        } else if inside.end.is_none() {
+            let before = inside.on_lost.replace(Box::new(call));
+            drop(inside);
+            drop(before);
         }
+    }
+}
+
+impl Content {
+    /// As [`Feed::on_lost`].
+    pub(crate) fn on_lost(&self, call: impl FnOnce() + Send + 'static) {
+        let before = self.0.inside().on_lost.replace(Box::new(call));
+        drop(before);
     }
 }
 
@@ -113,7 +126,7 @@ impl Room {
     pub(crate) fn call(&self, call: impl FnOnce() + Send + 'static) {
         let mut inside = self.0.inside();
         if inside.is_full && !inside.is_lost {
-            inside.on_room = Some(Box::new(call));
+            inside.on_room.push(Box::new(call));
         } else {
             drop(inside);
             call();
@@ -148,14 +161,14 @@ impl Stream for Content {
         };
         inside.bytes -= piece.len();
         let has_room = inside.is_full && inside.bytes <= LOW;
-        let on_room = if has_room { inside.on_room.take() } else { None };
+        let on_room = if has_room { std::mem::take(&mut inside.on_room) } else { Vec::new() };
         inside.is_full &= !has_room;
         drop(inside);
         if has_room {
             self.0.change.notify_all();
         }
         // (Nothing is locked while somebody else's code runs.)
-        if let Some(call) = on_room {
+        for call in on_room {
             call();
         }
         Poll::Ready(Some(Ok(piece)))
@@ -166,11 +179,15 @@ impl Drop for Content {
     fn drop(&mut self) {
         let mut inside = self.0.inside();
         inside.is_lost = true;
-        inside.pieces.clear();
-        let calls = [inside.on_room.take(), inside.on_lost.take()];
+        let (on_room, on_lost) = (std::mem::take(&mut inside.on_room), inside.on_lost.take());
+        let pieces = std::mem::take(&mut inside.pieces);
         drop(inside);
         self.0.change.notify_all();
-        calls.into_iter().flatten().for_each(|call| call());
+        for call in on_room.into_iter().chain(on_lost) {
+            call();
+        }
+        // (Some of them may be objects of Python's.)
+        drop(pieces);
     }
 }
 

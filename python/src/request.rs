@@ -10,6 +10,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
+use gustnado::BodyError;
+
 use crate::kept::Kept;
 
 /// A request: its head, and its body.
@@ -18,11 +20,18 @@ pub(crate) struct Request {
     inner: Kept<gustnado::Request>,
     /// All of the body, where it was read before the handler was called.
     whole: Option<Bytes>,
+    /// What was wrong with the body, once the handler has been told.
+    broken: Kept<Option<BodyError>>,
 }
 
 impl Request {
     pub(crate) fn new(inner: gustnado::Request, whole: Option<Bytes>) -> Self {
-        Self { inner: Kept::new(inner), whole }
+        Self { inner: Kept::new(inner), whole, broken: Kept::default() }
+    }
+
+    /// What was wrong with the body, if the handler has been told: what it raises comes of that.
+    pub(crate) fn broken(&self) -> Option<BodyError> {
+        self.broken.get()
     }
 
     fn inner(&self) -> MutexGuard<'_, gustnado::Request> {
@@ -189,8 +198,16 @@ impl Request {
             Poll::Pending => Ok(None),
             Poll::Ready(None) => Ok(Some(PyBytes::new(py, b""))),
             Poll::Ready(Some(Ok(bytes))) => Ok(Some(PyBytes::new(py, &bytes))),
-            Poll::Ready(Some(Err(error))) => Err(PyConnectionError::new_err(error.to_string())),
+            Poll::Ready(Some(Err(error))) => {
+                self.broken.set(Some(error));
+                Err(PyConnectionError::new_err(error.to_string()))
+            }
         }
+    }
+
+    /// Notes that the body has more bytes than the handler wants.
+    fn note_too_large(&self) {
+        self.broken.set(Some(BodyError::TooLarge));
     }
 
     fn __repr__(&self) -> String {

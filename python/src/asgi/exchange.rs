@@ -1,25 +1,32 @@
 //! One request and its answer, as an ASGI application sees them: `receive` and `send`.
+//!
+//! The connection and the body reach an exchange by weak references only. So the application's task
+//! is all that keeps one alive, and one that goes gives 500 where no answer was given.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Arc, MutexGuard};
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyTypeError, PyValueError};
+use futures_core::Stream;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyDict, PyString, PyWeakrefMethods, PyWeakrefReference};
 
-use gustnado::{ForeignHead, Method, Replier, Reply, Request, Response, Status, reply_later};
+use gustnado::{BodyError, ForeignHead, Method, Replier, Reply, Request, Response, reply_later};
 
 use super::awaited::{Done, Given, Waiting};
+use super::message::{self, add_field, check_length, expect, gone};
 use crate::kept::Kept;
 use crate::pipe::{Feed, Room, owned, pipe};
 
 /// A request that is being answered.
-#[pyclass(frozen, module = "gustnado._gustnado")]
+#[pyclass(frozen, weakref, module = "gustnado._gustnado")]
 pub(super) struct Exchange {
     inside: Kept<Inside>,
     event_loop: Py<PyAny>,
@@ -32,10 +39,14 @@ struct Inside {
     taken: u64,
     /// Its body was handed out up to the end.
     has_all: bool,
+    /// The next bytes of the body, or none at its end, which came when no `receive` waited.
+    ahead: Option<Bytes>,
     stage: Stage,
     to: To,
-    /// What `receive` waits for.
-    receiver: Option<Py<PyAny>>,
+    /// The application has been told that the client is lost.
+    knows_loss: bool,
+    /// The futures of those `receive` that wait.
+    receivers: VecDeque<Py<PyAny>>,
 }
 
 /// What the application may send next.
@@ -47,7 +58,7 @@ enum Stage {
     More(Feed),
     /// Nothing: the answer is whole.
     Over,
-    /// Nothing: the client has gone.
+    /// Nothing: the client has gone, or its body is broken.
     Lost,
 }
 
@@ -65,7 +76,16 @@ enum To {
 impl Exchange {
     pub(super) fn new(request: Request, event_loop: Py<PyAny>, done: Py<Done>) -> Self {
         let (stage, to) = (Stage::Head, To::Nobody);
-        let inside = Inside { request, taken: 0, has_all: false, stage, to, receiver: None };
+        let inside = Inside {
+            request,
+            taken: 0,
+            has_all: false,
+            ahead: None,
+            stage,
+            to,
+            knows_loss: false,
+            receivers: VecDeque::new(),
+        };
         Self { inside: Kept::new(inside), event_loop, done }
     }
 
@@ -94,103 +114,170 @@ impl Exchange {
     }
 
     /// Has the answer sent when the application sends it.
-    pub(super) fn wait(slf: &Bound<'_, Self>) -> Reply {
+    pub(super) fn wait(slf: &Bound<'_, Self>) -> PyResult<Reply> {
         let (replier, reply) = reply_later();
-        let lost = slf.clone().unbind();
-        replier.on_lost(move || Python::attach(|py| Self::lose(lost.bind(py))));
+        replier.on_lost(Self::later(slf, Self::lose)?);
         slf.get().inside().to = To::Client(replier);
-        reply
+        Ok(reply)
+    }
+
+    /// A call for the connection to make, which does nothing once the exchange has gone.
+    fn later(
+        slf: &Bound<'_, Self>,
+        then: fn(&Bound<'_, Self>),
+    ) -> PyResult<impl FnOnce() + Send + 'static> {
+        let weak = PyWeakrefReference::new(slf)?.unbind();
+        Ok(move || {
+            Python::attach(|py| {
+                if let Ok(Some(exchange)) = weak.bind(py).upgrade_as::<Self>() {
+                    then(&exchange);
+                }
+            });
+        })
+    }
+
+    /// Whether the application was told that the client is lost: what it raises comes of that.
+    pub(super) fn knows_loss(&self) -> bool {
+        self.inside().knows_loss
     }
 
     /// The application has ended, well or not. Returns what it owes still, if that is anything.
     pub(super) fn end(slf: &Bound<'_, Self>) -> Option<&'static str> {
         let mut inside = slf.get().inside();
-        let (owes, answered) = match std::mem::replace(&mut inside.stage, Stage::Over) {
-            Stage::Head | Stage::Content(_) => (Some("has sent no answer"), false),
+        let is_lost = matches!(inside.stage, Stage::Lost);
+        let stage = if is_lost { Stage::Lost } else { Stage::Over };
+        let owes = match std::mem::replace(&mut inside.stage, stage) {
+            Stage::Head | Stage::Content(_) => Some("has sent no answer"),
             // (The content is cut off by its feed.)
-            Stage::More(_) => (Some("has not sent all of its answer"), true),
-            Stage::Over => (None, true),
-            Stage::Lost => {
-                inside.stage = Stage::Lost;
-                (None, true)
-            }
+            Stage::More(_) => Some("has not sent all of its answer"),
+            Stage::Over | Stage::Lost => None,
         };
-        let to = if answered { To::Given } else { std::mem::replace(&mut inside.to, To::Given) };
+        // (One that is kept is asked for yet.)
+        let to = match &inside.to {
+            To::Kept(_) => To::Given,
+            _ => std::mem::replace(&mut inside.to, To::Given),
+        };
         drop(inside);
-        if let To::Client(replier) = to {
-            replier.answer(Response::new(Status::INTERNAL_SERVER_ERROR));
-        }
-        Self::tell_receiver(slf);
+        // Whoever has given no answer by now gives 500.
+        drop(to);
+        Self::tell_receivers(slf);
         owes
     }
 
     /// The client has gone, or the answer was sent.
     fn lose(slf: &Bound<'_, Self>) {
         let mut inside = slf.get().inside();
-        if !matches!(inside.stage, Stage::Over) {
-            inside.stage = Stage::Lost;
-        }
+        let is_over = matches!(inside.stage, Stage::Over);
+        let before = (!is_over).then(|| std::mem::replace(&mut inside.stage, Stage::Lost));
         drop(inside);
-        Self::tell_receiver(slf);
+        drop(before);
+        Self::tell_receivers(slf);
     }
 
-    /// Gives what has come to `receive`, if it waits.
-    fn tell_receiver(slf: &Bound<'_, Self>) {
+    /// The body is broken, so that nothing can follow it: the client is told why, if nothing has
+    /// been sent to it, or else cut off. This waits for nothing that the application does.
+    fn break_off(&self, error: BodyError) {
+        let mut inside = self.inside();
+        let stage = std::mem::replace(&mut inside.stage, Stage::Lost);
+        let to = std::mem::replace(&mut inside.to, To::Given);
+        drop(inside);
+        // (With its feed, if it has one, the content ends without its end.)
+        drop(stage);
+        let refusal = || Response::new(error.status()).close();
+        match to {
+            To::Client(replier) => _ = replier.answer(refusal()),
+            To::Nobody | To::Kept(_) => self.inside().to = To::Kept(Box::new(refusal())),
+            To::Given => {}
+        }
+    }
+
+    /// Something has come, or come to its end: gives it to each `receive` that waits, in their
+    /// order.
+    fn tell_receivers(slf: &Bound<'_, Self>) {
         let py = slf.py();
-        let Some(receiver) = slf.get().inside().receiver.take() else { return };
-        let receiver = receiver.into_bound(py);
         let told = || -> PyResult<()> {
-            // One that was cancelled takes nothing: it would be lost with it.
-            if receiver.call_method0(intern!(py, "done"))?.is_truthy()? {
-                return Ok(());
-            }
-            if let Some(message) = Self::next(slf)? {
+            let mut is_taken = false;
+            loop {
+                let Some(receiver) = slf.get().inside().receivers.pop_front() else { break };
+                let receiver = receiver.into_bound(py);
+                // One that was cancelled takes nothing: it would be lost with it.
+                if receiver.call_method0(intern!(py, "done"))?.is_truthy()? {
+                    continue;
+                }
+                let Some(message) = Self::next(slf)? else {
+                    slf.get().inside().receivers.push_front(receiver.unbind());
+                    return Ok(());
+                };
+                is_taken = true;
                 receiver.call_method1(intern!(py, "set_result"), (message,))?;
-            } else {
-                slf.get().inside().receiver = Some(receiver.clone().unbind());
             }
-            Ok(())
+            // Without one that waits, an error of the body is not to go unseen.
+            if is_taken { Ok(()) } else { Self::look_ahead(slf) }
         };
         if let Err(error) = told() {
             error.write_unraisable(py, None);
         }
     }
 
-    /// The next message for the application, if there is one. Else the receiver is told when it is
-    /// worth asking again.
+    /// Takes the bytes that were asked for by a `receive` which was given up meanwhile.
+    fn look_ahead(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let inside = slf.get().inside();
+        if inside.is_over() || inside.has_all || inside.ahead.is_some() {
+            return Ok(());
+        }
+        drop(inside);
+        if let Poll::Ready(Some(piece)) = Self::poll_body(slf)? {
+            slf.get().inside().ahead = Some(piece);
+        }
+        Ok(())
+    }
+
+    /// The next bytes of the body, which are none at its end; `None`: it is broken, and the
+    /// exchange over by that.
+    fn poll_body(slf: &Bound<'_, Self>) -> PyResult<Poll<Option<Bytes>>> {
+        let mut polled = slf.get().inside().poll_body_at_once();
+        if polled.is_pending() {
+            let again = Self::later(slf, Self::tell_receivers)?;
+            polled = slf.get().inside().request.body_mut().next_or_call(again);
+        }
+        Ok(polled.map(|next| match next {
+            None => Some(Bytes::new()),
+            Some(Ok(piece)) => Some(piece),
+            Some(Err(error)) => {
+                slf.get().break_off(error);
+                None
+            }
+        }))
+    }
+
+    /// The next message for the application, if there is one. Else the receivers are told when it
+    /// is worth asking again.
     fn next<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let py = slf.py();
         let mut inside = slf.get().inside();
-        if matches!(inside.stage, Stage::Over | Stage::Lost) {
-            drop(inside);
-            return disconnect(py).map(Some);
-        }
-        if inside.has_all {
+        let (is_over, ahead) = (inside.is_over(), inside.ahead.take());
+        if inside.has_all && !is_over {
             return Ok(None);
         }
-        let again = slf.clone().unbind();
-        let more = move || Python::attach(|py| Self::tell_receiver(again.bind(py)));
-        let piece = match inside.request.body_mut().next_or_call(more) {
-            Poll::Pending => return Ok(None),
-            Poll::Ready(None) => Bytes::new(),
-            Poll::Ready(Some(Ok(piece))) => piece,
-            Poll::Ready(Some(Err(_))) => {
-                // What is missing will not come.
-                inside.stage = Stage::Lost;
-                drop(inside);
-                return disconnect(py).map(Some);
-            }
+        drop(inside);
+        let polled = match ahead {
+            _ if is_over => Poll::Ready(None),
+            Some(piece) => Poll::Ready(Some(piece)),
+            None => Self::poll_body(slf)?,
+        };
+        let Poll::Ready(next) = polled else { return Ok(None) };
+        let mut inside = slf.get().inside();
+        let Some(piece) = next else {
+            inside.knows_loss |= matches!(inside.stage, Stage::Lost);
+            drop(inside);
+            return message::disconnect(py).map(Some);
         };
         inside.taken += piece.len() as u64;
         let whole = inside.request.body_mut().length() == Some(inside.taken);
         inside.has_all = whole || piece.is_empty();
         let has_all = inside.has_all;
         drop(inside);
-        let message = PyDict::new(py);
-        message.set_item(intern!(py, "type"), intern!(py, "http.request"))?;
-        message.set_item(intern!(py, "body"), PyBytes::new(py, &piece))?;
-        message.set_item(intern!(py, "more_body"), !has_all)?;
-        Ok(Some(message))
+        message::http_request(py, &piece, !has_all).map(Some)
     }
 
     /// Takes the head of the answer.
@@ -212,7 +299,7 @@ impl Exchange {
                 inside.stage = Stage::Content(head);
                 Ok(())
             }
-            Stage::Lost => Err(gone()),
+            Stage::Lost => Err(inside.lost()),
             _ => Err(PyRuntimeError::new_err("http.response.start was sent before")),
         }
     }
@@ -231,11 +318,10 @@ impl Exchange {
             Stage::Content(head) if more => {
                 let (feed, content) = pipe();
                 let room = feed.push(body);
-                let lost = slf.clone().unbind();
-                feed.on_lost(move || Python::attach(|py| Self::lose(lost.bind(py))));
                 inside.stage = Stage::More(feed);
                 let is_unsent = is_unsent(&inside.request, &head);
                 drop(inside);
+                content.on_lost(Self::later(slf, Self::lose)?);
                 let response =
                     if is_unsent { head.without_content() } else { head.stream(content) };
                 slf.get().give(response);
@@ -254,7 +340,7 @@ impl Exchange {
                     drop(inside);
                     slf.get().give(head.bytes(body));
                 }
-                Self::tell_receiver(slf);
+                Self::tell_receivers(slf);
                 Ok(None)
             }
             Stage::More(feed) => {
@@ -265,7 +351,7 @@ impl Exchange {
                 }
                 drop(inside);
                 feed.end();
-                Self::tell_receiver(slf);
+                Self::tell_receivers(slf);
                 Ok(None)
             }
             stage => Err(inside.refuse(stage)),
@@ -288,7 +374,7 @@ impl Exchange {
         }
         drop(inside);
         slf.get().give(head.file(Arc::new(file), 0, length));
-        Self::tell_receiver(slf);
+        Self::tell_receivers(slf);
         Ok(())
     }
 
@@ -319,10 +405,25 @@ impl Exchange {
 }
 
 impl Inside {
+    /// Whether nothing more may be sent.
+    fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Over | Stage::Lost)
+    }
+
+    fn poll_body_at_once(&mut self) -> Poll<Option<Result<Bytes, BodyError>>> {
+        let mut context = Context::from_waker(Waker::noop());
+        Pin::new(self.request.body_mut()).poll_next(&mut context)
+    }
+
+    fn lost(&mut self) -> PyErr {
+        self.knows_loss = true;
+        gone()
+    }
+
     /// Puts a stage back in which content is not wanted, and says why.
     fn refuse(&mut self, stage: Stage) -> PyErr {
         let error = match &stage {
-            Stage::Lost => gone(),
+            Stage::Lost => self.lost(),
             Stage::Head => PyRuntimeError::new_err("http.response.start has to be sent first"),
             _ => PyRuntimeError::new_err("the answer has been sent, up to its end"),
         };
@@ -344,7 +445,7 @@ impl Exchange {
             return Ok(Bound::new(py, Given::new(message.into_any().unbind()))?.into_any());
         }
         let future = slf.get().event_loop.bind(py).call_method0(intern!(py, "create_future"))?;
-        slf.get().inside().receiver = Some(future.clone().unbind());
+        slf.get().inside().receivers.push_back(future.clone().unbind());
         Ok(Bound::new(py, Waiting::new(&future)?)?.into_any())
     }
 
@@ -382,40 +483,4 @@ fn set(future: &Bound<'_, PyAny>) -> PyResult<()> {
         future.call_method1(intern!(py, "set_result"), (py.None(),))?;
     }
     Ok(())
-}
-
-fn disconnect(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let message = PyDict::new(py);
-    message.set_item(intern!(py, "type"), intern!(py, "http.disconnect"))?;
-    Ok(message)
-}
-
-fn expect<'py>(
-    message: &Bound<'py, PyDict>,
-    key: &Bound<'py, PyString>,
-) -> PyResult<Bound<'py, PyAny>> {
-    message.get_item(key)?.ok_or_else(|| {
-        PyTypeError::new_err(format!("expected a message with {key}, found {message}"))
-    })
-}
-
-pub(crate) fn add_field(head: &mut ForeignHead, name: &[u8], value: &[u8]) -> PyResult<()> {
-    let text = str::from_utf8(name).unwrap_or("");
-    head.field(text, value).map_err(|error| {
-        let name = String::from_utf8_lossy(name).into_owned();
-        PyValueError::new_err(format!("the header field {name:?}: {error}"))
-    })
-}
-
-fn check_length(head: &ForeignHead, length: u64) -> PyResult<()> {
-    match head.length() {
-        Some(said) if said != length => Err(PyRuntimeError::new_err(format!(
-            "Content-Length says {said} bytes, and the content has {length}"
-        ))),
-        _ => Ok(()),
-    }
-}
-
-fn gone() -> PyErr {
-    PyOSError::new_err("the client has gone")
 }
