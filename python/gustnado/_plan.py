@@ -38,6 +38,11 @@ class Plan:
     reload: bool = False
     reload_dirs: list = dataclasses.field(default_factory=list)
 
+    def __post_init__(self):
+        # Whole segments: `/app/` and `app` mean `/app`.
+        segments = self.root_path.strip("/")
+        self.root_path = f"/{segments}" if segments else ""
+
     def to_json(self):
         return json.dumps(dataclasses.asdict(self))
 

@@ -143,6 +143,15 @@ def test_the_scope_says_what_was_asked(server):
     assert server.get("/nowhere").body == b"Hello, world!"
 
 
+def test_nothing_is_taken_off_the_path(run):
+    """By ASGI, `path` has the root path in it."""
+    server = run(PROGRAM, "--root-path", "/app/")
+    for path in ("/app/scope", "/application/x", "/app"):
+        server.get(path)
+    scope = json.loads(server.get("/scope").body)
+    assert (scope["root_path"], scope["path"], scope["raw_path"]) == ("/app", "/scope", "/scope")
+
+
 def test_bodies_come_and_go_whole(server):
     for length in (0, 7, 100_000, 900_000):
         body = bytes(index * 7 % 251 for index in range(length))

@@ -111,6 +111,48 @@ def test_the_environment_says_what_was_asked(server):
     assert "CONTENT_LENGTH" not in found
 
 
+ROOT_PATHS = [
+    # The path that comes, and what the application finds.
+    ("/app/environ", "/environ"),
+    ("/application/x", "/application/x"),
+    ("/app", ""),
+    ("/app/", "/"),
+    ("/app%2Fx", "/x"),
+    ("/ap", "/ap"),
+    ("/x/app/y", "/x/app/y"),
+]
+
+
+@pytest.mark.parametrize("root", ["/app", "/app/", "app"])
+def test_the_root_path_is_taken_off_by_whole_segments(run, root):
+    server = run(
+        """
+        def app(environ, start_response):
+            start_response("200 OK", [("Content-Type", "text/plain")])
+            return [f"{environ['SCRIPT_NAME']} {environ['PATH_INFO']}".encode()]
+        """,
+        "--root-path", root,
+    )
+    found = [server.get(path).body.decode() for path, _ in ROOT_PATHS]
+    assert found == [f"/app {info}" for _, info in ROOT_PATHS]
+
+
+def test_the_content_length_is_that_of_the_body(server):
+    def lengths(fields, body=b""):
+        text = f"POST /environ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{fields}\r\n"
+        raw = server.ask(text.encode() + body)
+        return [line for line in raw.decode("latin-1").split("\n") if "CONTENT_LENGTH" in line]
+
+    assert lengths("Content-Length: 3\r\n", b"abc") == ["CONTENT_LENGTH='3'"]
+    assert lengths("Content-Length: 0003\r\n", b"abc") == ["CONTENT_LENGTH='3'"]
+    assert lengths("Content-Length: 0\r\n") == ["CONTENT_LENGTH='0'"]
+    chunked = b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
+    assert lengths("Transfer-Encoding: chunked\r\n", chunked) == ["CONTENT_LENGTH='5'"]
+    # Two of them are refused, or are one number: never `0,0`.
+    assert lengths("Content-Length: 0\r\nContent-Length: 0\r\n") in (
+        [], ["CONTENT_LENGTH='0'"])
+
+
 def test_bodies_come_and_go_whole(server):
     for length in (0, 7, 100_000, 900_000):
         body = bytes(index * 7 % 251 for index in range(length))

@@ -35,7 +35,7 @@ pub(super) fn make<'py>(
     let method = PyString::intern(py, request.method().as_str());
     environ.set_item(intern!(py, "REQUEST_METHOD"), method)?;
     let path: Cow<'_, [u8]> = percent_decode_str(request.raw_path()).into();
-    let path = path.strip_prefix(inside.root_path.as_bytes()).unwrap_or(&path);
+    let path = below(&path, inside.root_path.as_bytes());
     environ.set_item(intern!(py, "PATH_INFO"), native(py, path))?;
     set(intern!(py, "QUERY_STRING"), request.raw_query().unwrap_or_default())?;
     set(intern!(py, "REQUEST_URI"), request.target())?;
@@ -61,9 +61,9 @@ pub(super) fn make<'py>(
     if request.scheme() == "https" {
         set(intern!(py, "wsgi.url_scheme"), "https")?;
     }
-    add_fields(&environ, inside, request)?;
-    if !body.is_empty() {
-        // Also where it came in chunks: it is all here.
+    let has_length = add_fields(&environ, inside, request)?;
+    if has_length || !body.is_empty() {
+        // What it has, whatever the field says and how it came: it is all here.
         set(intern!(py, "CONTENT_LENGTH"), &body.len().to_string())?;
     }
     let input = inside.input.bind(py).call1((PyBytes::new(py, body),))?;
@@ -71,8 +71,17 @@ pub(super) fn make<'py>(
     Ok(environ)
 }
 
-fn add_fields(environ: &Bound<'_, PyDict>, inside: &Inside, request: &Request) -> PyResult<()> {
-    let py = environ.py();
+/// The part of a path that is below another one, by whole segments; all of it, if it is not.
+fn below<'a>(path: &'a [u8], root: &[u8]) -> &'a [u8] {
+    match path.strip_prefix(root) {
+        Some(rest @ ([] | [b'/', ..])) => rest,
+        _ => path,
+    }
+}
+
+/// Adds the fields, but for Content-Length. Returns whether there is one.
+fn add_fields(environ: &Bound<'_, PyDict>, inside: &Inside, request: &Request) -> PyResult<bool> {
+    let (py, mut has_length) = (environ.py(), false);
     for (name, value) in request.headers() {
         // It would pass for the one with a hyphen.
         if name.contains('_') {
@@ -81,7 +90,8 @@ fn add_fields(environ: &Bound<'_, PyDict>, inside: &Inside, request: &Request) -
         let key = match name.len() {
             12 if name.eq_ignore_ascii_case("content-type") => intern!(py, "CONTENT_TYPE").clone(),
             14 if name.eq_ignore_ascii_case("content-length") => {
-                intern!(py, "CONTENT_LENGTH").clone()
+                has_length = true;
+                continue;
             }
             _ => inside.names.of(py, name.as_bytes(), || Ok(key(py, name)))?,
         };
@@ -93,7 +103,7 @@ fn add_fields(environ: &Bound<'_, PyDict>, inside: &Inside, request: &Request) -
         }
         environ.set_item(key, value)?;
     }
-    Ok(())
+    Ok(has_length)
 }
 
 /// Bytes as a native string: each is the character of its number (PEP 3333).
