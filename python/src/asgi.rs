@@ -17,6 +17,7 @@ use gustnado::{Reply, Request, Response, Routes, Status};
 
 use crate::coroutine::{self, Starter};
 use crate::errors::{Fault, Told};
+use crate::tunnel;
 use awaited::Done;
 use exchange::Exchange;
 
@@ -63,9 +64,12 @@ impl Asgi {
     pub(crate) fn add_to(&self, routes: Routes) -> Routes {
         let inside = Arc::clone(&self.0);
         routes.fallback(move |request: Request| {
+            if tunnel::is_wanted(&request) {
+                return Answering::Refused(tunnel::refusal);
+            }
             if wants_websocket(&request) {
                 // They are not spoken here (yet).
-                return Answering::Refused;
+                return Answering::Refused(refusal);
             }
             Answering::Asked(Arc::clone(&inside), Box::new(request))
         })
@@ -83,7 +87,7 @@ fn refusal() -> Response {
 
 /// A request that is being answered: the application is called with the first poll.
 enum Answering {
-    Refused,
+    Refused(fn() -> Response),
     Asked(Arc<Inside>, Box<Request>),
     Waiting(Reply),
     Over,
@@ -98,7 +102,7 @@ impl Future for Answering {
                 Ok(response) => return Poll::Ready(response),
                 Err(reply) => reply,
             },
-            Self::Refused => return Poll::Ready(refusal()),
+            Self::Refused(refusal) => return Poll::Ready(refusal()),
             Self::Waiting(reply) => reply,
             Self::Over => unreachable!("it has answered"),
         };

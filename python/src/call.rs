@@ -11,7 +11,7 @@ use gustnado::{Method, Reply, Response, Routes, Status, reply_later, route};
 use crate::coroutine::{self, Starter};
 use crate::errors::{Fault, Told};
 use crate::request::Request;
-use crate::response;
+use crate::{response, tunnel};
 
 /// What all handlers stand on.
 pub(crate) struct Ground {
@@ -91,13 +91,13 @@ impl Callee {
             let handler = move |request: gustnado::Request| Arc::clone(&self).answer(request);
             match method {
                 Some(method) => place.on(method, handler),
-                None => place.any(handler),
+                None => tunnel::refused_by(place).any(handler),
             }
         } else {
             let handler = move |request: &gustnado::Request| self.answer_at_once(request);
             match method {
                 Some(method) => place.on(method, handler),
-                None => place.any(handler),
+                None => tunnel::refused_by(place).any(handler),
             }
         };
         routes.route(path, place)

@@ -277,8 +277,14 @@ impl Alert {
 }
 
 fn method_of(name: &str) -> PyResult<Method> {
-    Method::from_token(name.as_bytes()).ok_or_else(|| {
-        let text = format!("expected a method such as GET, found {name:?}; correct it");
+    let method = Method::from_token(name.as_bytes());
+    method.filter(|method| *method != Method::Connect).ok_or_else(|| {
+        let text = match method {
+            Some(_) => "expected a method such as GET, found CONNECT, which asks for a tunnel: \
+                        there are none here; leave it out"
+                .to_owned(),
+            None => format!("expected a method such as GET, found {name:?}; correct it"),
+        };
         pyo3::exceptions::PyValueError::new_err(text)
     })
 }

@@ -18,6 +18,7 @@ mod pipe;
 mod poller;
 mod request;
 mod response;
+mod tunnel;
 mod twisted;
 mod wishes;
 mod writer;

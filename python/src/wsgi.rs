@@ -14,6 +14,7 @@ use gustnado::{Request, Response, Routes, Status};
 
 use crate::errors::Told;
 use crate::learned::Learned;
+use crate::tunnel;
 use pool::{Job, Pool};
 use result::Ending;
 use start::Start;
@@ -103,6 +104,9 @@ impl Wsgi {
                 .fallback(move |request: Request| Arc::clone(&inside).answer_in_pool(request));
         }
         routes.fallback(move |request: &Request| {
+            if tunnel::is_wanted(request) {
+                return tunnel::refusal();
+            }
             Python::attach(|py| match inside.ending(py, request, request.bytes()) {
                 Ending::Whole(response) => response,
                 Ending::Iterated(head, iterated) => head.stream(iterated),
@@ -113,6 +117,9 @@ impl Wsgi {
 
 impl Inside {
     async fn answer_in_pool(self: Arc<Self>, mut request: Request) -> Response {
+        if tunnel::is_wanted(&request) {
+            return tunnel::refusal();
+        }
         let body = match request.body_mut().bytes(usize::MAX).await {
             Ok(body) => body,
             Err(error) => return Response::new(error.status()),
