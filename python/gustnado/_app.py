@@ -96,6 +96,8 @@ def stream(pieces, **options):
     task = asyncio.get_running_loop().create_task(_pump(pieces, writer))
     _pumping.add(task)
     task.add_done_callback(_pumping.discard)
+    # One that waits for its next piece would otherwise wait for ever.
+    writer.when_lost(task.cancel)
     return response
 
 

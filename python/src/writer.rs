@@ -66,6 +66,24 @@ impl Writer {
         }
     }
 
+    /// Has `then` called once the client has gone before the answer was closed: at once, if it
+    /// has. The last one counts.
+    fn when_lost(&self, then: Py<PyAny>) {
+        let call = move || {
+            Python::attach(|py| {
+                if let Err(error) = then.call0(py) {
+                    error.write_unraisable(py, None);
+                }
+            });
+        };
+        // (Not under the lock: it may be called at once.)
+        let feed = self.state().feed.take();
+        if let Some(feed) = feed {
+            feed.on_lost(call);
+            self.state().feed = Some(feed);
+        }
+    }
+
     /// The answer is whole.
     fn close(&self) {
         if let Some(feed) = self.state().feed.take() {

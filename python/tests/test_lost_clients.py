@@ -1,0 +1,150 @@
+"""A client that goes leaves no task, future or descriptor behind."""
+
+import json
+import time
+
+import pytest
+
+NATIVE = """
+import asyncio, gc, json, os, sys, gustnado
+
+app = gustnado.App()
+ended = []
+
+@app.get("/count")
+async def count():
+    gc.collect()
+    fds = len(os.listdir("/proc/self/fd"))
+    return json.dumps({"fds": fds, "tasks": len(asyncio.all_tasks())})
+
+@app.get("/ended")
+async def how():
+    return ",".join(ended)
+
+async def pieces():
+    yield "begun"
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await asyncio.sleep(0)
+        ended.append("cleaned up")
+
+@app.get("/stream")
+async def stream():
+    return gustnado.stream(pieces())
+
+@app.get("/events")
+async def events():
+    return gustnado.events(pieces(), heartbeat=None)
+
+@app.get("/handler")
+async def handler():
+    try:
+        await asyncio.Event().wait()
+    finally:
+        ended.append("cleaned up")
+
+@app.post("/reads")
+async def reads(request):
+    try:
+        await request.read()
+    finally:
+        ended.append("cleaned up")
+
+@app.get("/whole")
+async def whole():
+    async def some():
+        try:
+            yield "all of it"
+        finally:
+            await asyncio.sleep(0.05)
+            ended.append("cleaned up")
+    return gustnado.stream(some())
+"""
+
+ASGI = """
+import asyncio, gc, json, os
+
+async def answer(send, body):
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": body})
+
+ended = []
+
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        return
+    path = scope["path"]
+    if path == "/count":
+        gc.collect()
+        fds = len(os.listdir("/proc/self/fd"))
+        await answer(send, json.dumps({"fds": fds, "tasks": len(asyncio.all_tasks())}).encode())
+        return
+    if path == "/ended":
+        await answer(send, ",".join(ended).encode())
+        return
+    if path == "/reads":
+        while (await receive())["type"] != "http.disconnect":
+            pass
+    elif path == "/handler":
+        await receive()
+        await receive()
+    elif path == "/stream":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"begun", "more_body": True})
+        await receive()
+        await receive()
+    elif path == "/floods":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        async def flood():
+            while True:
+                piece = {"type": "http.response.body", "body": bytes(65536), "more_body": True}
+                await send(piece)
+        # Both wait for room.
+        await asyncio.gather(flood(), flood(), return_exceptions=True)
+    ended.append("cleaned up")
+"""
+
+CLIENTS = 20
+
+
+def counted(server):
+    return json.loads(server.get("/count").body)
+
+
+def leave(server, path, count=CLIENTS):
+    """Asks over so many connections, and goes."""
+    before = counted(server)
+    body = "POST" if path == "/reads" else "GET"
+    length = "Content-Length: 9\r\n" if path == "/reads" else ""
+    links = [server.connect() for _ in range(count)]
+    for link in links:
+        link.sendall(f"{body} {path} HTTP/1.1\r\nHost: a\r\n{length}\r\n".encode())
+    time.sleep(0.2)
+    for link in links:
+        link.close()
+    deadline = time.monotonic() + 10
+    while any(now > before[name] for name, now in counted(server).items()):
+        assert time.monotonic() < deadline, (before, counted(server))
+        time.sleep(0.05)
+    assert server.get("/ended").body.decode().split(",") == ["cleaned up"] * count
+    assert "Traceback" not in server.said() and "ERROR" not in server.said(), server.said()
+
+
+@pytest.mark.parametrize("path", ["/stream", "/events", "/handler", "/reads"])
+def test_what_native_coroutines_wait_for_ends(run, path):
+    leave(run(NATIVE, "--half-close-timeout", "50ms"), path)
+
+
+def test_a_stream_that_was_whole_cleans_up_in_peace(run):
+    server = run(NATIVE, "--half-close-timeout", "50ms")
+    assert server.get("/whole").body == b"all of it"
+    deadline = time.monotonic() + 10
+    while server.get("/ended").body != b"cleaned up":
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("path", ["/stream", "/handler", "/reads", "/floods"])
+def test_what_asgi_applications_wait_for_ends(run, path):
+    leave(run(ASGI, "--half-close-timeout", "50ms"), path)
