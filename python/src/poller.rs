@@ -147,13 +147,16 @@ impl Poller {
     /// Has what is received on a descriptor taken by a link.
     fn serve(&self, number: RawFd, link: Py<TwistedLink>) {
         if let Some(sites) = self.sites.get() {
-            sites.links.borrow_mut().insert(number, link);
+            let before = sites.links.borrow_mut().insert(number, link);
+            drop(before);
         }
     }
 
     fn unserve(&self, number: RawFd) {
         if let Some(sites) = self.sites.get() {
-            sites.links.borrow_mut().remove(&number);
+            // (Not under the lock: what goes with it may have a finalizer that comes back here.)
+            let before = sites.links.borrow_mut().remove(&number);
+            drop(before);
         }
     }
 
