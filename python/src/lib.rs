@@ -16,6 +16,7 @@ mod kept;
 mod learned;
 mod pipe;
 mod poller;
+mod regular;
 mod request;
 mod response;
 mod tunnel;

@@ -1,6 +1,7 @@
 """Applications by ASGI 3."""
 
 import json
+import os
 import time
 
 import pytest
@@ -93,6 +94,9 @@ async def app(scope, receive, send):
     elif path == "/file":
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.pathsend", "path": __file__})
+    elif path == "/pipe":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.pathsend", "path": "pipe"})
     elif path == "/wait":
         await body_of(receive)
         message = await receive()
@@ -207,6 +211,15 @@ def test_statuses_and_heads_are_the_applications(server):
 def test_a_file_is_sent_by_the_engine(server):
     answer = server.get("/file")
     assert answer.body.startswith(b"\nimport asyncio") and answer.is_whole
+
+
+def test_a_pipe_in_place_of_a_file_holds_nobody(server):
+    os.mkfifo(server.folder / "pipe")
+    began = time.monotonic()
+    assert server.get("/pipe").status == 500
+    assert time.monotonic() - began < 5
+    server.wait_for_words("expected a regular file to send")
+    assert server.get("/").status == 200
 
 
 def test_a_client_that_goes_is_heard_of(server):

@@ -75,6 +75,17 @@ def app(environ, start_response):
         file = open(__file__, "rb")
         file.seek(1)
         return environ["wsgi.file_wrapper"](file)
+    if path == "/pipe":
+        import os
+        os.path.exists("pipe") or os.mkfifo("pipe")
+        read = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK)
+        write = os.open("pipe", os.O_WRONLY)
+        os.write(write, b"from a pipe")
+        os.close(write)
+        start_response("200 OK", text)
+        file = open(read, "rb")
+        file.tell = lambda: 0
+        return environ["wsgi.file_wrapper"](file)
     if path == "/not-a-file":
         import io
         start_response("200 OK", text)
@@ -165,6 +176,7 @@ def test_content_may_come_in_every_form(server):
     assert server.get("/lazy").body == b"0\n1\n2\n"
     assert server.get("/written").body == b"first second"
     assert server.get("/not-a-file").body == b"in memory"
+    assert server.get("/pipe").body == b"from a pipe"
     file = server.get("/file")
     assert file.body.startswith(b"import sys") and file.is_whole
     assert int(file.fields["content-length"]) == len(file.body)

@@ -4,7 +4,6 @@
 //! is all that keeps one alive, and one that goes gives 500 where no answer was given.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, MutexGuard};
@@ -12,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use futures_core::Stream;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -24,6 +23,7 @@ use super::awaited::{Done, Given, Waiting};
 use super::message::{self, add_field, check_length, expect, gone};
 use crate::kept::Kept;
 use crate::pipe::{Feed, Room, owned, pipe};
+use crate::regular;
 
 /// A request that is being answered.
 #[pyclass(frozen, weakref, module = "gustnado._gustnado")]
@@ -361,8 +361,12 @@ impl Exchange {
     /// Sends a file by its path, as the content.
     fn send_file(slf: &Bound<'_, Self>, message: &Bound<'_, PyDict>) -> PyResult<()> {
         let path: PathBuf = expect(message, intern!(message.py(), "path"))?.extract()?;
-        let file = File::open(path)?;
-        let length = file.metadata()?.len();
+        let opened = regular::open(&path)?;
+        let (file, found) = opened.ok_or_else(|| {
+            let path = path.display();
+            PyOSError::new_err(format!("expected a regular file to send, found another: {path}"))
+        })?;
+        let length = found.len();
         let mut inside = slf.get().inside();
         let head = match std::mem::replace(&mut inside.stage, Stage::Over) {
             Stage::Content(head) => head,

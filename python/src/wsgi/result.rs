@@ -19,6 +19,7 @@ use gustnado::{ForeignHead, Method, Request, Response};
 use super::Inside;
 use super::start::Start;
 use crate::pipe::{Cut, Feed, owned};
+use crate::regular;
 
 /// What a call has come to.
 pub(super) enum Ending {
@@ -158,9 +159,8 @@ fn file_of(wrapper: &Bound<'_, PyAny>) -> Option<(File, u64, u64)> {
     let number: i32 = inner.call_method0(intern!(py, "fileno")).ok()?.extract().ok()?;
     let position: u64 = inner.call_method0(intern!(py, "tell")).ok()?.extract().ok()?;
     // Opened again, so that it is ours whatever becomes of the application's.
-    let file = File::open(format!("/proc/self/fd/{number}")).ok()?;
-    let found = file.metadata().ok()?;
-    found.is_file().then(|| (file, position, found.len().saturating_sub(position)))
+    let (file, found) = regular::open(format!("/proc/self/fd/{number}")).ok()??;
+    Some((file, position, found.len().saturating_sub(position)))
 }
 
 impl Iterated {

@@ -1,7 +1,6 @@
 //! Files below a `twisted.web.static.File`, without Python: found by the walk through the resources
 //! that a request would take, and sent if there is nothing special about them or the request.
 
-use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 
@@ -12,6 +11,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use super::super::TwistedLink;
 use super::super::plain::Plain;
 use super::{Ordinary, is_function};
+use crate::regular;
 
 /// Bytes of a file that is read at once; Twisted's producers send what is larger.
 const FILE_BYTES_MAX: u64 = 256 << 10;
@@ -186,12 +186,12 @@ fn kind_of(top: &Bound<'_, PyAny>, name: &[u8]) -> PyResult<Option<String>> {
 
 /// The bytes of a small regular file, and when it was changed, as Twisted says it: rounded up.
 fn read_small(path: &str) -> Option<(Vec<u8>, i64)> {
-    let known = std::fs::metadata(path).ok()?;
-    if !known.is_file() || known.len() > FILE_BYTES_MAX {
+    let (file, known) = regular::open(path).ok()??;
+    if known.len() > FILE_BYTES_MAX {
         return None;
     }
     let mut content = Vec::with_capacity(usize::try_from(known.len()).ok()?);
-    File::open(path).ok()?.take(FILE_BYTES_MAX + 1).read_to_end(&mut content).ok()?;
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut content).ok()?;
     if content.len() as u64 != known.len() {
         // It is being changed: Twisted says the length of before, and sends what it finds.
         return None;
