@@ -122,7 +122,7 @@ def test_whoever_takes_nothing_is_let_go_in_time(server):
 
 def is_there(link):
     """Whether the kernel still has this connection's other end."""
-    mine = "{:04X}".format(link.getsockname()[1])
+    mine = f"{link.getsockname()[1]:04X}"
     with open("/proc/self/net/tcp") as connections:
         states = [line.split() for line in connections]
     # The server's end, towards our port: established.
