@@ -21,8 +21,8 @@ use crate::time::sleep;
 use crate::waits::WaitsOn;
 use crate::watch::Door;
 
-/// How long accepting rests when descriptors or memory have run out. Connections wait in the
-/// backlog.
+/// How long accepting rests when descriptors or memory have run out, or all is refused.
+/// Connections wait in the backlog.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 /// Connections accepted in one go before other tasks have their turn.
 const BURST_MAX: u32 = 64;
@@ -276,21 +276,43 @@ fn serve(here: &Here, io: Io, place: usize, entrance: &Entrance) {
     }
 }
 
-/// Decides what a failed accept means: later, or go on.
+/// What a failed accept means for the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AcceptFailure {
+    /// The connection was at fault, or a signal came: the next one may be fine.
+    ThisOne,
+    /// Descriptors or memory have run out.
+    Exhausted,
+    /// Whatever it is, the next one will fail too: a security module or a filter refuses (`EPERM`),
+    /// or the network is down.
+    All,
+}
+
+impl AcceptFailure {
+    fn of(error: &io::Error) -> Self {
+        match Errno::from_io_error(error) {
+            Some(Errno::CONNABORTED | Errno::PROTO | Errno::INTR) => Self::ThisOne,
+            Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => Self::Exhausted,
+            _ => Self::All,
+        }
+    }
+
+    /// Whether accepting rests: what waits in the backlog would fail as fast as it can be tried.
+    fn rests(self) -> bool {
+        self != Self::ThisOne
+    }
+}
+
+/// Counts a failed accept, and rests if the next one would fail too.
 async fn after_error(error: &io::Error) {
-    match Errno::from_io_error(error) {
-        // The peer gave up, or a signal came: the next one may be fine.
-        Some(Errno::CONNABORTED | Errno::PROTO | Errno::INTR | Errno::PERM) => {
-            here::with(|here| count(&here.crew.counts.accept_failed));
-        }
-        Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => {
-            here::with(|here| count(&here.crew.counts.accept_exhausted));
-            sleep(EXHAUSTED_PAUSE).await;
-        }
-        _ => {
-            here::with(|here| count(&here.crew.counts.accept_failed));
-            sleep(EXHAUSTED_PAUSE).await;
-        }
+    let failure = AcceptFailure::of(error);
+    here::with(|here| {
+        let counts = &here.crew.counts;
+        let is_exhausted = failure == AcceptFailure::Exhausted;
+        count(if is_exhausted { &counts.accept_exhausted } else { &counts.accept_failed });
+    });
+    if failure.rests() {
+        sleep(EXHAUSTED_PAUSE).await;
     }
 }
 
@@ -342,4 +364,30 @@ pub(crate) fn start(
             .map_err(|_| io::Error::other("no task slot is left to accept in"))?;
     }
     Ok(())
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accepting_rests_unless_one_connection_was_at_fault() {
+        use AcceptFailure::{All, Exhausted, ThisOne};
+        for (errno, failure) in [
+            (Errno::CONNABORTED, ThisOne),
+            (Errno::PROTO, ThisOne),
+            (Errno::INTR, ThisOne),
+            (Errno::MFILE, Exhausted),
+            (Errno::NFILE, Exhausted),
+            (Errno::NOMEM, Exhausted),
+            (Errno::NOBUFS, Exhausted),
+            (Errno::PERM, All),
+            (Errno::ACCESS, All),
+            (Errno::NETDOWN, All),
+            (Errno::INVAL, All),
+        ] {
+            let found = AcceptFailure::of(&io::Error::from(errno));
+            assert_eq!((found, found.rests()), (failure, failure != ThisOne), "{errno:?}");
+        }
+    }
 }

@@ -137,7 +137,8 @@ pub struct Counts {
     pub accepted: AtomicU64,
     /// Accepts that failed for want of descriptors or memory; accepting paused for a moment.
     pub accept_exhausted: AtomicU64,
-    /// Accepts that failed otherwise (the peer had gone).
+    /// Accepts that failed otherwise: the peer had gone, or the system refuses them all, and
+    /// accepting paused for a moment.
     pub accept_failed: AtomicU64,
     /// Times that accepting paused because all places were taken.
     pub accept_paused: AtomicU64,

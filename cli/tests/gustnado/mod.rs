@@ -157,6 +157,11 @@ impl Server {
         String::from_utf8_lossy(&answer).into_owned()
     }
 
+    /// The number of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.0.id()
+    }
+
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let id = i32::try_from(self.child.0.id()).expect("process ids are small");
         let id = rustix::process::Pid::from_raw(id).expect("never 0");
