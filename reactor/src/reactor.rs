@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use rustix::io::Errno;
+
 use crate::epoll::{Epoll, EpollIo};
 use crate::io::IoKind;
 use crate::piece::Spare;
@@ -314,7 +316,8 @@ impl Reactor {
     /// that the file is shorter.
     ///
     /// # Errors
-    /// `Unsupported`: this backend cannot for this socket; read the file and send its bytes.
+    /// `Unsupported`: this backend cannot for this socket, or the kernel not from this file; read
+    /// the file and send its bytes.
     pub fn sendfile(
         &mut self,
         io: &Io,
@@ -323,13 +326,20 @@ impl Reactor {
         len: usize,
         token: Token,
     ) -> Poll<io::Result<usize>> {
-        match (&mut self.door, &io.0) {
+        let sent = match (&mut self.door, &io.0) {
             (Door::Epoll(epoll), IoKind::Epoll(io)) => epoll.sendfile(io, file, offset, len, token),
             (Door::Uring(uring), IoKind::Uring(io)) => {
                 uring.sendfile(*io, file, offset, len, token)
             }
             _ => foreign(),
-        }
+        };
+        sent.map_err(|error| match Errno::from_io_error(&error) {
+            // Some file systems have none (sendfile(2): fall back to read and write).
+            Some(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                io::ErrorKind::Unsupported.into()
+            }
+            _ => error,
+        })
     }
 
     /// Waits until something can be read or written, for callers who do that themselves: not on a

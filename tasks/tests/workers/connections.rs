@@ -1,5 +1,6 @@
 //! Links: both address families and Unix sockets, large answers, files, outgoing connections.
 
+use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{Ipv6Addr, Shutdown, SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
@@ -17,6 +18,7 @@ on_every_setup!(
     many_clients_get_their_own_bytes_back,
     a_large_answer_reaches_a_slow_reader,
     a_file_is_sent_in_whole_and_one_that_shrank_ends_in_an_error,
+    a_file_that_the_kernel_cannot_send_is_read_and_sent,
     a_link_connects_outwards_and_says_who_refuses,
 );
 
@@ -109,6 +111,21 @@ fn a_file_is_sent_in_whole_and_one_that_shrank_ends_in_an_error(setup: Setup) {
     connect(&workers).read_to_end(&mut came).expect("the answer ends");
     assert_eq!(came.len() as u64, LEN + 10 + 3);
     assert!(came.ends_with(b"ffend"));
+}
+
+fn a_file_that_the_kernel_cannot_send_is_read_and_sent(setup: Setup) {
+    // `sendfile` from it is EINVAL, as from files of some file systems; reading it is not.
+    const ODD: &str = "/proc/self/auxv";
+    let wanted = fs::read(ODD).expect("every process has one");
+    let len = wanted.len() as u64;
+    let workers = start(&setup.plan(1), move |mut link| async move {
+        let file = File::open(ODD).expect("every process has one");
+        let sent = link.send_file(&file, &mut 0, len, PATIENT).await;
+        assert!(sent.is_ok(), "{sent:?}");
+    });
+    let mut came = Vec::new();
+    connect(&workers).read_to_end(&mut came).expect("the answer ends");
+    assert_eq!(came, wanted);
 }
 
 fn a_link_connects_outwards_and_says_who_refuses(setup: Setup) {
