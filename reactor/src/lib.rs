@@ -51,7 +51,7 @@ pub use listen::{
 };
 pub use lookout::{Lookout, has_line, share_line, take_connection};
 pub use names::Names;
-pub use piece::{Outgoing, Piece};
+pub use piece::{Outgoing, Piece, Unsent};
 pub use reactor::{
     Accepted, Backend, How, Interest, IoChoice, Listener, Options, Reactor, ReactorSeed, Wait,
     probe_uring,

@@ -96,6 +96,18 @@ pub struct Outgoing {
     pub(crate) at: usize,
 }
 
+/// Where the bytes of a send are that its peer has not taken yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsent {
+    /// In its buffer.
+    pub here: u64,
+    /// In the kernel's queue, which may hold bytes of earlier sends too. 0 where it cannot be asked
+    /// about.
+    pub queued: u64,
+    /// All bytes that the buffer has held.
+    pub total: u64,
+}
+
 impl Outgoing {
     /// The bytes that have not left yet.
     pub fn rest(&self) -> &[u8] {

@@ -11,7 +11,9 @@ use rustix::io::Errno;
 use crate::epoll::{Epoll, EpollIo};
 use crate::io::IoKind;
 use crate::piece::Spare;
+use crate::piece::Unsent;
 use crate::sys::Sleep;
+use crate::sys::by_number::send_queue_of;
 use crate::uring::{Uring, UringAccepted};
 use crate::{Alert, Clock, Io, Outgoing, Piece, Token, descriptor_limit};
 
@@ -310,6 +312,20 @@ impl Reactor {
             (Door::Uring(uring), IoKind::Uring(io)) => uring.send(*io, out, token),
             _ => foreign(),
         }
+    }
+
+    /// How many bytes of a send are still on this side.
+    ///
+    /// - `out`: what [`Reactor::send`] has left in it.
+    /// - `woken`: as for [`Reactor::with_descriptor`].
+    pub fn unsent(&mut self, io: &Io, out: Option<&Outgoing>, woken: &mut Vec<Token>) -> Unsent {
+        let queued = self.with_descriptor(io, woken, send_queue_of).unwrap_or(0);
+        let sending = match (&self.door, &io.0) {
+            (Door::Uring(uring), IoKind::Uring(io)) => uring.sending(*io).or(out),
+            _ => out,
+        };
+        let of = |bytes: fn(&Outgoing) -> usize| sending.map_or(0, |out| bytes(out) as u64);
+        Unsent { here: of(|out| out.rest().len()), queued, total: of(|out| out.bytes.len()) }
     }
 
     /// Sends up to `len` bytes of `file` from `offset`, and moves `offset` on. Zero sent bytes mean

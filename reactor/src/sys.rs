@@ -25,8 +25,9 @@ use rustix::io::Errno;
 use crate::buffers::Pool;
 use crate::piece::Outgoing;
 
-/// `MSG_WAITALL | MSG_NOSIGNAL`: the kernel sends until everything is sent, and raises no signal.
-const SEND_FLAGS: i32 = 0x100 | 0x4000;
+/// `MSG_NOSIGNAL`. (With `MSG_WAITALL` the kernel would go on by itself until everything is sent, and
+/// nobody could tell a peer that takes bytes slowly from one that takes none.)
+const SEND_FLAGS: i32 = 0x4000;
 const MSG_MORE: i32 = 0x8000;
 /// `SOCK_NONBLOCK | SOCK_CLOEXEC`, for sockets accepted as ordinary descriptors.
 const ACCEPT_FLAGS: i32 = 0o4000 | 0o2_000_000;
@@ -253,6 +254,11 @@ impl Ring {
             Target::Descriptor(fd) => opcode::Send::new(Fd(fd), start, len).flags(flags).build(),
         };
         self.push(&entry.user_data(Kind::Send.tag(key)));
+    }
+
+    /// What a socket is sending, if anything.
+    pub(crate) fn sending(&self, key: Key) -> Option<&Outgoing> {
+        self.sending.get(key.index as usize)?.as_deref()
     }
 
     /// Gives a direct descriptor an ordinary twin, for the calls that `io_uring` lacks.

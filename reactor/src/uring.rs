@@ -211,6 +211,11 @@ impl Uring {
     ///
     /// # Errors
     /// `Unsupported` where the kernel gives no twin (before Linux 6.8, or no descriptor is left).
+    /// What is being sent, if anything is.
+    pub(crate) fn sending(&self, io: UringIo) -> Option<&Outgoing> {
+        self.ring.sending(io.key)
+    }
+
     pub(crate) fn sendfile(
         &mut self,
         io: UringIo,

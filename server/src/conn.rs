@@ -241,7 +241,7 @@ impl Conn {
             Next::Remainder(remainder) => {
                 self.send_remainder(remainder).await.unwrap_or_else(|error| self.give_up(&error))
             }
-            Next::Delayed(next) => match self.sent(self.app.times.write, b"").await {
+            Next::Delayed(next) => match self.sent_late().await {
                 Ok(()) => {
                     self.log_sent();
                     self.expect_request();
@@ -297,14 +297,13 @@ impl Conn {
     #[expect(clippy::inline_always, reason = "as a call it costs a plain request instructions")]
     #[inline(always)]
     fn start_send(&mut self, out: Box<Outgoing>) {
-        self.set_send_deadline(out.rest().len(), self.app.times.write);
+        self.set_send_deadline(self.app.times.write);
         self.link.start_send(out);
     }
 
     #[inline]
-    fn set_send_deadline(&mut self, bytes: usize, patience: Patience) {
-        let earned_ms = (bytes as u64 * 1000).checked_div(patience.rate_min).unwrap_or(0);
-        self.link.set_deadline(self.link.now().mono_ms + patience.silence_ms + earned_ms);
+    fn set_send_deadline(&mut self, patience: Patience) {
+        self.link.set_deadline(self.link.now().mono_ms + patience.first_look_ms());
     }
 
     async fn send_segment(&mut self, segment: Segment, write: Patience) -> Result<(), LinkError> {

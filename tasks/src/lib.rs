@@ -83,6 +83,7 @@ mod ready_bits;
 mod schedule;
 mod seats;
 mod select;
+mod send_watch;
 mod spawner;
 mod sync;
 mod task;
@@ -119,6 +120,7 @@ pub use pulse::Pulse;
 pub use queue::TokenQueue;
 pub use schedule::{BoxTask, SchedulerKind};
 pub use select::{Either, Either3, select_all, select2, select3};
+pub use send_watch::SendWatch;
 pub use spawner::Spawner;
 pub use task::{
     Attached, Group, JoinError, JoinHandle, SpawnError, spawn, spawn_detached, spawn_named,

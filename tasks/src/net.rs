@@ -19,6 +19,7 @@ use rustix::net::sockopt;
 use crate::crew::Phase;
 use crate::here::{self, Alarm, Here};
 use crate::link_id::LinkId;
+use crate::send_watch::SendWatch;
 use crate::task::yield_now;
 use crate::time::Now;
 use crate::waits::WaitsOn;
@@ -34,8 +35,8 @@ const COPY_STEP: usize = 64 << 10;
 /// Everything on it happens in one task. Dropping it closes the socket.
 #[derive(Debug)]
 pub struct Link {
-    io: Io,
-    out: Option<Box<Outgoing>>,
+    pub(crate) io: Io,
+    pub(crate) out: Option<Box<Outgoing>>,
     sending: bool,
     alarm: Alarm,
     /// The time of the last operation's turn.
@@ -288,10 +289,10 @@ impl Link {
         end: u64,
         patience: Patience,
     ) -> Result<(), LinkError> {
-        let (start, began_ms) = (*offset, self.now.mono_ms);
+        let start = *offset;
+        let mut watch = SendWatch::new(self.now.mono_ms);
+        self.expect_file_step(&watch, patience, 0);
         while *offset < end {
-            let (sent, now_ms) = (*offset - start, self.now.mono_ms);
-            self.set_deadline(patience.deadline_ms(began_ms, now_ms, sent));
             let step = usize::try_from((end - *offset).min(FILE_STEP)).unwrap_or(COPY_STEP);
             let sent = poll_fn(|_| {
                 self.attempt(WaitsOn::SocketWrite, false, |reactor, io, _, here| {
@@ -308,8 +309,18 @@ impl Link {
             .await;
             match sent {
                 Ok(0) => return Err(LinkError::FileTruncated),
-                Ok(_) if *offset < end => yield_now().await,
+                Ok(_) if *offset < end => {
+                    watch.note_progress(self.now.mono_ms);
+                    self.expect_file_step(&watch, patience, *offset - start);
+                    yield_now().await;
+                }
                 Ok(_) => {}
+                Err(LinkError::TimedOut) => {
+                    let of_file = Some((end - start, end - *offset));
+                    if !self.look_at_send(&mut watch, patience, of_file) {
+                        return Err(LinkError::TimedOut);
+                    }
+                }
                 Err(LinkError::Broken(error)) if error.kind() == io::ErrorKind::Unsupported => {
                     *offset += self.copy_file(file, *offset, step.min(COPY_STEP)).await?;
                 }
@@ -317,6 +328,13 @@ impl Link {
             }
         }
         Ok(())
+    }
+
+    /// Sets when a step of a file is looked at, should it take long.
+    fn expect_file_step(&mut self, watch: &SendWatch, patience: Patience, sent: u64) {
+        let now_ms = self.now.mono_ms;
+        let until_ms = patience.deadline_ms(watch.began_ms(), now_ms, sent);
+        self.set_deadline(until_ms.min(now_ms + patience.first_look_ms()));
     }
 
     /// Reads a step of a file and sends it.

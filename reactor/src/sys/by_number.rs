@@ -50,6 +50,17 @@ fn name_with(
     Ok(Some(unsafe { SocketAddrAny::new(name, len) }))
 }
 
+/// How many bytes lie in a socket's send queue: sent and not acknowledged yet, or not sent.
+pub(crate) fn send_queue_of(descriptor: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the kernel writes one `int` into `bytes` before the call returns.
+    let result = unsafe { libc::ioctl(descriptor.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(u64::try_from(bytes).unwrap_or(0))
+}
+
 /// Another descriptor for what a number stands for: whether it is open is for the kernel to say.
 pub(crate) fn duplicate(number: i32) -> io::Result<OwnedFd> {
     // Standard input, output and error stay whose they are.

@@ -283,6 +283,11 @@ impl Conn {
         loop {
             let unread = self.unread.as_ref().map_or(0, |unread| unread.bytes.len());
             let paused_ms = self.read_pause_ms();
+            if flight.incoming.is_spoilt && flight.gone_ms.is_none() {
+                // What is behind a broken body is nobody's: its client sends no more.
+                let patience_ms = self.app.times.half_close_ms;
+                flight.gone_ms = Some(self.link.now().mono_ms.saturating_add(patience_ms));
+            }
             let gone_ms = flight.gone_ms.unwrap_or(u64::MAX);
             let until_ms = gone_ms.min(flight.idle_until_ms);
             self.link.set_deadline(until_ms.min(paused_ms));

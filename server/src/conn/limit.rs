@@ -4,7 +4,7 @@ use std::future::poll_fn;
 
 use gustnado_http::head::HeadError;
 use gustnado_http::status::Status;
-use gustnado_tasks::{LinkError, Outgoing, Patience};
+use gustnado_tasks::{LinkError, Outgoing, Patience, SendWatch};
 
 use super::flight::Flight;
 use super::turn::Moment;
@@ -124,16 +124,13 @@ impl Conn {
         self.write_refusal(error.status(), moment, out)
     }
 
-    /// A send has failed: the end, unless that was for its time, and there is more of it.
+    /// A send has failed: the end, unless that was for its time, of which there may be more.
     #[cold]
     pub(super) fn fail_send(&mut self, error: &LinkError, next: Next) -> Next {
-        let silence_ms = self.app.times.write.silence_ms;
-        if matches!(error, LinkError::TimedOut)
-            && self.more_time(Limit::Write, silence_ms, 0, b"").is_some()
-        {
-            return Next::Delayed(Box::new(next));
+        match error {
+            LinkError::TimedOut => Next::Delayed(Box::new(next)),
+            error => self.give_up(error),
         }
-        self.give_up(error)
     }
 
     /// Sends bytes now.
@@ -147,24 +144,38 @@ impl Conn {
     ) -> Result<(), LinkError> {
         // What is sent may have been long in coming.
         self.link.refresh_now();
-        self.set_send_deadline(out.rest().len(), patience);
+        self.set_send_deadline(patience);
+        let watch = SendWatch::new(self.link.now().mono_ms);
         self.link.start_send(out);
-        self.sent(patience, target).await
+        self.sent(watch, patience, target).await
     }
 
-    /// Waits until what was taken over has been sent.
+    /// Waits until what was taken over has been sent. The deadline is set.
     pub(super) async fn sent(
         &mut self,
+        mut watch: SendWatch,
         patience: Patience,
         target: &[u8],
     ) -> Result<(), LinkError> {
         loop {
             match poll_fn(|_| self.link.poll_sent()).await {
                 Err(LinkError::TimedOut)
-                    if self.more_time(Limit::Write, patience.silence_ms, 0, target).is_some() => {}
+                    if self.link.look_at_send(&mut watch, patience, None)
+                        || self.has_more_send_time(patience, target) => {}
                 done => return done,
             }
         }
+    }
+
+    /// Goes on waiting after the first deadline of a usual send.
+    pub(super) async fn sent_late(&mut self) -> Result<(), LinkError> {
+        let patience = self.app.times.write;
+        let began_ms = self.link.deadline_ms().saturating_sub(patience.first_look_ms());
+        self.sent(SendWatch::new(began_ms), patience, b"").await
+    }
+
+    fn has_more_send_time(&mut self, patience: Patience, target: &[u8]) -> bool {
+        self.more_time(Limit::Write, patience.silence_ms, 0, target).is_some()
     }
 
     /// A client that waits for a handler has waited long enough: whether it may wait on.

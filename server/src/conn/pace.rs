@@ -14,7 +14,7 @@ use gustnado_http::answer::Persist;
 use gustnado_http::head::{Decoded, Head};
 use gustnado_http::method::Method;
 use gustnado_http::status::Status;
-use gustnado_tasks::{Link, LinkError, Outgoing, Patience, Piece, Rate, now};
+use gustnado_tasks::{Link, LinkError, Outgoing, Patience, Piece, Rate, SendWatch, now};
 
 use super::body::{Body, BodyRequest, Wish};
 use super::{Conn, Next, Unread};
@@ -288,10 +288,10 @@ impl Conn {
         write: Patience,
     ) -> Result<(), LinkError> {
         let began_ms = now().mono_ms;
-        let deadline_ms = self.pacer().send_deadline_ms(write, began_ms);
-        self.link.set_deadline(deadline_ms);
+        let patience = self.step_patience(write, began_ms);
+        self.link.set_deadline(began_ms + patience.first_look_ms());
         self.link.start_send(step);
-        self.sent(write, b"").await?;
+        self.sent(SendWatch::new(began_ms), patience, b"").await?;
         self.pacer().note_sent(now().mono_ms - began_ms, bytes);
         Ok(())
     }
@@ -333,10 +333,7 @@ impl Conn {
         write: Patience,
     ) -> Result<(), LinkError> {
         let (began_ms, end) = (now().mono_ms, *at + bytes);
-        let until_ms = self.pacer().send_deadline_ms(write, began_ms);
-        // (What the peer has earned is in the silence that it may still keep.)
-        let silence_ms = until_ms.saturating_sub(began_ms);
-        let mut patience = Patience { silence_ms, ..write };
+        let mut patience = self.step_patience(write, began_ms);
         loop {
             match self.link.send_file(file, at, end, patience).await {
                 Ok(()) => break,
@@ -350,6 +347,13 @@ impl Conn {
         }
         self.pacer().note_sent(now().mono_ms - began_ms, bytes);
         Ok(())
+    }
+
+    /// How slow the peer may be during one step. What it has earned in earlier ones is in the
+    /// silence that it may still keep.
+    fn step_patience(&mut self, write: Patience, began_ms: u64) -> Patience {
+        let until_ms = self.pacer().send_deadline_ms(write, began_ms);
+        Patience { silence_ms: until_ms.saturating_sub(began_ms), ..write }
     }
 
     /// Waits until some of the wanted bytes may be sent, and the answer may begin. Returns how many

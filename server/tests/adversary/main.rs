@@ -10,3 +10,4 @@ mod harness;
 mod body_end;
 mod fairness;
 mod receive_buffers;
+mod time_limits;
