@@ -1,5 +1,11 @@
-//! The body: split-equals-whole, progress, bounds, and what is written reads back.
+//! The body: split-equals-whole, progress, bounds, what is written reads back, and that more is
+//! waited for only while a body can come.
 #![no_main]
+
+#[path = "../../http/tests/tails/mod.rs"]
+mod tails;
+
+use std::sync::LazyLock;
 
 use gustnado_http::body::{BodyDecoder, BodyError};
 use gustnado_http::chunk::{LAST_CHUNK, write_chunk};
@@ -19,8 +25,24 @@ fuzz_target!(|input: &[u8]| {
         assert_eq!(read(framing, bytes, step), whole);
         assert_eq!(read(framing, bytes, 1), whole);
     }
+    if let Ok((.., false)) = read(Framing::Chunked, bytes, usize::MAX / 2) {
+        assert!(TAILS.iter().any(|tail| is_open(&[bytes, tail].concat())));
+    }
     round_trip(&bytes[..bytes.len().min(300)], step);
 });
+
+static TAILS: LazyLock<Vec<Vec<u8>>> =
+    LazyLock::new(|| tails::of_bodies(LIMITS.body_bytes_max as usize));
+
+/// Whether that is a whole body, or one past a limit.
+fn is_open(bytes: &[u8]) -> bool {
+    use BodyError::{ChunkExtensionTooLong, TooLarge, TooManyTrailers, TrailersTooLarge};
+    match read(Framing::Chunked, bytes, usize::MAX / 2) {
+        Ok((.., done)) => done,
+        Err((_, TooLarge { .. } | TooManyTrailers { .. } | TrailersTooLarge { .. })) => true,
+        Err((_, error)) => error == ChunkExtensionTooLong,
+    }
+}
 
 type Verdict = Result<(Vec<u8>, usize, bool), (Vec<u8>, BodyError)>;
 

@@ -2,11 +2,15 @@
 //! with them, and fields about the client.
 #![no_main]
 
+#[path = "../../http/tests/tails/mod.rs"]
+mod tails;
+
 use std::net::SocketAddr;
+use std::sync::LazyLock;
 
 use gustnado_http::forwarded;
 use gustnado_http::head::Decoded;
-use gustnado_http::proxy::{self, BINARY_BYTES_MAX, Ends};
+use gustnado_http::proxy::{self, BINARY_BYTES_MAX, Ends, ProxyError};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -16,6 +20,9 @@ fuzz_target!(|input: &[u8]| {
 
 fn header(input: &[u8]) {
     let whole = proxy::decode(input);
+    if whole == Ok(Decoded::NeedMore) {
+        assert!(TAILS.iter().any(|tail| is_open(&[input, tail].concat())));
+    }
     for end in 0..input.len() {
         match proxy::decode(&input[..end]) {
             Ok(Decoded::NeedMore) => {}
@@ -28,6 +35,16 @@ fn header(input: &[u8]) {
             assert_eq!(source.is_ipv4(), destination.is_ipv4());
             read_back(source);
         }
+    }
+}
+
+static TAILS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(tails::of_proxies);
+
+/// Whether that is a header, or one past the limit.
+fn is_open(bytes: &[u8]) -> bool {
+    match proxy::decode(bytes) {
+        Ok(decoded) => decoded != Decoded::NeedMore,
+        Err(error) => matches!(error, ProxyError::TooLarge { .. }),
     }
 }
 

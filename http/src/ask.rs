@@ -10,7 +10,7 @@ use std::fmt;
 
 use crate::answer::FieldError;
 use crate::method::Method;
-use crate::syntax::{TARGET, VALUE, is, is_token, skip};
+use crate::syntax::{PATH, VALUE, is, is_token, skip, skip_query};
 use crate::target;
 
 /// The writer of one request's head, at the end of a buffer.
@@ -39,7 +39,7 @@ impl<'o> Ask<'o> {
         target: &[u8],
         host: &[u8],
     ) -> Result<Self, AskError> {
-        if !skip(target, TARGET).is_empty() || target::form(target, method).is_err() {
+        if !skip_query(skip(target, PATH)).is_empty() || target::form(target, method).is_err() {
             return Err(AskError::Target);
         }
         target::authority(host).ok_or(AskError::Host)?;

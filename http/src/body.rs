@@ -2,15 +2,16 @@
 //! (RFC 9112 §6, §7.1).
 //!
 //! Data is handed on where it lies; nothing is copied or kept. Chunk extensions and trailer fields
-//! are checked, counted and dropped, as RFC 9112 §7.1.1 and §7.1.2 let a recipient do. What an
-//! extension says has no meaning here: only its bytes are checked.
+//! are checked, counted and dropped, as RFC 9112 §7.1.1 and §7.1.2 let a recipient do.
 
 mod error;
+mod extension;
 #[cfg(test)]
 mod tests;
 
 pub use error::BodyError;
 
+use self::extension::Extension;
 use crate::head::Framing;
 use crate::limits::Limits;
 use crate::syntax::{TOKEN, VALUE, is};
@@ -59,10 +60,7 @@ enum State {
     Length,
     /// In the digits of a chunk size.
     Size,
-    /// In the space before an extension.
-    ExtensionSpace,
-    /// In the extensions.
-    Extension,
+    Extension(Extension),
     /// Before the line feed of a size line.
     SizeEnd,
     /// In a chunk's data.
@@ -167,9 +165,7 @@ impl BodyDecoder {
     /// Takes one byte of framing.
     fn step(&mut self, byte: u8) -> Result<State, BodyError> {
         match (self.state, byte) {
-            (State::Size | State::ExtensionSpace | State::Extension | State::SizeEnd, _) => {
-                self.step_size(byte)
-            }
+            (State::Size | State::Extension(_) | State::SizeEnd, _) => self.step_size(byte),
             (State::DataReturn, b'\r') => Ok(State::DataEnd),
             (State::DataEnd, b'\n') => Ok(State::Size),
             (State::DataReturn | State::DataEnd, _) => Err(BodyError::ChunkEnd),
@@ -184,23 +180,17 @@ impl BodyDecoder {
             (State::Size, _) if byte.is_ascii_hexdigit() => self.digit(byte),
             (State::Size, b'\r' | b';' | b' ' | b'\t') if self.digits > 0 => {
                 self.size_known()?;
-                match byte {
-                    b'\r' => Ok(State::SizeEnd),
-                    _ => self.extension(if byte == b';' {
-                        State::Extension
-                    } else {
-                        State::ExtensionSpace
-                    }),
+                if byte == b'\r' {
+                    Ok(State::SizeEnd)
+                } else {
+                    self.extension(Extension::Space, byte)
                 }
             }
             (State::Size, _) => Err(BodyError::ChunkSize),
-            (State::ExtensionSpace, b' ' | b'\t') => self.extension(State::ExtensionSpace),
-            (State::ExtensionSpace, b';') => self.extension(State::Extension),
-            (State::Extension, b'\r') => Ok(State::SizeEnd),
-            (State::Extension, _) if is(byte, VALUE) => self.extension(State::Extension),
-            (State::SizeEnd, b'\n') => Ok(self.size_line_done()),
-            (State::SizeEnd, _) => Err(BodyError::LineEnd),
-            _ => Err(BodyError::ChunkExtension),
+            (State::Extension(at), b'\r') if at.may_end() => Ok(State::SizeEnd),
+            (State::Extension(at), _) => self.extension(at, byte),
+            (_, b'\n') => Ok(self.size_line_done()),
+            _ => Err(BodyError::LineEnd),
         }
     }
 
@@ -224,8 +214,9 @@ impl BodyDecoder {
         if self.left == 0 { State::Trailer } else { State::Data }
     }
 
-    /// Counts one byte of an extension.
-    fn extension(&mut self, next: State) -> Result<State, BodyError> {
+    /// Takes one byte of the extensions, and counts it.
+    fn extension(&mut self, at: Extension, byte: u8) -> Result<State, BodyError> {
+        let next = at.step(byte).ok_or(BodyError::ChunkExtension)?;
         self.section_bytes += 1;
         self.extension_bytes += 1;
         if self.section_bytes > CHUNK_EXTENSION_BYTES_MAX
@@ -233,7 +224,7 @@ impl BodyDecoder {
         {
             return Err(BodyError::ChunkExtensionTooLong);
         }
-        Ok(next)
+        Ok(State::Extension(next))
     }
 
     /// `*( field-line CRLF ) CRLF`

@@ -9,6 +9,7 @@ mod error;
 mod fields;
 #[cfg(test)]
 mod tests;
+mod unfinished;
 
 pub use error::HeadError;
 
@@ -117,9 +118,10 @@ impl Head {
     ///   already searched for the blank line, so that a slow sender costs no rescans.
     /// - Done: the head; the body starts [`Head::len`] bytes into `input`.
     ///
-    /// However the bytes are cut, the last verdict is the same; an error may come before the head
-    /// is whole. Up to four empty lines before the request line are skipped (RFC 9112 §2.2,
-    /// SHOULD).
+    /// However the bytes are cut, the last verdict is the same. An error comes as soon as it is
+    /// certain, whatever may follow: in bytes that come at once by the byte that makes it so, in
+    /// others by the end of its line. Up to four empty lines before the request line are skipped
+    /// (RFC 9112 §2.2, SHOULD).
     ///
     /// # Errors
     /// [`HeadError`]; [`HeadError::status`] says how to answer. The connection must then be closed.

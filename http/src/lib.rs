@@ -13,6 +13,7 @@ pub mod ask;
 pub mod body;
 pub mod chunk;
 pub mod date;
+mod ends;
 pub mod etag;
 pub mod forwarded;
 pub mod head;

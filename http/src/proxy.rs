@@ -7,6 +7,7 @@ use std::error::Error;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use crate::ends;
 use crate::head::Decoded;
 
 /// Most bytes of a header of version 1, line end included.
@@ -19,6 +20,9 @@ const TEXT_START: &[u8] = b"PROXY ";
 const BINARY_START: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 /// The start, the version with its command, the family, and the length of the rest.
 const BINARY_FIXED: usize = 16;
+/// Version 2 with its command: the proxy speaks for itself, or for the connection it forwards.
+const LOCAL: u8 = 0x20;
+const PROXIED: u8 = 0x21;
 /// Bytes of a path in version 2.
 const PATH_BYTES: usize = 108;
 
@@ -83,6 +87,7 @@ impl Error for ProxyError {}
 ///
 /// - `input`: all bytes so far; may stop anywhere.
 /// - Done: the header's length in bytes, and what it says.
+/// - Need more: a header can come of it, or one that is longer than the limit.
 ///
 /// # Errors
 /// [`ProxyError`], as soon as no header can come of it any more.
@@ -104,32 +109,54 @@ fn begins(input: &[u8], start: &[u8]) -> bool {
 fn decode_text(input: &[u8]) -> Result<Decoded<(usize, Ends<'_>)>, ProxyError> {
     let window = &input[..input.len().min(TEXT_BYTES_MAX)];
     let Some(end) = window.windows(2).position(|bytes| bytes == b"\r\n") else {
-        if window.len() < TEXT_BYTES_MAX {
-            return Ok(Decoded::NeedMore);
-        }
-        return Err(ProxyError::TooLarge { limit_bytes: TEXT_BYTES_MAX });
+        let said = window.strip_prefix(TEXT_START).unwrap_or_default();
+        return match begins_text(said) {
+            false => Err(ProxyError::Text),
+            true if window.len() < TEXT_BYTES_MAX => Ok(Decoded::NeedMore),
+            true => Err(ProxyError::TooLarge { limit_bytes: TEXT_BYTES_MAX }),
+        };
     };
     let said = window[..end].strip_prefix(TEXT_START).ok_or(ProxyError::Text)?;
     let ends = text_ends(said).ok_or(ProxyError::Text)?;
     Ok(Decoded::Done((end + 2, ends)))
 }
 
+/// Whether what [`text_ends`] takes can begin like that, its line end included.
+fn begins_text(begun: &[u8]) -> bool {
+    if let Some(ended) = begun.strip_suffix(b"\r") {
+        // Where all is ignored, this byte may be too.
+        return text_ends(ended).is_some();
+    }
+    // The spaces that are there, and what may still be missing of the last word and behind it.
+    let words = begun.split(|byte| *byte == b' ').count() - 1;
+    let family =
+        if begun.starts_with(b"TCP6") { "TCP6 :: :: 0 0" } else { "TCP4 0.0.0.0 0.0.0.0 0 0" };
+    let behind: String = family.split(' ').skip(words + 1).flat_map(|word| [" ", word]).collect();
+    let of_word = ends::OF_ADDRESS.iter().chain(&["0.0.0.0"]).map(|end| [*end, behind.as_str()]);
+    let of_family = ["TCP4", "TCP6", "UNKNOWN"].into_iter().flat_map(ends::of_word);
+    ends::fit(begun, of_word, |said| text_ends(said).is_some())
+        || (words == 0 && ends::fit(begun, of_family, is_family))
+}
+
+/// The first word of a line.
+fn is_family(word: &[u8]) -> bool {
+    matches!(word, b"TCP4" | b"TCP6" | b"UNKNOWN")
+}
+
 /// What follows `PROXY `: a family, two addresses, two ports, one space between each.
 fn text_ends(said: &[u8]) -> Option<Ends<'static>> {
-    let said = std::str::from_utf8(said).ok()?;
-    let mut words = said.split(' ');
-    let family = words.next()?;
-    if family == "UNKNOWN" {
+    let family = said.split(|byte| *byte == b' ').next().filter(|family| is_family(family))?;
+    if family == b"UNKNOWN" {
         // Whatever may follow is to be ignored.
         return Some(Ends::Own);
     }
     let address = |word: &str| -> Option<IpAddr> {
         match family {
-            "TCP4" => word.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
-            "TCP6" => word.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
-            _ => None,
+            b"TCP4" => word.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
+            _ => word.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
         }
     };
+    let mut words = std::str::from_utf8(said).ok()?.split(' ').skip(1);
     let (from, to) = (address(words.next()?)?, address(words.next()?)?);
     let (from_port, to_port) = (port(words.next()?)?, port(words.next()?)?);
     if words.next().is_some() {
@@ -147,23 +174,38 @@ fn port(word: &str) -> Option<u16> {
 }
 
 fn decode_binary(input: &[u8]) -> Result<Decoded<(usize, Ends<'_>)>, ProxyError> {
+    match input.get(BINARY_START.len()..).unwrap_or_default() {
+        [] | [LOCAL, ..] | [PROXIED] => {}
+        [PROXIED, family, ..] => _ = address_bytes(*family)?,
+        _ => return Err(ProxyError::Unknown),
+    }
     let Some((fixed, behind)) = input.split_first_chunk::<BINARY_FIXED>() else {
         return Ok(Decoded::NeedMore);
     };
     let &[.., command, family, high, low] = fixed;
+    let is_local = command == LOCAL;
     let len = usize::from(u16::from_be_bytes([high, low]));
     if BINARY_FIXED + len > BINARY_BYTES_MAX {
         return Err(ProxyError::TooLarge { limit_bytes: BINARY_BYTES_MAX });
     }
-    let is_local = match command {
-        0x20 => true,
-        0x21 => false,
-        _ => return Err(ProxyError::Unknown),
-    };
+    if !is_local && len < address_bytes(family)? {
+        return Err(ProxyError::Short);
+    }
     let Some(block) = behind.get(..len) else { return Ok(Decoded::NeedMore) };
     // Of a connection of the proxy's own, nothing else counts.
     let ends = if is_local { Ends::Own } else { binary_ends(family, block)? };
     Ok(Decoded::Done((BINARY_FIXED + len, ends)))
+}
+
+/// How many bytes of a block the addresses of a family take.
+fn address_bytes(family: u8) -> Result<usize, ProxyError> {
+    match family {
+        0x00 => Ok(0),
+        0x11 | 0x12 => Ok(12),
+        0x21 | 0x22 => Ok(36),
+        0x31 | 0x32 => Ok(2 * PATH_BYTES),
+        _ => Err(ProxyError::Unknown),
+    }
 }
 
 /// The addresses at the start of a block; what follows them is skipped.

@@ -59,8 +59,10 @@ impl ResponseHead {
     /// - `limits`: of which `head_bytes_max` and `fields_max` count here.
     /// - Done: the head; the body starts [`ResponseHead::len`] bytes into `input`.
     ///
-    /// However the bytes are cut, the verdict is the same. An interim response (1xx) is a head of
-    /// its own, and the final one follows it.
+    /// However the bytes are cut, the last verdict is the same. An error comes as soon as it is
+    /// certain, whatever may follow: in bytes that come at once by the byte that makes it so, in
+    /// others by the end of its line. An interim response (1xx) is a head of its own, and the final
+    /// one follows it.
     ///
     /// Three choices: a folded line is refused (RFC 9112 §5.2 lets a gateway do so; a user agent
     /// would have to join it), so is a line feed without carriage return (§2.2), and the space

@@ -10,7 +10,8 @@ pub(crate) const TARGET: u8 = 2;
 pub(crate) const HOST: u8 = 4;
 /// A byte of a field value: visible, space, tab, or obs-text (RFC 9110 §5.5).
 pub(crate) const VALUE: u8 = 8;
-/// A byte of a request target up to its query: [`TARGET`] without `?`.
+/// A byte of a request target up to its query: [`TARGET`] without `?`, and without `\`, which some
+/// take for `/` (browsers send it as `/`).
 pub(crate) const PATH: u8 = 16;
 
 static CLASSES: [u8; 256] = classes();
@@ -26,7 +27,7 @@ const fn classes() -> [u8; 256] {
             class |= TOKEN;
         }
         if byte > b' ' && byte < 0x7f && !contains(b"\"#<>", byte) {
-            class |= if byte == b'?' { TARGET } else { TARGET | PATH };
+            class |= if contains(b"?\\", byte) { TARGET } else { TARGET | PATH };
         }
         if byte.is_ascii_alphanumeric() || contains(b"-._~!$&'()*+,;=", byte) {
             class |= HOST;
@@ -83,6 +84,12 @@ pub(crate) fn skip(bytes: &[u8], class: u8) -> &[u8] {
         rest = next;
     }
     rest
+}
+
+/// What follows the query of a request target, if there is one: `behind` is what follows its path.
+#[inline]
+pub(crate) fn skip_query(behind: &[u8]) -> &[u8] {
+    if behind.first() == Some(&b'?') { skip(behind, TARGET) } else { behind }
 }
 
 /// What follows the letters and hyphens that `bytes` starts with: all of most field names. May stop

@@ -1,11 +1,15 @@
 //! What must hold for every body: however it is cut, whatever it is.
 
+mod tails;
+
+use std::sync::LazyLock;
+
 use gustnado_http::body::{BodyDecoder, BodyError};
 use gustnado_http::chunk::{LAST_CHUNK, write_chunk};
 use gustnado_http::head::Framing;
 use gustnado_http::limits::Limits;
 use proptest::prelude::*;
-use proptest::sample::select;
+use proptest::sample::{Index, select};
 
 const LIMITS: Limits =
     Limits { head_bytes_max: 60, target_bytes_max: 10, fields_max: 3, body_bytes_max: 200 };
@@ -54,6 +58,11 @@ fn body_soup() -> impl Strategy<Value = Vec<u8>> {
         "c9\r\n",
         "1;x=y\r\nb\r\n",
         "1 ;\r\nb\r\n",
+        "2\t;a = \"b\\\"c;\" ; d\r\nbb\r\n",
+        "3;a=",
+        "\"b\"",
+        "\\",
+        "=",
         "ffffffffffffffff\r\n",
         "\r\n",
         "\r",
@@ -69,6 +78,18 @@ fn body_soup() -> impl Strategy<Value = Vec<u8>> {
         "é",
     ]);
     prop::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat().into_bytes())
+}
+
+static TAILS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| tails::of_bodies(200));
+
+/// Whether that is a whole body, or one past a limit.
+fn is_open(verdict: &Verdict) -> bool {
+    use BodyError::{ChunkExtensionTooLong, TooLarge, TooManyTrailers, TrailersTooLarge};
+    match verdict {
+        Ok((.., done)) => *done,
+        Err((_, TooLarge { .. } | TooManyTrailers { .. } | TrailersTooLarge { .. })) => true,
+        Err((_, error)) => *error == ChunkExtensionTooLong,
+    }
 }
 
 fn framings() -> impl Strategy<Value = Framing> {
@@ -87,6 +108,16 @@ proptest! {
         let whole = read(framing, &bytes, &[usize::MAX / 2]);
         prop_assert_eq!(&read(framing, &bytes, &sizes), &whole);
         prop_assert_eq!(&read(framing, &bytes, &[1]), &whole);
+    }
+
+    #[test]
+    fn bytes_that_need_more_can_become_a_body(bytes in body_soup(), cut: Index) {
+        let begun = &bytes[..cut.index(bytes.len() + 1)];
+        let whole = |bytes: &[u8]| read(Framing::Chunked, bytes, &[usize::MAX / 2]);
+        if let Ok((.., false)) = whole(begun) {
+            let is_end = |tail: &Vec<u8>| is_open(&whole(&[begun, tail].concat()));
+            prop_assert!(TAILS.iter().any(is_end), "{}", begun.escape_ascii());
+        }
     }
 
     #[test]

@@ -1,5 +1,9 @@
 //! What must hold for every head: however it is cut, whatever it is.
 
+mod tails;
+
+use std::sync::LazyLock;
+
 use gustnado_http::head::{Decoded, Framing, Head, HeadError, Version};
 use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
@@ -49,12 +53,22 @@ fn head_soup() -> impl Strategy<Value = Vec<u8>> {
         " ",
         "HTTP/1.1\r\n",
         "HTTP/1.0\r\n",
+        "HTTP/1.2\r\n",
         "HTTP/2.0\r\n",
+        "CONNECT [::1]:443 HTTP/1.1\r\n",
+        "OPTIONS http://[1::]:8?a HTTP/1.1\r\n",
+        "GET /a\\b",
         "GET / HTTP/1.1\r\n",
         "POST / HTTP/1.1\r\nHost: a\r\n",
         "Host: a\r\n",
         "host:b:80\r\n",
         "Host: a_b\r\n",
+        "Host: [::ffff:1.2.3.4]:80\r\n",
+        "Host: %41.\r\n",
+        "Content-Length: 5 \r\n",
+        "Content-Length: ",
+        "Transfer-Encoding: chunked \r\n",
+        "Expect: 100-continue, 100-Continue\r\n",
         "Content-Length: 5\r\n",
         "Content-Length: 5, 6\r\n",
         "Transfer-Encoding: chunked\r\n",
@@ -96,6 +110,15 @@ proptest! {
             prop_assert!(cut == uncut || (cut == Ok(Decoded::NeedMore) && uncut.is_err()));
             let full = [bytes.as_slice(), &[b'a'; 300]].concat();
             prop_assert_eq!(trickle(&full, cuts), whole(&full));
+        }
+    }
+
+    #[test]
+    fn bytes_that_need_more_can_become_a_head(bytes in head_soup(), cut: Index) {
+        let begun = &bytes[..cut.index(bytes.len() + 1)];
+        if whole(begun) == Ok(Decoded::NeedMore) {
+            let is_end = |tail: &Vec<u8>| is_open(&whole(&[begun, tail].concat()));
+            prop_assert!(TAILS.iter().any(is_end), "{}", begun.escape_ascii());
         }
     }
 
@@ -176,7 +199,31 @@ proptest! {
     }
 }
 
+static TAILS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(tails::of_heads);
+
+/// Whether that is a head, or bytes that could not be known to be none before they were whole: past
+/// a limit, or with a method, a version or a coding that we do not know.
+fn is_open(verdict: &Result<Decoded<Head>, HeadError>) -> bool {
+    use HeadError::{
+        CodingUnknown, MethodUnknown, TargetTooLong, TooLarge, TooManyFields, VersionUnknown,
+    };
+    match verdict {
+        Ok(decoded) => *decoded != Decoded::NeedMore,
+        Err(TargetTooLong { .. } | TooLarge { .. } | TooManyFields { .. }) => true,
+        Err(error) => matches!(error, CodingUnknown | MethodUnknown | VersionUnknown),
+    }
+}
+
+/// The same request in HTTP/1.1: httparse knows no minor version above it.
+fn in_1_1(bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let version = bytes.windows(8).position(|bytes| bytes == b" HTTP/1.").expect("a request line");
+    bytes[version + 8] = bytes[version + 8].min(b'1');
+    bytes
+}
+
 fn agree(bytes: &[u8], head: &Head) {
+    let bytes = &*in_1_1(bytes);
     let mut fields = [httparse::EMPTY_HEADER; 100];
     let mut oracle = httparse::Request::new(&mut fields);
     let verdict = oracle.parse(bytes);

@@ -17,7 +17,7 @@ pub enum BodyError {
     },
     /// A chunk size that is not 1 to 16 hexadecimal digits.
     ChunkSize,
-    /// A byte in a chunk extension that cannot be there.
+    /// A byte in a chunk extension that cannot stand there.
     ChunkExtension,
     /// More bytes of extensions than a chunk or a body may have.
     ChunkExtensionTooLong,

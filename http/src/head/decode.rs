@@ -1,11 +1,11 @@
 //! The one pass over the bytes of a head.
 
 use super::fields::is_looked_for;
-use super::{Decoded, Head, HeadError, KNOWN, Known, Span, Version};
+use super::{Decoded, Head, HeadError, KNOWN, Known, Span, Version, unfinished};
 use crate::limits::Limits;
 use crate::method::Method;
 use crate::syntax::{
-    PATH, TARGET, TOKEN, VALUE, skip, skip_plain_host, skip_plain_name, skip_plain_value, trim,
+    PATH, TOKEN, VALUE, skip, skip_plain_host, skip_plain_name, skip_plain_value, skip_query, trim,
 };
 use crate::target;
 
@@ -13,12 +13,19 @@ use crate::target;
 const EMPTY_LINES_MAX: usize = 4;
 
 /// A token longer than this is refused before it ends. The longest registered method has 17 bytes.
-const METHOD_BYTES_MAX: usize = 32;
+const METHOD_BYTES_MAX: usize = 64;
 
 /// What a head may be long at most, whatever the limits say: offsets have 16 bits.
 const HEAD_BYTES_MAX: usize = u16::MAX as usize;
 
 /// Why the pass stopped before the end of the head.
+///
+/// `NeedMore` promises that the bytes can still become a head that is served, or one that is
+/// refused for a reason that only bytes to come can tell: a method, a version or a coding that this
+/// server does not know, or a limit. Whoever returns it asks [`unfinished`] first.
+///
+/// An error is that of the first byte after which it was certain: so it is the same whether or not
+/// a pass was made just then.
 enum Stop {
     NeedMore,
     Bad(HeadError),
@@ -56,18 +63,20 @@ pub(super) fn decode(
 
 /// Whether another pass over an unfinished head can say more than "need more".
 ///
-/// It can when a blank line has come, and must when the limit is reached. The passes in between
-/// only make errors known early: one when the target may have become too long, and one each time
-/// the bytes have doubled, which together cost no more than two passes over the whole.
+/// It must when the limit is reached, and it can when a line has ended or begun: then the head may
+/// be whole, or the line was none. There are as many such passes at most as there may be lines.
+/// The others make errors within a line known early: one when the target may have become too long,
+/// and one each time the bytes have doubled, which together cost no more than two passes over the
+/// whole.
 #[cold]
 fn is_worth_a_pass(window: &[u8], seen: usize, limits: &Limits) -> bool {
     let seen = seen.min(window.len());
     let target_bytes = limits.target_bytes_max.saturating_add(METHOD_BYTES_MAX);
-    let blank_line = &window[seen.saturating_sub(3)..]; // it may straddle two reads
+    let line_end = &window[seen.saturating_sub(1)..]; // what follows one may be wrong
     window.len() >= limits.head_bytes_max.min(HEAD_BYTES_MAX)
         || (seen < target_bytes && window.len() >= target_bytes)
         || window.len().checked_ilog2() != seen.checked_ilog2()
-        || memchr::memmem::find(blank_line, b"\r\n\r\n").is_some()
+        || memchr::memchr2(b'\r', b'\n', line_end).is_some()
 }
 
 /// Reads the head in one go. `rest` is what is still unread; its length tells where in `bytes` it
@@ -78,13 +87,16 @@ fn pass(bytes: &[u8], limits: &Limits) -> Result<Head, Stop> {
     let start = if bytes.first() == Some(&b'\r') { skip_empty_lines(bytes)? } else { 0 };
     let (method, rest) = method(&bytes[start..])?;
     let target_start = bytes.len() - rest.len();
-    let (path_len, target, rest) = target(rest, limits)?;
+    let (path_len, target, rest) = target(rest, method, limits)?;
     let target_len = target.len();
+    let form = match method {
+        Some(method) => Some((method, target::form(target, method)?)),
+        None => None,
+    };
     let (version, rest) = version(rest)?;
-    // The line was checked whole; a version goes before a method, whose meaning is up to it.
+    // A version goes before a method that we do not know: it may say what that one means.
     let version = version.ok_or(HeadError::VersionUnknown)?;
-    let method = method.ok_or(HeadError::MethodUnknown)?;
-    let (form, path) = target::form(target, method)?;
+    let (method, (form, path)) = form.ok_or(HeadError::MethodUnknown)?;
     let at = |offset: usize| Span::new(offset, offset).start;
     let mut head = Head {
         content_length: 0,
@@ -109,7 +121,8 @@ fn skip_empty_lines(bytes: &[u8]) -> Result<usize, Stop> {
     let mut at = 0;
     loop {
         match &bytes[at..] {
-            [] | [b'\r'] => return Err(Stop::NeedMore),
+            [] => return Err(Stop::NeedMore),
+            [b'\r'] if at < EMPTY_LINES_MAX * 2 => return Err(Stop::NeedMore),
             [b'\r', b'\n', ..] if at < EMPTY_LINES_MAX * 2 => at += 2,
             [b'\r', ..] => return Err(HeadError::LineEnd.into()),
             _ => return Ok(at),
@@ -142,35 +155,50 @@ fn method_other(line: &[u8]) -> Result<(Option<Method>, &[u8]), Stop> {
 /// How long the target's path is, the target, and what stands behind it, from the space on.
 #[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
 #[inline(always)]
-fn target<'a>(rest: &'a [u8], limits: &Limits) -> Result<(usize, &'a [u8], &'a [u8]), Stop> {
+fn target<'a>(
+    rest: &'a [u8],
+    method: Option<Method>,
+    limits: &Limits,
+) -> Result<(usize, &'a [u8], &'a [u8]), Stop> {
     let mut behind = skip(rest, PATH);
     let path_len = rest.len() - behind.len();
     let is_path_alone = path_len > 0 && behind.first() == Some(&b' ');
     if !is_path_alone || path_len > limits.target_bytes_max {
-        behind = behind_query(rest, behind, limits)?;
+        behind = behind_query(rest, behind, method, limits)?;
     }
     Ok((path_len, &rest[..rest.len() - behind.len()], behind))
 }
 
 /// What stands behind a target that has a query, or something wrong with it.
-fn behind_query<'a>(rest: &'a [u8], query: &'a [u8], limits: &Limits) -> Result<&'a [u8], Stop> {
-    let behind = skip(query, TARGET);
+fn behind_query<'a>(
+    rest: &'a [u8],
+    query: &'a [u8],
+    method: Option<Method>,
+    limits: &Limits,
+) -> Result<&'a [u8], Stop> {
+    let behind = skip_query(query);
     let len = rest.len() - behind.len();
+    let limit_bytes = limits.target_bytes_max;
     match behind {
-        _ if len > limits.target_bytes_max => {
-            Err(HeadError::TargetTooLong { limit_bytes: limits.target_bytes_max }.into())
+        _ if len > limit_bytes => {
+            unfinished::target(&rest[..limit_bytes], method)?;
+            Err(HeadError::TargetTooLong { limit_bytes }.into())
         }
         [b' ', ..] if len > 0 => Ok(behind),
-        [] => Err(Stop::NeedMore),
+        [] => {
+            unfinished::target(rest, method)?;
+            Err(Stop::NeedMore)
+        }
         _ => Err(HeadError::Target.into()),
     }
 }
 
-/// The version, if we know it, and what stands behind its line.
+/// The version, if we know it, and what stands behind its line. Any minor version above 1 is served
+/// as 1.1, the highest that this server conforms to (RFC 9110 §6.2).
 #[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
 #[inline(always)]
 fn version(rest: &[u8]) -> Result<(Option<Version>, &[u8]), Stop> {
-    let (line, rest) = rest.split_first_chunk::<11>().ok_or(Stop::NeedMore)?;
+    let (line, rest) = rest.split_first_chunk::<11>().ok_or_else(|| no_version(rest))?;
     // Two words that overlap in the point.
     if line[..8] == *b" HTTP/1." && line[7..] == *b".1\r\n" {
         return Ok((Some(Version::Http11), rest));
@@ -181,10 +209,27 @@ fn version(rest: &[u8]) -> Result<(Option<Version>, &[u8]), Stop> {
 fn version_other(line: &[u8; 11]) -> Result<Option<Version>, Stop> {
     match line {
         b" HTTP/1.0\r\n" => Ok(Some(Version::Http10)),
+        [b' ', b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9', b'\r', b'\n'] => {
+            Ok(Some(Version::Http11))
+        }
         [b' ', b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9', b'\r', b'\n'] => {
             Ok(None)
         }
         _ => Err(HeadError::VersionSyntax.into()),
+    }
+}
+
+/// What is wrong where a version and its line end should be. `begun` is shorter than both.
+#[cold]
+fn no_version(begun: &[u8]) -> Stop {
+    let fits = |(byte, model): (&u8, &u8)| match model {
+        b'0' => byte.is_ascii_digit(),
+        _ => byte == model,
+    };
+    if begun.iter().zip(b" HTTP/0.0\r\n").all(fits) {
+        Stop::NeedMore
+    } else {
+        HeadError::VersionSyntax.into()
     }
 }
 
@@ -206,7 +251,7 @@ fn fields<'a>(
     }
     loop {
         let [first, second, ..] = rest else {
-            return Err(Stop::NeedMore);
+            return Err(no_name(head, rest, skip(rest, TOKEN)));
         };
         if *first <= b':' {
             match (first, second) {
@@ -221,7 +266,7 @@ fn fields<'a>(
             _ => {
                 colon = skip(colon, TOKEN);
                 let [b':', value @ ..] = colon else {
-                    return Err(no_name(rest, colon));
+                    return Err(no_name(head, rest, colon));
                 };
                 without_space(value)
             }
@@ -236,7 +281,8 @@ fn fields<'a>(
             _ => {
                 line_end = skip(line_end, VALUE);
                 let [b'\r', b'\n', next @ ..] = line_end else {
-                    return Err(no_line_end(line_end));
+                    let name = &rest[..rest.len() - colon.len()];
+                    return Err(no_line_end(head, name, value, line_end));
                 };
                 next
             }
@@ -291,25 +337,33 @@ fn skip_port(digits: &[u8]) -> Option<&[u8]> {
     is_port.then_some(rest)
 }
 
-/// What is wrong where a field name and its colon should be, or the blank line. `line` has two
-/// bytes or more.
+/// What is wrong where a field name and its colon should be, or the blank line.
 #[cold]
-fn no_name(line: &[u8], behind: &[u8]) -> Stop {
+fn no_name(head: &Head, line: &[u8], behind: &[u8]) -> Stop {
+    let is_at_start = line.len() == behind.len();
     match behind {
         [] => Stop::NeedMore,
-        [b'\r' | b'\n', ..] if line.len() == behind.len() => HeadError::LineEnd.into(),
+        [b'\r', after @ ..] if is_at_start => match head.finish() {
+            Err(error) => error.into(), // the section ends here, or is wrong
+            Ok(()) if after.is_empty() => Stop::NeedMore,
+            Ok(()) => HeadError::LineEnd.into(),
+        },
+        [b'\n', ..] if is_at_start => HeadError::LineEnd.into(),
         _ => HeadError::FieldName.into(),
     }
 }
 
 /// What is wrong where a line should end: with carriage return and line feed, nothing less (RFC
-/// 9112 §2.2 lets a lone line feed pass, and we do not).
+/// 9112 §2.2 lets a lone line feed pass, and we do not). `value` is all that follows the colon.
 #[cold]
-fn no_line_end(rest: &[u8]) -> Stop {
-    match rest {
-        [] | [b'\r'] => Stop::NeedMore,
-        [b'\r' | b'\n', ..] => HeadError::LineEnd.into(),
-        _ => HeadError::FieldValue.into(),
+fn no_line_end(head: &Head, name: &[u8], value: &[u8], line_end: &[u8]) -> Stop {
+    let begun = &value[..value.len() - line_end.len()];
+    let is_ended = line_end.first() == Some(&b'\r');
+    match (unfinished::value(head, name, begun, is_ended), line_end) {
+        (Err(error), _) => error.into(),
+        (Ok(()), [] | [b'\r']) => Stop::NeedMore,
+        (Ok(()), [b'\r' | b'\n', ..]) => HeadError::LineEnd.into(),
+        (Ok(()), _) => HeadError::FieldValue.into(),
     }
 }
 

@@ -22,7 +22,7 @@ pub enum HeadError {
     },
     /// What follows the target is not one space, a version and a line end.
     VersionSyntax,
-    /// A version other than 1.1 and 1.0.
+    /// A major version other than 1.
     VersionUnknown,
     /// A field line that does not start with a token and a colon.
     FieldName,
@@ -46,10 +46,10 @@ pub enum HeadError {
     HostRepeated,
     /// Host is not a host with an optional port.
     HostSyntax,
-    /// Content-Length is not a number of at most 64 bits, nor a list of the same one.
+    /// Content-Length is not one number of at most 64 bits.
     LengthSyntax,
-    /// Two different lengths.
-    LengthConflict,
+    /// Content-Length more than once, be it the same one.
+    LengthRepeated,
     /// Content-Length beside Transfer-Encoding.
     LengthWithCoding,
     /// Transfer-Encoding in HTTP/1.0.
@@ -95,7 +95,7 @@ impl HeadError {
             Self::HostRepeated => "host_repeated",
             Self::HostSyntax => "host_syntax",
             Self::LengthSyntax => "length_syntax",
-            Self::LengthConflict => "length_conflict",
+            Self::LengthRepeated => "length_repeated",
             Self::LengthWithCoding => "length_with_coding",
             Self::CodingInOldVersion => "coding_in_old_version",
             Self::CodingSyntax => "coding_syntax",
@@ -115,7 +115,7 @@ impl fmt::Display for HeadError {
                 return write!(f, "the request target is longer than {limit_bytes} bytes");
             }
             Self::VersionSyntax => "the request line must end with a version",
-            Self::VersionUnknown => "the version is neither HTTP/1.1 nor HTTP/1.0",
+            Self::VersionUnknown => "the version is not one of HTTP/1",
             Self::FieldName => "a field line must start with a name and a colon",
             Self::FieldValue => "a field value holds a control byte",
             Self::LineEnd => "a line must end with carriage return and line feed",
@@ -127,7 +127,7 @@ impl fmt::Display for HeadError {
             Self::HostRepeated => "the host field is repeated",
             Self::HostSyntax => "the host field is malformed",
             Self::LengthSyntax => "the content length is malformed",
-            Self::LengthConflict => "the content lengths differ",
+            Self::LengthRepeated => "the content length is repeated",
             Self::LengthWithCoding => "both a content length and a transfer coding are given",
             Self::CodingInOldVersion => "a transfer coding is given in HTTP/1.0",
             Self::CodingSyntax => "the last transfer coding must be chunked, once",

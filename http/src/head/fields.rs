@@ -79,17 +79,18 @@ impl Head {
         }
     }
 
-    /// RFC 9112 §6.3 rule 5: a list of one and the same number is taken as that number (MAY).
+    /// RFC 9112 §6.3 rule 5: one number, once. A recipient may take a list of one and the same
+    /// number as that number; we do not: nobody sends one but to make two servers disagree.
     #[cold]
     fn note_length(&mut self, value: &[u8]) -> Result<(), HeadError> {
-        for part in value.split(|byte| *byte == b',') {
-            let length = decimal(trim(part)).ok_or(HeadError::LengthSyntax)?;
-            if self.has(LENGTH) && self.content_length != length {
-                return Err(HeadError::LengthConflict);
-            }
-            self.flags |= LENGTH;
-            self.content_length = length;
+        if self.has(CODED) {
+            return Err(HeadError::LengthWithCoding);
         }
+        if self.has(LENGTH) {
+            return Err(HeadError::LengthRepeated);
+        }
+        self.flags |= LENGTH;
+        self.content_length = decimal(value).ok_or(HeadError::LengthSyntax)?;
         Ok(())
     }
 
@@ -98,6 +99,12 @@ impl Head {
     /// on chunked (RFC 9112 §7.1, SHOULD).
     #[cold]
     fn note_coding(&mut self, value: &[u8]) -> Result<(), HeadError> {
+        if self.version == Version::Http10 {
+            return Err(HeadError::CodingInOldVersion);
+        }
+        if self.has(LENGTH) {
+            return Err(HeadError::LengthWithCoding);
+        }
         self.flags |= CODED;
         for coding in list(value) {
             let name = coding.split(|byte| *byte == b';').next().map(trim).unwrap_or_default();
@@ -126,11 +133,7 @@ impl Head {
 
     #[cold]
     fn finish_coding(&self) -> Result<(), HeadError> {
-        if self.version == Version::Http10 {
-            Err(HeadError::CodingInOldVersion)
-        } else if self.has(LENGTH) {
-            Err(HeadError::LengthWithCoding)
-        } else if !self.has(CHUNKED) {
+        if !self.has(CHUNKED) {
             Err(HeadError::CodingSyntax)
         } else if self.has(CODING_UNKNOWN) {
             Err(HeadError::CodingUnknown)

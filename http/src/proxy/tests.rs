@@ -80,7 +80,7 @@ fn a_line_against_the_rules_is_refused() {
 
 #[test]
 fn a_line_without_an_end_is_refused_at_its_limit() {
-    let endless = [TEXT_START, &[b'x'; TEXT_BYTES_MAX]].concat();
+    let endless = [TEXT_START, b"UNKNOWN ", &[b'x'; TEXT_BYTES_MAX]].concat();
     assert_eq!(decode(&endless[..TEXT_BYTES_MAX - 1]), Ok(Decoded::NeedMore));
     let too_large = Err(ProxyError::TooLarge { limit_bytes: TEXT_BYTES_MAX });
     assert_eq!(decode(&endless[..TEXT_BYTES_MAX]), too_large);

@@ -1,16 +1,33 @@
-//! Reading a response head: first its end is found, then it is checked in one pass.
+//! The one pass over the bytes of a response head.
 
 use super::{ResponseError, ResponseFraming, ResponseHead};
+use crate::ends;
 use crate::head::{Decoded, Span, Version};
 use crate::limits::Limits;
 use crate::method::Method;
-use crate::syntax::{TOKEN, VALUE, decimal, is, is_space, is_token, list, skip, trim};
+use crate::syntax::{TOKEN, VALUE, decimal, is_space, is_token, list, skip, trim};
 
 /// What a head may be long at most, whatever the limits say: offsets have 16 bits.
 const HEAD_BYTES_MAX: usize = u16::MAX as usize;
 
 /// What every response starts with. A peer that speaks another protocol is told apart at once.
 const START: &[u8] = b"HTTP/";
+
+/// Why the pass stopped before the end of the head.
+///
+/// `NeedMore` promises that the bytes can still become a head that is taken, or one that is refused
+/// for a limit or for a transfer coding that was not asked for. An error is that of the first byte
+/// after which it was certain: so it is the same whether or not a pass was made just then.
+enum Stop {
+    NeedMore,
+    Bad(ResponseError),
+}
+
+impl From<ResponseError> for Stop {
+    fn from(error: ResponseError) -> Self {
+        Self::Bad(error)
+    }
+}
 
 /// See [`ResponseHead::decode`].
 pub(super) fn decode(
@@ -21,62 +38,55 @@ pub(super) fn decode(
 ) -> Result<Decoded<ResponseHead>, ResponseError> {
     let limit_bytes = limits.head_bytes_max.min(HEAD_BYTES_MAX);
     let window = &input[..input.len().min(limit_bytes)];
-    let start = window.len().min(START.len());
-    if window[..start] != START[..start] {
-        return Err(ResponseError::NotHttp);
-    }
-    match head_end(window, *seen)? {
-        Some(end) => head(&window[..end], method, limits).map(Decoded::Done),
-        None if window.len() == limit_bytes => Err(ResponseError::TooLarge { limit_bytes }),
-        None => {
-            *seen = window.len();
-            Ok(Decoded::NeedMore)
+    if window.len() == limit_bytes || is_worth_a_pass(window, *seen) {
+        match pass(window, method, limits) {
+            Ok(head) => return Ok(Decoded::Done(head)),
+            Err(Stop::Bad(error)) => return Err(error),
+            Err(Stop::NeedMore) if window.len() == limit_bytes => {
+                return Err(ResponseError::TooLarge { limit_bytes });
+            }
+            Err(Stop::NeedMore) => {}
         }
     }
+    *seen = window.len();
+    Ok(Decoded::NeedMore)
 }
 
-/// Where the head ends, blank line included. Every line feed up to there has its carriage return.
-///
-/// - `seen`: bytes that held no end.
-fn head_end(window: &[u8], seen: usize) -> Result<Option<usize>, ResponseError> {
-    let from = seen.min(window.len());
-    for at in memchr::memchr_iter(b'\n', &window[from..]) {
-        let end = from + at + 1;
-        if !window[..end].ends_with(b"\r\n") {
-            return Err(ResponseError::LineEnd);
-        }
-        if window[..end].ends_with(b"\r\n\r\n") {
-            return Ok(Some(end));
-        }
-    }
-    Ok(None)
+/// Whether a pass over an unfinished head can say more than "need more": at first, when a line has
+/// ended or begun since the last one, and when the bytes have doubled.
+fn is_worth_a_pass(window: &[u8], seen: usize) -> bool {
+    let seen = seen.min(window.len());
+    let line_end = &window[seen.saturating_sub(1)..]; // what follows one may be wrong
+    window.len().checked_ilog2() != seen.checked_ilog2()
+        || memchr::memchr2(b'\r', b'\n', line_end).is_some()
 }
 
-/// Checks a whole head, blank line included.
-fn head(bytes: &[u8], method: Method, limits: &Limits) -> Result<ResponseHead, ResponseError> {
-    let line_end = memchr::memchr(b'\r', bytes).expect("a head ends with a line end");
-    let (version, status, reason_start) = status_line(&bytes[..line_end])?;
-    if bytes[line_end + 1] != b'\n' {
-        return Err(ResponseError::StatusLine);
-    }
-    let (fields_start, fields_end) = (line_end + 2, bytes.len() - 2);
-    let mut noted = Noted::default();
+fn pass(bytes: &[u8], method: Method, limits: &Limits) -> Result<ResponseHead, Stop> {
+    let (version, status, reason, fields_start) = status_line(bytes)?;
+    let mut noted = Noted::new(version, status, method);
+    let mut framing = noted.framing()?;
     let mut room = limits.fields_max;
-    let mut rest = &bytes[fields_start..fields_end];
-    while !rest.is_empty() {
-        let (name, value, next) = field(rest)?;
+    let mut rest = &bytes[fields_start..];
+    let fields_end = loop {
+        match rest {
+            [] | [b'\r'] => return Err(Stop::NeedMore),
+            [b'\r', b'\n', ..] => break bytes.len() - rest.len(),
+            _ => {}
+        }
+        let name = field_name(rest)?;
         let limit = limits.fields_max;
         room = room.checked_sub(1).ok_or(ResponseError::TooManyFields { limit })?;
+        let (value, next) = field_value(&noted, name, &rest[name.len() + 1..])?;
         noted.note(name, value)?;
+        framing = noted.framing()?;
         rest = next;
-    }
-    let framing = noted.framing(version, status, method)?;
+    };
     let endless = matches!(framing, ResponseFraming::UntilClose | ResponseFraming::Tunnel);
     let (old, coded) = (version == Version::Http10, noted.coding != Coding::None);
     Ok(ResponseHead {
         framing,
         content_length: noted.length,
-        reason: Span::new(reason_start, line_end),
+        reason,
         fields: Span::new(fields_start, fields_end),
         status,
         version,
@@ -85,15 +95,37 @@ fn head(bytes: &[u8], method: Method, limits: &Limits) -> Result<ResponseHead, R
     })
 }
 
-/// `HTTP-version SP status-code [ SP [ reason-phrase ] ]`, and where the phrase starts.
-fn status_line(line: &[u8]) -> Result<(Version, u16, usize), ResponseError> {
-    let (version, rest) = line.split_first_chunk::<8>().ok_or(ResponseError::StatusLine)?;
-    let version = match version {
-        b"HTTP/1.1" => Version::Http11,
-        b"HTTP/1.0" => Version::Http10,
-        [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'] => {
-            return Err(ResponseError::VersionUnknown);
+/// `HTTP-version SP status-code [ SP [ reason-phrase ] ] CRLF`: the version, the code, where the
+/// phrase is, and where the next line starts.
+fn status_line(bytes: &[u8]) -> Result<(Version, u16, Span, usize), Stop> {
+    let line_end = skip(bytes, VALUE);
+    let line = &bytes[..bytes.len() - line_end.len()];
+    let (version, status, reason_start) = match b"HTTP/1.1 200".get(line.len()..) {
+        Some(missing) if line_end.first() != Some(&b'\r') => {
+            read_status_line(&[line, missing].concat())?
         }
+        _ => read_status_line(line)?,
+    };
+    match line_end {
+        [b'\r', b'\n', ..] => {
+            Ok((version, status, Span::new(reason_start, line.len()), line.len() + 2))
+        }
+        [] | [b'\r'] => Err(Stop::NeedMore),
+        [b'\n', ..] => Err(ResponseError::LineEnd.into()),
+        _ => Err(ResponseError::StatusLine.into()),
+    }
+}
+
+/// What a whole status line says. Any minor version above 1 is taken as 1.1 (RFC 9110 §6.2).
+fn read_status_line(line: &[u8]) -> Result<(Version, u16, usize), ResponseError> {
+    let Some(version) = line.strip_prefix(START) else {
+        return Err(ResponseError::NotHttp);
+    };
+    let (version, rest) = match version {
+        [b'1', b'.', b'0', rest @ ..] => (Version::Http10, rest),
+        [b'1', b'.', b'1'..=b'9', rest @ ..] => (Version::Http11, rest),
+        [b'1', ..] => return Err(ResponseError::StatusLine),
+        [b'0'..=b'9', ..] => return Err(ResponseError::VersionUnknown),
         _ => return Err(ResponseError::StatusLine),
     };
     let (digits, reason) = match rest {
@@ -101,38 +133,52 @@ fn status_line(line: &[u8]) -> Result<(Version, u16, usize), ResponseError> {
         [b' ', a, b, c, b' ', reason @ ..] => ([*a, *b, *c], reason),
         _ => return Err(ResponseError::StatusLine),
     };
-    let is_code = matches!(digits[0], b'1'..=b'9') && digits.iter().all(u8::is_ascii_digit);
-    if !is_code || !reason.iter().all(|byte| is(*byte, VALUE)) {
+    if !matches!(digits[0], b'1'..=b'9') || !digits.iter().all(u8::is_ascii_digit) {
         return Err(ResponseError::StatusLine);
     }
     let code = digits.iter().fold(0, |code, digit| code * 10 + u16::from(digit - b'0'));
     Ok((version, code, line.len() - reason.len()))
 }
 
-/// A field's name, its value, and what stands behind its line.
-type Field<'a> = (&'a [u8], &'a [u8], &'a [u8]);
-
-/// `field-name ":" OWS field-value OWS CRLF`, the first line of `rest`.
-fn field(rest: &[u8]) -> Result<Field<'_>, ResponseError> {
-    if is_space(rest[0]) {
-        return Err(ResponseError::Folded);
-    }
+/// The name that a field line starts with; its colon follows.
+fn field_name(rest: &[u8]) -> Result<&[u8], Stop> {
     let colon = skip(rest, TOKEN);
     let name = &rest[..rest.len() - colon.len()];
-    let [b':', value @ ..] = colon else {
-        return Err(ResponseError::FieldName);
-    };
-    if name.is_empty() {
-        return Err(ResponseError::FieldName);
+    match colon {
+        [] => Err(Stop::NeedMore),
+        [b':', ..] if !name.is_empty() => Ok(name),
+        [byte, ..] if name.is_empty() && is_space(*byte) => Err(ResponseError::Folded.into()),
+        [b'\n', ..] => Err(ResponseError::LineEnd.into()),
+        _ => Err(ResponseError::FieldName.into()),
     }
-    let line_end = skip(value, VALUE);
-    let next = line_end.strip_prefix(b"\r\n").ok_or(ResponseError::FieldValue)?;
-    Ok((name, trim(&value[..value.len() - line_end.len()]), next))
+}
+
+/// `OWS field-value OWS CRLF`, and what stands behind it.
+fn field_value<'a>(
+    noted: &Noted,
+    name: &[u8],
+    rest: &'a [u8],
+) -> Result<(&'a [u8], &'a [u8]), Stop> {
+    let line_end = skip(rest, VALUE);
+    let value = trim(&rest[..rest.len() - line_end.len()]);
+    match line_end {
+        [b'\r', b'\n', next @ ..] => return Ok((value, next)),
+        [b'\r', ..] => noted.clone().note(name, value)?,
+        _ => noted.begin(name, &rest[..rest.len() - line_end.len()])?,
+    }
+    match line_end {
+        [] | [b'\r'] => Err(Stop::NeedMore),
+        [b'\n', ..] => Err(ResponseError::LineEnd.into()),
+        _ => Err(ResponseError::FieldValue.into()),
+    }
 }
 
 /// What the fields say about the body's end and the connection's.
-#[derive(Default)]
+#[derive(Clone)]
 struct Noted {
+    version: Version,
+    /// What there is in place of a body, whatever the fields say.
+    without_body: Option<ResponseFraming>,
     length: Option<u64>,
     coding: Coding,
     close: bool,
@@ -150,6 +196,33 @@ enum Coding {
 }
 
 impl Noted {
+    /// Of a response to a method, before its fields. Of RFC 9112 §6.3, the rules 1 and 2.
+    fn new(version: Version, status: u16, method: Method) -> Self {
+        let without_body = match (method, status) {
+            (Method::Head, _) | (_, 100..=199 | 204 | 304) => Some(ResponseFraming::None),
+            (Method::Connect, 200..=299) => Some(ResponseFraming::Tunnel),
+            _ => None,
+        };
+        let coding = Coding::None;
+        Self { version, without_body, length: None, coding, close: false, keep_alive: false }
+    }
+
+    /// Whether the value of a field can begin like that. Fails like every value that does.
+    fn begin(&self, name: &[u8], begun: &[u8]) -> Result<(), ResponseError> {
+        let note = |value: &[u8]| self.clone().note(name, trim(value));
+        let is_good = |value: &[u8]| note(value).is_ok();
+        let can_end = if name.eq_ignore_ascii_case(b"content-length") {
+            // All of a list must be the same number.
+            let first = self.length.or_else(|| decimal(list(begun).next()?)).unwrap_or(0);
+            ends::fit(begun, ends::of_word(&first.to_string()).chain([["0"]]), is_good)
+        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            ends::fit(begun, ends::of_word("chunked"), is_good)
+        } else {
+            false
+        };
+        if can_end { Ok(()) } else { note(begun) }
+    }
+
     /// Takes note of one field line.
     fn note(&mut self, name: &[u8], value: &[u8]) -> Result<(), ResponseError> {
         if name.eq_ignore_ascii_case(b"content-length") {
@@ -166,12 +239,17 @@ impl Noted {
 
     /// RFC 9112 §6.3 rule 5: a list of one and the same number is taken as that number (MAY).
     fn note_length(&mut self, value: &[u8]) -> Result<(), ResponseError> {
+        if self.without_body.is_none() && self.coding != Coding::None {
+            return Err(ResponseError::LengthWithCoding);
+        }
         for part in list(value) {
-            let length = decimal(part).ok_or(ResponseError::LengthSyntax)?;
-            if self.length.is_some_and(|before| before != length) {
-                return Err(ResponseError::LengthConflict);
+            match (self.length, decimal(part)) {
+                (None, None) => return Err(ResponseError::LengthSyntax),
+                (Some(before), length) if length != Some(before) => {
+                    return Err(ResponseError::LengthConflict);
+                }
+                (_, length) => self.length = length,
             }
-            self.length = Some(length);
         }
         Ok(())
     }
@@ -179,6 +257,11 @@ impl Noted {
     /// RFC 9112 §6.1, over all lines of the field. An empty element and parameters on chunked are
     /// refused, as in requests.
     fn note_coding(&mut self, value: &[u8]) -> Result<(), ResponseError> {
+        match (self.without_body, self.version, self.length) {
+            (Some(_), ..) | (None, Version::Http11, None) => {}
+            (None, Version::Http10, _) => return Err(ResponseError::CodingInOldVersion),
+            (None, Version::Http11, Some(_)) => return Err(ResponseError::LengthWithCoding),
+        }
         for coding in list(value) {
             let name = coding.split(|byte| *byte == b';').next().map(trim).unwrap_or_default();
             let is_chunked = name.eq_ignore_ascii_case(b"chunked");
@@ -203,26 +286,14 @@ impl Noted {
         }
     }
 
-    /// The rules of RFC 9112 §6.3, in their order.
-    fn framing(
-        &self,
-        version: Version,
-        status: u16,
-        method: Method,
-    ) -> Result<ResponseFraming, ResponseError> {
-        if method == Method::Head || matches!(status, 100..=199 | 204 | 304) {
-            return Ok(ResponseFraming::None);
-        }
-        if method == Method::Connect && (200..300).contains(&status) {
-            return Ok(ResponseFraming::Tunnel);
-        }
-        match (self.coding, self.length) {
-            (Coding::None, Some(bytes)) => Ok(ResponseFraming::Length(bytes)),
-            (Coding::None, None) => Ok(ResponseFraming::UntilClose),
-            _ if version == Version::Http10 => Err(ResponseError::CodingInOldVersion),
-            (_, Some(_)) => Err(ResponseError::LengthWithCoding),
-            (Coding::Unknown, None) => Err(ResponseError::CodingUnknown),
-            (Coding::Chunked, None) => Ok(ResponseFraming::Chunked),
+    /// The rules of RFC 9112 §6.3, in their order, for the fields so far.
+    fn framing(&self) -> Result<ResponseFraming, ResponseError> {
+        match (self.without_body, self.coding, self.length) {
+            (Some(framing), ..) => Ok(framing),
+            (None, Coding::Unknown, _) => Err(ResponseError::CodingUnknown),
+            (None, Coding::Chunked, _) => Ok(ResponseFraming::Chunked),
+            (None, Coding::None, Some(bytes)) => Ok(ResponseFraming::Length(bytes)),
+            (None, Coding::None, None) => Ok(ResponseFraming::UntilClose),
         }
     }
 }

@@ -12,7 +12,7 @@ pub enum ResponseError {
     NotHttp,
     /// The status line is not a version, a space, three digits from 100 on, and a reason phrase.
     StatusLine,
-    /// A version other than 1.1 and 1.0.
+    /// A major version other than 1.
     VersionUnknown,
     /// A field line that does not start with a token and a colon.
     FieldName,
@@ -32,9 +32,9 @@ pub enum ResponseError {
         /// The limit that was passed.
         limit_bytes: usize,
     },
-    /// Content-Length is not a number of at most 64 bits, nor a list of the same one.
+    /// Content-Length is not a number of at most 64 bits, nor a list that begins with one.
     LengthSyntax,
-    /// Two different lengths.
+    /// Another length, or something else, where only the same length may be repeated.
     LengthConflict,
     /// Content-Length beside Transfer-Encoding.
     LengthWithCoding,
@@ -51,7 +51,7 @@ impl fmt::Display for ResponseError {
         f.write_str(match self {
             Self::NotHttp => "the first bytes are not those of an HTTP/1 response",
             Self::StatusLine => "the status line is malformed",
-            Self::VersionUnknown => "the version is neither HTTP/1.1 nor HTTP/1.0",
+            Self::VersionUnknown => "the version is not one of HTTP/1",
             Self::FieldName => "a field line must start with a name and a colon",
             Self::FieldValue => "a field value holds a control byte",
             Self::Folded => "a field line starts with space",

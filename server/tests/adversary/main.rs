@@ -11,3 +11,4 @@ mod body_end;
 mod fairness;
 mod receive_buffers;
 mod time_limits;
+mod grammar;
