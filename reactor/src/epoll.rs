@@ -239,6 +239,16 @@ impl Epoll {
         drop(io);
     }
 
+    /// Closes a listener. Others may hold its socket open: so it has to be taken out of epoll,
+    /// which would go on telling of it.
+    pub(crate) fn close_listener(&self, listener: EpollIo) {
+        if self.readiness(&listener).has(REGISTERED) {
+            // (It was registered; and that it is not any more is as good.)
+            let _ = epoll::delete(&self.queue, &listener.fd);
+        }
+        self.close(listener);
+    }
+
     #[cold]
     fn forget_names(&self, io: &EpollIo) {
         self.names.forget(io.fd.as_raw_fd().cast_unsigned(), io.generation);

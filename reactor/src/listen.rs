@@ -1,5 +1,7 @@
 //! Sockets before they carry bytes: listening ones, and outgoing ones that connect.
 
+mod closing;
+
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -16,6 +18,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::sys::by_number::duplicate;
 use crate::sys::{bind_without_port, set_defer_accept};
+
+pub use closing::{gather_connections, refuse_connections, stop_deferring, take_queue};
 
 /// Where a server listens, or a client connects to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -213,7 +217,7 @@ fn bind_tcp(
     Ok((sockets, Endpoint::Tcp(address)))
 }
 
-fn bind_alone(address: SocketAddr, backlog: i32) -> io::Result<OwnedFd> {
+fn bind_alone(address: SocketAddr, backlog: i32) -> Result<OwnedFd, Errno> {
     let mut tries = if address.port() == 0 { FREE_PORT_TRIES } else { 1 };
     loop {
         let socket = tcp_socket(address)?;
@@ -224,7 +228,7 @@ fn bind_alone(address: SocketAddr, backlog: i32) -> io::Result<OwnedFd> {
             Err(error) => {
                 tries -= 1;
                 if tries == 0 || error != Errno::ADDRINUSE {
-                    return Err(error.into());
+                    return Err(error);
                 }
             }
         }
@@ -252,7 +256,7 @@ fn is_stale_socket(path: &Path, address: &SocketAddrUnix) -> bool {
         && unix_socket().is_ok_and(|probe| connect(&probe, address) == Err(Errno::CONNREFUSED))
 }
 
-fn tcp_socket(address: SocketAddr) -> io::Result<OwnedFd> {
+fn tcp_socket(address: SocketAddr) -> Result<OwnedFd, Errno> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::STREAM, nonblocking(), None)?;
     // Accepted sockets inherit this.

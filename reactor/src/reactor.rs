@@ -1,8 +1,9 @@
 //! The reactor: one of two backends behind one set of operations.
 
+mod listening;
+
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::piece::Spare;
 use crate::piece::Unsent;
 use crate::sys::Sleep;
 use crate::sys::by_number::send_queue_of;
-use crate::uring::{Uring, UringAccepted};
+use crate::uring::Uring;
 use crate::{Alert, Clock, Io, Outgoing, Piece, Token, descriptor_limit};
 
 /// Which backend to try.
@@ -76,7 +77,7 @@ pub struct Options {
 /// Entries of a ring's submission queue; its completion queue has eight times as many.
 const RING_ENTRIES: u32 = 512;
 
-/// A listening socket. Let it go with [`Reactor::unlisten`].
+/// A listening socket. Let it go with [`Reactor::unlisten`] and [`Reactor::close_listener`].
 #[derive(Debug)]
 pub struct Listener(ListenerKind);
 
@@ -189,71 +190,6 @@ impl Reactor {
         match &self.door {
             Door::Epoll(epoll) => epoll.alert(),
             Door::Uring(uring) => uring.alert(),
-        }
-    }
-
-    /// Takes in a listening socket.
-    ///
-    /// - `backlog`: how many connections may wait in it, for `io_uring` to know what a burst can
-    ///   be.
-    ///
-    /// # Errors
-    /// The process is out of descriptors.
-    pub fn listen(&mut self, socket: Arc<OwnedFd>, backlog: usize) -> io::Result<Listener> {
-        Ok(Listener(match &mut self.door {
-            Door::Uring(uring) => ListenerKind::Uring(uring.listen(socket, backlog)?),
-            Door::Epoll(epoll) => {
-                ListenerKind::Epoll(epoll.adopt(socket.as_fd().try_clone_to_owned()?)?)
-            }
-        }))
-    }
-
-    /// Accepts a connection: into this reactor where it has `room` for more sockets, else as a
-    /// descriptor for another one. (Under epoll it is always a descriptor.)
-    ///
-    /// # Errors
-    /// As `accept(2)`: `EMFILE` and its like mean "later", `ECONNABORTED` "go on".
-    pub fn accept(
-        &mut self,
-        listener: &Listener,
-        room: usize,
-        token: Token,
-    ) -> Poll<io::Result<Accepted>> {
-        match (&mut self.door, &listener.0) {
-            (Door::Epoll(epoll), ListenerKind::Epoll(listener)) => {
-                epoll.accept(listener, token).map_ok(Accepted::Away)
-            }
-            (Door::Uring(uring), ListenerKind::Uring(listener)) => {
-                uring.accept(*listener, room, token).map_ok(|accepted| match accepted {
-                    UringAccepted::Here(io) => Accepted::Here(Io(IoKind::Uring(io))),
-                    UringAccepted::Away(fd) => Accepted::Away(fd),
-                })
-            }
-            _ => foreign(),
-        }
-    }
-
-    /// Stops accepting. What the kernel had accepted by then can still be asked for; once that is
-    /// done and [`Reactor::is_listening`] says no, the listener can be dropped.
-    pub fn unlisten(&mut self, listener: &Listener) {
-        if let (Door::Uring(uring), ListenerKind::Uring(listener)) = (&mut self.door, &listener.0) {
-            uring.unlisten(*listener);
-        }
-    }
-
-    /// Whether the kernel may still accept for this listener after [`Reactor::unlisten`].
-    /// epoll accepts on demand, so there never.
-    pub fn is_listening(&self, listener: &Listener) -> bool {
-        match (&self.door, &listener.0) {
-            (Door::Uring(uring), ListenerKind::Uring(listener)) => uring.is_listening(*listener),
-            _ => false,
-        }
-    }
-
-    /// Stops accepting for all listeners: the end is near.
-    pub fn unlisten_all(&mut self) {
-        if let Door::Uring(uring) = &mut self.door {
-            uring.unlisten_all();
         }
     }
 

@@ -334,6 +334,7 @@ impl App {
             stats.include(tally);
         }
         let lasting = &self.lasting;
+        stats.ready = lasting.is_ready();
         stats.reloads = lasting.reloads.load(Ordering::Relaxed);
         stats.reloads_refused = lasting.reloads_refused.load(Ordering::Relaxed);
         stats.log_lines_lost = lasting.logs.lost();

@@ -135,6 +135,9 @@ pub struct Config {
     pub blocking_threads: usize,
     /// Calls of blocking handlers that may wait for a thread; more are answered with 503.
     pub blocking_queue: usize,
+    /// For how long new connections are still accepted once the server ends; it is over sooner when
+    /// none come.
+    pub drain_accept: Duration,
     /// How long a drain waits before it cuts what is left.
     pub timeout_graceful_shutdown: Duration,
     /// How fast anything may go.
@@ -230,6 +233,7 @@ impl Config {
             half_close_timeout: Duration::ZERO,
             blocking_threads: 0,
             blocking_queue: 0,
+            drain_accept: Duration::ZERO,
             timeout_graceful_shutdown: Duration::ZERO,
             pace: Pace::blank(),
             cache_bytes: 0,

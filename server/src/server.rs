@@ -10,7 +10,8 @@ use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use gustnado_tasks::{BlockingPool, Driven, Endpoint, Phase, Plan, Serve, SpawnError, Workers};
 
@@ -121,6 +122,7 @@ fn plan(config: &Config, workers: usize) -> Plan {
         acceptor: config.acceptor,
         backlog: config.backlog,
         defer_accept: config.defer_accept,
+        drain_accept: config.drain_accept,
         sockets: config.sockets(),
         spin_us: u64::from(config.spin_us),
         buffers: config.uring_buffers(),
@@ -259,6 +261,19 @@ impl Running {
         self.workers.backend().name()
     }
 
+    /// Whether it takes new connections, and will go on. A drain begins with a no, while those that
+    /// come are still served, so a balancer can send clients elsewhere in time.
+    pub fn ready(&self) -> bool {
+        self.lasting.is_ready()
+    }
+
+    /// Takes over the listening sockets that it was given by number (`fd:3`): nobody else will
+    /// accept from them once it has ended, so it serves their queues to the end, as those of its
+    /// own. Otherwise it leaves them to the others.
+    pub fn take_sockets_over(&self) {
+        self.state().listeners.take_over();
+    }
+
     /// What it has done so far.
     pub fn stats(&self) -> Stats {
         self.current.app().stats()
@@ -312,6 +327,16 @@ impl Running {
         let deadline = self.state().config.timeout_graceful_shutdown;
         self.drain(deadline);
         Ok(())
+    }
+
+    /// Cuts all connections and closes the listening sockets, and waits for that, but not longer
+    /// than `within`: for a process that ends at once, and leaves its ports free.
+    pub fn close_listeners(&self, within: Duration) {
+        self.workers.advance(Phase::Cutting);
+        let began = Instant::now();
+        while self.workers.is_accepting() && began.elapsed() < within {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Ends the server at once.

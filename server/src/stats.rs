@@ -101,6 +101,8 @@ fn add(total: &AtomicU64, more: u64) {
 /// One look at the server. Totals count from its start and only grow.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Stats {
+    /// Whether it takes new connections, and will go on: no from the moment on that its end begins.
+    pub ready: bool,
     /// Milliseconds since the start.
     pub uptime_ms: u64,
     /// Connections open now.

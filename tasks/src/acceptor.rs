@@ -1,5 +1,7 @@
 //! Accepting: a task per listening socket, that waits for room, accepts, and places the connection.
 
+mod closing;
+
 use std::future::{Future, poll_fn};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -20,6 +22,8 @@ use crate::task::yield_now;
 use crate::time::sleep;
 use crate::waits::WaitsOn;
 use crate::watch::Door;
+
+pub(crate) use closing::Closing;
 
 /// How long accepting rests when descriptors or memory have run out, or all is refused.
 /// Connections wait in the backlog.
@@ -55,6 +59,7 @@ impl Acceptor {
 /// - `door`: the socket as the watch sees it, where there is one.
 async fn accept_all(
     listener: Listener,
+    socket: Arc<OwnedFd>,
     me: Option<usize>,
     entrance: Arc<Entrance>,
     door: Option<Arc<Door>>,
@@ -87,7 +92,7 @@ async fn accept_all(
         drop(door);
         here::with(|here| here.crew.tell_watch());
     }
-    finish(&listener, me, entrance).await;
+    closing::close(listener, socket, me, entrance).await;
 }
 
 /// Counts an acceptor for as long as it may bring connections.
@@ -122,10 +127,7 @@ async fn next(
             if !serves(here) {
                 return Poll::Ready(None);
             }
-            // A connection that will go elsewhere must not come into this reactor's table.
-            let stays = !entrance.descriptors && me.is_some() && choose(here, me) == me;
-            let room = me.filter(|_| stays).map_or(0, |me| here.crew.places.room_on(me));
-            let room = room.min(here.crew.pauses.accept_room_max);
+            let room = choose_room(here, me, entrance);
             here.waits_on(WaitsOn::Socket);
             here.reactor.borrow_mut().accept(listener, room, here.token()).map(Some)
         })
@@ -153,6 +155,14 @@ async fn rest(entrance: &Entrance) {
         Pin::new(&mut sleep).poll(context)
     })
     .await;
+}
+
+/// How many connections one request to the kernel may bring into this reactor.
+fn choose_room(here: &Here, me: Option<usize>, entrance: &Entrance) -> usize {
+    // A connection that will go elsewhere must not come into this reactor's table.
+    let stays = !entrance.descriptors && me.is_some() && choose(here, me) == me;
+    let room = me.filter(|_| stays).map_or(0, |me| here.crew.places.room_on(me));
+    room.min(here.crew.pauses.accept_room_max)
 }
 
 fn choose(here: &Here, me: Option<usize>) -> Option<usize> {
@@ -297,6 +307,11 @@ impl AcceptFailure {
         }
     }
 
+    /// Whether it may succeed once something is closed.
+    fn is_shortage(self) -> bool {
+        self == Self::Exhausted
+    }
+
     /// Whether accepting rests: what waits in the backlog would fail as fast as it can be tried.
     fn rests(self) -> bool {
         self != Self::ThisOne
@@ -308,36 +323,10 @@ async fn after_error(error: &io::Error) {
     let failure = AcceptFailure::of(error);
     here::with(|here| {
         let counts = &here.crew.counts;
-        let is_exhausted = failure == AcceptFailure::Exhausted;
-        count(if is_exhausted { &counts.accept_exhausted } else { &counts.accept_failed });
+        count(if failure.is_shortage() { &counts.accept_exhausted } else { &counts.accept_failed });
     });
     if failure.rests() {
         sleep(EXHAUSTED_PAUSE).await;
-    }
-}
-
-/// Stops listening, and serves what the kernel had accepted by then.
-async fn finish(listener: &Listener, me: Option<usize>, entrance: &Arc<Entrance>) {
-    here::with(|here| here.reactor.borrow_mut().unlisten(listener));
-    loop {
-        let last = poll_fn(|_| {
-            here::with(|here| {
-                if here.phase() >= Phase::Cutting {
-                    return Poll::Ready(None);
-                }
-                let mut reactor = here.reactor.borrow_mut();
-                // epoll accepts on demand: what waits in the backlog now is taken along.
-                match reactor.accept(listener, 0, here.token()) {
-                    Poll::Pending if !reactor.is_listening(listener) => Poll::Ready(None),
-                    accepted => accepted.map(Some),
-                }
-            })
-        })
-        .await;
-        match last {
-            Some(Ok(accepted)) => place(accepted, me, entrance).await,
-            Some(Err(_)) | None => return,
-        }
     }
 }
 
@@ -347,20 +336,20 @@ async fn finish(listener: &Listener, me: Option<usize>, entrance: &Arc<Entrance>
 /// No task slot is left, or the process is out of descriptors.
 pub(crate) fn start(
     here: &Here,
-    sockets: Vec<OwnedFd>,
+    sockets: Vec<Arc<OwnedFd>>,
     me: Option<usize>,
     entrance: &Arc<Entrance>,
 ) -> io::Result<()> {
     for socket in sockets {
-        let socket = Arc::new(socket);
         let door = match here.crew.watch.get() {
             // Where tasks are shared, nobody has a line of its own.
             Some(watch) if !here.is_shared() => Some(watch.open_door(&socket, entrance, me)?),
             _ => None,
         };
-        let listener = here.reactor.borrow_mut().listen(socket, here.crew.backlog)?;
+        let listener = here.reactor.borrow_mut().listen(Arc::clone(&socket), here.crew.backlog)?;
         let open = Open::new(&here.crew);
-        here.insert(Box::pin(accept_all(listener, me, Arc::clone(entrance), door, open)))
+        let entrance = Arc::clone(entrance);
+        here.insert(Box::pin(accept_all(listener, socket, me, entrance, door, open)))
             .map_err(|_| io::Error::other("no task slot is left to accept in"))?;
     }
     Ok(())

@@ -11,6 +11,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use gustnado_reactor::{Clock, IoChoice, Options, Reactor, descriptor_limit};
 
@@ -112,7 +113,9 @@ impl LoneWorker {
         let station = wake::enter(Arc::clone(&inbox) as _).map_err(StartError::Thread)?;
         let places = Places::new(1, descriptor_limit(), descriptor_limit());
         let pauses = Pauses::new(0, Slowness::default());
-        let crew = Arc::new(Crew::new(vec![post], places, Placement::Spread, BACKLOG, pauses));
+        let never = Duration::ZERO;
+        let crew = Crew::new(vec![post], places, Placement::Spread, BACKLOG, never, pauses);
+        let crew = Arc::new(crew);
         let schedule = SchedulerKind::Queue.pinned(0);
         let here = Here::new(reactor, schedule, None, station, 0, crew);
         // The thread is its caller's, who may have another worker on it later.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use crate::bucket::{Rate, SharedBucket};
 use crate::desk::Desk;
@@ -24,7 +25,7 @@ use crate::workers::Slowness;
 pub enum Phase {
     /// Connections are accepted and served.
     Serving,
-    /// No more are accepted; idle ones close; the rest finish what they have begun.
+    /// Accepting ends, soon; idle ones close; the rest finish what they have begun.
     Draining,
     /// The time for that is over: all connections end where they are.
     Cutting,
@@ -70,6 +71,8 @@ pub(crate) struct Crew {
     pub(crate) places: Places,
     pub(crate) placement: Placement,
     pub(crate) backlog: usize,
+    /// For how long accepting goes on at most in a drain.
+    pub(crate) drain_accept_ms: u64,
     pub(crate) pauses: Pauses,
     pub(crate) counts: Counts,
     /// Acceptors that may still bring connections.
@@ -163,6 +166,7 @@ impl Crew {
         places: Places,
         placement: Placement,
         backlog: usize,
+        drain_accept: Duration,
         pauses: Pauses,
     ) -> Self {
         let (phase, counts) = (AtomicU8::new(Phase::Serving as u8), Counts::default());
@@ -174,6 +178,7 @@ impl Crew {
             places,
             placement,
             backlog,
+            drain_accept_ms: u64::try_from(drain_accept.as_millis()).unwrap_or(u64::MAX >> 1),
             pauses,
             counts,
             acceptors: AtomicUsize::new(0),

@@ -63,7 +63,7 @@ impl Driven {
     pub(crate) fn start(
         here: Rc<Here>,
         inbox: Arc<Inbox>,
-        sockets: Vec<OwnedFd>,
+        sockets: Vec<Arc<OwnedFd>>,
         entrance: &Arc<Entrance>,
     ) -> io::Result<Self> {
         let station = here.station;

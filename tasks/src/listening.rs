@@ -9,7 +9,7 @@ use std::task::Waker;
 
 use gustnado_reactor::{Endpoint, bind, defer_accept, set_options};
 
-use crate::acceptor::Acceptor;
+use crate::acceptor::{Acceptor, Closing};
 use crate::crew::{Phase, Serve};
 use crate::workers::{Plan, Workers};
 
@@ -18,7 +18,7 @@ pub(crate) enum Arrival {
     /// An accepted connection whose place is taken.
     Connection(OwnedFd, Arc<Entrance>),
     /// A socket to accept from. Its connections may `stay` where they are accepted.
-    Listener { socket: OwnedFd, entrance: Arc<Entrance>, stay: bool },
+    Listener { socket: Arc<OwnedFd>, entrance: Arc<Entrance>, stay: bool },
 }
 
 /// A listener as its acceptors share it. It lasts for as long as one of them has something left to
@@ -33,6 +33,25 @@ pub(crate) struct Entrance {
 impl Entrance {
     pub(crate) fn new(serve: Box<Serve>, descriptors: bool) -> Arc<Self> {
         Arc::new(Self { serve, descriptors, gate: Arc::default() })
+    }
+
+    /// What its acceptors share while it closes.
+    pub(crate) fn closing(&self) -> &Closing {
+        &self.gate.closing
+    }
+
+    /// Whether others hold its sockets too, so that their queues outlive us.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.gate.shared.load(Ordering::SeqCst)
+    }
+
+    /// Takes in the sockets of an endpoint, in the order they were opened in: ours alone, or
+    /// others' too.
+    pub(crate) fn add(&self, endpoint: &Endpoint, sockets: &[Arc<OwnedFd>]) {
+        self.gate.closing.add(sockets);
+        if matches!(endpoint, Endpoint::Inherited(_)) {
+            self.gate.shared.store(true, Ordering::SeqCst);
+        }
     }
 
     /// Whether connections are still accepted.
@@ -50,7 +69,9 @@ impl Entrance {
 #[derive(Default)]
 struct Gate {
     closed: AtomicBool,
+    shared: AtomicBool,
     acceptors: Mutex<Vec<Waker>>,
+    closing: Closing,
 }
 
 impl Gate {
@@ -83,8 +104,15 @@ impl Listening {
         !self.gate.closed.load(Ordering::SeqCst)
     }
 
-    /// Stops listening. What the kernel had accepted by then is served, and connections that are
-    /// open stay so. A Unix endpoint's file is removed.
+    /// Takes an inherited socket over: nobody else will accept from it once this listener is
+    /// stopped, so its queue has to be served before.
+    pub fn take_over(&self) {
+        self.gate.shared.store(false, Ordering::SeqCst);
+    }
+
+    /// Stops listening. What the kernel had accepted by then is served, unless others listen on the
+    /// same socket (see [`Endpoint::Inherited`]), who will do that. Connections that are open stay
+    /// so. A Unix endpoint's file is removed.
     pub fn stop(&self) {
         if self.gate.closed.swap(true, Ordering::SeqCst) {
             return;
@@ -125,6 +153,7 @@ impl Workers {
         }
         let (sockets, endpoint, refused) = open(&self.plan, endpoint)?;
         let entrance = Entrance::new(serve, descriptors);
+        entrance.add(&endpoint, &sockets);
         let listening = Listening { endpoint, refused, gate: Arc::clone(&entrance.gate) };
         let posts = self.crew.acceptor.get().map_or(&self.crew.posts[..], std::slice::from_ref);
         let stay = self.crew.acceptor.get().is_none();
@@ -143,7 +172,7 @@ impl Workers {
 pub(crate) fn open(
     plan: &Plan,
     endpoint: &Endpoint,
-) -> io::Result<(Vec<OwnedFd>, Endpoint, Vec<String>)> {
+) -> io::Result<(Vec<Arc<OwnedFd>>, Endpoint, Vec<String>)> {
     let alone = plan.scheduler.is_shared() || plan.acceptor == Acceptor::Dedicated;
     let acceptors = if alone { 1 } else { plan.workers };
     let (mut sockets, endpoint) = bind(endpoint, acceptors, plan.backlog)?;
@@ -158,5 +187,6 @@ pub(crate) fn open(
     while sockets.len() < acceptors {
         sockets.push(sockets[0].try_clone()?);
     }
+    let sockets = sockets.into_iter().map(Arc::new).collect();
     Ok((sockets, endpoint, refused))
 }

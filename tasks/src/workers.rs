@@ -14,11 +14,10 @@ use crate::crew::{Counts, Crew, Phase, Serve};
 use crate::driven::{Driven, driven_plan};
 use crate::group::WORKERS_MAX;
 use crate::growth::Growth;
-use crate::listening::Entrance;
 use crate::places::Placement;
 use crate::schedule::SchedulerKind;
 use crate::wake;
-use start::{Ground, Started, bind_all, choose_backend};
+use start::{Ground, Started, bind_all, choose_backend, entrance};
 
 /// Descriptors that are left for files, listeners and the rest of the process.
 const RESERVED_DESCRIPTORS: usize = 128;
@@ -47,6 +46,8 @@ pub struct Plan {
     /// Whether a TCP connection is accepted only once its first bytes are here, or a second has
     /// passed.
     pub defer_accept: bool,
+    /// For how long accepting goes on at most once the workers drain.
+    pub drain_accept: Duration,
     /// What accepted TCP connections inherit.
     pub sockets: SocketOptions,
     /// Microseconds a worker goes on looking for work before it sleeps.
@@ -141,7 +142,7 @@ impl Workers {
         let capacity = plan.capacity(backend);
         let clock = Clock::start();
         let (addresses, sockets) = bind_all(plan, endpoints, &mut notes)?;
-        let entrance = Entrance::new(serve, false);
+        let entrance = entrance(serve, endpoints, &sockets);
         let ground = Ground { plan: plan.clone(), backend, capacity, clock };
         let started = ground.start(&entrance, sockets).map_err(StartError::Thread)?;
         Ok(Self::of(started, ground, addresses, notes))
@@ -167,7 +168,7 @@ impl Workers {
         let clock = Clock::start();
         let (addresses, sockets) = bind_all(&plan, endpoints, &mut notes)?;
         let ground = Ground { plan, backend, capacity, clock };
-        let entrance = Entrance::new(serve, false);
+        let entrance = entrance(serve, endpoints, &sockets);
         let (started, driven) =
             ground.start_driven(&entrance, sockets).map_err(StartError::Thread)?;
         Ok((Self::of(started, ground, addresses, notes), driven))
@@ -209,8 +210,7 @@ impl Workers {
     /// Whether no connection is open and, once the workers drain, none can come any more: what the
     /// kernel had accepted by then has been served.
     pub fn is_quiet(&self) -> bool {
-        self.crew.acceptors.load(std::sync::atomic::Ordering::SeqCst) == 0
-            && self.connections_open() == 0
+        !self.is_accepting() && self.connections_open() == 0
     }
 
     /// Workers there are now. One that was dismissed counts until it has served what it has.
@@ -222,6 +222,11 @@ impl Workers {
                 watch.seats.floor() + census.working + census.leaving
             }
         }
+    }
+
+    /// Whether a listener may still bring connections.
+    pub fn is_accepting(&self) -> bool {
+        self.crew.acceptors.load(std::sync::atomic::Ordering::SeqCst) > 0
     }
 
     fn floor(&self) -> usize {

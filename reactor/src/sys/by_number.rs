@@ -74,17 +74,21 @@ pub(crate) fn duplicate(number: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(made) })
 }
 
+/// An option of a socket (`SOL_SOCKET`) that is a number: whether it is open, and a socket, is for
+/// the kernel to say.
+pub(crate) fn socket_number(number: i32, name: libc::c_int) -> Option<libc::c_int> {
+    let (mut value, mut size) = (0_i32, libc::socklen_t::from(4_u8));
+    let (to, room) = (&raw mut value, &raw mut size);
+    // SAFETY: the kernel writes four bytes into `value` at most, and a number into `size`, before
+    // the call returns; any descriptor may be asked about.
+    let result = unsafe { libc::getsockopt(number, libc::SOL_SOCKET, name, to.cast(), room) };
+    (result == 0).then_some(value)
+}
+
 /// Whether a number stands for a connected stream socket that never blocks: whether it is open is
 /// for the kernel to say.
 pub(crate) fn is_patient_stream(number: i32) -> bool {
-    let option = |name| {
-        let (mut value, mut size) = (0_i32, libc::socklen_t::from(4_u8));
-        let (to, room) = (&raw mut value, &raw mut size);
-        // SAFETY: the kernel writes four bytes into `value` at most, and a number into `size`,
-        // before the call returns; any descriptor may be asked about.
-        let result = unsafe { libc::getsockopt(number, libc::SOL_SOCKET, name, to.cast(), room) };
-        (result == 0).then_some(value)
-    };
+    let option = |name| socket_number(number, name);
     // SAFETY: the call touches no memory, and any number may be asked about.
     let flags = unsafe { libc::fcntl(number, libc::F_GETFL) };
     let is_connected = || {

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
-use gustnado_tasks::Workers;
+use gustnado_tasks::{Phase, Workers};
 
 use super::{App, Site};
 use crate::access_log::Logs;
@@ -116,6 +116,12 @@ impl Lasting {
 
     pub(super) fn workers(&self) -> Option<Arc<Workers>> {
         self.workers.get().and_then(Weak::upgrade)
+    }
+
+    /// Whether new connections are welcome.
+    pub(crate) fn is_ready(&self) -> bool {
+        let serves = |workers: Arc<Workers>| workers.phase() == Phase::Serving;
+        !self.is_draining() && self.workers().is_some_and(serves)
     }
 
     pub(crate) fn is_draining(&self) -> bool {

@@ -68,6 +68,7 @@ settings! { OF_CONFIG of Config, |config| config;
     write_rate_min: u64,
     timeout_keep_alive: Duration,
     half_close_timeout: Duration,
+    drain_accept: Duration,
     timeout_graceful_shutdown: Duration,
     cache_bytes: u64,
     hidden: bool,

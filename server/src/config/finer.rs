@@ -154,6 +154,21 @@ pub(super) const FIRST_REQUEST_TIMEOUT: Tunable = Tunable {
     },
 };
 
+pub(super) const DRAIN_ACCEPT: Tunable = Tunable {
+    name: "drain-accept",
+    group: Group::Time,
+    default: "250ms",
+    doc: "How long a drain goes on accepting connections at most; less when none come",
+    field: Field::Number {
+        unit: Unit::Duration,
+        min: 0,
+        max: DAY,
+        zero: None,
+        get: |config| millis(config.drain_accept),
+        set: |config, number| config.drain_accept = Duration::from_millis(number),
+    },
+};
+
 pub(super) const HALF_CLOSE_TIMEOUT: Tunable = Tunable {
     name: "half-close-timeout",
     group: Group::Time,

@@ -176,6 +176,7 @@ mod tests {
             acceptor: config.acceptor,
             backlog: config.backlog,
             defer_accept: config.defer_accept,
+            drain_accept: config.drain_accept,
             sockets: config.sockets(),
             spin_us: 0,
             buffers: 64,

@@ -400,6 +400,7 @@ pub static TUNABLES: &[Tunable] = &[
         },
     },
     finer::HALF_CLOSE_TIMEOUT,
+    finer::DRAIN_ACCEPT,
     Tunable {
         name: "timeout-graceful-shutdown",
         group: Group::Time,

@@ -169,9 +169,10 @@ impl Tunable {
     /// Whether a server has to be started anew for another value to count: workers and what they
     /// are made with do not change while they run.
     pub fn needs_restart(&self) -> bool {
-        const BOUND: [&str; 11] = [
+        const BOUND: [&str; 12] = [
             "backlog",
             "defer-accept",
+            "drain-accept",
             "recv-buffer-bytes",
             "send-buffer-bytes",
             "socket-preference",

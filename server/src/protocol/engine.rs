@@ -213,10 +213,11 @@ impl Engine {
             let Inner { workers, calls, tally, .. } = &*self.inner;
             self.ports().close();
             workers.advance(Phase::Draining);
-            wait_until_closed(tally, deadline);
+            let is_open = || tally.open() > 0;
+            wait_while(|| workers.is_accepting() || is_open(), deadline);
             let cut = tally.open();
             workers.advance(Phase::Cutting);
-            wait_until_closed(tally, STOP_WITHIN);
+            wait_while(is_open, STOP_WITHIN);
             workers.stop(STOP_WITHIN);
             calls.close();
             DrainReport { cut, took: began.elapsed() }
@@ -277,6 +278,7 @@ fn plan(config: &Config) -> Plan {
         acceptor: config.acceptor,
         backlog: config.backlog,
         defer_accept: false,
+        drain_accept: Duration::ZERO,
         sockets: config.sockets(),
         spin_us: u64::from(config.spin_us),
         buffers: config.uring_buffers(),
@@ -292,9 +294,9 @@ fn first_address(name: impl ToSocketAddrs) -> io::Result<SocketAddr> {
     addresses.into_iter().next().ok_or_else(none)
 }
 
-fn wait_until_closed(tally: &Tally, within: Duration) {
+fn wait_while(goes_on: impl Fn() -> bool, within: Duration) {
     let began = Instant::now();
-    while tally.open() > 0 && began.elapsed() < within {
+    while goes_on() && began.elapsed() < within {
         thread::sleep(Duration::from_millis(2));
     }
 }

@@ -67,6 +67,11 @@ impl Listeners {
         gone.into_iter().map(stop).collect()
     }
 
+    /// Takes over the sockets that others have opened.
+    pub(super) fn take_over(&self) {
+        self.0.iter().for_each(|listener| listener.listening.take_over());
+    }
+
     /// What the kernel would not grant to them.
     pub(super) fn refused(&self) -> Vec<String> {
         let mut refused: Vec<String> =

@@ -60,6 +60,7 @@ impl Stats {
     /// All counters with their names, which are those of the fields.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
         [
+            ("ready", u64::from(self.ready)),
             ("uptime_ms", self.uptime_ms),
             ("connections_open", self.connections_open),
             ("connections_accepted", self.connections_accepted),

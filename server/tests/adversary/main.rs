@@ -9,6 +9,7 @@ mod harness;
 
 mod body_end;
 mod fairness;
-mod receive_buffers;
-mod time_limits;
 mod grammar;
+mod receive_buffers;
+mod stopping;
+mod time_limits;

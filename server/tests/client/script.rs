@@ -200,6 +200,7 @@ pub(crate) fn in_task<T: Send + 'static>(
         placement: Placement::Spread,
         acceptor: Acceptor::PerWorker,
         defer_accept: false,
+        drain_accept: Duration::ZERO,
         backlog: 16,
         sockets: SocketOptions::default(),
         spin_us: 0,

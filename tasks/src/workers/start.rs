@@ -11,7 +11,7 @@ use gustnado_reactor::{
 
 use super::{Capacity, Plan, StartError};
 use crate::acceptor::{self, Acceptor};
-use crate::crew::{Crew, Pauses, Phase, Post, count};
+use crate::crew::{Crew, Pauses, Phase, Post, Serve, count};
 use crate::driven::Driven;
 use crate::group::{Group, WORKERS_MAX};
 use crate::here::Here;
@@ -44,7 +44,21 @@ impl Started {
 }
 
 /// Listening sockets: for each acceptor, one per endpoint.
-pub(super) type Sockets = Vec<Vec<OwnedFd>>;
+pub(super) type Sockets = Vec<Vec<Arc<OwnedFd>>>;
+
+/// Makes the listener of these endpoints.
+pub(super) fn entrance(
+    serve: Box<Serve>,
+    endpoints: &[Endpoint],
+    sockets: &Sockets,
+) -> Arc<Entrance> {
+    let entrance = Entrance::new(serve, false);
+    for (at, endpoint) in endpoints.iter().enumerate() {
+        let group: Vec<_> = sockets.iter().filter_map(|own| own.get(at).cloned()).collect();
+        entrance.add(endpoint, &group);
+    }
+    entrance
+}
 
 pub(super) fn choose_backend(plan: &Plan, notes: &mut Vec<String>) -> Backend {
     if plan.io == IoChoice::Epoll {
@@ -175,7 +189,7 @@ impl Ground {
         &self,
         inbox: &Arc<Inbox>,
         crew: Arc<Crew>,
-        sockets: Vec<OwnedFd>,
+        sockets: Vec<Arc<OwnedFd>>,
         entrance: &Arc<Entrance>,
     ) -> io::Result<Driven> {
         let station = wake::enter(Arc::clone(inbox) as Arc<dyn Post>)?;
@@ -310,7 +324,8 @@ impl Ground {
         let places = Places::new(posts.len(), capacity.total, capacity.per_place);
         let backlog = plan.backlog as usize;
         let pauses = Pauses::new(plan.spin_us, plan.slowness);
-        Arc::new(Crew::new(posts, places, plan.placement, backlog, pauses))
+        let (placement, drain_accept) = (plan.placement, plan.drain_accept);
+        Arc::new(Crew::new(posts, places, placement, backlog, drain_accept, pauses))
     }
 
     fn options(&self, io: IoChoice, capacity: Capacity) -> Options {
@@ -441,7 +456,7 @@ impl Start {
     fn dedicated_acceptor(
         &mut self,
         ground: &Ground,
-        sockets: Vec<OwnedFd>,
+        sockets: Vec<Arc<OwnedFd>>,
         entrance: &Arc<Entrance>,
     ) -> io::Result<()> {
         let inbox = Arc::new(Inbox::default());

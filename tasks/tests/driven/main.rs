@@ -36,6 +36,7 @@ fn plan(workers: usize) -> Plan {
         placement: Placement::Spread,
         acceptor: Acceptor::PerWorker,
         defer_accept: false,
+        drain_accept: Duration::from_millis(250),
         backlog: 1_024,
         sockets: SocketOptions::default(),
         spin_us: 0,

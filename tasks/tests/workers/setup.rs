@@ -35,6 +35,7 @@ impl Setup {
             placement: Placement::Spread,
             acceptor: Acceptor::PerWorker,
             defer_accept: false,
+            drain_accept: Duration::from_millis(250),
             backlog: 128,
             sockets: SocketOptions::default(),
             spin_us: 0,
