@@ -65,6 +65,7 @@ fn text(facts: &Facts, paint: Paint) -> String {
         network::handshakes(facts),
         network::local_ports(facts),
         network::closed_ports(facts),
+        network::closed_listeners(facts),
     ];
     let width = findings.iter().map(|finding| finding.subject.len()).max().unwrap_or_default();
     let mut page = format!("{}\n\n", paint.bold(&facts.title()));

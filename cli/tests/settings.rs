@@ -111,5 +111,5 @@ fn doctor_looks_at_everything_and_exits_0() {
         assert!(found.stdout.contains(subject), "{subject}: {}", found.stdout);
     }
     let lines = |start: &str| found.stdout.lines().filter(|line| line.starts_with(start)).count();
-    assert_eq!(lines("ok ") + lines("change ") + lines("? "), 11, "{}", found.stdout);
+    assert_eq!(lines("ok ") + lines("change ") + lines("? "), 12, "{}", found.stdout);
 }

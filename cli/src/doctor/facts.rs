@@ -30,6 +30,8 @@ pub(super) struct Facts {
     /// 0 no, 1 yes, 2 on loopback.
     pub(super) tw_reuse: Option<u64>,
     pub(super) fin_timeout_s: Option<u64>,
+    /// Whether a listening socket that closes hands its queue to another of its port.
+    pub(super) migrate_req: Option<u64>,
 }
 
 impl Facts {
@@ -48,6 +50,7 @@ impl Facts {
             local_ports: settings.pair("net.ipv4.ip_local_port_range"),
             tw_reuse: settings.number("net.ipv4.tcp_tw_reuse"),
             fin_timeout_s: settings.number("net.ipv4.tcp_fin_timeout"),
+            migrate_req: settings.number("net.ipv4.tcp_migrate_req"),
         }
     }
 

@@ -84,3 +84,16 @@ pub(super) fn closed_ports(facts: &Facts) -> Finding {
     }
     Finding::good(subject, value, "ports of closed connections are used again")
 }
+
+/// What becomes of a queue when one of several sockets that listen on a port closes.
+pub(super) fn closed_listeners(facts: &Facts) -> Finding {
+    let subject = "net.ipv4.tcp_migrate_req";
+    let Some(migrates) = facts.migrate_req else {
+        return Finding::unknown(subject, "/proc/sys/net/ipv4/tcp_migrate_req");
+    };
+    let meaning = match migrates {
+        0 => "a server that closes one of its sockets resets its queue; ours serves it before",
+        _ => "a server that closes one of its sockets leaves its queue to the others",
+    };
+    Finding::good(subject, grouped(migrates), meaning)
+}

@@ -28,6 +28,7 @@ fn healthy() -> Facts {
         syn_backlog: Some(4_096),
         local_ports: Some((32_768, 60_999)),
         tw_reuse: Some(2),
+        migrate_req: Some(1),
         fin_timeout_s: Some(60),
     }
 }
@@ -60,6 +61,7 @@ fn old_box() -> Facts {
         syn_backlog: Some(256),
         local_ports: Some((32_768, 40_000)),
         tw_reuse: Some(0),
+        migrate_req: Some(0),
         ..healthy()
     }
 }
@@ -83,6 +85,7 @@ fn nothing_readable() -> Facts {
         syn_backlog: None,
         local_ports: None,
         tw_reuse: None,
+        migrate_req: None,
         fin_timeout_s: None,
         ..healthy()
     }
