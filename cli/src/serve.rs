@@ -1,9 +1,9 @@
 //! `gustnado serve`: start, say so, wait for signals, drain, and end with the right exit code.
 //!
-//! TERM and INT drain; a second one, or QUIT, ends the process at once. HUP has the configuration
-//! file read again, in `reload`, and USR1 the access log opened anew. A broken pipe is an error
-//! where it happens: the standard library ignores PIPE. So is a file that may grow no more: XFSZ is
-//! caught here.
+//! TERM and INT drain, or end a start; a second one, or QUIT, ends the process at once. HUP has the
+//! configuration file read again, in `reload`, and USR1 the access log opened anew. A broken pipe
+//! is an error where it happens: the standard library ignores PIPE. So is a file that
+//! may grow no more: XFSZ is caught here.
 
 mod reload;
 
@@ -15,10 +15,14 @@ use gustnado::config::{Machine, Settings};
 use gustnado::{DrainReport, Endpoint, Running};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGXFSZ};
 use signal_hook::flag::register;
-use signal_hook::iterator::Signals;
+use signal_hook::iterator::{Handle, Signals};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+/// How long a process that ends at once waits for its listening sockets to be closed.
+const CLOSING_MAX: Duration = Duration::from_millis(50);
 
 /// Serves until a signal, and returns the exit code.
 pub(crate) fn run(asked: Box<Asked>) -> u8 {
@@ -43,7 +47,10 @@ pub(crate) fn run(asked: Box<Asked>) -> u8 {
         output.error(&format!("cannot catch SIGXFSZ: {error}"));
         return exit::FAILED;
     }
-    let running = match asked.server().start() {
+    let starting = Starting::heed_signals(output);
+    let running = asked.server().start();
+    starting.end();
+    let running = match running {
         Ok(running) => running,
         Err(error) => {
             output.error(&asked.line(&error));
@@ -52,6 +59,38 @@ pub(crate) fn run(asked: Box<Asked>) -> u8 {
     };
     output.say(&banner(&running, &asked).text(output.paint()));
     serve(&running, asked, &mut signals, output)
+}
+
+/// The time in which a server is being started. That may last: many workers are started, a port is
+/// not free yet. A signal that ends the server is obeyed meanwhile too.
+struct Starting(Option<(Handle, JoinHandle<()>)>);
+
+impl Starting {
+    /// Ends the process by the first such signal, from a thread of its own. Nobody is served yet,
+    /// so nothing is waited for; and what was started ends with the process.
+    fn heed_signals(output: Output) -> Self {
+        // (Where it cannot be done, they are obeyed once the server has started.)
+        let Ok(mut signals) = Signals::new([SIGTERM, SIGINT, SIGQUIT]) else { return Self(None) };
+        let handle = signals.handle();
+        let thread = std::thread::Builder::new().name("gust-start".to_owned());
+        let thread = thread.spawn(move || {
+            let Some(signal) = signals.forever().next() else { return };
+            output.say("ended before it was started");
+            std::process::exit(match signal {
+                SIGQUIT => exit::by_signal(signal),
+                _ => exit::CLEAN.into(),
+            });
+        });
+        Self(thread.ok().map(|thread| (handle, thread)))
+    }
+
+    /// The server has started, or could not. From now on signals are others' to heed.
+    fn end(self) {
+        let Some((handle, thread)) = self.0 else { return };
+        handle.close();
+        // It only fails if it panicked, and has said so then.
+        let _ = thread.join();
+    }
 }
 
 fn banner(running: &Running, asked: &Asked) -> Banner {
@@ -151,10 +190,13 @@ fn finish(report: &DrainReport, settings: &Settings, output: Output) -> u8 {
     exit::CUT
 }
 
-/// Ends the process as a shell would report that signal. Nothing is waited for.
+/// Ends the process as a shell would report that signal. No connection is waited for.
 fn stop_at_once(running: &Running, signal: i32, output: Output) -> ! {
     output.say("stopping at once");
     running.flush_logs();
+    // So that the next server finds its port free: a ring gives sockets back only some time after
+    // its process has gone.
+    running.close_listeners(CLOSING_MAX);
     for endpoint in running.listens_on() {
         if let Endpoint::Unix(path) = endpoint {
             let _ = std::fs::remove_file(path);

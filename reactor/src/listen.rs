@@ -1,5 +1,6 @@
 //! Sockets before they carry bytes: listening ones, and outgoing ones that connect.
 
+mod busy;
 mod closing;
 
 use std::fmt;
@@ -49,6 +50,9 @@ impl fmt::Display for Endpoint {
 /// (port 0 picks one).
 ///
 /// - `backlog`: connections that may wait in each; the kernel cuts it to `net.core.somaxconn`.
+///
+/// A TCP port that is taken is tried for up to two seconds if its holder is just going: a
+/// connection to it is refused, or does not stay open.
 ///
 /// # Errors
 /// What the kernel says; `AddrInUse` also where another server shares the port by `SO_REUSEPORT`.
@@ -202,7 +206,7 @@ fn bind_tcp(
     // Sockets with SO_REUSEPORT would silently share a port with another server of the same user.
     // So the first one listens without it, which is refused there and keeps others away from then
     // on; only then is it opened to those that follow.
-    let first = bind_alone(address, backlog)?;
+    let first = busy::take(address, || bind_alone(address, backlog))?;
     let address = SocketAddr::try_from(getsockname(&first)?)?;
     sockopt::set_socket_reuseport(&first, true)?;
     let mut sockets = vec![first];

@@ -1,0 +1,125 @@
+//! Telling a port that another server holds from one whose holder is just going.
+//!
+//! A process that was killed with a ring of its own gives its sockets back some milliseconds after
+//! it has gone. Until then its port is taken, and connections to it are made and reset.
+
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+/// For how long a port is tried whose holder is going.
+const GOING_MAX: Duration = Duration::from_secs(2);
+/// How long a connection has to stay open for its server to be there.
+const STAYS: Duration = Duration::from_millis(200);
+/// How long to wait between two tries.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Tries to take an address that may be in use, until it succeeds, fails otherwise, or somebody
+/// turns out to serve there.
+pub(super) fn take<T>(
+    address: SocketAddr,
+    mut take: impl FnMut() -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    let began = Instant::now();
+    loop {
+        match take() {
+            Err(Errno::ADDRINUSE) if address.port() != 0 => {
+                if began.elapsed() >= GOING_MAX || is_served(address) {
+                    return Err(Errno::ADDRINUSE);
+                }
+                thread::sleep(PAUSE);
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Whether a connection to the address is made and stays open.
+fn is_served(address: SocketAddr) -> bool {
+    let Ok(mut probe) = TcpStream::connect_timeout(&reachable(address), STAYS) else {
+        return false;
+    };
+    if probe.set_read_timeout(Some(STAYS)).is_err() {
+        return true;
+    }
+    match probe.read(&mut [0]) {
+        // It greets whoever comes.
+        Ok(1..) => true,
+        Ok(0) => false,
+        Err(error) => {
+            use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+            matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
+        }
+    }
+}
+
+/// Where a server that listens on `address` can be reached from here.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    let mut reachable = address;
+    reachable.set_ip(ip);
+    reachable
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    fn listening() -> (TcpListener, SocketAddr) {
+        let listening = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+        let address = listening.local_addr().expect("it is bound");
+        (listening, address)
+    }
+
+    #[test]
+    fn a_server_that_stays_is_in_the_way_at_once() {
+        let (_listening, address) = listening();
+        let began = Instant::now();
+        let mut tries = 0;
+        let taken = take(address, || {
+            tries += 1;
+            Err::<(), _>(Errno::ADDRINUSE)
+        });
+        assert_eq!((taken, tries), (Err(Errno::ADDRINUSE), 1));
+        assert!(began.elapsed() < GOING_MAX, "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn a_holder_that_goes_is_waited_for() {
+        let (listening, address) = listening();
+        let is_gone = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(Duration::from_millis(100));
+                // What stands in the queue is reset with it.
+                is_gone.store(true, Ordering::SeqCst);
+                drop(listening);
+            });
+            let result = take(address, || {
+                if is_gone.load(Ordering::SeqCst) { Ok(()) } else { Err(Errno::ADDRINUSE) }
+            });
+            assert_eq!(result, Ok(()));
+        });
+    }
+
+    #[test]
+    fn a_port_where_nobody_answers_is_given_up_in_the_end() {
+        let (listening, address) = listening();
+        drop(listening);
+        let began = Instant::now();
+        assert_eq!(take(address, || Err::<(), _>(Errno::ADDRINUSE)), Err(Errno::ADDRINUSE));
+        assert!(began.elapsed() >= GOING_MAX, "{:?}", began.elapsed());
+        let once = take(address, || Err::<(), _>(Errno::ACCESS));
+        assert_eq!(once, Err(Errno::ACCESS));
+    }
+}
