@@ -156,7 +156,7 @@ fn usr1_opens_the_access_log_anew_and_the_end_writes_all_of_it() {
     assert_eq!((&*lines(&old), &*lines(&path)), ("GET /one 404\n", "GET /two 404\n"));
 }
 
-/// A write past RLIMIT_FSIZE raises SIGXFSZ, which ends a process that has said nothing about it.
+/// A write past `RLIMIT_FSIZE` raises SIGXFSZ, which ends a process that says nothing about it.
 #[test]
 fn a_limit_on_the_size_of_files_costs_lines_of_the_log_and_no_answer() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -23,6 +23,11 @@ impl<'a> Request<'a> {
         Self { head, bytes }
     }
 
+    /// The head and its bytes, to be kept.
+    pub fn to_parts(self) -> (Head, Vec<u8>) {
+        (*self.head, self.bytes[..self.head.len()].to_vec())
+    }
+
     /// The method.
     #[inline]
     pub fn method(self) -> Method {

@@ -477,7 +477,7 @@ fn set_number(
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Blocks SIGXFSZ in the running thread: a write past RLIMIT_FSIZE then only fails with EFBIG. The
+/// Blocks SIGXFSZ in the running thread: a write past `RLIMIT_FSIZE` only fails with EFBIG. The
 /// kernel sends that signal to the thread that writes, so no other thread has to block it.
 pub fn block_file_size_signal() {
     let mut signals = mem::MaybeUninit::<libc::sigset_t>::uninit();

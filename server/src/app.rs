@@ -311,7 +311,7 @@ impl App {
         out: &mut Vec<u8>,
     ) -> Rest {
         match &self.site {
-            Site::Folder(files) => files.answer(request, now, turn, out),
+            Site::Folder(files) => files.answer_below(0, request, now, turn, out),
             Site::BuiltIn if self.wants_body(request) => {
                 plain(request, body, turn, out);
                 Rest::Nothing

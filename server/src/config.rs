@@ -138,6 +138,9 @@ pub struct Config {
     /// For how long new connections are still accepted once the server ends; it is over sooner when
     /// none come.
     pub drain_accept: Duration,
+    /// Threads that wait for the disk of a served folder, at most, so that no worker does; 0 to have
+    /// the workers wait themselves.
+    pub file_threads: usize,
     /// How long a drain waits before it cuts what is left.
     pub timeout_graceful_shutdown: Duration,
     /// How fast anything may go.
@@ -234,6 +237,7 @@ impl Config {
             blocking_threads: 0,
             blocking_queue: 0,
             drain_accept: Duration::ZERO,
+            file_threads: 0,
             timeout_graceful_shutdown: Duration::ZERO,
             pace: Pace::blank(),
             cache_bytes: 0,

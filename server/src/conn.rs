@@ -10,6 +10,7 @@
 
 mod body;
 mod body_end;
+mod file_wait;
 mod flight;
 mod introduction;
 mod limit;
@@ -34,7 +35,7 @@ use crate::app::App;
 use crate::handler::contained;
 use crate::hooks::{ClosedConnection, Limit};
 use crate::pace::Pacer;
-use crate::reply::Segment;
+use crate::reply::{Segment, is_lookup};
 use crate::stats::{Added, Fault};
 use body::{Body, BodyRequest};
 use body_end::Ending;
@@ -210,6 +211,9 @@ impl Conn {
     async fn finish(&mut self, next: Next) -> Next {
         match next {
             Next::Introduction => self.introduce().await,
+            Next::Segments { segments, ending } if is_lookup(&segments) => {
+                self.look_up(*segments, ending).await
+            }
             Next::Segments { segments, ending } => {
                 for segment in *segments {
                     if let Err(error) = self.send_segment(segment, self.app.times.write).await {
@@ -317,14 +321,18 @@ impl Conn {
                 self.log_content(len);
                 len
             }
-            Segment::File { file, offset, len } => {
+            // (A lookup stands alone, and was done.)
+            Segment::Lookup(_) => 0,
+            Segment::File { file, offset, len, cold } => {
                 let (mut at, mut patience) = (offset, write);
                 let end = offset.saturating_add(len);
                 loop {
                     let before = at;
-                    let sent = self.link.send_file(&file, &mut at, end, patience).await;
+                    let until = self.warm(&file, (at, end), cold.as_ref(), patience).await?;
+                    let sent = self.link.send_file(&file, &mut at, until, patience).await;
                     self.log_content(at - before);
                     match sent {
+                        Ok(()) if at < end => {}
                         Ok(()) => break len,
                         Err(LinkError::TimedOut) => {
                             let granted =

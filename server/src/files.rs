@@ -10,23 +10,27 @@ mod dressing;
 mod error;
 mod folders;
 mod location;
+mod lookup;
 mod multipart;
+mod open_file;
 mod path;
 mod resolve;
 mod respond;
 mod stored;
 #[cfg(test)]
 mod tests;
+pub(crate) mod warmth;
 mod worker;
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use gustnado_http::method::Method;
 use gustnado_http::request::Request;
 use gustnado_http::status::Status;
+use gustnado_tasks::BlockingPool;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -35,18 +39,24 @@ pub(crate) use content_type::ContentType;
 pub(crate) use dressing::{Dressing, StaticPage};
 pub use error::FilesError;
 pub(crate) use folders::Folders;
+pub(crate) use lookup::{Looked, Lookup};
+pub use open_file::OpenFile;
 
-use crate::reply::{Now, Rest, Turn, status_page};
+use crate::reply::{Now, Rest, Turn, is_lookup, status_page};
 use error::Failure;
+use lookup::{Access, Found};
 use resolve::Root;
 use stored::Stored;
-use worker::{Found, Worker};
+use worker::Worker;
 
 /// The methods that a file takes.
 const ALLOW: (&str, &[u8]) = ("Allow", b"GET, HEAD, OPTIONS");
 
 /// The most files that one worker holds open between requests.
 const DESCRIPTORS_MAX: u64 = 256;
+
+/// Requests that may wait for a folder's disk. More than that are told to come again.
+const JOBS_MAX: usize = 1_024;
 
 /// The file caches of all workers together take at most this part of the descriptor limit.
 const DESCRIPTOR_SHARE: u64 = 8;
@@ -60,6 +70,9 @@ pub struct FileOptions {
     pub cache_bytes: u64,
     /// How many threads call [`Files::answer`], at least 1: each has its share of the bounds.
     pub workers: usize,
+    /// Threads that wait for the folder's disk, at most, so that no worker does; 0 to have the
+    /// workers wait themselves. They are started when a file is not in memory, and end when idle.
+    pub threads: usize,
 }
 
 /// A served folder, to be shared by all workers.
@@ -83,6 +96,9 @@ struct Folder {
     pub(crate) dressing: Dressing,
     /// As it was at the start; a worker that finds another one in its place opens its own.
     root: Arc<Root>,
+    threads: usize,
+    /// The folder's own: a disk that is frozen holds up no other folder.
+    pool: OnceLock<BlockingPool>,
     exhausted: AtomicU64,
     denied: AtomicU64,
     failed: AtomicU64,
@@ -128,6 +144,8 @@ impl Files {
             descriptors_max: DESCRIPTORS_MAX.min(descriptors / DESCRIPTOR_SHARE / workers),
             dressing: Dressing::default(),
             root: Arc::new(opened),
+            threads: options.threads,
+            pool: OnceLock::new(),
             exhausted: AtomicU64::new(0),
             denied: AtomicU64::new(0),
             failed: AtomicU64::new(0),
@@ -141,7 +159,6 @@ impl Files {
     /// - The caller sends what is returned after `out`, and takes care of the request's body.
     ///
     /// It may wait for the disk, never for a peer of a fifo, a device or a lock.
-    #[inline]
     pub fn answer(
         &self,
         request: &Request<'_>,
@@ -149,10 +166,20 @@ impl Files {
         turn: &Turn<'_>,
         out: &mut Vec<u8>,
     ) -> Rest {
-        self.answer_below(0, request, now, turn, out)
+        match self.answer_below(0, request, now, turn, out) {
+            Rest::Segments(segments) if is_lookup(&segments) => {
+                worker::with(&self.folder, |worker| {
+                    let path = request.path();
+                    let found = worker.find(&self.folder, path, now);
+                    answer_found(worker, (&self.folder, path), found, *request, now, turn, out)
+                })
+            }
+            rest => rest,
+        }
     }
 
-    /// Answers one request for a folder that is served beneath a path.
+    /// Answers one request for a folder that is served beneath a path, or returns a lookup where
+    /// the disk would have to be waited for.
     ///
     /// - `mounted_at`: bytes of that path, without its last slash; 0 for the root.
     #[inline(never)] // Called from two places, it is best in one.
@@ -181,7 +208,7 @@ impl Files {
                         out,
                     );
                 }
-                answer_from_disk(worker, &self.folder, path, *request, now, turn, out)
+                answer_from_disk(worker, (self, mounted_at), *request, now, turn, out)
             }),
             Method::Options => {
                 let status = Status::NO_CONTENT;
@@ -215,8 +242,16 @@ impl Folder {
     /// Whether answers would be the same. (The path may lead to another directory by now; workers
     /// see to that.)
     fn serves_as(&self, other: &Self) -> bool {
-        let of = |folder: &Self| (folder.hidden, folder.cache_bytes, folder.descriptors_max);
+        let of = |folder: &Self| {
+            (folder.hidden, folder.cache_bytes, folder.descriptors_max, folder.threads)
+        };
         self.path == other.path && of(self) == of(other) && self.dressing == other.dressing
+    }
+
+    /// The threads that wait for the disk, unless workers do that themselves.
+    fn pool(&self) -> Option<&BlockingPool> {
+        let new = || BlockingPool::new(self.threads, JOBS_MAX);
+        (self.threads > 0).then(|| self.pool.get_or_init(new))
     }
 
     fn count(&self, failure: Failure) {
@@ -234,15 +269,34 @@ impl Folder {
 #[cold]
 fn answer_from_disk(
     worker: &mut Worker,
-    folder: &Folder,
-    path: &[u8],
+    (files, mounted_at): (&Files, usize),
+    request: Request<'_>,
+    now: Now,
+    turn: &Turn<'_>,
+    out: &mut Vec<u8>,
+) -> Rest {
+    let folder = &*files.folder;
+    let path = request.path().get(mounted_at..).unwrap_or(b"");
+    let found = match worker.find_cached(folder, path, now) {
+        Some(found) => found,
+        None if folder.threads == 0 => worker.find(folder, path, now),
+        None => return Rest::lookup(Lookup::new(files, request, mounted_at)),
+    };
+    answer_found(worker, (folder, path), found, request, now, turn, out)
+}
+
+/// Answers with what was found, and holds it for the next request.
+fn answer_found(
+    worker: &mut Worker,
+    (folder, path): (&Folder, &[u8]),
+    found: Result<Found, Failure>,
     request: Request<'_>,
     now: Now,
     turn: &Turn<'_>,
     out: &mut Vec<u8>,
 ) -> Rest {
     let head_only = request.method() == Method::Head;
-    match worker.find(folder, path, now) {
+    match found {
         Ok(Found::Held) => {
             let stored = worker.cache.any_age(path).expect("what was just found in the cache");
             respond::respond(stored, &folder.dressing, request, now, turn, out)
@@ -312,5 +366,6 @@ fn load_file(path: &Path, now: Now) -> Result<Stored, Failure> {
     if located.kind() != FileType::RegularFile {
         return Err(Failure::Disk(Errno::NOENT));
     }
-    Ok(Stored::load(&root, &located, name, &Dressing::default(), now)?)
+    let with = (&Dressing::default(), None);
+    Stored::load((&root, Access::Waits), &located, name, with, now)
 }

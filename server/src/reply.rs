@@ -4,14 +4,15 @@
 //! large for that is handed back as segments, which the connection sends afterwards in order.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::sync::Arc;
 
 use gustnado_http::answer::{Answer, Opening, Persist};
 use gustnado_http::status::Status;
+use gustnado_tasks::BlockingPool;
 pub use gustnado_tasks::Now;
 
 use crate::fields::says;
+use crate::files::{Lookup, OpenFile};
 
 /// What all answers of one turn have in common.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,18 @@ pub enum Rest {
     Segments(Box<VecDeque<Segment>>),
 }
 
+impl Rest {
+    /// The answer is to be looked up first.
+    pub(crate) fn lookup(lookup: Lookup) -> Self {
+        Self::Segments(Box::new(VecDeque::from([Segment::Lookup(Box::new(lookup))])))
+    }
+}
+
+/// What stands in for an answer that is to be looked up first, if it is one.
+pub(crate) fn is_lookup(segments: &VecDeque<Segment>) -> bool {
+    matches!(segments.front(), Some(Segment::Lookup(_)))
+}
+
 /// One piece of an answer's body.
 #[derive(Debug)]
 pub enum Segment {
@@ -40,12 +53,17 @@ pub enum Segment {
     /// by now must cut the connection: the promised length cannot be kept.
     File {
         /// Open for reading, perhaps shared with other answers: its position is not to be used.
-        file: Arc<File>,
+        file: Arc<OpenFile>,
         /// First byte to send.
         offset: u64,
         /// Bytes to send, at least 1.
         len: u64,
+        /// Where it is read into memory before it is sent: it may lie on a disk that is slow.
+        cold: Option<BlockingPool>,
     },
+    /// The answer is still to be found, and nothing of it has been written. There is no other
+    /// segment then.
+    Lookup(Box<Lookup>),
 }
 
 /// Writes a complete answer whose body is a small page that says what the status means.

@@ -185,6 +185,7 @@ impl Making {
             hidden: config.hidden,
             cache_bytes: config.cache_bytes / folders.max(1) as u64,
             workers: self.workers,
+            threads: config.file_threads,
         };
         if let Some(root) = config.root.as_ref().filter(|_| routes.is_bare()) {
             let dressing = Dressing::new(&routes.fields, &routes.static_pages, &common);

@@ -71,8 +71,12 @@ impl Client {
     /// [`RouteError`]
     pub fn with_config(routes: &Routes, config: &Config) -> Result<Self, RouteError> {
         let pool = BlockingPool::new(config.blocking_threads, config.blocking_queue);
-        let files =
-            FileOptions { hidden: config.hidden, cache_bytes: config.cache_bytes, workers: 1 };
+        let files = FileOptions {
+            hidden: config.hidden,
+            cache_bytes: config.cache_bytes,
+            workers: 1,
+            threads: 0,
+        };
         let means = Means::new(pool, files);
         let tables = Tables::new(routes, &means)?;
         let site = Site::Routes(Box::new(Routed::new(tables, means)));

@@ -110,6 +110,17 @@ impl BlockingPool {
         Ok(outcome.await)
     }
 
+    /// Runs `call` on a thread of the pool, and does not wait for it.
+    ///
+    /// # Errors
+    /// [`PoolFull`], at once: the call is dropped.
+    pub fn start(&self, call: impl FnOnce() + Send + 'static) -> Result<(), PoolFull> {
+        self.submit(Box::new(move || {
+            // (A panic in it is its own.)
+            _ = catch_unwind(AssertUnwindSafe(call));
+        }))
+    }
+
     fn submit(&self, job: Job) -> Result<(), PoolFull> {
         let inside = &self.inside;
         let cell = inside.free.pop().ok_or(PoolFull)?;

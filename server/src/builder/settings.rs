@@ -45,6 +45,7 @@ settings! { OF_CONFIG of Config, |config| config;
     cache_workers: bool,
     blocking_threads: usize,
     blocking_queue: usize,
+    file_threads: usize,
     io: Io,
     scheduler: SchedulerKind,
     slots: usize,

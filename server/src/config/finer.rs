@@ -64,6 +64,21 @@ pub(super) const BLOCKING_QUEUE: Tunable = Tunable {
     },
 };
 
+pub(super) const FILE_THREADS: Tunable = Tunable {
+    name: "file-threads",
+    group: Group::Files,
+    default: "4",
+    doc: "Threads of each folder that wait for its disk, at most, so that no worker does",
+    field: Field::Number {
+        unit: Unit::Count,
+        min: 1,
+        max: 1_000,
+        zero: Some("off"),
+        get: |config| config.file_threads as u64,
+        set: |config, number| config.file_threads = narrow(number),
+    },
+};
+
 pub(super) const URING_BUFFERS: Tunable = Tunable {
     name: "uring-buffers",
     group: Group::Engine,

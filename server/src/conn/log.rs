@@ -4,6 +4,7 @@ use gustnado_http::head::Head;
 
 use super::{Conn, Next};
 use crate::access_log::{AccessLog, Journal, final_answer};
+use crate::reply::is_lookup;
 
 impl Conn {
     /// A request has come, or something that was refused in place of one.
@@ -46,6 +47,7 @@ impl Conn {
                 Some(paced) => (&*paced.start, false),
                 None => (written, false),
             },
+            Next::Segments { segments, .. } if is_lookup(segments) => return,
             Next::Segments { .. } => (written, false),
             _ => (written, true),
         };

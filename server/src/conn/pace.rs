@@ -302,8 +302,10 @@ impl Conn {
         segment: Segment,
         write: Patience,
     ) -> Result<u64, LinkError> {
-        let (file, offset, len) = match segment {
-            Segment::File { file, offset, len } => (file, offset, len),
+        let (file, offset, len, cold) = match segment {
+            Segment::File { file, offset, len, cold } => (file, offset, len, cold),
+            // (A lookup stands alone, and was done.)
+            Segment::Lookup(_) => return Ok(0),
             Segment::Bytes(bytes) => {
                 let len = bytes.len() as u64;
                 let mut out = Link::outgoing();
@@ -316,6 +318,8 @@ impl Conn {
         let (mut at, end) = (offset, offset.saturating_add(len));
         while at < end {
             let granted = self.await_turn((end - at).min(FILE_STEP_BYTES_MAX)).await?;
+            // (A step is shorter than a window.)
+            self.warm(&file, (at, at + granted), cold.as_ref(), write).await?;
             let before = at;
             let sent = self.send_file_step(&file, &mut at, granted, write).await;
             self.log_content(at - before);

@@ -13,7 +13,7 @@ use super::limit::Terms;
 use super::remainder::{Notices, Paced, Remainder, StreamOut};
 use crate::app::Common;
 use crate::body::Body;
-use crate::files;
+use crate::files::{self, OpenFile};
 use crate::handler::contained;
 use crate::proxies::Proxies;
 use crate::reply::{self, Now, Rest, Segment, Turn};
@@ -137,7 +137,8 @@ fn write_unpaced(
             answer.content_length(len);
             answer.finish();
             if !head_only && status.may_have_body() && len > 0 {
-                remainder.segments.push_back(Segment::File { file, offset, len });
+                let file = Arc::new(OpenFile::new(file, None));
+                remainder.segments.push_back(Segment::File { file, offset, len, cold: None });
             }
         }
         Content::Unsent(length) => finish_framed(answer, length, false),

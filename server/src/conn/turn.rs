@@ -16,7 +16,7 @@ use super::route::Arrived;
 use super::{Conn, Next, Unread};
 use crate::app::{Common, Manners, Site};
 use crate::config::AnswerVersion;
-use crate::reply::{Rest, Turn, status_page};
+use crate::reply::{Rest, Turn, is_lookup, status_page};
 use crate::routes::RouteOptions;
 use crate::stats::{Added, Fault};
 
@@ -340,7 +340,7 @@ pub(super) fn after_rest(
     match rest {
         Rest::Segments(segments) => {
             // Else the client is woken for the head alone (docs/results/large-files.md).
-            out.more = true;
+            out.more = !is_lookup(&segments);
             Next::Segments { segments, ending }
         }
         Rest::Nothing if ending.lingers() => Next::Linger,

@@ -46,9 +46,13 @@ impl Cache {
     }
 
     /// Notes that the entry for `path` was compared with the disk.
-    pub(super) fn renew(&mut self, path: &[u8], now_ms: u64) {
+    ///
+    /// - `warm`: looks whether a file that is not small is in memory.
+    pub(super) fn renew(&mut self, path: &[u8], now_ms: u64, warm: impl FnOnce(&mut Stored)) {
         self.small.renew(path, now_ms);
-        self.large.renew(path, now_ms);
+        if let Some(stored) = self.large.renew(path, now_ms) {
+            warm(stored);
+        }
     }
 
     /// Puts in what was just loaded, in the place of what was there under `path`.
@@ -118,10 +122,10 @@ impl Clock {
         Some(&self.slots[*self.index.get(path)?].stored)
     }
 
-    fn renew(&mut self, path: &[u8], now_ms: u64) {
-        if let Some(at) = self.index.get(path) {
-            self.slots[*at].checked_ms = now_ms;
-        }
+    fn renew(&mut self, path: &[u8], now_ms: u64) -> Option<&mut Stored> {
+        let slot = &mut self.slots[*self.index.get(path)?];
+        slot.checked_ms = now_ms;
+        Some(&mut slot.stored)
     }
 
     fn insert(&mut self, path: &[u8], stored: Stored, cost: u64, now_ms: u64) {

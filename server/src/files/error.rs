@@ -83,6 +83,9 @@ pub(super) enum Failure {
     Path(PathError),
     /// The system said no.
     Disk(Errno),
+    /// It cannot be said without waiting for the disk, which was not to be; or the disk has not
+    /// answered in time.
+    WouldWait,
 }
 
 impl Failure {
@@ -96,12 +99,14 @@ impl Failure {
             Failure::Path(PathError::Malformed) => Status::BAD_REQUEST,
             Failure::Path(PathError::Refused) => Status::NOT_FOUND,
             Failure::Disk(errno) => status_of(errno),
+            Failure::WouldWait => Status::SERVICE_UNAVAILABLE,
         }
     }
 
     /// Whether the system ran out of something and may have it again in a moment.
     pub(super) fn is_exhaustion(self) -> bool {
-        matches!(self, Failure::Disk(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
+        use Failure::{Disk, WouldWait};
+        matches!(self, Disk(Errno::MFILE | Errno::NFILE | Errno::NOMEM) | WouldWait)
     }
 }
 

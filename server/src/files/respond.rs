@@ -195,7 +195,8 @@ impl Body<'_> {
         let ByteRange { offset, len } = range;
         if let Some(file) = self.stored.file() {
             let file = file.clone();
-            self.segments.push_back(Segment::File { file, offset, len });
+            let cold = self.stored.cold().cloned();
+            self.segments.push_back(Segment::File { file, offset, len, cold });
             return;
         }
         let start = usize::try_from(offset).expect("a small file has small offsets");

@@ -1,6 +1,5 @@
 //! A file as it is answered: opened, read if it is small, and its head made ready.
 
-use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -8,12 +7,17 @@ use std::sync::Arc;
 use gustnado_http::date;
 use gustnado_http::etag::EntityTag;
 use gustnado_http::precondition::Validators;
+use gustnado_tasks::BlockingPool;
 use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use super::content_type::ContentType;
 use super::dressing::Dressing;
+use super::error::Failure;
+use super::lookup::Access;
+use super::open_file::OpenFile;
 use super::resolve::{Located, Root};
+use super::warmth;
 use crate::reply::Now;
 
 /// The largest file that is held in memory with its head. From 8 KiB on, sending straight from the
@@ -35,13 +39,28 @@ pub(super) struct Stored {
     /// How many bytes of `rest` are the head.
     head_bytes: usize,
     /// A file that is not small, open for reading.
-    file: Option<Arc<File>>,
+    file: Option<Arc<OpenFile>>,
     /// Bytes of the whole file.
     pub(super) size: u64,
     pub(super) validators: Validators,
     pub(super) content_type: ContentType,
+    seen: Seen,
+    /// Reads the file before it is sent, where it is not all in memory.
+    cold: Option<BlockingPool>,
+}
+
+/// What is known of a file that is held, to be compared with the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
     stamp: Stamp,
     is_settled: bool,
+}
+
+impl Seen {
+    /// Whether what is found on the disk now is surely still this.
+    pub(super) fn is_still(&self, stat: &Stat) -> bool {
+        self.is_settled && self.stamp == Stamp::of(stat)
+    }
 }
 
 /// What changes when a file's bytes change. The change time is in it because it cannot be set: a
@@ -93,38 +112,66 @@ impl Stamp {
 impl Stored {
     /// Opens and, if it is small, reads what was found at `relative`.
     ///
+    /// - `access`: whether it may wait for the disk.
+    /// - `pool`: reads a file that is not small before it is sent, where it is not in memory.
+    ///
     /// # Errors
     /// `AGAIN` when the file never stood still while it was read: half an old and half a new file
-    /// is not an answer.
+    /// is not an answer. `WouldWait` when it has to be read and may not be waited for.
     pub(super) fn load(
-        root: &Root,
+        (root, access): (&Root, Access),
         located: &Located,
         relative: &[u8],
-        dressing: &Dressing,
+        (dressing, pool): (&Dressing, Option<&BlockingPool>),
         now: Now,
-    ) -> Result<Stored, Errno> {
+    ) -> Result<Stored, Failure> {
         let file = root.open_to_read(located, relative)?;
         let name = memchr::memrchr(b'/', relative).map_or(relative, |at| &relative[at + 1..]);
         let content_type = ContentType::of(name);
         for _ in 0..ATTEMPTS_MAX {
             let stamp = Stamp::of(&rustix::fs::fstat(&file)?);
             if stamp.size > SMALL_BYTES_MAX {
-                let file = Some(Arc::new(file));
-                return Ok(Stored::new(stamp, content_type, file, &[], dressing, now));
+                let is_local = root.is_local_device(stamp.device);
+                let closed_by = pool.filter(|_| !is_local).cloned();
+                let file = Some(Arc::new(OpenFile::new(Arc::new(file), closed_by)));
+                let mut stored = Stored::new(stamp, content_type, file, &[], dressing, now);
+                stored.note_warmth(root, pool);
+                return Ok(stored);
             }
-            let bytes = read_from_start(&file, stamp.size)?;
+            let bytes = match access {
+                Access::Waits => read_from_start(&file, stamp.size)?,
+                Access::Cached => {
+                    warmth::read_cached(&file, stamp.size).ok_or(Failure::WouldWait)?
+                }
+            };
             let is_whole = bytes.len() as u64 == stamp.size;
             if is_whole && Stamp::of(&rustix::fs::fstat(&file)?) == stamp {
                 return Ok(Stored::new(stamp, content_type, None, &bytes, dressing, now));
             }
         }
-        Err(Errno::AGAIN)
+        Err(Failure::Disk(Errno::AGAIN))
+    }
+
+    /// Finds out whether a file that is not small can be sent without waiting for the disk. That
+    /// holds until it is compared with the disk again.
+    ///
+    /// - `pool`: reads it if not; without one, it is sent as it is.
+    pub(super) fn note_warmth(&mut self, root: &Root, pool: Option<&BlockingPool>) {
+        let Some(file) = &self.file else { return };
+        let is_local = root.is_local_device(self.seen.stamp.device);
+        let pool = pool.filter(|_| !warmth::is_warm(file, self.size, is_local));
+        self.cold = pool.cloned();
+    }
+
+    /// Reads the file before it is sent, where it is not all in memory.
+    pub(super) fn cold(&self) -> Option<&BlockingPool> {
+        self.cold.as_ref()
     }
 
     fn new(
         stamp: Stamp,
         content_type: ContentType,
-        file: Option<Arc<File>>,
+        file: Option<Arc<OpenFile>>,
         body: &[u8],
         dressing: &Dressing,
         now: Now,
@@ -140,8 +187,8 @@ impl Stored {
             size: stamp.size,
             validators,
             content_type,
-            stamp,
-            is_settled: stamp.is_settled(now),
+            seen: Seen { stamp, is_settled: stamp.is_settled(now) },
+            cold: None,
         }
     }
 
@@ -158,13 +205,13 @@ impl Stored {
 
     /// The descriptor of a file that is not small.
     #[inline]
-    pub(super) fn file(&self) -> Option<&Arc<File>> {
+    pub(super) fn file(&self) -> Option<&Arc<OpenFile>> {
         self.file.as_ref()
     }
 
-    /// Whether what is found on the disk now is surely still this.
-    pub(super) fn is_still(&self, stat: &Stat) -> bool {
-        self.is_settled && self.stamp == Stamp::of(stat)
+    /// What it is compared with the disk by.
+    pub(super) fn seen(&self) -> Seen {
+        self.seen
     }
 
     /// Bytes of memory behind this value.

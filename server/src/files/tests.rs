@@ -17,7 +17,8 @@ use super::resolve::{Backend, Reopen};
 use super::*;
 use crate::reply::Segment;
 
-const OPTIONS: FileOptions = FileOptions { hidden: false, cache_bytes: 1 << 20, workers: 1 };
+const OPTIONS: FileOptions =
+    FileOptions { hidden: false, cache_bytes: 1 << 20, workers: 1, threads: 1 };
 
 /// The three ways of finding files that a system may leave us with.
 const WAYS: [(Backend, Reopen); 3] = [
@@ -113,7 +114,8 @@ impl Sent {
     fn append(&mut self, segment: Segment) {
         match segment {
             Segment::Bytes(bytes) => self.body.extend(bytes),
-            Segment::File { file, offset, len } => {
+            Segment::Lookup(_) => panic!("it was to be waited for"),
+            Segment::File { file, offset, len, .. } => {
                 let len = usize::try_from(len).expect("test files are small");
                 let mut bytes = vec![0; len];
                 file.read_exact_at(&mut bytes, offset).expect("the file is long enough");

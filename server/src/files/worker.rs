@@ -3,25 +3,18 @@
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
-use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::Folder;
 use super::cache::Cache;
 use super::error::Failure;
-use super::path;
-use super::resolve::{Identity, Located, Root};
+use super::lookup::{self, Access, Found};
+use super::resolve::{Identity, Root};
 use super::stored::Stored;
 use crate::reply::Now;
 
 /// How often the root's path is compared with the root that is held open, in milliseconds.
 const ROOT_CHECK_MS: u64 = 1_000;
-
-/// How often a file is looked up again that was replaced between looking and opening.
-const ATTEMPTS_MAX: usize = 4;
-
-/// What a directory is answered with.
-const INDEX: &[u8] = b"index.html";
 
 thread_local! {
     /// One for each folder that this thread has answered for and that still exists: nearly always
@@ -35,16 +28,6 @@ pub(super) struct Worker {
     root: Arc<Root>,
     root_checked_ms: Option<u64>,
     pub(super) cache: Cache,
-}
-
-/// What stands at a path.
-pub(super) enum Found {
-    /// What the cache holds for it, which is still good.
-    Held,
-    /// A file, just loaded; `may_hold` when its path may be a key of the cache.
-    Loaded { stored: Stored, may_hold: bool },
-    /// A directory whose path did not end with a slash.
-    Directory,
 }
 
 /// Runs `act` with this thread's state for `folder`.
@@ -72,82 +55,86 @@ fn add(workers: &mut Vec<Worker>, folder: &Arc<Folder>) -> usize {
 }
 
 impl Worker {
-    /// Finds what `raw` names, a request path as it was sent.
-    ///
-    /// When no descriptor is free, what the cache holds is taken as still good for another second:
-    /// a server full of connections goes on serving its pages.
+    /// Finds what `raw` names, a request path as it was sent, and waits for the disk if need be.
     pub(super) fn find(&mut self, folder: &Folder, raw: &[u8], now: Now) -> Result<Found, Failure> {
-        self.check_root(folder, now);
-        let mut outcome = Err(Failure::Disk(Errno::AGAIN));
-        for _ in 0..ATTEMPTS_MAX {
-            outcome = self.look(folder, raw, now);
-            if !matches!(outcome, Err(Failure::Disk(Errno::AGAIN | Errno::STALE))) {
-                break;
+        if self.is_root_due(now) {
+            let new_root = lookup::new_root(&self.root, folder);
+            self.note_root(new_root, now);
+        }
+        let held = self.cache.any_age(raw).map(Stored::seen);
+        let outcome = lookup::look_again(&self.root, folder, raw, held, now);
+        self.settle(folder, raw, outcome, now)
+    }
+
+    /// The same where nothing has to be waited for; else `None`.
+    pub(super) fn find_cached(
+        &mut self,
+        folder: &Folder,
+        raw: &[u8],
+        now: Now,
+    ) -> Option<Result<Found, Failure>> {
+        if self.is_root_due(now) {
+            if Identity::at_cached(&folder.path)? != self.root.identity() {
+                return None;
             }
+            self.note_root(None, now);
         }
-        if let Err(failure) = outcome
-            && failure.is_exhaustion()
-            && self.cache.any_age(raw).is_some()
-        {
-            folder.count(failure);
-            outcome = Ok(Found::Held);
+        let held = self.cache.any_age(raw).map(Stored::seen);
+        let outcome = lookup::look((&self.root, Access::Cached), folder, raw, held, now);
+        if matches!(outcome, Err(Failure::WouldWait | Failure::Disk(Errno::AGAIN | Errno::STALE))) {
+            return None;
         }
+        Some(self.settle(folder, raw, outcome, now))
+    }
+
+    /// Has the cache follow what was found.
+    ///
+    /// When no descriptor is free, or the disk does not answer, what the cache holds is taken as
+    /// still good for another second: a server full of connections goes on serving its pages.
+    pub(super) fn settle(
+        &mut self,
+        folder: &Folder,
+        raw: &[u8],
+        outcome: Result<Found, Failure>,
+        now: Now,
+    ) -> Result<Found, Failure> {
+        let outcome = match outcome {
+            Err(failure) if failure.is_exhaustion() && self.cache.any_age(raw).is_some() => {
+                folder.count(failure);
+                Ok(Found::Held)
+            }
+            outcome => outcome,
+        };
         match &outcome {
-            Ok(Found::Held) => self.cache.renew(raw, now.mono_ms),
+            Ok(Found::Held) => {
+                let warm = |held: &mut Stored| held.note_warmth(&self.root, folder.pool());
+                self.cache.renew(raw, now.mono_ms, warm);
+            }
             Ok(Found::Loaded { .. }) => {} // is put in the old one's place
             Ok(Found::Directory) | Err(_) => self.cache.remove(raw),
         }
         outcome
     }
 
-    fn look(&self, folder: &Folder, raw: &[u8], now: Now) -> Result<Found, Failure> {
-        let path = path::decode(raw, folder.hidden)?;
-        let mut relative = path.relative;
-        let mut located = self.root.locate(&relative)?;
-        if located.kind() == FileType::Directory {
-            if !path.names_directory {
-                return Ok(Found::Directory);
-            }
-            if !relative.is_empty() {
-                relative.push(b'/');
-            }
-            relative.extend_from_slice(INDEX);
-            located = self.root.locate(&relative)?;
-        } else if path.names_directory {
-            return Err(Failure::Disk(Errno::NOTDIR));
-        }
-        self.load(folder, (raw, path.is_canonical), &located, &relative, now)
+    pub(super) fn root(&self) -> Arc<Root> {
+        Arc::clone(&self.root)
     }
 
-    fn load(
-        &self,
-        folder: &Folder,
-        (raw, may_hold): (&[u8], bool),
-        located: &Located,
-        relative: &[u8],
-        now: Now,
-    ) -> Result<Found, Failure> {
-        if self.cache.any_age(raw).is_some_and(|held| held.is_still(&located.stat)) {
-            return Ok(Found::Held);
-        }
-        let stored = Stored::load(&self.root, located, relative, &folder.dressing, now)?;
-        Ok(Found::Loaded { stored, may_hold })
-    }
-
-    /// Opens the root anew when its path leads to another directory by now. What was cached is
-    /// dropped with the old one, so that no page is made of files from both.
-    fn check_root(&mut self, folder: &Folder, now: Now) {
+    /// Whether the root's path is to be compared with the root that is held open.
+    pub(super) fn is_root_due(&self, now: Now) -> bool {
         let is_due = |checked_ms| now.mono_ms.saturating_sub(checked_ms) >= ROOT_CHECK_MS;
-        if !self.root_checked_ms.is_none_or(is_due) {
-            return;
-        }
-        self.root_checked_ms = Some(now.mono_ms);
-        // A path that leads nowhere for a moment is a swap in the making: the old root stays.
-        if Identity::at(&folder.path).is_ok_and(|found| found != self.root.identity())
-            && let Ok(root) = self.root.opened_again(&folder.path)
-        {
+        self.root_checked_ms.is_none_or(is_due)
+    }
+
+    /// Takes the root that the path leads to by now, if it is another one. What was cached is
+    /// dropped with the old one, so that no page is made of files from both.
+    pub(super) fn note_root(&mut self, new: Option<Root>, now: Now) {
+        if let Some(root) = new.filter(|root| root.identity() != self.root.identity()) {
             self.root = Arc::new(root);
             self.cache.clear();
+        }
+        if self.is_root_due(now) {
+            self.root_checked_ms = Some(now.mono_ms);
         }
     }
 }

@@ -166,7 +166,8 @@ fn check_settings(reader: &mut Reader<'_>, settings: &[Setting]) {
 
 /// Says if there is no folder that can be served.
 pub(super) fn check_folder(reader: &mut Reader<'_>, line: usize, name: &str, path: &Path) {
-    let options = crate::files::FileOptions { hidden: false, cache_bytes: 0, workers: 1 };
+    let options =
+        crate::files::FileOptions { hidden: false, cache_bytes: 0, workers: 1, threads: 0 };
     if let Err(error) = crate::files::Files::open(path, options) {
         let why = match &error {
             FilesError::Failed { source, .. } => format!(": {source}; name another one"),

@@ -11,5 +11,6 @@ mod body_end;
 mod fairness;
 mod grammar;
 mod receive_buffers;
+mod slow_disk;
 mod stopping;
 mod time_limits;

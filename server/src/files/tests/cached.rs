@@ -81,7 +81,7 @@ fn a_file_written_in_this_very_second_is_read_again() {
     let stat = rustix::fs::stat(scene.place.path().join("site/page")).expect("metadata");
     let is_still = |scene: &Scene| {
         worker::with(&scene.files.folder, |worker| {
-            worker.cache.any_age(b"/page").expect("held").is_still(&stat)
+            worker.cache.any_age(b"/page").expect("held").seen().is_still(&stat)
         })
     };
     assert!(!is_still(&scene));
