@@ -21,6 +21,7 @@ pub mod limits;
 pub mod media_type;
 pub mod method;
 pub mod multipart;
+pub mod path;
 pub mod precondition;
 pub mod proxy;
 pub mod range;

@@ -13,6 +13,8 @@ pub(crate) const VALUE: u8 = 8;
 /// A byte of a request target up to its query: [`TARGET`] without `?`, and without `\`, which some
 /// take for `/` (browsers send it as `/`).
 pub(crate) const PATH: u8 = 16;
+/// A byte that may stand in a segment of a path as it is (pchar, RFC 3986 §3.3, `%` excepted).
+pub(crate) const SEGMENT: u8 = 32;
 
 static CLASSES: [u8; 256] = classes();
 
@@ -31,6 +33,9 @@ const fn classes() -> [u8; 256] {
         }
         if byte.is_ascii_alphanumeric() || contains(b"-._~!$&'()*+,;=", byte) {
             class |= HOST;
+        }
+        if byte.is_ascii_alphanumeric() || contains(b"-._~!$&'()*+,;=:@", byte) {
+            class |= SEGMENT;
         }
         if byte == b'\t' || (byte >= b' ' && byte != 0x7f) {
             class |= VALUE;
