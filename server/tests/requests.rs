@@ -139,7 +139,7 @@ fn every_form_of_host_is_taken(setup: Setup) {
         "a_b",
         "  spaced  ",
         "\ttabbed\t",
-        "%61",
+        "dotted.example.",
     ];
     for host in hosts {
         let answer = client.ask(format!("GET / HTTP/1.1\r\nHost:{host}\r\n\r\n"));
