@@ -111,6 +111,12 @@ impl<'a> CanonicalPath<'a> {
         CanonicalPath { text: Cow::Borrowed(&self.text), has_stray_percent }
     }
 
+    /// The same path on its own.
+    pub fn into_owned(self) -> CanonicalPath<'static> {
+        let has_stray_percent = self.has_stray_percent;
+        CanonicalPath { text: Cow::Owned(self.text.into_owned()), has_stray_percent }
+    }
+
     /// The same path on its own, if it is not as it was sent.
     pub fn into_changed(self) -> Option<CanonicalPath<'static>> {
         let has_stray_percent = self.has_stray_percent;

@@ -11,6 +11,7 @@ use gustnado_http::answer::{Answer, Opening, Persist};
 use gustnado_http::date::imf_fixdate;
 use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
+use gustnado_http::path::CanonicalPath;
 use gustnado_http::request::Request;
 use gustnado_http::status::Status;
 use gustnado_tasks::{BlockingPool, Patience, Workload};
@@ -298,7 +299,7 @@ impl App {
     pub(crate) fn wants_body(&self, request: &Request<'_>) -> bool {
         matches!(self.site, Site::BuiltIn)
             && request.method() == Method::Post
-            && request.path() == b"/echo"
+            && CanonicalPath::of(request.path()).is_ok_and(|path| path.as_str() == "/echo")
     }
 
     /// Answers a request that names a path. Its body was read, or thrown away (then it is empty).
@@ -311,7 +312,7 @@ impl App {
         out: &mut Vec<u8>,
     ) -> Rest {
         match &self.site {
-            Site::Folder(files) => files.answer_below(0, request, now, turn, out),
+            Site::Folder(files) => files.answer_at(None, request, now, turn, out),
             Site::BuiltIn if self.wants_body(request) => {
                 plain(request, body, turn, out);
                 Rest::Nothing

@@ -5,6 +5,7 @@
 
 use gustnado_http::answer::Answer;
 use gustnado_http::method::Method;
+use gustnado_http::path::CanonicalPath;
 use gustnado_http::request::Request;
 use gustnado_http::status::Status;
 
@@ -18,7 +19,7 @@ pub use live::{Live, Process};
 const PAGE: &[u8] = include_bytes!("../site/index.html");
 const ICON: &[u8] = include_bytes!("../site/favicon.svg");
 
-const PATHS: [&[u8]; 5] = [b"/", b"/index.html", b"/stats.json", b"/favicon.svg", b"/favicon.ico"];
+const PATHS: [&str; 5] = ["/", "/index.html", "/stats.json", "/favicon.svg", "/favicon.ico"];
 
 /// The page is complete in itself: nothing else may be loaded, sent or framed.
 const POLICY: &[u8] = b"default-src 'none'; connect-src 'self'; img-src 'self'; \
@@ -38,7 +39,12 @@ pub fn answer(
     out: &mut Vec<u8>,
 ) -> Rest {
     let head_only = request.method() == Method::Head;
-    if !PATHS.contains(&request.path()) {
+    let Ok(path) = CanonicalPath::of(request.path()) else {
+        status_page(out, Status::BAD_REQUEST, turn, head_only, &[]);
+        return Rest::Nothing;
+    };
+    let path = path.as_str();
+    if !PATHS.contains(&path) {
         status_page(out, Status::NOT_FOUND, turn, head_only, &[]);
         return Rest::Nothing;
     }
@@ -46,10 +52,10 @@ pub fn answer(
         status_page(out, Status::METHOD_NOT_ALLOWED, turn, false, &[("Allow", b"GET, HEAD")]);
         return Rest::Nothing;
     }
-    match request.path() {
-        b"/stats.json" => write(out, turn, head_only, "application/json", stats().as_bytes()),
-        b"/favicon.svg" => write(out, turn, head_only, "image/svg+xml", ICON),
-        b"/favicon.ico" => {
+    match path {
+        "/stats.json" => write(out, turn, head_only, "application/json", stats().as_bytes()),
+        "/favicon.svg" => write(out, turn, head_only, "image/svg+xml", ICON),
+        "/favicon.ico" => {
             let to_icon: &[(&str, &[u8])] = &[("Location", b"/favicon.svg")];
             status_page(out, Status::MOVED_PERMANENTLY, turn, head_only, to_icon);
         }

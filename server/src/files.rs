@@ -1,6 +1,6 @@
 //! Serves a folder: GET and HEAD of its files, beneath its root and nowhere else.
 //!
-//! A request goes through `cache` (answered in the last second?), `path` (decode and check),
+//! A request goes through `cache` (answered in the last second?), `path` (check each segment),
 //! `resolve` (find and open beneath the root), `stored` (read, make ready) and `respond`
 //! (conditions and ranges). This file is the hub that they all return to.
 
@@ -28,6 +28,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use gustnado_http::method::Method;
+use gustnado_http::path::{CanonicalPath, PathError as NoPath};
 use gustnado_http::request::Request;
 use gustnado_http::status::Status;
 use gustnado_tasks::BlockingPool;
@@ -45,6 +46,7 @@ pub use open_file::OpenFile;
 use crate::reply::{Now, Rest, Turn, is_lookup, status_page};
 use error::Failure;
 use lookup::{Access, Found};
+use path::PathError;
 use resolve::Root;
 use stored::Stored;
 use worker::Worker;
@@ -55,11 +57,26 @@ const ALLOW: (&str, &[u8]) = ("Allow", b"GET, HEAD, OPTIONS");
 /// The most files that one worker holds open between requests.
 const DESCRIPTORS_MAX: u64 = 256;
 
+/// The file caches of all workers together take at most this part of the descriptor limit.
+const DESCRIPTOR_SHARE: u64 = 8;
+
 /// Requests that may wait for a folder's disk. More than that are told to come again.
 const JOBS_MAX: usize = 1_024;
 
-/// The file caches of all workers together take at most this part of the descriptor limit.
-const DESCRIPTOR_SHARE: u64 = 8;
+/// The path of a request in a folder that is served beneath a path.
+#[derive(Debug)]
+pub(crate) struct Mounted<'p> {
+    pub(crate) path: CanonicalPath<'p>,
+    /// So many bytes of it are the folder's own, without its last slash; 0 for the root.
+    pub(crate) at: usize,
+}
+
+impl Mounted<'_> {
+    /// What the folder is asked for: empty, or beginning with a slash.
+    fn below(&self) -> &str {
+        self.path.as_str().get(self.at..).unwrap_or("")
+    }
+}
 
 /// How a folder is served.
 #[derive(Clone, Copy, Debug)]
@@ -96,12 +113,12 @@ struct Folder {
     pub(crate) dressing: Dressing,
     /// As it was at the start; a worker that finds another one in its place opens its own.
     root: Arc<Root>,
-    threads: usize,
-    /// The folder's own: a disk that is frozen holds up no other folder.
-    pool: OnceLock<BlockingPool>,
     exhausted: AtomicU64,
     denied: AtomicU64,
     failed: AtomicU64,
+    threads: usize,
+    /// The folder's own: a disk that is frozen holds up no other folder.
+    pool: OnceLock<BlockingPool>,
 }
 
 /// How often the system would not let a file be answered, since the start.
@@ -144,11 +161,11 @@ impl Files {
             descriptors_max: DESCRIPTORS_MAX.min(descriptors / DESCRIPTOR_SHARE / workers),
             dressing: Dressing::default(),
             root: Arc::new(opened),
-            threads: options.threads,
-            pool: OnceLock::new(),
             exhausted: AtomicU64::new(0),
             denied: AtomicU64::new(0),
             failed: AtomicU64::new(0),
+            threads: options.threads,
+            pool: OnceLock::new(),
         };
         Ok(Files { folder: Arc::new(folder) })
     }
@@ -166,12 +183,13 @@ impl Files {
         turn: &Turn<'_>,
         out: &mut Vec<u8>,
     ) -> Rest {
-        match self.answer_below(0, request, now, turn, out) {
+        match self.answer_at(None, request, now, turn, out) {
             Rest::Segments(segments) if is_lookup(&segments) => {
+                let path = CanonicalPath::of(request.path()).expect("a lookup has a path");
+                let place = Mounted { path, at: 0 };
                 worker::with(&self.folder, |worker| {
-                    let path = request.path();
-                    let found = worker.find(&self.folder, path, now);
-                    answer_found(worker, (&self.folder, path), found, *request, now, turn, out)
+                    let found = worker.find(&self.folder, place.below().as_bytes(), now);
+                    answer_found(worker, (&self.folder, &place), found, *request, now, turn, out)
                 })
             }
             rest => rest,
@@ -181,46 +199,43 @@ impl Files {
     /// Answers one request for a folder that is served beneath a path, or returns a lookup where
     /// the disk would have to be waited for.
     ///
-    /// - `mounted_at`: bytes of that path, without its last slash; 0 for the root.
+    /// - `place`: what the router made of the path; if there is none, the folder is the root, and
+    ///   the path is still as it was sent.
     #[inline(never)] // Called from two places, it is best in one.
-    pub(crate) fn answer_below(
+    pub(crate) fn answer_at(
         &self,
-        mounted_at: usize,
+        place: Option<Mounted<'_>>,
         request: &Request<'_>,
         now: Now,
         turn: &Turn<'_>,
         out: &mut Vec<u8>,
     ) -> Rest {
-        let path = request.path().get(mounted_at..).unwrap_or(b"");
-        match request.method() {
-            Method::Get | Method::Head if path.is_empty() => {
-                redirect_to_folder(&self.folder.dressing, *request, turn, out);
-                Rest::Nothing
-            }
-            Method::Get | Method::Head => worker::with(&self.folder, |worker| {
-                if let Some(stored) = worker.cache.fresh(path, now.mono_ms) {
-                    return respond::respond(
-                        stored,
-                        &self.folder.dressing,
-                        *request,
-                        now,
-                        turn,
-                        out,
-                    );
-                }
-                answer_from_disk(worker, (self, mounted_at), *request, now, turn, out)
-            }),
-            Method::Options => {
-                let status = Status::NO_CONTENT;
-                self.folder.dressing.status_page(out, status, turn, false, &[ALLOW]);
-                Rest::Nothing
-            }
-            _ => {
-                let status = Status::METHOD_NOT_ALLOWED;
-                self.folder.dressing.status_page(out, status, turn, false, &[ALLOW]);
-                Rest::Nothing
-            }
+        if !matches!(request.method(), Method::Get | Method::Head) {
+            return self.answer_other(request, turn, out);
         }
+        worker::with(&self.folder, |worker| {
+            // Keys of the cache are canonical, so a path as sent that is one of them is, too.
+            let key = place.as_ref().map_or(request.path(), |place| place.below().as_bytes());
+            if let Some(stored) = worker.cache.fresh(key, now.mono_ms) {
+                return respond::respond(stored, &self.folder.dressing, *request, now, turn, out);
+            }
+            answer_slowly(worker, self, place, *request, now, turn, out)
+        })
+    }
+
+    /// Answers what asks for no content.
+    #[cold]
+    fn answer_other(&self, request: &Request<'_>, turn: &Turn<'_>, out: &mut Vec<u8>) -> Rest {
+        let dressing = &self.folder.dressing;
+        let (status, fields): (Status, &[(&str, &[u8])]) = match request.method() {
+            _ if CanonicalPath::of(request.path()) == Err(NoPath::Parent) => {
+                (Status::BAD_REQUEST, &[])
+            }
+            Method::Options => (Status::NO_CONTENT, &[ALLOW]),
+            _ => (Status::METHOD_NOT_ALLOWED, &[ALLOW]),
+        };
+        dressing.status_page(out, status, turn, false, fields);
+        Rest::Nothing
     }
 
     /// Whether this is the same folder with the same caches.
@@ -265,72 +280,97 @@ impl Folder {
     }
 }
 
-/// Answers what the cache does not hold, or holds for longer than a second.
+/// Answers what the cache does not hold under the path as it was sent, or holds for longer than a
+/// second.
 #[cold]
-fn answer_from_disk(
+fn answer_slowly(
     worker: &mut Worker,
-    (files, mounted_at): (&Files, usize),
+    files: &Files,
+    place: Option<Mounted<'_>>,
     request: Request<'_>,
     now: Now,
     turn: &Turn<'_>,
     out: &mut Vec<u8>,
 ) -> Rest {
     let folder = &*files.folder;
-    let path = request.path().get(mounted_at..).unwrap_or(b"");
-    let found = match worker.find_cached(folder, path, now) {
-        Some(found) => found,
-        None if folder.threads == 0 => worker.find(folder, path, now),
-        None => return Rest::lookup(Lookup::new(files, request, mounted_at)),
+    let whole = || Some(Mounted { path: CanonicalPath::of(request.path()).ok()?, at: 0 });
+    let Some(place) = place.or_else(whole).filter(|place| !place.path.has_stray_percent()) else {
+        return answer_failure(folder, PathError::Malformed.into(), request, turn, out);
     };
-    answer_found(worker, (folder, path), found, request, now, turn, out)
+    let key = place.below().as_bytes();
+    if !place.path.is_as_sent()
+        && let Some(stored) = worker.cache.fresh(key, now.mono_ms)
+    {
+        return respond::respond(stored, &folder.dressing, request, now, turn, out);
+    }
+    let cached = |worker: &mut Worker| match key {
+        [] => Some(Ok(Found::Directory)),
+        key => worker.find_cached(folder, key, now),
+    };
+    let found = match cached(worker) {
+        Some(found) => found,
+        None if folder.threads == 0 => worker.find(folder, key, now),
+        None => return Rest::lookup(Lookup::new(files, request, place)),
+    };
+    answer_found(worker, (folder, &place), found, request, now, turn, out)
 }
 
 /// Answers with what was found, and holds it for the next request.
 fn answer_found(
     worker: &mut Worker,
-    (folder, path): (&Folder, &[u8]),
+    (folder, place): (&Folder, &Mounted<'_>),
     found: Result<Found, Failure>,
     request: Request<'_>,
     now: Now,
     turn: &Turn<'_>,
     out: &mut Vec<u8>,
 ) -> Rest {
-    let head_only = request.method() == Method::Head;
+    let key = place.below().as_bytes();
     match found {
         Ok(Found::Held) => {
-            let stored = worker.cache.any_age(path).expect("what was just found in the cache");
+            let stored = worker.cache.any_age(key).expect("what was just found in the cache");
             respond::respond(stored, &folder.dressing, request, now, turn, out)
         }
         Ok(Found::Loaded { stored, may_hold }) => {
             let rest = respond::respond(&stored, &folder.dressing, request, now, turn, out);
             if may_hold {
-                worker.cache.insert(path, stored, now.mono_ms);
+                worker.cache.insert(key, stored, now.mono_ms);
             }
             rest
         }
         Ok(Found::Directory) => {
-            redirect_to_folder(&folder.dressing, request, turn, out);
+            redirect_to_folder(&folder.dressing, &place.path, request, turn, out);
             Rest::Nothing
         }
-        Err(failure) => {
-            folder.count(failure);
-            let status = failure.status();
-            let soon: &[(&str, &[u8])] = &[("Retry-After", b"1")];
-            let fields = if status == Status::SERVICE_UNAVAILABLE { soon } else { &[] };
-            folder.dressing.status_page(out, status, turn, head_only, fields);
-            Rest::Nothing
-        }
+        Err(failure) => answer_failure(folder, failure, request, turn, out),
     }
+}
+
+fn answer_failure(
+    folder: &Folder,
+    failure: Failure,
+    request: Request<'_>,
+    turn: &Turn<'_>,
+    out: &mut Vec<u8>,
+) -> Rest {
+    folder.count(failure);
+    let status = failure.status();
+    let soon: &[(&str, &[u8])] = &[("Retry-After", b"1")];
+    let fields = if status == Status::SERVICE_UNAVAILABLE { soon } else { &[] };
+    let head_only = request.method() == Method::Head;
+    folder.dressing.status_page(out, status, turn, head_only, fields);
+    Rest::Nothing
 }
 
 /// A folder's name without its slash leads to the one with it, so that relative links work.
 fn redirect_to_folder(
     dressing: &Dressing,
+    path: &CanonicalPath<'_>,
     request: Request<'_>,
     turn: &Turn<'_>,
     out: &mut Vec<u8>,
 ) {
-    let location = location::with_slash(request.path(), request.query());
+    let location = location::with_slash(path, request.query());
     let fields = [("Location", location.as_slice())];
     let head_only = request.method() == Method::Head;
     dressing.status_page(out, Status::MOVED_PERMANENTLY, turn, head_only, &fields);

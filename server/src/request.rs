@@ -17,6 +17,7 @@ use bytes::Bytes;
 use gustnado_http::answer::{FieldError, check_field};
 use gustnado_http::head::{Head, Version};
 use gustnado_http::method::Method;
+use gustnado_http::path::CanonicalPath;
 use gustnado_http::request::Request as View;
 use gustnado_tasks::LinkId;
 
@@ -119,11 +120,29 @@ impl Request {
         as_text(self.view().path())
     }
 
-    /// The path, percent-decoded. Bytes that are no UTF-8 become U+FFFD.
+    /// The path that routes and folders compare, percent-decoded. It has no empty segments and
+    /// none that are `.`; a slash at the end stays. Bytes that are no UTF-8 become U+FFFD.
     ///
-    /// It is for reading: `%2F` has become `/` in it. To find files, use a route to a folder.
+    /// A `/`, `\\` or NUL that was sent escaped is no separator, and stays so: `%2F`, `%5C`, `%00`.
+    /// So a condition on segments holds for every spelling of a path: see also
+    /// [`Request::is_under`]. What was sent is [`Request::raw_path`].
     pub fn path(&self) -> Cow<'_, str> {
-        percent_decoded(self.raw_path())
+        match self.parts.path() {
+            Ok(path) => path.into_decoded(),
+            Err(_) => percent_decoded(self.raw_path()),
+        }
+    }
+
+    /// Whether the path is `base` or beneath it, segment by segment: `/a` and `//a/./%62` are
+    /// beneath `/a`, while `/ab` and `/a%2Fb` are not. For conditions such as those of
+    /// [`Link::only_if`](crate::Link::only_if).
+    ///
+    /// - `base`: percent-encoded, beginning with `/`; else nothing is beneath it.
+    pub fn is_under(&self, base: &str) -> bool {
+        match (self.parts.path(), CanonicalPath::of(base.as_bytes())) {
+            (Ok(path), Ok(base)) => path.is_under(&base),
+            _ => false,
+        }
     }
 
     /// What stands behind the first `?`, still percent-encoded.
@@ -144,17 +163,17 @@ impl Request {
     /// The part of the path that a `{name}` of the route stands for, decoded; empty if the route
     /// has no such part.
     pub fn param(&self, name: &str) -> Cow<'_, str> {
-        percent_decoded(self.parts.param(name).unwrap_or(""))
+        self.parts.param(name).map_or(Cow::Borrowed(""), decoded)
     }
 
-    /// The same, percent-encoded.
-    pub(crate) fn raw_param(&self, name: &str) -> &str {
-        self.parts.param(name).unwrap_or("")
+    /// The same as it was sent, percent-encoded.
+    pub(crate) fn raw_param(&self, name: &str) -> String {
+        self.parts.param_as_sent(name).unwrap_or_default()
     }
 
     /// All parts of the path that the route names, in order: name and decoded value.
     pub fn params(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
-        self.parts.params().map(|(name, value)| (name, percent_decoded(value)))
+        self.parts.params().map(|(name, value)| (name, decoded(value)))
     }
 
     /// The host with its port, in lower or upper case as it was sent: of the target if that is
@@ -282,6 +301,13 @@ impl Request {
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.view().fmt(f)
+    }
+}
+
+fn decoded(text: Cow<'_, str>) -> Cow<'_, str> {
+    match text {
+        Cow::Borrowed(text) => percent_decoded(text),
+        Cow::Owned(text) => Cow::Owned(percent_decoded(&text).into_owned()),
     }
 }
 

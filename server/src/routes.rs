@@ -1,6 +1,7 @@
 //! Which handler answers which request: what is said about it before the start.
 
 mod around;
+mod error;
 mod path;
 mod table;
 
@@ -22,8 +23,8 @@ use crate::pace::RoutePace;
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 
-pub(crate) use path::{normalized, pattern};
-pub use table::RouteError;
+pub use error::RouteError;
+pub(crate) use path::pattern;
 pub(crate) use table::{Endpoint, EndpointDoes, Means, Pages, Table, Tables, path_names};
 
 pub(crate) type Matcher = Arc<dyn Fn(&Request) -> bool + Send + Sync>;
@@ -32,8 +33,12 @@ pub(crate) type Page = Arc<dyn Fn(&Request, Status) -> Response + Send + Sync>;
 /// Routes, chains and pages of one site, or a part of one.
 ///
 /// A path is exact (`/hello`), has named parts (`/user/{id}/posts`), or ends in a rest of any
-/// length (`/files/{*rest}`). Exact parts go before named ones, and those before a rest. Two routes
-/// that would answer the same requests are an error at the start.
+/// length (`/files/{*rest}`), an empty one too: `/files/`. Exact parts go before named ones, and
+/// those before a rest. Two routes that would answer the same requests are an error at the start,
+/// and so is a path that does not begin with a slash.
+///
+/// What is compared is the canonical path of a request, segment by segment: `//a/./%62` is `/a/b`,
+/// and `/a%2Fb` has one segment. A segment that is `..` gets 400 before anything is asked.
 ///
 /// A path that is found answers HEAD where it answers GET, OPTIONS in any case, and other methods
 /// with 405 and `Allow`.
@@ -74,6 +79,8 @@ pub(crate) struct RouteOptions {
     pub(crate) limit_body_bytes: Option<u64>,
     /// How fast a body may come.
     pub(crate) read: Option<Rate>,
+    /// Whether its rest keeps empty segments.
+    pub(crate) keeps_empty: bool,
 }
 
 impl RouteOptions {
@@ -253,6 +260,19 @@ impl Route {
         self
     }
 
+    /// Whether empty segments in the part that `{*rest}` stands for are dropped, as elsewhere; by
+    /// default they are. With `false`, `/proxy/{*rest}` finds `https://example.org/x` in
+    /// `/proxy/https://example.org/x`, and not `https:/example.org/x`.
+    ///
+    /// Which route answers is decided by the path without empty segments all the same, and so is
+    /// what [`Request::path`] says: `/proxy//private/x` is guarded by `/proxy/private/{*rest}`. It
+    /// changes nothing for folders.
+    #[must_use]
+    pub fn merge_slashes(mut self, merges: bool) -> Self {
+        self.options.keeps_empty = !merges;
+        self
+    }
+
     /// With its pace as what carries it out: a link around all that is its own, and an option.
     fn with_pace(mut self) -> Self {
         self.options.read = self.pace.read_rate();
@@ -328,7 +348,10 @@ impl Routes {
         for (below, mut route) in routes.paths {
             route.links.splice(0..0, routes.links.iter().cloned());
             route.fields = routes.fields.with(&route.fields);
-            self.paths.push((format!("{prefix}{below}"), route));
+            // (What has no leading slash stays as it is, and is refused at the start.)
+            let is_whole = below.starts_with('/') || below.is_empty();
+            let path = if is_whole { format!("{prefix}{below}") } else { below };
+            self.paths.push((path, route));
         }
         self
     }
@@ -346,7 +369,7 @@ impl Routes {
     }
 
     /// A site of its own for a host: its name without port, in any case; `*.example.org` stands for
-    /// all names below.
+    /// all names below. A dot at the end of a name, here or in a request, makes no difference.
     #[must_use]
     pub fn host(self, name: &str, routes: Routes) -> Self {
         self.hosts(&[name], routes)
@@ -355,7 +378,8 @@ impl Routes {
     /// The same for several names that share a site.
     #[must_use]
     pub fn hosts(mut self, names: &[impl AsRef<str>], routes: Routes) -> Self {
-        let names = names.iter().map(|name| name.as_ref().to_ascii_lowercase()).collect();
+        let name = |name: &str| name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+        let names = names.iter().map(|said| name(said.as_ref())).collect();
         self.hosts.push((names, routes));
         self
     }

@@ -75,6 +75,7 @@ struct RouteSaid {
     does: Does,
     /// None is all of them.
     methods: Vec<Method>,
+    merge_slashes: bool,
     headers: Fields,
 }
 

@@ -83,7 +83,8 @@ fn folders_are_served() {
     let client = Client::new(&Routes::new().files("/static", folder.path()));
     let answer = client.get("/static/data.txt").header("Range", "bytes=2-4").send();
     assert_eq!((answer.status(), &*answer.text()), (206, "234"));
-    assert_eq!(client.get("/static/../secret").send().status(), 404);
+    assert_eq!(client.get("/static/../secret").send().status(), 400);
+    assert_eq!(client.get("/static/none").send().status(), 404);
 }
 
 #[test]

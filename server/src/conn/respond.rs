@@ -13,7 +13,7 @@ use super::limit::Terms;
 use super::remainder::{Notices, Paced, Remainder, StreamOut};
 use crate::app::Common;
 use crate::body::Body;
-use crate::files::{self, OpenFile};
+use crate::files::{self, Mounted, OpenFile};
 use crate::handler::contained;
 use crate::proxies::Proxies;
 use crate::reply::{self, Now, Rest, Segment, Turn};
@@ -174,7 +174,8 @@ fn write_file(
     let turn = Turn { common: &common, persist };
     match content {
         Content::Folder { files, mounted_at } => {
-            files.answer_below(*mounted_at, &view, asked.now, &turn, out)
+            let place = asked.parts.path().ok().map(|path| Mounted { path, at: *mounted_at });
+            files.answer_at(place, &view, asked.now, &turn, out)
         }
         Content::File(path) => files::answer_file(path, view, asked.now, &turn, out),
         _ => unreachable!("one of the two"),

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use gustnado_http::body::BodyDecoder;
 use gustnado_http::head::{Framing, Head};
 use gustnado_http::method::Method;
+use gustnado_http::path::CanonicalPath;
 use gustnado_http::request::Request as View;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Link, LinkError, LinkId, Outgoing};
@@ -23,12 +24,13 @@ use super::{Conn, Next};
 use crate::app::{App, Known, Routed};
 use crate::body::Body;
 use crate::chain::Runnable;
+use crate::files::Mounted;
 use crate::handler::{Contained, HandlerId, InlineFn, TaskFn, contained};
 use crate::hooks::Limit;
 use crate::reply::{Rest, Turn};
 use crate::request::Request;
 use crate::response::{Content, Response};
-use crate::routes::{Endpoint, EndpointDoes, Matcher, RouteOptions, Table, normalized};
+use crate::routes::{Endpoint, EndpointDoes, Matcher, RouteOptions, Table};
 use crate::stats::Added;
 
 /// A request on its way to its handler.
@@ -128,8 +130,8 @@ impl Conn {
             let request = Request::bare(&known.used, arrived.head, arrived.bytes, origin);
             return self.run_inline(&**handler, request, (known, table), arrived, moment, out);
         }
-        let (endpoint, request) = match exact {
-            Some(endpoint) => (endpoint, None),
+        let (endpoint, request, path) = match exact {
+            Some(endpoint) => (endpoint, None, None),
             None => find(known, table, arrived, self.origin()),
         };
         match &endpoint.does {
@@ -140,7 +142,9 @@ impl Conn {
                 let ending = arrived.ending();
                 let turn = Turn { common: &moment.common.opening, persist: ending.persist() };
                 let (before, at) = (out.bytes.len(), *mounted_at);
-                let rest = files.answer_below(at, &view, moment.time, &turn, &mut out.bytes);
+                let path = path.or_else(|| CanonicalPath::of(view.path()).ok());
+                let place = path.map(|path| Mounted { path, at });
+                let rest = files.answer_at(place, &view, moment.time, &turn, &mut out.bytes);
                 self.app.count(&Added::answer(&out.bytes[before..]));
                 after_rest(rest, ending, &view, out)
             }
@@ -432,41 +436,45 @@ fn after_head(
     }
 }
 
+/// A route, the request where it was made, and its canonical path where that is asked for later.
+type Found<'t, 'p> = (&'t Endpoint, Option<Box<Request>>, Option<CanonicalPath<'p>>);
+
 /// Asks the matchers, and walks the paths. What the path's names stand for is noted in the request,
 /// which is made where it is needed.
-fn find<'t>(
+fn find<'t, 'p>(
     known: &Known,
     table: &'t Table,
-    arrived: &Arrived<'_>,
+    arrived: &'p Arrived<'_>,
     origin: (LinkId, &App),
-) -> (&'t Endpoint, Option<Box<Request>>) {
+) -> Found<'t, 'p> {
     let view = arrived.view();
+    let Ok(path) = CanonicalPath::of(view.path()) else { return (&table.no_path, None, None) };
     let bare = || Request::bare(&known.used, arrived.head, arrived.bytes, origin);
     let mut request = None;
     if !table.matchers().is_empty() {
-        let asked: &Request = request.insert(bare());
+        let asked = request.insert(bare());
+        asked.parts_mut().set_path(path.clone().into_changed());
+        let asked: &Request = asked;
         let is_meant = |matcher: &Matcher| contained(|| matcher(asked)).unwrap_or(false);
         let mut matchers = table.matchers().iter();
         if let Some((_, endpoint)) = matchers.find(|(matcher, _)| is_meant(matcher)) {
-            return (endpoint, request);
+            return (endpoint, request, None);
         }
     }
-    let path = std::str::from_utf8(view.path()).expect("targets are ASCII");
-    let routed = normalized(path);
-    let path = routed.as_deref().unwrap_or(path);
-    let found = table.find(view.method(), path);
+    let found = table.find(view.method(), &path);
     let endpoint = found.endpoint;
     if matches!(endpoint.does, EndpointDoes::Files { .. }) {
-        return (endpoint, None);
+        return (endpoint, None, Some(path));
     }
     let mut request = request.unwrap_or_else(bare);
     let parts = request.parts_mut();
     if let Some(names) = found.names {
-        parts.set_params(Arc::clone(names), found.spans(path));
+        parts.set_params(Arc::clone(names), found.spans(&path));
+        parts.set_keeps_empty(endpoint.options.keeps_empty && found.has_rest);
     }
     drop(found);
-    parts.set_routed(routed);
-    (endpoint, Some(request))
+    parts.set_path(path.into_changed());
+    (endpoint, Some(request), None)
 }
 
 /// What is left of an answer while the request's body may still be coming.

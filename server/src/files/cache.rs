@@ -18,7 +18,7 @@ pub(super) const FRESH_MS: u64 = 1_000;
 /// Bytes of one entry besides its path and its answer: the slot, the index and their slack.
 const ENTRY_BYTES: usize = size_of::<Slot>() + 64;
 
-/// Ready answers by raw request path.
+/// Ready answers by canonical path, beneath the folder's own.
 pub(super) struct Cache {
     small: Clock,
     large: Clock,
@@ -70,6 +70,12 @@ impl Cache {
     pub(super) fn remove(&mut self, path: &[u8]) {
         self.small.remove(path);
         self.large.remove(path);
+    }
+
+    /// How many answers are held.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.small.slots.len() + self.large.slots.len()
     }
 
     /// Forgets everything.

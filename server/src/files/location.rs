@@ -1,15 +1,16 @@
 //! The `Location` of a redirect to a directory (RFC 9110 §10.2.2).
 
-/// The address of a directory: the path as it was sent, and a slash behind it.
+use gustnado_http::path::CanonicalPath;
+
+/// The address of a directory: its path, and a slash behind it.
 ///
-/// It starts with exactly one slash, because two would name another host (RFC 3986 §4.2), and a
-/// byte that has no place in a URI is escaped.
-pub(super) fn with_slash(path: &[u8], query: Option<&[u8]>) -> Vec<u8> {
-    let start = path.iter().position(|byte| *byte != b'/').unwrap_or(path.len());
-    let mut location = Vec::with_capacity(path.len() + 2);
-    location.push(b'/');
-    if start < path.len() {
-        escape_into(&mut location, &path[start..]);
+/// It starts with exactly one slash, because two would name another host (RFC 3986 §4.2): a
+/// canonical path has no empty segment. A byte that has no place in a URI is escaped.
+pub(super) fn with_slash(path: &CanonicalPath<'_>, query: Option<&[u8]>) -> Vec<u8> {
+    let path = path.as_str().as_bytes();
+    let mut location = Vec::with_capacity(path.len() + 1);
+    location.extend_from_slice(path);
+    if !path.ends_with(b"/") {
         location.push(b'/');
     }
     if let Some(query) = query {
@@ -36,11 +37,12 @@ fn escape_byte(out: &mut Vec<u8>, byte: u8) {
 
 #[cfg(test)]
 mod tests {
-    use super::with_slash;
+    use super::*;
     use proptest::prelude::*;
 
     fn location(path: &str, query: Option<&str>) -> String {
-        let location = with_slash(path.as_bytes(), query.map(str::as_bytes));
+        let path = CanonicalPath::of(path.as_bytes()).expect("a path that is served");
+        let location = with_slash(&path, query.map(str::as_bytes));
         String::from_utf8(location).expect("a location is ASCII")
     }
 
@@ -62,8 +64,11 @@ mod tests {
         #[test]
         fn any_bytes_give_one_line_that_starts_with_one_slash(
             path in proptest::collection::vec(any::<u8>(), 0..40),
+            has_slash: bool,
             query in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..40)),
         ) {
+            let path = [if has_slash { b"//".as_slice() } else { b"/" }, &path].concat();
+            let Ok(path) = CanonicalPath::of(&path) else { return Ok(()) };
             let location = with_slash(&path, query.as_deref());
             prop_assert!(location.iter().all(u8::is_ascii_graphic));
             prop_assert!(location[0] == b'/');

@@ -17,7 +17,7 @@ use super::error::Failure;
 use super::path;
 use super::resolve::{Identity, Root};
 use super::stored::{Seen, Stored};
-use super::{Files, Folder, answer_found, worker};
+use super::{Files, Folder, Mounted, answer_found, worker};
 use crate::reply::{Now, Rest, Turn};
 
 /// How often a file is looked up again that was replaced between looking and opening.
@@ -38,19 +38,19 @@ pub(super) enum Access {
 pub(super) enum Found {
     /// What the cache holds for it, which is still good.
     Held,
-    /// A file, just loaded; `may_hold` when its path may be a key of the cache.
+    /// A file, just loaded; `may_hold` when it is of the root that the worker's cache is for.
     Loaded { stored: Stored, may_hold: bool },
     /// A directory whose path did not end with a slash.
     Directory,
 }
 
-/// Finds what `raw` names, a request path as it was sent.
+/// Finds what `key` names, a canonical path.
 ///
 /// - `held`: what the asking worker's cache has for it.
 pub(super) fn look(
     (root, access): (&Root, Access),
     folder: &Folder,
-    raw: &[u8],
+    key: &[u8],
     held: Option<Seen>,
     now: Now,
 ) -> Result<Found, Failure> {
@@ -61,7 +61,7 @@ pub(super) fn look(
             None => Err(Failure::WouldWait),
         },
     };
-    let path = path::decode(raw, folder.hidden)?;
+    let path = path::decode(key, folder.hidden)?;
     let mut relative = path.relative;
     let mut located = locate(&relative)?;
     if located.kind() == FileType::Directory {
@@ -81,20 +81,20 @@ pub(super) fn look(
     }
     let with = (&folder.dressing, folder.pool());
     let stored = Stored::load((root, access), &located, &relative, with, now)?;
-    Ok(Found::Loaded { stored, may_hold: path.is_canonical })
+    Ok(Found::Loaded { stored, may_hold: true })
 }
 
 /// The same as often as it takes: a file may be replaced between looking and opening.
 pub(super) fn look_again(
     root: &Root,
     folder: &Folder,
-    raw: &[u8],
+    key: &[u8],
     held: Option<Seen>,
     now: Now,
 ) -> Result<Found, Failure> {
     let mut outcome = Err(Failure::Disk(Errno::AGAIN));
     for _ in 0..ATTEMPTS_MAX {
-        outcome = look((root, Access::Waits), folder, raw, held, now);
+        outcome = look((root, Access::Waits), folder, key, held, now);
         if !matches!(outcome, Err(Failure::Disk(Errno::AGAIN | Errno::STALE))) {
             break;
         }
@@ -116,8 +116,7 @@ pub struct Lookup {
     head: Head,
     /// The head's bytes.
     bytes: Vec<u8>,
-    /// Where its path begins that is below the folder.
-    mounted_at: usize,
+    place: Mounted<'static>,
 }
 
 /// What a thread of the pool has found.
@@ -130,9 +129,10 @@ pub(crate) struct Looked {
 }
 
 impl Lookup {
-    pub(super) fn new(files: &Files, request: Request<'_>, mounted_at: usize) -> Self {
+    pub(super) fn new(files: &Files, request: Request<'_>, place: Mounted<'_>) -> Self {
         let (head, bytes) = request.to_parts();
-        Self { files: files.clone(), head, bytes, mounted_at }
+        let place = Mounted { path: place.path.into_owned(), at: place.at };
+        Self { files: files.clone(), head, bytes, place }
     }
 
     /// The request that waits.
@@ -147,21 +147,21 @@ impl Lookup {
 
     /// Whether this worker has an older answer.
     pub(crate) fn is_held(&self) -> bool {
-        worker::with(&self.files.folder, |worker| worker.cache.any_age(self.path()).is_some())
+        worker::with(&self.files.folder, |worker| worker.cache.any_age(self.key()).is_some())
     }
 
     /// What a thread of the pool is to do.
     pub(crate) fn job(&self, now: Now) -> impl FnOnce() -> Looked + Send + 'static {
-        let (folder, raw) = (Arc::clone(&self.files.folder), self.path().to_vec());
+        let (folder, key) = (Arc::clone(&self.files.folder), self.key().to_vec());
         let (root, held, checks_root) = worker::with(&folder, |worker| {
-            let held = worker.cache.any_age(&raw).map(Stored::seen);
+            let held = worker.cache.any_age(&key).map(Stored::seen);
             (worker.root(), held, worker.is_root_due(now))
         });
         move || {
             let new_root = if checks_root { new_root(&root, &folder) } else { None };
             let root = new_root.as_ref().unwrap_or(&root);
             let held = held.filter(|_| new_root.is_none());
-            let outcome = look_again(root, &folder, &raw, held, now);
+            let outcome = look_again(root, &folder, &key, held, now);
             Looked { below: root.identity(), new_root, held, outcome }
         }
     }
@@ -177,14 +177,14 @@ impl Lookup {
         turn: &Turn<'_>,
         out: &mut Vec<u8>,
     ) -> Option<Rest> {
-        let (folder, path) = (&self.files.folder, self.path());
+        let (folder, key) = (&self.files.folder, self.key());
         worker::with(folder, |worker| {
             let outcome = match looked {
                 None => Err(Failure::WouldWait),
                 Some(Looked { new_root, below, held, outcome }) => {
                     worker.note_root(new_root, now);
                     match outcome {
-                        Ok(Found::Held) if held != worker.cache.any_age(path).map(Stored::seen) => {
+                        Ok(Found::Held) if held != worker.cache.any_age(key).map(Stored::seen) => {
                             return None;
                         }
                         Ok(Found::Loaded { stored, may_hold }) => {
@@ -196,12 +196,13 @@ impl Lookup {
                     }
                 }
             };
-            let found = worker.settle(folder, path, outcome, now);
-            Some(answer_found(worker, (folder, path), found, self.request(), now, turn, out))
+            let found = worker.settle(folder, key, outcome, now);
+            let place = (&**folder, &self.place);
+            Some(answer_found(worker, place, found, self.request(), now, turn, out))
         })
     }
 
-    fn path(&self) -> &[u8] {
-        self.request().path().get(self.mounted_at..).unwrap_or(b"")
+    fn key(&self) -> &[u8] {
+        self.place.below().as_bytes()
     }
 }

@@ -55,22 +55,23 @@ fn add(workers: &mut Vec<Worker>, folder: &Arc<Folder>) -> usize {
 }
 
 impl Worker {
-    /// Finds what `raw` names, a request path as it was sent, and waits for the disk if need be.
-    pub(super) fn find(&mut self, folder: &Folder, raw: &[u8], now: Now) -> Result<Found, Failure> {
+    /// Finds what `key` names, a canonical path, which is the file's only one: so the cache cannot be
+    /// flushed by other spellings. Waits for the disk if need be.
+    pub(super) fn find(&mut self, folder: &Folder, key: &[u8], now: Now) -> Result<Found, Failure> {
         if self.is_root_due(now) {
             let new_root = lookup::new_root(&self.root, folder);
             self.note_root(new_root, now);
         }
-        let held = self.cache.any_age(raw).map(Stored::seen);
-        let outcome = lookup::look_again(&self.root, folder, raw, held, now);
-        self.settle(folder, raw, outcome, now)
+        let held = self.cache.any_age(key).map(Stored::seen);
+        let outcome = lookup::look_again(&self.root, folder, key, held, now);
+        self.settle(folder, key, outcome, now)
     }
 
     /// The same where nothing has to be waited for; else `None`.
     pub(super) fn find_cached(
         &mut self,
         folder: &Folder,
-        raw: &[u8],
+        key: &[u8],
         now: Now,
     ) -> Option<Result<Found, Failure>> {
         if self.is_root_due(now) {
@@ -79,12 +80,12 @@ impl Worker {
             }
             self.note_root(None, now);
         }
-        let held = self.cache.any_age(raw).map(Stored::seen);
-        let outcome = lookup::look((&self.root, Access::Cached), folder, raw, held, now);
+        let held = self.cache.any_age(key).map(Stored::seen);
+        let outcome = lookup::look((&self.root, Access::Cached), folder, key, held, now);
         if matches!(outcome, Err(Failure::WouldWait | Failure::Disk(Errno::AGAIN | Errno::STALE))) {
             return None;
         }
-        Some(self.settle(folder, raw, outcome, now))
+        Some(self.settle(folder, key, outcome, now))
     }
 
     /// Has the cache follow what was found.
@@ -94,12 +95,12 @@ impl Worker {
     pub(super) fn settle(
         &mut self,
         folder: &Folder,
-        raw: &[u8],
+        key: &[u8],
         outcome: Result<Found, Failure>,
         now: Now,
     ) -> Result<Found, Failure> {
         let outcome = match outcome {
-            Err(failure) if failure.is_exhaustion() && self.cache.any_age(raw).is_some() => {
+            Err(failure) if failure.is_exhaustion() && self.cache.any_age(key).is_some() => {
                 folder.count(failure);
                 Ok(Found::Held)
             }
@@ -108,10 +109,10 @@ impl Worker {
         match &outcome {
             Ok(Found::Held) => {
                 let warm = |held: &mut Stored| held.note_warmth(&self.root, folder.pool());
-                self.cache.renew(raw, now.mono_ms, warm);
+                self.cache.renew(key, now.mono_ms, warm);
             }
             Ok(Found::Loaded { .. }) => {} // is put in the old one's place
-            Ok(Found::Directory) | Err(_) => self.cache.remove(raw),
+            Ok(Found::Directory) | Err(_) => self.cache.remove(key),
         }
         outcome
     }

@@ -1,10 +1,12 @@
 //! A request's head, owned: copied out of the buffer it arrived in, into memory that is used again.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ops::Deref;
 use std::sync::Arc;
 
 use gustnado_http::head::Head;
+use gustnado_http::path::{CanonicalPath, PathError, as_sent};
 use gustnado_http::request::Request as View;
 
 use crate::body::Exchange;
@@ -24,10 +26,12 @@ pub(crate) struct Parts {
     bytes: Vec<u8>,
     /// The names in the route's path, in order; none where it has none.
     names: Option<Arc<[Box<str>]>>,
-    /// Where their values are, in the path as it was routed.
+    /// Where their values are, in the canonical path.
     values: Vec<(u32, u32)>,
-    /// The path as it was routed, where that is not how it was sent.
-    routed: Option<String>,
+    /// Whether the last of them is a rest that keeps its empty segments.
+    keeps_empty: bool,
+    /// The canonical path, where that is not how it was sent.
+    path: Option<CanonicalPath<'static>>,
     /// What the connection and the request's handler tell each other. (It is here because this
     /// memory is used again.)
     exchange: Exchange,
@@ -57,7 +61,8 @@ impl Parts {
                 bytes: bytes.to_vec(),
                 names: None,
                 values: Vec::new(),
-                routed: None,
+                keeps_empty: false,
+                path: None,
                 exchange: Exchange::default(),
             }),
         };
@@ -81,7 +86,7 @@ impl Parts {
         &self.head
     }
 
-    /// Notes what a route found: `values` are parts of the path as it was routed.
+    /// Notes what a route found: `values` are parts of the canonical path.
     pub(crate) fn set_params(
         &mut self,
         names: Arc<[Box<str>]>,
@@ -91,27 +96,56 @@ impl Parts {
         self.values.extend(values);
     }
 
-    /// Notes the path as it was routed, where that is not how it was sent.
-    pub(crate) fn set_routed(&mut self, routed: Option<String>) {
-        self.routed = routed;
+    /// Notes that the last of these parts keeps its empty segments, if it does.
+    pub(crate) fn set_keeps_empty(&mut self, keeps_empty: bool) {
+        self.keeps_empty = keeps_empty;
     }
 
-    fn routed_path(&self) -> &str {
-        match &self.routed {
-            Some(routed) => routed,
-            None => super::as_text(self.view().path()),
+    /// Notes the canonical path, where that is not how it was sent.
+    pub(crate) fn set_path(&mut self, path: Option<CanonicalPath<'static>>) {
+        self.path = path;
+    }
+
+    /// The canonical path.
+    ///
+    /// # Errors
+    /// There is none: such a request reaches nothing but pages for errors.
+    pub(crate) fn path(&self) -> Result<CanonicalPath<'_>, PathError> {
+        match &self.path {
+            Some(path) => Ok(path.reborrow()),
+            None => CanonicalPath::of(self.view().path()),
         }
     }
 
-    pub(super) fn params(&self) -> impl Iterator<Item = (&str, &str)> {
+    /// The named parts, percent-encoded in the normal form.
+    pub(super) fn params(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
         let names = self.names.as_deref().unwrap_or(&[]);
-        let path = self.routed_path();
-        let values = self.values.iter().map(|(start, end)| &path[*start as usize..*end as usize]);
-        names.iter().map(|name| &**name).zip(values)
+        let last = self.values.len().saturating_sub(1);
+        let value = move |(at, span): (usize, &(u32, u32))| {
+            let span = span.0 as usize..span.1 as usize;
+            if self.keeps_empty && at == last {
+                return Cow::Owned(as_sent(self.view().path(), span, true));
+            }
+            // (Parts are found in paths that have a canonical form.)
+            match &self.path {
+                Some(path) => Cow::Borrowed(&path.as_str()[span]),
+                None => Cow::Borrowed(&super::as_text(self.view().path())[span]),
+            }
+        };
+        names.iter().map(|name| &**name).zip(self.values.iter().enumerate().map(value))
     }
 
-    pub(super) fn param(&self, name: &str) -> Option<&str> {
+    pub(super) fn param(&self, name: &str) -> Option<Cow<'_, str>> {
         self.params().find(|param| param.0 == name).map(|param| param.1)
+    }
+
+    /// A named part as it was sent, percent-encoded.
+    pub(super) fn param_as_sent(&self, name: &str) -> Option<String> {
+        let names = self.names.as_deref()?;
+        let at = names.iter().position(|known| **known == *name)?;
+        let (start, end) = *self.values.get(at)?;
+        let keeps_empty = self.keeps_empty && at + 1 == self.values.len();
+        Some(as_sent(self.view().path(), start as usize..end as usize, keeps_empty))
     }
 
     #[inline]
@@ -122,7 +156,8 @@ impl Parts {
         self.bytes.clear();
         self.values.clear();
         self.names = None;
-        self.routed = None;
+        self.keeps_empty = false;
+        self.path = None;
         self.exchange.reset();
     }
 }

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::table::{Endpoint, EndpointDoes, Means, RouteError};
-use super::{Route, Routes};
+use super::error::RouteError;
+use super::table::{Endpoint, EndpointDoes, Means};
+use super::{Route, RouteOptions, Routes};
 use crate::chain::{Chain, Link};
 use crate::fields::Fields;
 use crate::files::{Dressing, StaticPage};
@@ -50,6 +51,14 @@ impl Around {
     /// Whether links stand around a route's endpoints.
     fn is_chained(&self, route: &Route) -> bool {
         !self.links.is_empty() || !route.links.is_empty()
+    }
+
+    /// What stands before everything else, links too: nobody is to see the request. Header fields
+    /// are added all the same.
+    pub(super) fn refusal(&self, kind: Kind, means: &Means) -> Endpoint {
+        let links: Vec<Link> = self.fields.link().into_iter().collect();
+        let does = EndpointDoes::Run(Chain::around(&links, kind, means));
+        Endpoint { does, options: RouteOptions::default(), reads_body: false }
     }
 
     /// - `mounted_at`: bytes of a request's path that are the route's.

@@ -1,48 +1,68 @@
-//! Paths as they are compared: with escapes in their normal form (RFC 3986 §6.2.2).
+//! The paths of routes, in the one form that paths of requests are compared in.
 
-use std::fmt::Write;
+use gustnado_http::path::{CanonicalPath, PathError, push_normal};
 
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-
-/// What a pattern may say plainly and a request has to escape.
-const ESCAPED: &AsciiSet =
-    &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>').add(b'?').add(b'`');
-
-/// The path with each escape in its normal form: `%7e` is `~`, `%2f` is `%2F`. `None` if it has no
-/// escape, and so is normal already.
-pub(crate) fn normalized(path: &str) -> Option<String> {
-    let first = path.find('%')?;
-    let mut normal = path[..first].to_owned();
-    let mut rest = &path[first..];
-    while let Some(at) = rest.find('%') {
-        normal.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let digits = rest.get(1..3).filter(|two| two.bytes().all(|byte| byte.is_ascii_hexdigit()));
-        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match byte {
-            Some(byte) if is_unreserved(byte) => normal.push(char::from(byte)),
-            Some(byte) => write!(normal, "%{byte:02X}").expect("a string takes all text"),
-            None => {
-                normal.push('%');
-                rest = &rest[1..];
-                continue;
-            }
+/// The pattern of a route: its plain parts in the canonical form of [`CanonicalPath`], its named
+/// ones as they are. An exact one is a canonical path, so a path as sent that equals it is, too.
+///
+/// # Errors
+/// What is wrong with the path.
+pub(crate) fn pattern(path: &str) -> Result<String, String> {
+    let Some(below) = path.strip_prefix('/') else {
+        return Err("a path begins with a slash: begin it with /".to_owned());
+    };
+    let mut pattern = String::with_capacity(path.len());
+    let mut ends_with_slash = false;
+    for segment in below.split('/') {
+        ends_with_slash = is_dropped(segment)?;
+        if !ends_with_slash {
+            pattern.push('/');
+            push_segment(&mut pattern, segment);
         }
-        rest = &rest[3..];
     }
-    normal.push_str(rest);
-    Some(normal)
+    if ends_with_slash {
+        pattern.push('/');
+    }
+    Ok(pattern)
 }
 
-/// A route's path as requests spell it.
-pub(crate) fn pattern(path: &str) -> String {
-    let escaped = utf8_percent_encode(path, ESCAPED).to_string();
-    normalized(&escaped).unwrap_or(escaped)
+/// Whether a segment is one that no request's canonical path has.
+fn is_dropped(segment: &str) -> Result<bool, String> {
+    let alone = ["/", segment].concat();
+    match CanonicalPath::of(alone.as_bytes()) {
+        Ok(path) => Ok(path.as_str() == "/"),
+        Err(PathError::Parent) => {
+            Err("no request reaches `..`, which gets 400; leave that part out".to_owned())
+        }
+        Err(error) => Err(error.to_string()),
+    }
 }
 
-/// RFC 3986 §2.3
-fn is_unreserved(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
+/// Named parts stay as they are. A brace that is meant is written twice, and then escaped.
+fn push_segment(pattern: &mut String, segment: &str) {
+    let mut rest = segment;
+    while let Some(at) = rest.find(['{', '}']) {
+        push_normal(pattern, &rest.as_bytes()[..at]);
+        rest = &rest[at..];
+        let brace = &rest[..1];
+        if rest[1..].starts_with(brace) {
+            push_normal(pattern, brace.as_bytes());
+            rest = &rest[2..];
+            continue;
+        }
+        // (A part that is not closed, or a brace that closes nothing, is the router's to refuse.)
+        let end = rest.find('}').map_or(rest.len(), |end| end + 1);
+        pattern.push_str(&rest[..end]);
+        rest = &rest[end..];
+    }
+    push_normal(pattern, rest.as_bytes());
+}
+
+/// Where the rest begins in a pattern that ends in one: `/a/` of `/a/{*rest}` is the pattern that
+/// has it empty.
+pub(crate) fn before_rest(pattern: &str) -> Option<&str> {
+    let (before, rest) = pattern.rsplit_once("{*")?;
+    (rest.find('}')? + 1 == rest.len()).then_some(before)
 }
 
 #[cfg(test)]
@@ -50,25 +70,46 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_get_their_normal_form() {
-        assert_eq!(normalized("/plain"), None);
+    fn patterns_are_spelt_as_canonical_paths_are() {
         for (path, normal) in [
-            ("/%68ello", "/hello"),
+            ("/", "/"),
+            ("/caf\u{e9}/{name}", "/caf%C3%A9/{name}"),
+            ("/a b/{*rest}", "/a%20b/{*rest}"),
+            ("/%7e", "/~"),
+            ("/a%2Bb+c/", "/a+b+c/"),
             ("/a%2fb", "/a%2Fb"),
-            ("/%7euser/%C3%a9", "/~user/%C3%A9"),
-            ("/%", "/%"),
-            ("/%zz%41", "/%zzA"),
-            ("/%%41", "/%A"),
-            ("/%+1", "/%+1"),
+            ("//a/./b/.", "/a/b/"),
+            ("/100%", "/100%25"),
+            ("/{{x}}/y", "/%7Bx%7D/y"),
+            ("/v{major}.{minor}", "/v{major}.{minor}"),
+            ("/.{name}", "/.{name}"),
         ] {
-            assert_eq!(normalized(path).as_deref(), Some(normal), "{path}");
+            assert_eq!(pattern(path).as_deref(), Ok(normal), "{path}");
+            assert!(normal.contains('{') || pattern(normal).as_deref() == Ok(normal), "{normal}");
         }
     }
 
     #[test]
-    fn patterns_are_spelt_as_requests_are() {
-        assert_eq!(pattern("/caf\u{e9}/{name}"), "/caf%C3%A9/{name}");
-        assert_eq!(pattern("/a b/{*rest}"), "/a%20b/{*rest}");
-        assert_eq!(pattern("/%7e"), "/~");
+    fn what_no_request_can_reach_is_no_pattern() {
+        for (path, part) in [
+            ("", "begin it with /"),
+            ("a", "begin it with /"),
+            ("{name}", "begin it with /"),
+            ("%2fa", "begin it with /"),
+            ("/a/../b", "leave that part out"),
+            ("/%2e%2e", "leave that part out"),
+        ] {
+            assert!(pattern(path).is_err_and(|error| error.contains(part)), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_rest_is_known_by_its_star() {
+        for (pattern, before) in [("/{*rest}", Some("/")), ("/a/{id}/{*x}", Some("/a/{id}/"))] {
+            assert_eq!(before_rest(pattern), before);
+        }
+        for pattern in ["/", "/{rest}", "/a*", "/%7B*a%7D"] {
+            assert_eq!(before_rest(pattern), None, "{pattern}");
+        }
     }
 }

@@ -2,23 +2,23 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 
 use foldhash::fast::RandomState;
-use gustnado_http::answer::FieldError;
 use gustnado_http::method::Method;
+use gustnado_http::path::CanonicalPath;
 use gustnado_http::request::Request as View;
 use gustnado_http::status::Status;
 use gustnado_tasks::BlockingPool;
 use matchit::{InsertError, Params, Router};
 
 use super::around::{self, Around};
+use super::error::RouteError;
 use super::{Matcher, Page, Route, RouteOptions, Routes, path, plain_status};
 use crate::app::App;
 use crate::chain::Runnable;
-use crate::files::{FileOptions, Files, FilesError, Folders};
+use crate::files::{FileOptions, Files, Folders};
 use crate::handler::Kind;
 use crate::pace::RoutePace;
 
@@ -39,6 +39,8 @@ pub(crate) struct Table {
     paths: Vec<PathEntry>,
     matchers: Vec<(Matcher, Endpoint)>,
     fallback: Endpoint,
+    /// For paths that have no canonical form: 400.
+    pub(crate) no_path: Endpoint,
     pub(crate) pages: Pages,
 }
 
@@ -49,7 +51,8 @@ struct PathEntry {
     options: Endpoint,
     not_allowed: Endpoint,
     names: Option<Arc<[Box<str>]>>,
-    /// The path as requests spell it, if it is exact; else empty, which no request's path is.
+    has_rest: bool,
+    /// The canonical path, if it is exact; else empty, which no request's path is.
     pattern: Box<[u8]>,
 }
 
@@ -76,6 +79,8 @@ pub(crate) enum EndpointDoes {
 pub(crate) struct Found<'t, 'p> {
     pub(crate) endpoint: &'t Endpoint,
     pub(crate) names: Option<&'t Arc<[Box<str>]>>,
+    /// Whether the last of them is a rest of any length.
+    pub(crate) has_rest: bool,
     params: Option<Params<'t, 'p>>,
 }
 
@@ -156,7 +161,9 @@ impl Tables {
             return &self.rest;
         }
         let host = view.host().and_then(|host| std::str::from_utf8(host).ok()).unwrap_or("");
-        let name = without_port(host).to_ascii_lowercase();
+        let name = without_port(host);
+        // (The root of all names may be said, RFC 1034 §3.1: it is the same host.)
+        let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         let by_suffix = || self.suffixes.iter().find(|(suffix, _)| name.ends_with(suffix.as_str()));
         let found = self.hosts.get(&name).or_else(|| by_suffix().map(|(_, table)| table));
         found.unwrap_or(&self.rest)
@@ -181,6 +188,7 @@ impl Table {
             paths: Vec::new(),
             matchers: Vec::new(),
             fallback: plain(plain_status(Status::NOT_FOUND, None)),
+            no_path: around.refusal(plain_status(Status::BAD_REQUEST, None), means),
             pages: Pages(routes.pages.clone()),
         };
         if let Some(fallback) = &routes.fallback {
@@ -193,6 +201,8 @@ impl Table {
             let endpoint = plain(handler.0.clone());
             table.matchers.push((Arc::clone(matcher), endpoint));
         }
+        // They come last, so that they take no other route's place.
+        let mut empty_rests = Vec::new();
         for (path, route) in merged(&routes.paths)? {
             let route = route.with_pace();
             around::check(&route.fields)?;
@@ -201,15 +211,29 @@ impl Table {
             } else {
                 let entry =
                     PathEntry::new(&path, &route, |kind| around.endpoint(kind, &route, means));
-                table.add(&path, entry)?;
+                let pattern = canonical(&path)?;
+                if let Some(before) = path::before_rest(&pattern) {
+                    empty_rests.push((before.to_owned(), table.paths.len()));
+                }
+                table.add(&path, pattern, entry)?;
+            }
+        }
+        for (pattern, index) in empty_rests {
+            match table.router.insert(&pattern, index) {
+                // (A route of that very path goes before.)
+                Ok(()) | Err(InsertError::Conflict { .. }) => {}
+                Err(error) => {
+                    return Err(RouteError::Malformed { path: pattern, reason: error.to_string() });
+                }
             }
         }
         Ok(table)
     }
 
-    fn add(&mut self, path: &str, mut entry: PathEntry) -> Result<(), RouteError> {
+    /// - `path`: as it was said.
+    /// - `pattern`: in canonical form.
+    fn add(&mut self, path: &str, pattern: String, mut entry: PathEntry) -> Result<(), RouteError> {
         let index = self.paths.len();
-        let pattern = path::pattern(path);
         if entry.names.is_none() && !pattern.contains(['{', '}']) {
             entry.pattern = pattern.as_bytes().into();
             self.exact.insert(entry.pattern.clone(), index);
@@ -230,19 +254,21 @@ impl Table {
         around: &Around,
         means: &Means,
     ) -> Result<(), RouteError> {
-        let mounted_at = path::pattern(path).len();
-        let endpoint = around.folder(folder, mounted_at, route, means)?;
-        let own = if path.is_empty() { "/" } else { path };
-        for path in [own.to_owned(), format!("{path}/{{*rest}}")] {
-            self.add(&path, PathEntry::all(&endpoint))?;
+        let pattern = if path.is_empty() { String::new() } else { canonical(path)? };
+        let base = pattern.trim_end_matches('/');
+        let endpoint = around.folder(folder, base.len(), route, means)?;
+        let mut patterns = vec![format!("{base}/"), format!("{base}/{{*rest}}")];
+        if !base.is_empty() {
+            patterns.push(base.to_owned());
         }
-        if !path.is_empty() {
-            self.add(&format!("{path}/"), PathEntry::all(&endpoint))?;
+        for pattern in patterns {
+            self.add(path, pattern, PathEntry::all(&endpoint))?;
         }
         Ok(())
     }
 
-    /// The handler for a path that a route names exactly, as it was sent.
+    /// The handler for a path that a route names exactly, as it was sent. (What a route names is
+    /// canonical, so a path that equals it is canonical, too; any other is [`Table::find`]'s.)
     ///
     /// - `recent`: the caller's memory of the last one found: the next request often asks for the
     ///   same, and comparing is cheaper than hashing.
@@ -265,22 +291,31 @@ impl Table {
     }
 
     /// The route for a request.
-    ///
-    /// - `path`: its path in normal form.
-    pub(crate) fn find<'t, 'p>(&'t self, method: Method, path: &'p str) -> Found<'t, 'p> {
-        let Ok(found) = self.router.at(path) else {
-            return Found { endpoint: &self.fallback, names: None, params: None };
+    pub(crate) fn find<'t, 'p>(
+        &'t self,
+        method: Method,
+        path: &'p CanonicalPath<'_>,
+    ) -> Found<'t, 'p> {
+        let Ok(found) = self.router.at(path.as_str()) else {
+            return Found { endpoint: &self.fallback, names: None, has_rest: false, params: None };
         };
         let entry = &self.paths[*found.value];
         let names = entry.names.as_ref();
         let params = names.is_some().then_some(found.params);
-        Found { endpoint: entry.endpoint(method), names, params }
+        let has_rest = entry.has_rest;
+        Found { endpoint: entry.endpoint(method), names, has_rest, params }
     }
 
     /// The functions that are asked before any path.
     pub(crate) fn matchers(&self) -> &[(Matcher, Endpoint)] {
         &self.matchers
     }
+}
+
+/// The pattern of a route's path.
+fn canonical(path: &str) -> Result<String, RouteError> {
+    let malformed = |reason| RouteError::Malformed { path: path.to_owned(), reason };
+    path::pattern(path).map_err(malformed)
 }
 
 /// Routes of the same path are one.
@@ -308,6 +343,7 @@ fn merged(paths: &[(String, Route)]) -> Result<Vec<(String, Route)>, RouteError>
             }
             known.pace = route.pace;
         }
+        known.options.keeps_empty |= route.options.keeps_empty;
         known.handlers.extend(route.handlers.iter().cloned());
         known.any = route.any.clone().or(known.any.take());
     }
@@ -323,6 +359,7 @@ impl PathEntry {
             options: endpoint(plain_status(Status::NO_CONTENT, Some(allow.clone()))),
             not_allowed: endpoint(plain_status(Status::METHOD_NOT_ALLOWED, Some(allow))),
             names: names(path),
+            has_rest: path::before_rest(path).is_some(),
             pattern: Box::default(),
         };
         for (method, handler) in &route.handlers {
@@ -339,6 +376,7 @@ impl PathEntry {
             options: endpoint.clone(),
             not_allowed: endpoint.clone(),
             names: None,
+            has_rest: false,
             pattern: Box::default(),
         }
     }
@@ -387,13 +425,18 @@ pub(crate) fn path_names(path: &str) -> Vec<String> {
 
 impl<'p> Found<'_, 'p> {
     /// Where the named parts are in the path that was looked up.
-    pub(crate) fn spans(&self, path: &'p str) -> impl Iterator<Item = (u32, u32)> {
+    pub(crate) fn spans(&self, path: &'p CanonicalPath<'_>) -> impl Iterator<Item = (u32, u32)> {
+        let path = path.as_str();
         let start = path.as_ptr().addr();
-        self.params.iter().flat_map(Params::iter).map(move |(_, value)| {
+        let number = |at| u32::try_from(at).expect("a head is at most 65,535 bytes long");
+        let found = self.params.iter().flat_map(Params::iter).map(move |(_, value)| {
             let at = value.as_ptr().addr() - start;
-            let number = |at| u32::try_from(at).expect("a head is at most 65,535 bytes long");
             (number(at), number(at + value.len()))
-        })
+        });
+        // A rest that is empty is no part of what was found.
+        let names = self.names.map_or(0, |names| names.len());
+        let end = number(path.len());
+        found.chain(std::iter::repeat((end, end))).take(names)
     }
 }
 
@@ -404,101 +447,6 @@ impl Pages {
         of(Some(status)).or_else(|| of(None))
     }
 }
-
-/// Why routes cannot be served. `Display` is one line: what, where, remedy.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum RouteError {
-    /// Two paths would answer the same requests.
-    Conflict {
-        /// The later one.
-        path: String,
-        /// The earlier one.
-        with: String,
-    },
-    /// A path has two handlers for one method.
-    Repeated {
-        /// The path.
-        path: String,
-        /// The method.
-        method: &'static str,
-    },
-    /// A path has two different paces.
-    PaceRepeated {
-        /// The path.
-        path: String,
-    },
-    /// A path is not well formed.
-    Malformed {
-        /// The path.
-        path: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// A host is named twice.
-    HostRepeated {
-        /// Its name.
-        host: String,
-    },
-    /// A folder cannot be served.
-    Folder(FilesError),
-    /// The runtime for the services of tower cannot be started.
-    #[cfg(feature = "tower")]
-    Tokio {
-        /// What the system says.
-        error: std::io::Error,
-    },
-    /// A header field cannot be sent.
-    Field {
-        /// Its name.
-        name: String,
-        /// What is wrong with it.
-        error: FieldError,
-    },
-    /// The server was started without routes.
-    NoRoutes,
-}
-
-impl fmt::Display for RouteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Conflict { path, with } => write!(
-                f,
-                "the routes {path} and {with} would answer the same requests; change one of them"
-            ),
-            Self::Repeated { path, method } => {
-                write!(f, "the route {path} has two handlers for {method}; remove one of them")
-            }
-            Self::PaceRepeated { path } => write!(
-                f,
-                "the route {path} is given two different paces; say one, for all its methods"
-            ),
-            Self::Malformed { path, reason } => write!(
-                f,
-                "the route {path} is not well formed ({reason}); expected /exact, /{{name}} or \
-                 /{{*rest}}"
-            ),
-            Self::HostRepeated { host } => {
-                write!(f, "the host {host} is named twice; put its routes together")
-            }
-            Self::Folder(error) => error.fmt(f),
-            #[cfg(feature = "tower")]
-            Self::Tokio { error } => write!(
-                f,
-                "the tokio runtime for services cannot be started ({error}); raise the limit that \
-                 it names, or give the services a runtime with `on_tokio`"
-            ),
-            Self::Field { name, error } => {
-                write!(f, "the header field {name:?} cannot be sent: {error}; take another one")
-            }
-            Self::NoRoutes => {
-                f.write_str("the server was started without routes, for a folder or its own page")
-            }
-        }
-    }
-}
-
-impl std::error::Error for RouteError {}
 
 #[cfg(test)]
 mod tests {
@@ -528,7 +476,11 @@ mod tests {
 
     fn find<'t>(table: &'t Table, path: &str, recent: &Cell<usize>) -> &'t Endpoint {
         let exact = table.find_exact(Method::Get, path.as_bytes(), recent);
-        exact.unwrap_or_else(|| table.find(Method::Get, path).endpoint)
+        let walked = || {
+            let path = CanonicalPath::of(path.as_bytes()).expect("a path that is served");
+            table.find(Method::Get, &path).endpoint
+        };
+        exact.unwrap_or_else(walked)
     }
 
     #[test]

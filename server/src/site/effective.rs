@@ -90,6 +90,9 @@ fn route(out: &mut String, prefix: &str, said: &RouteSaid) -> fmt::Result {
             writeln!(out, "type = {}", quoted(content_type))?;
         }
     }
+    if !said.merge_slashes {
+        writeln!(out, "merge_slashes = false")?;
+    }
     if !said.methods.is_empty() {
         let methods: Vec<String> =
             said.methods.iter().map(|method| quoted(method.as_str())).collect();

@@ -69,7 +69,7 @@ impl Template {
         for piece in &self.pieces {
             match piece {
                 Piece::Text(text) => location.push_str(text),
-                Piece::Param(name) => location.push_str(request.raw_param(name)),
+                Piece::Param(name) => location.push_str(&request.raw_param(name)),
             }
         }
         // `//host` and `/\host` would lead to another host: what a request brings cannot.

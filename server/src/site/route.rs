@@ -19,8 +19,17 @@ use crate::files::{ContentType, StaticPage};
 use crate::routes::{path_names, pattern};
 
 /// The keys of a route.
-pub(super) const ROUTE_KEYS: [&str; 8] =
-    ["path", "folder", "redirect", "answer", "status", "type", "methods", "headers"];
+pub(super) const ROUTE_KEYS: [&str; 9] = [
+    "path",
+    "folder",
+    "redirect",
+    "answer",
+    "status",
+    "type",
+    "methods",
+    "merge_slashes",
+    "headers",
+];
 /// The keys of a page.
 pub(super) const PAGE_KEYS: [&str; 2] = ["status", "file"];
 /// What a redirect may say.
@@ -47,6 +56,7 @@ pub(super) fn read_route(reader: &mut Reader<'_>, table: Table<'_>) -> Option<Ro
     reader.only(table, &ROUTE_KEYS);
     let path = reader.required(table, "path");
     let methods = read_methods(reader, table);
+    let merge_slashes = reader.switch(table, "merge_slashes");
     let headers = read_headers(reader, table);
     let kinds = ["folder", "redirect", "answer"];
     let said: Vec<&str> =
@@ -60,9 +70,9 @@ pub(super) fn read_route(reader: &mut Reader<'_>, table: Table<'_>) -> Option<Ro
         return None;
     };
     let misplaced: &[&str] = match kind {
-        "folder" => &["status", "type", "methods"],
+        "folder" => &["status", "type", "methods", "merge_slashes"],
         "redirect" => &["type"],
-        _ => &[],
+        _ => &["merge_slashes"],
     };
     for key in misplaced.iter().filter(|key| table.values.contains_key(**key)) {
         let text = format!("route: {key} does not go with {kind}; leave it out");
@@ -86,7 +96,14 @@ pub(super) fn read_route(reader: &mut Reader<'_>, table: Table<'_>) -> Option<Ro
         (Does::Answer { .. }, None) => vec![Method::Get],
         (_, methods) => methods.unwrap_or_default(),
     };
-    Some(RouteSaid { line: path.line, path: path.value.to_owned(), does, methods, headers })
+    Some(RouteSaid {
+        line: path.line,
+        path: path.value.to_owned(),
+        does,
+        methods,
+        merge_slashes: merge_slashes.unwrap_or(true),
+        headers,
+    })
 }
 
 fn read_folder(reader: &mut Reader<'_>, table: Table<'_>) -> Option<Does> {
@@ -198,14 +215,14 @@ pub(super) struct Paths {
 impl Paths {
     pub(super) fn add(&mut self, reader: &mut Reader<'_>, route: &RouteSaid) {
         if let Does::Folder(_) = route.does {
-            let path = route.path.trim_end_matches('/');
-            let own = if path.is_empty() { "/" } else { path };
-            let mut all = vec![own.to_owned(), format!("{path}/{{*rest}}")];
-            if !path.is_empty() {
-                all.push(format!("{path}/"));
+            let Some(pattern) = checked(reader, &route.path, route.line) else { return };
+            let base = pattern.trim_end_matches('/');
+            let mut all = vec![format!("{base}/"), format!("{base}/{{*rest}}")];
+            if !base.is_empty() {
+                all.insert(0, base.to_owned());
             }
-            let is_new = |path: &String| self.insert(reader, path, route.line);
-            let _ = all.iter().all(is_new);
+            let is_new = |pattern: String| self.insert(reader, pattern, route);
+            let _ = all.into_iter().all(is_new);
             return;
         }
         let same = self.taken.iter().filter(|(path, ..)| *path == route.path);
@@ -222,15 +239,15 @@ impl Paths {
                 route.path
             );
             reader.problem(route.line, text);
-        } else if !is_known {
-            self.insert(reader, &route.path, route.line);
+        } else if !is_known && let Some(pattern) = checked(reader, &route.path, route.line) {
+            self.insert(reader, pattern, route);
         }
         self.taken.push((route.path.clone(), route.methods.clone(), route.line));
     }
 
     /// Returns whether nothing is wrong with the path.
-    fn insert(&mut self, reader: &mut Reader<'_>, path: &str, line: usize) -> bool {
-        let pattern = pattern(path);
+    fn insert(&mut self, reader: &mut Reader<'_>, pattern: String, route: &RouteSaid) -> bool {
+        let (path, line) = (&route.path, route.line);
         let text = match self.router.insert(pattern.clone(), line) {
             Ok(()) => {
                 self.lines.insert(pattern, line);
@@ -252,6 +269,17 @@ impl Paths {
         };
         reader.problem(line, text);
         false
+    }
+}
+
+/// The pattern of a path, if there is one.
+fn checked(reader: &mut Reader<'_>, path: &str, line: usize) -> Option<String> {
+    match pattern(path) {
+        Ok(pattern) => Some(pattern),
+        Err(reason) => {
+            reader.problem(line, format!("route.path: {path} is not well formed: {reason}"));
+            None
+        }
     }
 }
 

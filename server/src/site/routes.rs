@@ -52,9 +52,11 @@ fn routes(site: &Site) -> Routes {
             Does::Folder(folder) => {
                 let folder = Some(folder.clone());
                 let files = Route { folder, fields: said.headers.clone(), ..route() };
-                routes.route(said.path.trim_end_matches('/'), files)
+                routes.route(&said.path, files)
             }
-            Does::Redirect { .. } | Does::Answer { .. } => routes.route(&said.path, handled(said)),
+            Does::Redirect { .. } | Does::Answer { .. } => {
+                routes.route(&said.path, handled(said).merge_slashes(said.merge_slashes))
+            }
         };
     }
     site.pages.iter().fold(routes, |routes, said| routes.static_page(said.page.clone()))

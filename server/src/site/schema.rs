@@ -131,6 +131,7 @@ fn route() -> Json {
         key("status", status(200, "Status of the answer [200] or of the redirect [308]")),
         key("type", described("string", "Content type of the answer")),
         key("methods", methods),
+        key("merge_slashes", described("boolean", "Whether {*rest} is without empty segments")),
         key("headers", reference("headers")),
     ];
     let Json::Map(mut route) = closed("What answers a path", keys, &["path"]) else {

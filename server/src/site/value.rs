@@ -135,6 +135,20 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// True or false.
+    pub(super) fn switch(&mut self, table: Table<'_>, key: &str) -> Option<bool> {
+        let (key, value) = table.values.get_key_value(key)?;
+        let line = self.line_of(key);
+        match value.get_ref() {
+            DeValue::Boolean(on) => Some(*on),
+            other => {
+                let (name, found) = (named(table, key.get_ref()), found(other));
+                self.problem(line, format!("{name}: expected true or false, found {found}"));
+                None
+            }
+        }
+    }
+
     /// A whole number that a `u16` holds.
     pub(super) fn number(&mut self, table: Table<'_>, key: &str) -> Option<Said<u16>> {
         let (key, value) = table.values.get_key_value(key)?;

@@ -10,6 +10,7 @@ mod harness;
 mod body_end;
 mod fairness;
 mod grammar;
+mod paths;
 mod receive_buffers;
 mod slow_disk;
 mod stopping;

@@ -7,15 +7,12 @@ use rustix::fs::{CWD, FileType, Mode};
 
 use super::*;
 
-const HOSTILE: [&str; 46] = [
+const HOSTILE: [&str; 43] = [
     "/../secret",
     "/..",
     "/../",
     "/a/../../secret",
     "/a/../page",
-    "/./page",
-    "/.",
-    "/a/.",
     "/a/..",
     "/%2e%2e/secret",
     "/%2E%2E/secret",
@@ -84,9 +81,9 @@ fn no_path_leads_outside() {
             let scene = hostile_scene(hidden, way);
             for path in HOSTILE {
                 let sent = scene.get(path);
-                let is_refused =
-                    sent.status() == 404 || path.contains("%u") && sent.status() == 400;
-                assert!(is_refused, "{path}: {}", sent.head);
+                let leads_upwards = CanonicalPath::of(path.as_bytes()).is_err();
+                let is_bad = leads_upwards || path.contains("%u");
+                assert_eq!(sent.status(), if is_bad { 400 } else { 404 }, "{path}: {}", sent.head);
                 assert!(!sent.text().contains("SECRET") && !sent.text().contains("root:"));
             }
             assert_eq!(scene.get("/deep/page").text(), "page", "a link inside is followed");
@@ -104,7 +101,7 @@ fn nothing_tells_what_exists_outside() {
 #[test]
 fn a_bad_escape_is_a_bad_request() {
     let scene = Scene::new();
-    for path in ["/%", "/%4", "/%zz", "/a%2"] {
+    for path in ["/%", "/%4", "/%zz", "/a%2", "/%2/a", "/%+1", "/%%41"] {
         assert_eq!(scene.get(path).status(), 400, "{path}");
     }
 }
@@ -174,7 +171,8 @@ fn a_folder_is_answered_by_its_index_and_named_with_a_slash() {
         for (path, location) in [
             ("/docs", "/docs/"),
             ("/docs?a=b&c=/%2F", "/docs/?a=b&c=/%2F"),
-            ("/d%6fcs", "/d%6fcs/"),
+            ("/d%6fcs", "/docs/"),
+            ("/.//docs", "/docs/"),
             ("//docs", "/docs/"),
             ("http://example.org/docs?x", "/docs/?x"),
         ] {

@@ -1,0 +1,102 @@
+//! Why routes cannot be served.
+
+use std::fmt;
+
+use gustnado_http::answer::FieldError;
+
+use crate::files::FilesError;
+
+/// Why routes cannot be served. `Display` is one line: what, where, remedy.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RouteError {
+    /// Two paths would answer the same requests.
+    Conflict {
+        /// The later one.
+        path: String,
+        /// The earlier one.
+        with: String,
+    },
+    /// A path has two handlers for one method.
+    Repeated {
+        /// The path.
+        path: String,
+        /// The method.
+        method: &'static str,
+    },
+    /// A path has two different paces.
+    PaceRepeated {
+        /// The path.
+        path: String,
+    },
+    /// A path is not well formed.
+    Malformed {
+        /// The path.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A host is named twice.
+    HostRepeated {
+        /// Its name.
+        host: String,
+    },
+    /// A folder cannot be served.
+    Folder(FilesError),
+    /// The runtime for the services of tower cannot be started.
+    #[cfg(feature = "tower")]
+    Tokio {
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// A header field cannot be sent.
+    Field {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        error: FieldError,
+    },
+    /// The server was started without routes.
+    NoRoutes,
+}
+
+impl fmt::Display for RouteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Conflict { path, with } => write!(
+                f,
+                "the routes {path} and {with} would answer the same requests; change one of them"
+            ),
+            Self::Repeated { path, method } => {
+                write!(f, "the route {path} has two handlers for {method}; remove one of them")
+            }
+            Self::PaceRepeated { path } => write!(
+                f,
+                "the route {path} is given two different paces; say one, for all its methods"
+            ),
+            Self::Malformed { path, reason } => write!(
+                f,
+                "the route {path:?} is not well formed ({reason}); expected /exact, /{{name}} or \
+                 /{{*rest}}"
+            ),
+            Self::HostRepeated { host } => {
+                write!(f, "the host {host} is named twice; put its routes together")
+            }
+            Self::Folder(error) => error.fmt(f),
+            #[cfg(feature = "tower")]
+            Self::Tokio { error } => write!(
+                f,
+                "the tokio runtime for services cannot be started ({error}); raise the limit that \
+                 it names, or give the services a runtime with `on_tokio`"
+            ),
+            Self::Field { name, error } => {
+                write!(f, "the header field {name:?} cannot be sent: {error}; take another one")
+            }
+            Self::NoRoutes => {
+                f.write_str("the server was started without routes, for a folder or its own page")
+            }
+        }
+    }
+}
+
+impl std::error::Error for RouteError {}
