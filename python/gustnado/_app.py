@@ -2,7 +2,7 @@
 
 from . import _routes
 from ._chain import Chain
-from ._gustnado import Response
+from ._gustnado import Response, canonical_route
 
 
 class App:
@@ -17,33 +17,38 @@ class App:
         self._folders = []
         self._chain = Chain()
 
-    def route(self, path, method=None):
-        """Adds a handler for a method, or for all that have none of their own."""
+    def route(self, path, method=None, *, merge_slashes=True):
+        """Adds a handler for a method, or for all that have none of their own.
+
+        - `merge_slashes`: whether what `{*rest}` stands for is without empty segments.
+        """
+        canonical_route(path)  # What is wrong is said here and now.
 
         def add(function):
-            _routes.handler(method, path, function)  # What is wrong with it is said here and now.
-            self._places.append((method, path, function))
+            _routes.handler(method, path, function, merge_slashes)
+            self._places.append((method, path, function, merge_slashes))
             return function
 
         return add
 
-    def get(self, path):
-        return self.route(path, "GET")
+    def get(self, path, *, merge_slashes=True):
+        return self.route(path, "GET", merge_slashes=merge_slashes)
 
-    def post(self, path):
-        return self.route(path, "POST")
+    def post(self, path, *, merge_slashes=True):
+        return self.route(path, "POST", merge_slashes=merge_slashes)
 
-    def put(self, path):
-        return self.route(path, "PUT")
+    def put(self, path, *, merge_slashes=True):
+        return self.route(path, "PUT", merge_slashes=merge_slashes)
 
-    def patch(self, path):
-        return self.route(path, "PATCH")
+    def patch(self, path, *, merge_slashes=True):
+        return self.route(path, "PATCH", merge_slashes=merge_slashes)
 
-    def delete(self, path):
-        return self.route(path, "DELETE")
+    def delete(self, path, *, merge_slashes=True):
+        return self.route(path, "DELETE", merge_slashes=merge_slashes)
 
     def files(self, path, folder):
         """Serves a folder below a path. The engine does, without Python."""
+        canonical_route(path or "/")
         self._folders.append((path, str(folder)))
         return self
 
@@ -65,13 +70,14 @@ class App:
     def _add_link(self, add, function, under):
         if function is None:
             return lambda decorated: self._add_link(add, decorated, under)
+        canonical_route(under)
         add(function, under)
         return function
 
     def handlers(self):
         """All handlers with what runs before and after them, as the engine takes them."""
-        return [_routes.handler(method, path, self._chain.around(path, function))
-                for method, path, function in self._places]
+        return [_routes.handler(method, path, self._chain.around(path, function), merge_slashes)
+                for method, path, function, merge_slashes in self._places]
 
     def run(self, *, workers=1, grace=None, switch_interval=None, **settings):
         """Serves until Ctrl-C or TERM, then lets answers finish for `grace` seconds.

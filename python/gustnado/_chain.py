@@ -3,7 +3,7 @@
 import functools
 
 from . import _routes
-from ._gustnado import Response
+from ._gustnado import Response, canonical_route
 
 
 class Chain:
@@ -23,14 +23,13 @@ class Chain:
 
     def around(self, path, function):
         """A handler with all that runs before and after it, as a handler."""
-        before = [link for under, link in self._before if _is_under(path, under)]
-        after = [link for under, link in self._after if _is_under(path, under)]
+        before, after = _meant(path, self._before), _meant(path, self._after)
         if not before and not after:
             return function
         parts, takes_request = _routes.taken(path, function)
         call = function if takes_request else lambda _request, **named: function(**named)
         waits = map(_routes.is_coroutine_function, (function, *before, *after))
-        chained = _waiting(before, call, after) if any(waits) else _plain(before, call, after)
+        chained = (_waiting if any(waits) else _plain)(before, call, after)
         functools.update_wrapper(chained, function)
         del chained.__wrapped__
         chained.__signature__ = _routes.signature(parts)
@@ -77,5 +76,37 @@ async def _come(value):
     return await value if hasattr(value, "__await__") else value
 
 
+def _meant(path, links):
+    """Those of the links that are meant for a route's path, or for some that it answers."""
+    asked = [(_is_under(path, under), under, link) for under, link in links]
+    return [link if is_meant else _where(under, link)
+            for is_meant, under, link in asked if is_meant is not False]
+
+
+def _where(under, link):
+    """The link for requests below a path, where the route answers others as well."""
+
+    def asked(request, *more):
+        return link(request, *more) if request.is_under(under) else None
+
+    async def asked_later(request, *more):
+        return await link(request, *more) if request.is_under(under) else None
+
+    return asked_later if _routes.is_coroutine_function(link) else asked
+
+
 def _is_under(path, under):
-    return path == under or path.startswith(under.rstrip("/") + "/")
+    """Whether all that a route answers is below a path; None if that depends on the request."""
+    parts = canonical_route(path).split("/")
+    base = canonical_route(under).rstrip("/").split("/")
+    is_certain = True
+    for at, wanted in enumerate(base):
+        found = parts[at] if at < len(parts) else ""
+        if found == wanted and at < len(parts):
+            continue
+        if "{" not in found or "{" in wanted:
+            return False
+        is_certain = False
+        if found.startswith("{*"):
+            break
+    return True if is_certain else None

@@ -22,6 +22,9 @@ class Request:
     @property
     def path(self) -> str: ...
     @property
+    def raw_path(self) -> str: ...
+    def is_under(self, base: str) -> bool: ...
+    @property
     def target(self) -> str: ...
     @property
     def query_string(self) -> str: ...
@@ -94,6 +97,7 @@ class Writer:
 
 def command(words: list[str]) -> int: ...
 def settings() -> list[tuple[str, str, bool]]: ...
+def canonical_route(path: str) -> str: ...
 
 @final
 class Engine:
@@ -101,7 +105,7 @@ class Engine:
     def __new__(
         cls,
         settings: list[tuple[str, str]],
-        handlers: list[tuple[str | None, str, Callable[..., object], bool, list[str], bool]],
+        handlers: list[tuple[str | None, str, Callable[..., object], bool, list[str], bool, bool]],
         folders: list[tuple[str, str]],
         ground: object,
         application: Asgi | Wsgi | None,

@@ -87,10 +87,11 @@ def signature(parts):
     return inspect.Signature([kind("request", kind.POSITIONAL_ONLY), *named])
 
 
-def handler(method, path, function):
+def handler(method, path, function, merge_slashes=True):
     """A function with its place, as the engine takes it."""
     named, takes_request = taken(path, function)
-    return method, path, function, takes_request, named, is_coroutine_function(function)
+    waits = is_coroutine_function(function)
+    return method, path, function, takes_request, named, merge_slashes, waits
 
 
 def _name(function):

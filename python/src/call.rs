@@ -84,9 +84,9 @@ impl Callee {
         self: Arc<Self>,
         routes: Routes,
         method: Option<Method>,
-        path: &str,
+        (path, merges): (&str, bool),
     ) -> Routes {
-        let place = route();
+        let place = route().merge_slashes(merges);
         let place = if self.takes_request || self.is_coroutine {
             let handler = move |request: gustnado::Request| Arc::clone(&self).answer(request);
             match method {

@@ -20,9 +20,9 @@ use crate::poller::up_to_ms;
 use crate::wsgi::Wsgi;
 
 /// A handler's place, as `gustnado._routes` lays it out: method (none: all), path, function,
-/// whether it takes the request, which named parts of the path it takes, and whether it is a
-/// coroutine function.
-type Handler = (Option<String>, String, Py<PyAny>, bool, Vec<String>, bool);
+/// whether it takes the request, which named parts of the path it takes, whether a rest among them
+/// is without empty segments, and whether it is a coroutine function.
+type Handler = (Option<String>, String, Py<PyAny>, bool, Vec<String>, bool, bool);
 
 /// What other threads may know of the engine's turns.
 struct Pulse {
@@ -93,11 +93,12 @@ impl Engine {
         for (path, folder) in folders {
             routes = routes.files(&path, folder);
         }
-        for (method, path, function, takes_request, params, is_coroutine) in handlers {
+        for handler in handlers {
+            let (method, path, function, takes_request, params, merges, is_coroutine) = handler;
             let method = method.map(|name| method_of(&name)).transpose()?;
             let callee =
                 Callee::new(function, takes_request, params, is_coroutine, Arc::clone(&ground));
-            routes = Arc::new(callee).add_to(routes, method, &path);
+            routes = Arc::new(callee).add_to(routes, method, (&path, merges));
         }
         if let Some(application) = application {
             routes = match application.cast::<Asgi>() {

@@ -26,6 +26,7 @@ mod writer;
 mod wsgi;
 
 use gustnado::config::Field;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use std::ffi::OsString;
@@ -49,10 +50,16 @@ fn settings() -> Vec<(&'static str, &'static str, bool)> {
     gustnado::config::TUNABLES.iter().map(tell).collect()
 }
 
+/// A route's path in the form that paths are compared in.
+#[pyfunction]
+fn canonical_route(path: &str) -> PyResult<String> {
+    gustnado::canonical_route(path).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
 #[pymodule]
 mod _gustnado {
     #[pymodule_export]
-    use super::{command, settings};
+    use super::{canonical_route, command, settings};
     #[pymodule_export]
     use crate::asgi::Asgi;
     #[pymodule_export]

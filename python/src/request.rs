@@ -55,10 +55,21 @@ impl Request {
         PyString::intern(py, self.inner().method().as_str())
     }
 
-    /// The path, decoded.
+    /// The path that routes compare, decoded.
     #[getter]
     fn path(&self) -> String {
         self.inner().path().into_owned()
+    }
+
+    /// The path as it was sent.
+    #[getter]
+    fn raw_path(&self) -> String {
+        self.inner().raw_path().to_owned()
+    }
+
+    /// Whether the path is `base` or beneath it, segment by segment.
+    fn is_under(&self, base: &str) -> bool {
+        self.inner().is_under(base)
     }
 
     /// The target as it was sent: path and query.

@@ -75,6 +75,8 @@ pub use response::{
     AppendError, Appender, Event, ForeignHead, IntoResponse, Replier, Reply, Response, Sent,
     reply_later,
 };
+#[doc(hidden)]
+pub use routes::canonical_route;
 pub use routes::{Route, RouteError, Routes, route};
 pub use server::{Drain, DrainReport, Reloaded, Running, StartError, probe_io_uring, start};
 pub use stats::{Stats, WorkerStats, stats_page};

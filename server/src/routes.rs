@@ -24,6 +24,8 @@ use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 
 pub use error::RouteError;
+#[doc(hidden)]
+pub use path::canonical_route;
 pub(crate) use path::pattern;
 pub(crate) use table::{Endpoint, EndpointDoes, Means, Pages, Table, Tables, path_names};
 

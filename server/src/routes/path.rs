@@ -2,6 +2,18 @@
 
 use gustnado_http::path::{CanonicalPath, PathError, push_normal};
 
+use super::error::RouteError;
+
+/// A route's path in the form that requests' paths are compared in; for whoever compares paths of
+/// routes, as the Python package does.
+///
+/// # Errors
+/// [`RouteError::Malformed`]
+#[doc(hidden)]
+pub fn canonical_route(path: &str) -> Result<String, RouteError> {
+    pattern(path).map_err(|reason| RouteError::Malformed { path: path.to_owned(), reason })
+}
+
 /// The pattern of a route: its plain parts in the canonical form of [`CanonicalPath`], its named
 /// ones as they are. An exact one is a canonical path, so a path as sent that equals it is, too.
 ///

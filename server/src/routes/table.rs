@@ -211,7 +211,7 @@ impl Table {
             } else {
                 let entry =
                     PathEntry::new(&path, &route, |kind| around.endpoint(kind, &route, means));
-                let pattern = canonical(&path)?;
+                let pattern = path::canonical_route(&path)?;
                 if let Some(before) = path::before_rest(&pattern) {
                     empty_rests.push((before.to_owned(), table.paths.len()));
                 }
@@ -254,7 +254,7 @@ impl Table {
         around: &Around,
         means: &Means,
     ) -> Result<(), RouteError> {
-        let pattern = if path.is_empty() { String::new() } else { canonical(path)? };
+        let pattern = if path.is_empty() { String::new() } else { path::canonical_route(path)? };
         let base = pattern.trim_end_matches('/');
         let endpoint = around.folder(folder, base.len(), route, means)?;
         let mut patterns = vec![format!("{base}/"), format!("{base}/{{*rest}}")];
@@ -310,12 +310,6 @@ impl Table {
     pub(crate) fn matchers(&self) -> &[(Matcher, Endpoint)] {
         &self.matchers
     }
-}
-
-/// The pattern of a route's path.
-fn canonical(path: &str) -> Result<String, RouteError> {
-    let malformed = |reason| RouteError::Malformed { path: path.to_owned(), reason };
-    path::pattern(path).map_err(malformed)
 }
 
 /// Routes of the same path are one.
