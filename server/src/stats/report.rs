@@ -164,7 +164,7 @@ mod tests {
         let before = Stats { uptime_ms: 1_000, requests: 100, ..Stats::default() };
         let now = Stats { uptime_ms: 3_000, requests: 700, bytes_sent: 4_000, ..before };
         let line = line(&now, &before);
-        let start = "event=stats requests_per_s=300 bytes_per_s=2000 uptime_ms=3000 ";
+        let start = "event=stats requests_per_s=300 bytes_per_s=2000 ready=0 uptime_ms=3000 ";
         assert!(line.starts_with(start) && line.ends_with("faults=0\n"), "{line}");
         assert!(line.contains(" requests=700 ") && line.len() < 1_024, "{line}");
     }

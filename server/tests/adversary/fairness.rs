@@ -5,8 +5,8 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -28,15 +28,20 @@ on_every_server!(
     timers_go_on_beside_full_pipelines,
 );
 
-/// Ten times the goals.
-const WORST_MAX: Duration = Duration::from_millis(250);
-const MEDIAN_MAX: Duration = Duration::from_millis(10);
+/// Twenty times the goals, and more: attackers, clients and server share two CPUs here, and the
+/// server is not optimised.
+const WORST_MAX: Duration = Duration::from_millis(500);
+const MEDIAN_MAX: Duration = Duration::from_millis(25);
 
 /// How long honest requests are made.
-const HONEST_TIME: Duration = Duration::from_millis(700);
+const HONEST_TIME: Duration = Duration::from_millis(400);
+
+/// Only one of these tests at a time: each keeps the machine busy.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// Clients that are never quiet, until they are dropped.
 struct Attack {
+    _alone: MutexGuard<'static, ()>,
     ends: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -44,6 +49,7 @@ struct Attack {
 impl Attack {
     /// Connections that send `bytes` again and again behind `first`, and read all that comes.
     fn begin(address: SocketAddr, connections: usize, first: &[u8], bytes: &[u8]) -> Self {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let ends = Arc::new(AtomicBool::new(false));
         let threads = (0..connections).flat_map(|_| {
             let mut stream = TcpStream::connect(address).expect("a connection");
@@ -71,7 +77,7 @@ impl Attack {
             [reads, writes]
         });
         let threads = threads.collect();
-        Self { ends, threads }
+        Self { _alone: alone, ends, threads }
     }
 }
 
