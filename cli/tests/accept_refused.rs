@@ -1,5 +1,5 @@
-//! A system that refuses every connection, as a security module or a filter of a control group does,
-//! does not have the server try for ever as fast as it can.
+//! Where the system refuses every connection, as a security module or a filter does, the server
+//! does not try for ever as fast as it can.
 
 mod gustnado;
 

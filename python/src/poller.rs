@@ -294,7 +294,7 @@ impl Poller {
 impl Own {
     fn new() -> PyResult<Self> {
         let (io, clock) = (IoChoice::Epoll, Clock::start());
-        let options = Options { io, direct_max: 0, buffers: 8, clock };
+        let options = Options { io, direct_max: 0, buffers: 8, installed_max: 0, clock };
         let (reactor, _) = Reactor::new(&options).map_err(|error| errors::of_io(&error))?;
         Ok(Self { reactor, ready: Vec::new(), woken: Vec::new() })
     }

@@ -70,6 +70,9 @@ pub struct Options {
     pub direct_max: usize,
     /// Receive buffers of 4 KiB per ring: a power of two, 8 to 32,768.
     pub buffers: u16,
+    /// Ordinary descriptors that a ring may have beside its own table, to send files with. Past
+    /// that files are read and sent; and half of them may stay with connections that are idle.
+    pub installed_max: usize,
     /// The clock whose origin all workers of one server share.
     pub clock: Clock,
 }
@@ -294,6 +297,14 @@ impl Reactor {
         })
     }
 
+    /// Takes note that the last byte of a file was sent: a descriptor that a ring has made for that
+    /// goes, unless there are few of them. (The next file costs another one then.)
+    pub fn file_sent(&mut self, io: &Io) {
+        if let (Door::Uring(uring), IoKind::Uring(io)) = (&mut self.door, &io.0) {
+            uring.file_sent(*io);
+        }
+    }
+
     /// Waits until something can be read or written, for callers who do that themselves: not on a
     /// socket that [`Reactor::recv`] has been asked for, which takes the bytes first.
     pub fn ready(&mut self, io: &Io, interest: Interest, token: Token) -> Poll<()> {
@@ -410,13 +421,14 @@ impl ReactorSeed {
 /// The step that failed and why, in words.
 pub fn probe_uring() -> io::Result<()> {
     // In a thread of its own: the end of a ring interrupts the thread that made it.
-    let probe = std::thread::Builder::new().spawn(|| Uring::new(8, 8, 8).map(drop))?;
+    let probe = std::thread::Builder::new().spawn(|| Uring::new(8, 8, 8, 0).map(drop))?;
     probe.join().unwrap_or_else(|_| Err(io::Error::other("the attempt panicked")))
 }
 
 fn open_uring(options: &Options) -> io::Result<Uring> {
     let table = options.direct_max.min(descriptor_limit());
-    Uring::new(RING_ENTRIES, u32::try_from(table).unwrap_or(u32::MAX), options.buffers)
+    let table = u32::try_from(table).unwrap_or(u32::MAX);
+    Uring::new(RING_ENTRIES, table, options.buffers, options.installed_max)
 }
 
 #[cold]

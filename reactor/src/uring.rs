@@ -59,6 +59,9 @@ pub(crate) struct Uring {
     completions: Vec<Completion>,
     /// Names that somebody has asked for or said, by the socket's index, while it is open.
     names: HashMap<u32, Names>,
+    /// How many sockets of the table have a descriptor beside it, or will; and how many may.
+    installed: usize,
+    installed_max: usize,
     /// How many twins were asked for, as far as a number holds.
     twins: u32,
     /// The kernel has said that it knows no twins.
@@ -70,7 +73,12 @@ pub(crate) struct Uring {
 }
 
 impl Uring {
-    pub(crate) fn new(entries: u32, table: u32, buffers: u16) -> io::Result<Self> {
+    pub(crate) fn new(
+        entries: u32,
+        table: u32,
+        buffers: u16,
+        installed_max: usize,
+    ) -> io::Result<Self> {
         let mut ring = Ring::new(entries, table, buffers)?;
         let alert = Alert::new()?;
         ring.watch_alert(alert.as_fd());
@@ -88,6 +96,8 @@ impl Uring {
             overflow: HashMap::new(),
             completions: Vec::new(),
             names: HashMap::new(),
+            installed: 0,
+            installed_max,
             twins: 0,
             makes_no_twins: false,
             spare: Spare::default(),
@@ -207,15 +217,16 @@ impl Uring {
         Poll::Pending
     }
 
-    /// Sends from a file with `sendfile`, on an ordinary twin of the descriptor.
-    ///
-    /// # Errors
-    /// `Unsupported` where the kernel gives no twin (before Linux 6.8, or no descriptor is left).
     /// What is being sent, if anything is.
     pub(crate) fn sending(&self, io: UringIo) -> Option<&Outgoing> {
         self.ring.sending(io.key)
     }
 
+    /// Sends from a file with `sendfile`, on an ordinary twin of the descriptor.
+    ///
+    /// # Errors
+    /// `Unsupported` where the kernel gives no twin (before Linux 6.8, or no descriptor is left),
+    /// or enough sockets have one.
     pub(crate) fn sendfile(
         &mut self,
         io: UringIo,
@@ -235,8 +246,10 @@ impl Uring {
             return Poll::Ready(Err(io::ErrorKind::Unsupported.into()));
         }
         let Some(fd) = &socket.fd else {
-            socket.state.set(State::INSTALLING);
-            self.ring.install(io.key.index, io.key);
+            if self.installed >= self.installed_max {
+                return Poll::Ready(Err(io::ErrorKind::Unsupported.into()));
+            }
+            self.install(io.key);
             return Poll::Pending;
         };
         match rustix::fs::sendfile(fd, file, Some(offset), len) {
@@ -265,14 +278,14 @@ impl Uring {
             _ => {}
         }
         if let Some(fd) = socket.fd.take() {
+            self.installed -= 1;
             return Poll::Ready(Ok(fd));
         }
         if socket.state.has(State::NO_TWIN) {
             return Poll::Ready(Err(io::ErrorKind::Unsupported.into()));
         }
         if !socket.state.has(State::INSTALLING) {
-            socket.state.set(State::INSTALLING);
-            self.ring.install(io.key.index, io.key);
+            self.install(io.key);
         }
         Poll::Pending
     }

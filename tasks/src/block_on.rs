@@ -22,7 +22,7 @@ use crate::places::{Placement, Places};
 use crate::schedule::SchedulerKind;
 use crate::wake::{self, TaskId};
 use crate::worker::pass;
-use crate::workers::{Slowness, StartError};
+use crate::workers::{INSTALLED_PART, Slowness, StartError};
 
 /// Runs a future to its end on the current thread, which is a worker meanwhile: tasks, timers and
 /// sockets work as they do on any other. Tasks that have not ended by then are dropped.
@@ -102,7 +102,8 @@ impl LoneWorker {
     fn start(lone: &Lone) -> Result<Self, StartError> {
         let clock = Clock::start();
         let (direct_max, buffers) = (lone.direct_max, lone.buffers);
-        let options = Options { io: lone.io, direct_max, buffers, clock };
+        let installed_max = descriptor_limit() / INSTALLED_PART;
+        let options = Options { io: lone.io, direct_max, buffers, installed_max, clock };
         let (reactor, refused) = Reactor::new(&options).map_err(StartError::Thread)?;
         if let (IoChoice::Uring, Some(error)) = (lone.io, refused) {
             return Err(StartError::Thread(error));

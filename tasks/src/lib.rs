@@ -128,7 +128,7 @@ pub use task::{
 };
 pub use time::{Now, Sleep, now, sleep, timeout};
 pub use waits::WaitsOn;
-pub use workers::{Capacity, Plan, Slowness, StartError, Workers};
+pub use workers::{Capacity, Plan, Slowness, StartError, Workers, descriptors_for_connections};
 pub use workload::Workload;
 
 /// The running worker's number, from 0; `None` on a thread that is no worker. Numbers are below

@@ -303,28 +303,33 @@ impl Link {
                     if let Poll::Ready(Ok(bytes)) = &sent {
                         here.charge_bytes(usize::try_from(*bytes).unwrap_or(usize::MAX));
                     }
+                    if *offset >= end {
+                        reactor.file_sent(io);
+                    }
                     sent
                 })
             })
             .await;
             match sent {
                 Ok(0) => return Err(LinkError::FileTruncated),
-                Ok(_) if *offset < end => {
-                    watch.note_progress(self.now.mono_ms);
-                    self.expect_file_step(&watch, patience, *offset - start);
-                    yield_now().await;
-                }
                 Ok(_) => {}
                 Err(LinkError::TimedOut) => {
                     let of_file = Some((end - start, end - *offset));
                     if !self.look_at_send(&mut watch, patience, of_file) {
                         return Err(LinkError::TimedOut);
                     }
+                    continue;
                 }
                 Err(LinkError::Broken(error)) if error.kind() == io::ErrorKind::Unsupported => {
-                    *offset += self.copy_file(file, *offset, step.min(COPY_STEP)).await?;
+                    let step = step.min(COPY_STEP);
+                    *offset += self.copy_file(file, *offset, step, patience).await?;
                 }
                 Err(error) => return Err(error),
+            }
+            if *offset < end {
+                watch.note_progress(self.now.mono_ms);
+                self.expect_file_step(&watch, patience, *offset - start);
+                yield_now().await;
             }
         }
         Ok(())
@@ -338,7 +343,13 @@ impl Link {
     }
 
     /// Reads a step of a file and sends it.
-    async fn copy_file(&mut self, file: &File, at: u64, step: usize) -> Result<u64, LinkError> {
+    async fn copy_file(
+        &mut self,
+        file: &File,
+        at: u64,
+        step: usize,
+        patience: Patience,
+    ) -> Result<u64, LinkError> {
         let mut out = Self::outgoing();
         out.bytes.resize(step, 0);
         let read = file.read_at(&mut out.bytes, at).map_err(LinkError::Broken)?;
@@ -346,8 +357,16 @@ impl Link {
         if read == 0 {
             return Err(LinkError::FileTruncated);
         }
-        self.send(out).await?;
-        Ok(read as u64)
+        self.start_send(out);
+        let mut watch = SendWatch::new(self.now.mono_ms);
+        self.set_deadline(self.now.mono_ms + patience.first_look_ms());
+        loop {
+            match poll_fn(|_| self.poll_sent()).await {
+                Ok(()) => return Ok(read as u64),
+                Err(LinkError::TimedOut) if self.look_at_send(&mut watch, patience, None) => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Waits for the deadline, or the server's end, and nothing else.

@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use gustnado_reactor::{Backend, Clock, Endpoint, IoChoice, SocketOptions, descriptor_limit};
+use rustix::event::{EventfdFlags, eventfd};
 
 use crate::acceptor::Acceptor;
 use crate::crew::{Counts, Crew, Phase, Serve};
@@ -19,8 +20,20 @@ use crate::schedule::SchedulerKind;
 use crate::wake;
 use start::{Ground, Started, bind_all, choose_backend, entrance};
 
-/// Descriptors that are left for files, listeners and the rest of the process.
+/// Descriptors that are left for files, listeners and the rest of the process: so many, or three of
+/// four where there are few.
 const RESERVED_DESCRIPTORS: usize = 128;
+/// How many descriptors are free at least once all workers have started: for a few connections, and
+/// for the files that they ask for.
+const FREE_MIN: usize = 8;
+/// Of how many descriptors one may be an ordinary one beside a ring's own: connections that are
+/// sent files have these. The rest is for the files, and for all else.
+pub(crate) const INSTALLED_PART: usize = 4;
+
+/// How many connections may be ordinary descriptors in a process that may hold `limit` of these.
+pub fn descriptors_for_connections(limit: usize) -> usize {
+    (limit - RESERVED_DESCRIPTORS.min(limit - limit / 4)).max(1)
+}
 
 /// How many workers, how they poll, and how connections come to them.
 #[derive(Debug, Clone)]
@@ -93,7 +106,7 @@ impl Plan {
     /// How many connections this plan can hold with a backend, given the descriptor limit.
     pub fn capacity(&self, backend: Backend) -> Capacity {
         let limit = descriptor_limit();
-        let ordinary = limit.saturating_sub(RESERVED_DESCRIPTORS).max(1);
+        let ordinary = descriptors_for_connections(limit);
         // Multishot accepting may take a whole backlog at once: leave room for that in the table.
         let margin = (self.backlog as usize).min(limit / 20);
         let (fits_place, fits_total) = match backend {
@@ -125,6 +138,26 @@ pub struct Workers {
     clock: Clock,
 }
 
+/// Checks that a server that has started can do something: that connections can be accepted, and
+/// files opened for them.
+fn check_free_descriptors() -> io::Result<()> {
+    let mut taken = Vec::with_capacity(FREE_MIN);
+    while taken.len() < FREE_MIN {
+        match eventfd(0, EventfdFlags::CLOEXEC) {
+            Ok(descriptor) => taken.push(descriptor),
+            Err(error) => {
+                let (free, limit) = (taken.len(), descriptor_limit());
+                let text = format!(
+                    "expected {FREE_MIN} free descriptors for connections and files, found {free} \
+                     of {limit} ({error}); raise the limit (ulimit -n), or start fewer workers"
+                );
+                return Err(io::Error::new(io::Error::from(error).kind(), text));
+            }
+        }
+    }
+    Ok(())
+}
+
 impl Workers {
     /// Binds the endpoints, starts the workers, and returns once all of them accept.
     ///
@@ -145,6 +178,10 @@ impl Workers {
         let entrance = entrance(serve, endpoints, &sockets);
         let ground = Ground { plan: plan.clone(), backend, capacity, clock };
         let started = ground.start(&entrance, sockets).map_err(StartError::Thread)?;
+        if let Err(error) = check_free_descriptors() {
+            started.end();
+            return Err(StartError::Thread(error));
+        }
         Ok(Self::of(started, ground, addresses, notes))
     }
 

@@ -107,6 +107,21 @@ impl Server {
 
     /// Starts a command that will say where it listens.
     pub(crate) fn start_by(command: &mut Command) -> Self {
+        let (mut server, listens) = Self::spawn(command);
+        let line = server.line_with(listens);
+        server.set_address(&line);
+        server
+    }
+
+    /// The same for one that may end instead: `None`, then.
+    pub(crate) fn try_start_by(command: &mut Command) -> Option<Self> {
+        let (mut server, listens) = Self::spawn(command);
+        let line = server.lines.iter().find(|line| line.contains(listens))?;
+        server.set_address(&line);
+        Some(server)
+    }
+
+    fn spawn(command: &mut Command) -> (Self, &'static str) {
         let mut child =
             command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("starts");
         let stderr = child.stderr.take().expect("piped");
@@ -116,13 +131,14 @@ impl Server {
             // The receiver is gone once the test is over.
             let _ = lines.into_iter().try_for_each(|line| send.send(line));
         });
-        let mut server =
-            Self { child: Guard(child), lines, seen: Vec::new(), address: String::new() };
-        let line = server.line_with(" listens on ");
+        let server = Self { child: Guard(child), lines, seen: Vec::new(), address: String::new() };
+        (server, " listens on ")
+    }
+
+    fn set_address(&mut self, line: &str) {
         let place = line.split(" listens on ").nth(1).unwrap_or_default();
         let place = place.trim_start_matches("http://").trim_start_matches("unix:");
-        place.trim_end_matches('/').clone_into(&mut server.address);
-        server
+        place.trim_end_matches('/').clone_into(&mut self.address);
     }
 
     /// The next line on standard error that holds `part`.

@@ -36,16 +36,7 @@ impl Uring {
                 }
                 Some(listening.waiter)
             }
-            Completion::Installed { key, result } => {
-                let socket = self.live(key)?;
-                socket.state.clear(State::INSTALLING);
-                match result {
-                    // The twin must not block the ring's thread.
-                    Ok(fd) if rustix::io::ioctl_fionbio(&fd, true).is_ok() => socket.fd = Some(fd),
-                    _ => socket.state.set(State::NO_TWIN),
-                }
-                self.settle(key)
-            }
+            Completion::Installed { key, result } => self.installed(key, result),
             Completion::Polled { key } => {
                 let socket = self.live(key)?;
                 socket.state.clear(State::POLLING);
@@ -84,7 +75,7 @@ impl Uring {
     }
 
     /// After a completion: closes a socket that only waited for it, or names who waits.
-    fn settle(&mut self, key: Key) -> Option<Token> {
+    pub(super) fn settle(&mut self, key: Key) -> Option<Token> {
         if self.socket(key).state.has(State::CLOSING) {
             return self.settle_closing(key);
         }
@@ -102,7 +93,11 @@ impl Uring {
     pub(super) fn release(&mut self, key: Key) {
         let socket = self.socket(key);
         let generation = (socket.generation + 1) & 0xff_ffff;
+        let had_descriptor = socket.fd.is_some();
         *socket = Socket { generation, ..Socket::default() };
+        if had_descriptor && key.index < self.table {
+            self.installed -= 1;
+        }
         if !self.names.is_empty() {
             self.forget_names(key.index);
         }

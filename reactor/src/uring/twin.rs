@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 
+use super::socket::State;
 use super::{Uring, UringIo};
 use crate::sys::{Completion, Key, Sleep};
 use crate::{Names, Token};
@@ -16,6 +17,43 @@ use crate::{Names, Token};
 const TRIES: u32 = 3;
 
 impl Uring {
+    /// Has an ordinary descriptor made of a socket of the table, for as long as that is open.
+    pub(super) fn install(&mut self, key: Key) {
+        self.installed += 1;
+        self.socket(key).state.set(State::INSTALLING);
+        self.ring.install(key.index, key);
+    }
+
+    /// A descriptor that was asked for is here, or is not to be had.
+    pub(super) fn installed(&mut self, key: Key, result: io::Result<OwnedFd>) -> Option<Token> {
+        let socket = self.live(key)?;
+        socket.state.clear(State::INSTALLING);
+        match result {
+            // The twin must not block the ring's thread.
+            Ok(fd) if rustix::io::ioctl_fionbio(&fd, true).is_ok() => socket.fd = Some(fd),
+            _ => {
+                socket.state.set(State::NO_TWIN);
+                self.installed -= 1;
+            }
+        }
+        self.settle(key)
+    }
+
+    /// A file is sent. Its connection may be idle for long now, and there may be more of them than
+    /// descriptors: so half of what may be installed stays with those that send a file.
+    pub(crate) fn file_sent(&mut self, io: UringIo) {
+        if self.installed > self.installed_max / 2 && io.key.index < self.table {
+            self.uninstall(io.key);
+        }
+    }
+
+    #[cold]
+    fn uninstall(&mut self, key: Key) {
+        if self.socket(key).fd.take().is_some() {
+            self.installed -= 1;
+        }
+    }
+
     /// The names of a socket's two ends. They are kept for as long as it is open, for the next one
     /// who asks.
     ///

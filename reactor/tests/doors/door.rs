@@ -33,8 +33,13 @@ impl Door {
     /// - `direct_max`: entries of the ring's descriptor table.
     /// - `buffers`: receive buffers of the ring.
     pub(crate) fn with(io: IoChoice, direct_max: usize, buffers: u16) -> Self {
-        let options = Options { io, direct_max, buffers, clock: Clock::start() };
-        let (reactor, refused) = Reactor::new(&options).expect("a reactor can be had");
+        let clock = Clock::start();
+        Self::over(&Options { io, direct_max, buffers, installed_max: 64, clock })
+    }
+
+    pub(crate) fn over(options: &Options) -> Self {
+        let io = options.io;
+        let (reactor, refused) = Reactor::new(options).expect("a reactor can be had");
         assert!(refused.is_none(), "{refused:?}");
         let wanted = if io == IoChoice::Epoll { Backend::Epoll } else { Backend::Uring };
         assert_eq!(reactor.backend(), wanted);

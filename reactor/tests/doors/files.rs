@@ -1,14 +1,14 @@
 //! Sending files.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
 
-use gustnado_reactor::{Io, IoChoice};
+use gustnado_reactor::{Backend, Clock, Io, IoChoice, Options};
 
-use crate::door::{Door, pattern, read_some};
+use crate::door::{Door, connect, pattern, read_some};
 
 through_both_doors!(
     a_file_reaches_a_slow_reader_in_whole,
@@ -16,6 +16,7 @@ through_both_doors!(
     a_truncated_file_ends_with_zero_bytes_sent,
     a_head_and_its_file_arrive_in_order,
     a_file_for_a_peer_that_is_gone_is_an_error,
+    idle_sockets_keep_few_descriptors_of_the_files_they_were_sent,
 );
 
 fn file_of(bytes: &[u8]) -> File {
@@ -129,4 +130,53 @@ fn a_file_for_a_peer_that_is_gone_is_an_error(io: IoChoice) {
         sent.err()
     });
     assert!(failed.is_some(), "a hundred sends fail sooner or later");
+}
+
+fn idle_sockets_keep_few_descriptors_of_the_files_they_were_sent(io: IoChoice) {
+    let clock = Clock::start();
+    let mut door =
+        Door::over(&Options { io, direct_max: 64, buffers: 64, installed_max: 8, clock });
+    let (listener, address) = door.listen();
+    let file = file_of(b"the body");
+    let mut pairs: Vec<_> = (0..12)
+        .map(|_| {
+            let client = connect(address);
+            (door.accept(&listener), client)
+        })
+        .collect();
+    for _ in 0..3 {
+        for (io, client) in &mut pairs {
+            assert_eq!(send_file(&mut door, io, &file, 0, 8), 8);
+            door.reactor.file_sent(io);
+            client.read_exact(&mut [0; 8]).expect("it comes");
+        }
+    }
+    if door.reactor.backend() == Backend::Uring {
+        let kept = pairs.iter().filter(|(io, _)| door.reactor.fd(io).is_some()).count();
+        assert_eq!(kept, 4, "half of what may be installed");
+        // While files are on their way, there may be as many as were said, and no more.
+        let mut sent = 0;
+        for (io, _) in &pairs {
+            let mut at = 0;
+            let result = door.finish("send a file", |reactor, token| {
+                reactor.sendfile(io, file.as_fd(), &mut at, 8, token)
+            });
+            match result {
+                Ok(_) => sent += 1,
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Unsupported),
+            }
+        }
+        let kept = pairs.iter().filter(|(io, _)| door.reactor.fd(io).is_some()).count();
+        assert_eq!((kept, sent), (8, 8));
+    }
+    for (io, _) in pairs {
+        door.close(io);
+    }
+    let (io, _client) = {
+        let client = connect(address);
+        (door.accept(&listener), client)
+    };
+    assert_eq!(send_file(&mut door, &io, &file, 0, 8), 8, "they have come back");
+    door.close(io);
+    door.reactor.unlisten(&listener);
 }

@@ -149,8 +149,13 @@ fn a_number_of_buffers_that_no_ring_can_have_is_refused() {
         return;
     }
     for buffers in [0, 3, 1_000, u16::MAX] {
-        let options =
-            Options { io: IoChoice::Uring, direct_max: 8, buffers, clock: Clock::start() };
+        let options = Options {
+            io: IoChoice::Uring,
+            direct_max: 8,
+            buffers,
+            installed_max: 0,
+            clock: Clock::start(),
+        };
         let (reactor, refused) = Reactor::new(&options).expect("epoll stands in");
         let refused = refused.expect("a ring cannot have so many");
         assert_eq!(refused.kind(), ErrorKind::InvalidInput, "{refused}");
@@ -173,7 +178,13 @@ fn a_handle_that_was_taken_is_no_socket() {
 /// again and again. The other asks for the names of what may be closed by then.
 #[test]
 fn names_are_never_another_socket_s_while_its_owner_closes() {
-    let options = Options { io: IoChoice::Epoll, direct_max: 0, buffers: 8, clock: Clock::start() };
+    let options = Options {
+        io: IoChoice::Epoll,
+        direct_max: 0,
+        buffers: 8,
+        installed_max: 0,
+        clock: Clock::start(),
+    };
     let (_alert, seeds) = Reactor::shared(&options, 2).expect("a reactor can be had");
     let [owner, asker] = <[_; 2]>::try_from(seeds).ok().expect("two were asked for");
     let newest = Mutex::new((IoId::NONE, None));

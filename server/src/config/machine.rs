@@ -1,6 +1,7 @@
 //! What this machine allows, and what `auto` comes to on it.
 
 use super::{Config, SchedulerKind, cgroup};
+use gustnado_tasks::descriptors_for_connections;
 use rustix::process::{Resource, getrlimit};
 use std::path::Path;
 
@@ -28,8 +29,6 @@ pub struct Resolved {
     pub because: String,
 }
 
-/// Descriptors that the engine leaves for files, listeners and the rest of the process.
-const RESERVED: u64 = 128;
 /// The engine's own ceiling, where the kernel has none.
 const FILES_MAX: u64 = 1 << 22;
 
@@ -87,8 +86,10 @@ impl Machine {
                 format!("{workers} io_uring {tables} of {files} less {margin} in reserve");
             ((files - margin).saturating_mul(workers), because)
         } else {
-            let because = format!("{files} descriptors (ulimit -Hn) less {RESERVED} in reserve");
-            (files.saturating_sub(RESERVED), because)
+            let limit = usize::try_from(files).unwrap_or(usize::MAX);
+            let allowed = descriptors_for_connections(limit) as u64;
+            let reserve = files.saturating_sub(allowed);
+            (allowed, format!("{files} descriptors (ulimit -Hn) less {reserve} in reserve"))
         };
         Resolved { value: usize::try_from(allowed.max(1)).unwrap_or(usize::MAX), because }
     }
@@ -155,6 +156,11 @@ mod tests {
         assert_eq!(machine().connections_max(&shared, true).value, 19_872);
         let unlimited = Machine { files_hard: u64::MAX, ..machine() };
         assert_eq!(unlimited.connections_max(&config, false).value, (1 << 22) - 128);
+        // Where there are few, three of four are for files and the rest.
+        for (limit, most) in [(1_024, 896), (171, 43), (170, 42), (64, 16), (20, 5), (3, 1)] {
+            let few = Machine { files_hard: limit, ..machine() };
+            assert_eq!(few.connections_max(&config, false).value, most, "of {limit}");
+        }
         let nothing = Machine { files_hard: 0, ..machine() };
         assert_eq!(nothing.connections_max(&config, false).value, 1);
         let set = Config { connections_max: 5, ..config };

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gustnado_tasks::{BoxTask, Endpoint, Phase, Plan, Workers};
+use gustnado_tasks::{BoxTask, Endpoint, Phase, Plan, Workers, descriptors_for_connections};
 
 use crate::config::{Config, Machine};
 use crate::pace;
@@ -21,8 +21,6 @@ use super::connector::{ConnectOptions, Connector};
 use super::port::{ListenError, Port, Ports, Used};
 use super::tally::{EngineStats, Tally};
 
-/// Descriptors left for files, listeners and the rest of the process.
-const RESERVED_DESCRIPTORS: usize = 128;
 /// How long workers may take to end once nothing is left to do.
 const STOP_WITHIN: Duration = Duration::from_secs(1);
 
@@ -265,7 +263,7 @@ impl Engine {
 
 fn plan(config: &Config) -> Plan {
     // Addresses are told to factories, so every connection is an ordinary descriptor.
-    let ordinary = gustnado_tasks::descriptor_limit().saturating_sub(RESERVED_DESCRIPTORS).max(1);
+    let ordinary = descriptors_for_connections(gustnado_tasks::descriptor_limit());
     let wanted = if config.connections_max == 0 { ordinary } else { config.connections_max };
     Plan {
         workers: Machine::read().workers(config).value,

@@ -8,6 +8,7 @@
 mod harness;
 
 mod body_end;
+mod exhaustion;
 mod fairness;
 mod grammar;
 mod paths;

@@ -6,10 +6,10 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use gustnado_reactor::{
-    Backend, Clock, Endpoint, IoChoice, Lookout, Options, Reactor, ReactorSeed,
+    Backend, Clock, Endpoint, IoChoice, Lookout, Options, Reactor, ReactorSeed, descriptor_limit,
 };
 
-use super::{Capacity, Plan, StartError};
+use super::{Capacity, INSTALLED_PART, Plan, StartError};
 use crate::acceptor::{self, Acceptor};
 use crate::crew::{Crew, Pauses, Phase, Post, Serve, count};
 use crate::driven::Driven;
@@ -34,7 +34,7 @@ pub(super) struct Started {
 
 impl Started {
     /// Ends it all again: something else could not be started.
-    fn end(self) {
+    pub(super) fn end(self) {
         self.crew.advance(Phase::Stopping);
         for thread in self.threads {
             let _ = thread.join();
@@ -330,7 +330,9 @@ impl Ground {
 
     fn options(&self, io: IoChoice, capacity: Capacity) -> Options {
         let clock = self.clock.clone();
-        Options { io, direct_max: capacity.direct, buffers: self.plan.buffers, clock }
+        let (direct_max, buffers) = (capacity.direct, self.plan.buffers);
+        let installed_max = descriptor_limit() / INSTALLED_PART / self.plan.workers_max();
+        Options { io, direct_max, buffers, installed_max, clock }
     }
 }
 

@@ -1,0 +1,56 @@
+//! Clients that do nothing hold no descriptors that others need.
+
+use std::fs::read_dir;
+
+use gustnado::config::{Config, Io};
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+use crate::harness::client::get;
+use crate::harness::{Folder, Setup};
+
+on_every_server!(alone: idle_clients_that_fetched_a_file_leave_descriptors_for_others);
+
+const LIMIT: usize = 1_024;
+const CLIENTS: usize = 400;
+/// Bytes of a file that is sent by the kernel, not copied from memory.
+const FILE_BYTES: usize = 16 << 10;
+
+fn descriptors() -> usize {
+    read_dir("/proc/self/fd").expect("the descriptors of this process").count()
+}
+
+fn idle_clients_that_fetched_a_file_leave_descriptors_for_others(setup: Setup) {
+    let limit = Some(LIMIT as u64);
+    let low = Rlimit { current: limit, maximum: limit };
+    setrlimit(Resource::Nofile, low).expect("a limit can be lowered");
+    let folder = Folder::new();
+    for name in ["fetched", "cold"] {
+        folder.file(name, vec![b'f'; FILE_BYTES]);
+    }
+    let config = Config { root: Some(folder.root()), ..setup.patient_config() };
+    let server = crate::harness::Server::start(config);
+    let before = descriptors();
+    let mut clients: Vec<_> = (0..CLIENTS).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        // The second time it is a connection that has sent one before.
+        for _ in 0..2 {
+            assert_eq!(client.get("/fetched").body.len(), FILE_BYTES);
+        }
+    }
+    let (held, own) = (descriptors() - before, CLIENTS);
+    // The server's own ends under epoll; beside a ring, an eighth of what may be open. (And some
+    // files.)
+    let most = own + 32 + if setup.io == Io::Epoll { CLIENTS } else { LIMIT / 8 };
+    assert!(held <= most, "{held} descriptors for {CLIENTS} clients, {most} at most");
+    assert_eq!(server.get("/cold").body.len(), FILE_BYTES);
+    // All at once, they are served too.
+    for client in &mut clients {
+        client.send(get("/fetched"));
+    }
+    for client in &mut clients {
+        assert_eq!(client.read_answer().body.len(), FILE_BYTES);
+    }
+    drop(clients);
+    server.wait_until_empty();
+    crate::harness::wait_until("descriptors come back", || descriptors() <= before + 32);
+}
