@@ -7,7 +7,6 @@ import random
 import signal
 import sys
 import threading
-import time
 
 from . import _loading, _loops, _sockets
 from ._gustnado import Asgi, Engine, Wsgi
@@ -38,6 +37,12 @@ class Process:
         self._interface = None
         self._lookout = None
         self._listening = None
+        # Sockets of others that nobody else will serve once this process has ended.
+        self._left = []
+
+    def take_over(self, numbers):
+        """Has this process serve what waits at these sockets, when it ends: nobody else will."""
+        self._left = numbers
 
     def run(self):
         """Serves until it is ended.
@@ -97,9 +102,6 @@ class Process:
         while not self._ending:
             self.engine.run(LOOK_SECONDS)
             self._look()
-        until = time.monotonic() + self._listening.shut()
-        while (left := until - time.monotonic()) > 0:
-            self.engine.run(left)
         self._begin_drain()
         while (cut := self.engine.step_drain()) is None:
             self.engine.turn(STEP_SECONDS)
@@ -151,7 +153,6 @@ class Process:
                 self._look()
                 if self._ending:
                     break
-        await asyncio.sleep(self._listening.shut())
         self._begin_drain()
         while (cut := self.engine.step_drain()) is None:
             await asyncio.sleep(STEP_SECONDS)
@@ -190,7 +191,9 @@ class Process:
         os._exit(128 + number)
 
     def _begin_drain(self):
-        # The engine has descriptors of its own, and accepts whoever stands in line.
+        # The engine has descriptors of its own, and serves what waits there.
+        for number in [*self._listening.own_numbers(), *self._left]:
+            self.engine.take_socket_over(number)
         self._listening.close()
         self.engine.begin_drain(self.plan.grace)
 

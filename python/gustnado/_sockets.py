@@ -1,15 +1,14 @@
-"""Listening sockets: opened, lent to workers, and shut so that nobody who has come in is lost."""
+"""Listening sockets: opened, and lent to the engine, here or in other processes."""
 
-import array
 import errno
 import os
 import socket
-import struct
+import time
 
-# From <asm/socket.h>, for which Python has no name.
-SO_ATTACH_FILTER = 26
-# How long connections that have begun may take to be there, once nobody else is let in.
-LAST_ARRIVALS_SECONDS = 0.025
+# For how long an address is tried whose holder is just going.
+GOING_SECONDS = 2.0
+# How long a connection has to stay open for a server to be there.
+STAYS_SECONDS = 0.2
 
 
 class Listening:
@@ -20,28 +19,22 @@ class Listening:
 
     def __init__(self, sockets, ours):
         self.sockets, self._ours = sockets, ours
-        self._is_shut = False
 
     def numbers(self):
         """As the engine is told of them."""
         return ",".join(f"fd:{one.fileno()}" for one in self.sockets)
 
-    def shut(self):
-        """Lets nobody in any more. Returns for how many seconds connections may still arrive that
-        have begun: they should be accepted before the sockets are closed, which resets whatever
-        stands in line."""
-        if self._is_shut:
-            return 0.0
-        self._is_shut = True
-        return max((_shut(one) for one in self._ours), default=0.0)
+    def own_numbers(self):
+        """Those of sockets that nobody else will serve: their queues are not to be left."""
+        return [one.fileno() for one in self._ours]
 
     def close(self):
         """Closes what this process has of them."""
         for one in self.sockets:
-            if one in self._ours and not self._is_shut:
+            if one in self._ours:
                 _remove(one)
             one.close()
-        self.sockets = []
+        self.sockets, self._ours = [], []
 
     def names(self):
         return [name_of(one) for one in self.sockets]
@@ -70,10 +63,21 @@ def listen(settings):
 def _open(address, backlog):
     if address.startswith("fd:"):
         return _inherited(address)
+    until = time.monotonic() + GOING_SECONDS
     try:
-        opened = _bound(address)
-        opened.listen(backlog)
-        return opened
+        while True:
+            opened = None
+            try:
+                opened = _bound(address)
+                opened.listen(backlog)
+                return opened
+            except OSError as error:
+                if opened is not None:
+                    opened.close()
+                is_busy = error.errno == errno.EADDRINUSE and not address.startswith("unix:")
+                if not is_busy or time.monotonic() > until or _is_served(address):
+                    raise
+            time.sleep(0.005)
     except (OSError, ValueError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise OSError(f"cannot listen on {address}: {reason}{_remedy(error)}") from None
@@ -113,13 +117,8 @@ def _bound(address):
         _remove_stale(path)
         opened.bind(path)
         return opened
-    host, colon, port = address.rpartition(":")
-    if not colon:
-        raise ValueError("it has no port, as in 127.0.0.1:8080")
-    found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
-    # A name may have several addresses: IPv4 first, as clients of `localhost` expect.
-    family, kind, protocol, _, where = sorted(found, key=lambda one: one[0])[0]
-    opened = socket.socket(family, kind, protocol)
+    family, where = _resolved(address)
+    opened = socket.socket(family, socket.SOCK_STREAM)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     # Accepted sockets inherit this.
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -129,6 +128,33 @@ def _bound(address):
         opened.close()
         raise
     return opened
+
+
+def _resolved(address):
+    """The family, and the address as the kernel takes it."""
+    host, colon, port = address.rpartition(":")
+    if not colon:
+        raise ValueError("it has no port, as in 127.0.0.1:8080")
+    found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
+    # A name may have several addresses: IPv4 first, as clients of `localhost` expect.
+    family, _, _, _, where = sorted(found, key=lambda one: one[0])[0]
+    return family, where
+
+
+def _is_served(address):
+    """Whether a connection there is made and stays open. One that a server leaves behind that is
+    just going is refused or reset."""
+    family, where = _resolved(address)
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.settimeout(STAYS_SECONDS)
+            # (To any address is to this machine.)
+            probe.connect(where)
+            return bool(probe.recv(1))
+    except TimeoutError:
+        return True
+    except OSError:
+        return False
 
 
 def _remove_stale(path):
@@ -150,32 +176,6 @@ def _remove(listening):
         os.unlink(listening.getsockname())
     except OSError:
         pass  # Whoever has removed it has done what was wanted.
-
-
-# The filter's steps (see bpf(4) of BSD, and Documentation/networking/filter.rst): the byte of a TCP
-# head that holds its flags; is SYN among them? Then nothing of the packet is taken, else all of it.
-_NO_SYN = (
-    (0x30, 0, 0, 13),
-    (0x45, 0, 1, 0x02),
-    (0x06, 0, 0, 0),
-    (0x06, 0, 0, 0x40000),
-)
-
-
-def _shut(listening):
-    """Has the kernel pass over who wants to connect, as if the packet was lost: it asks again in a
-    second, and is refused then. Connections that have begun go on."""
-    if listening.family == socket.AF_UNIX:
-        # Connecting is done at once there, by the file.
-        _remove(listening)
-        return 0.0
-    steps = array.array("B", b"".join(struct.pack("HBBI", *step) for step in _NO_SYN))
-    program = struct.pack("HP", len(_NO_SYN), steps.buffer_info()[0])
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, program)
-    except OSError:
-        return 0.0  # Without it, who comes in the last moment may be reset.
-    return LAST_ARRIVALS_SECONDS
 
 
 def name_of(listening):

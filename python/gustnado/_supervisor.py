@@ -63,11 +63,23 @@ class Worker:
         *lines, self._pending = (self._pending + piece).split(b"\n")
         return [json.loads(line) for line in lines], bool(piece)
 
-    def end(self, grace):
+    def end(self, grace, left=None):
+        """- `left`: the numbers of sockets that nobody serves once all workers have ended."""
         if not self.is_ending:
             self.is_ending = True
             self.kill_at = time.monotonic() + grace + KILL_SECONDS
-            self._signal(signal.SIGTERM)
+            if not (left and self._says_left(left)):
+                self._signal(signal.SIGTERM)
+
+    def _says_left(self, left):
+        """Has it serve what waits at these sockets, and end."""
+        if not self.is_ready:
+            return False
+        try:
+            self.channel.sendall(json.dumps(left).encode() + b"\n")
+        except OSError:
+            return False
+        return True
 
     def become_ready(self):
         self.is_ready = True
@@ -133,8 +145,7 @@ class Supervisor:
                        signal.SIGTTIN, signal.SIGTTOU, signal.SIGUSR1):
             signal.signal(number, lambda *_: None)
         self._selector.register(heard, selectors.EVENT_READ, None)
-        for _ in range(self._count):
-            self._start()
+        # (They are started one by one, between two looks at signals.)
         while self._workers or not self._is_ending:
             for key, _events in self._selector.select(self._patience()):
                 if key.data is None:
@@ -152,8 +163,11 @@ class Supervisor:
         """How long nothing has to be looked at."""
         if self._watch is not None:
             return 0.25
+        misses = len(self._live()) < self._count
+        if misses and not self._is_ending and time.monotonic() >= self._not_before:
+            return 0.0
         ending = any(worker.kill_at for worker in self._workers.values())
-        return 0.1 if ending or len(self._live()) < self._count else 5.0
+        return 0.1 if ending or misses else 5.0
 
     def _live(self):
         return [worker for worker in self._workers.values() if not worker.is_ending]
@@ -275,13 +289,14 @@ class Supervisor:
         self._to_replace = [worker.number for worker in self._live() if worker.replaces is None]
 
     def _end(self):
+        left = self._listening.own_numbers()
+        for worker in self._workers.values():
+            worker.end(self.plan.grace, left)
         if not self._is_ending:
             self._is_ending = True
-            # As long as these sockets are open, connections stand in line that nobody serves.
-            time.sleep(self._listening.shut())
+            # Workers have descriptors of their own. As long as these are open, connections would
+            # stand in line that nobody serves.
             self._listening.close()
-        for worker in self._workers.values():
-            worker.end(self.plan.grace)
 
     def _end_at_once(self):
         for worker in self._workers.values():

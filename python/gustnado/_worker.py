@@ -27,23 +27,30 @@ def serve(channel, plan):
     - `channel`: what the supervisor hears, and when it closes, it is gone."""
     # The supervisor hears of Ctrl-C too, and says what is to be done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_outlive_nobody, args=(channel,), daemon=True).start()
 
     def told(kind, what):
         channel.sendall(json.dumps([kind, what]).encode() + b"\n")
 
+    process = Process(plan, told, [signal.SIGTERM])
+    threading.Thread(target=_heed, args=(channel, process), daemon=True).start()
     try:
-        Process(plan, told, [signal.SIGTERM]).run()
+        process.run()
     except (_loading.LoadError, LifespanError, OSError, ValueError) as error:
         return _run._refused(error)
     return 0
 
 
-def _outlive_nobody(channel):
-    """Ends this process in order when the supervisor is gone."""
-    while channel.recv(4096):
-        pass
+def _heed(channel, process):
+    """Ends this process in order when its supervisor ends, which says which sockets are left to
+    it then, or is gone."""
+    said = b""
+    while not said.endswith(b"\n") and (piece := channel.recv(4096)):
+        said += piece
+    if said.endswith(b"\n"):
+        process.take_over(json.loads(said))
     os.kill(os.getpid(), signal.SIGTERM)
+    while said and channel.recv(4096):
+        pass
 
 
 if __name__ == "__main__":

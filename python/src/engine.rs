@@ -230,6 +230,12 @@ impl Engine {
         Ok(found)
     }
 
+    /// Has the engine serve what waits at a socket that it was given by number, when it ends:
+    /// nobody else will.
+    fn take_socket_over(&self, number: RawFd) -> bool {
+        self.running.take_socket_over(number)
+    }
+
     /// Begins to end: no more connections, answers under way may end within `deadline` seconds.
     fn begin_drain(&self, deadline: f64) {
         let mut drain = self.drain.borrow_mut();

@@ -8,6 +8,7 @@ mod start_error;
 
 use std::fmt;
 use std::io;
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -268,11 +269,11 @@ impl Running {
         self.lasting.is_ready()
     }
 
-    /// Takes over the listening sockets that it was given by number (`fd:3`): nobody else will
-    /// accept from them once it has ended, so it serves their queues to the end, as those of its
-    /// own. Otherwise it leaves them to the others.
-    pub fn take_sockets_over(&self) {
-        self.state().listeners.take_over();
+    /// Takes over a listening socket that it was given by number (`fd:3`): nobody else will accept
+    /// from it once this server has ended, so its queue is served to the end, as those of its own.
+    /// Otherwise it is left to the others. Returns whether it listens there.
+    pub fn take_socket_over(&self, number: RawFd) -> bool {
+        self.state().listeners.take_over(&Endpoint::Inherited(number))
     }
 
     /// What it has done so far.

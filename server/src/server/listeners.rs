@@ -67,9 +67,10 @@ impl Listeners {
         gone.into_iter().map(stop).collect()
     }
 
-    /// Takes over the sockets that others have opened.
-    pub(super) fn take_over(&self) {
-        self.0.iter().for_each(|listener| listener.listening.take_over());
+    /// Takes over a socket that others have opened. Returns whether there is one.
+    pub(super) fn take_over(&self, asked: &Endpoint) -> bool {
+        let found = self.0.iter().find(|listener| listener.asked == *asked);
+        found.inspect(|listener| listener.listening.take_over()).is_some()
     }
 
     /// What the kernel would not grant to them.

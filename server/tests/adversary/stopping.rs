@@ -245,7 +245,8 @@ fn a_socket_that_others_hold_keeps_its_queue(setup: Setup) {
 fn a_socket_that_is_taken_over_is_served_to_the_end(setup: Setup) {
     let (ours, address) = listening();
     let server = of_number(setup, &ours);
-    server.running().take_sockets_over();
+    assert!(server.running().take_socket_over(ours.as_raw_fd()));
+    assert!(!server.running().take_socket_over(1_000_000), "there is none of that number");
     assert_eq!(Client::connect(address).get("/").status, 200);
     assert_eq!(server.running().drain(LONG).cut, 0);
     // Though it is open here yet.
