@@ -197,9 +197,9 @@ def keep(lines, verdict):
 `bench/fairness.py --report`, {time.strftime("%Y-%m-%d")}, commit {commit}\
 {" with local changes" if changes else ""}, Linux {os.uname().release}, {os.cpu_count()} CPUs.
 
-One worker on one CPU. {PIPELINES} pipelines that are always full, or {SLOW_READERS} connections that read
-nothing of a large file and send more; they share the other CPU with an honest client, which asks on a kept
-connection and on new ones. Goals: {goals}. {verdict}
+One worker on one CPU. {PIPELINES} pipelines that are always full, or {SLOW_READERS} connections
+that read nothing of a large file and send more; they share the other CPU with an honest client,
+which asks on a kept connection and on new ones. Goals: {goals}. {verdict}
 
 """
     REPORT.write_text(text + "\n".join(lines) + "\n")

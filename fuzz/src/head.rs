@@ -1,5 +1,5 @@
-//! The head: split-equals-whole, agreement with httparse, bounds, and that a head is waited for only
-//! while one can come.
+//! The head: split-equals-whole, agreement with httparse, bounds, and that a head is waited for
+//! only while one can come.
 #![no_main]
 
 #[path = "../../http/tests/tails/mod.rs"]

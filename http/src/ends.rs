@@ -7,8 +7,8 @@
 pub(crate) const OF_ADDRESS: [&str; 12] =
     ["", "0", ":", "::", ":0", "0:0", ":0:0", ".0", "0.0", ".0.0", "0.0.0", ".0.0.0"];
 
-/// The ends of names, of ports, and of escapes.
-const OF_NAME: [&str; 4] = ["", "a", "0", "00"];
+/// The ends of names and of ports.
+const OF_NAME: [&str; 3] = ["", "a", "0"];
 
 /// The ends of a host, in two parts.
 pub(crate) fn of_host() -> impl Iterator<Item = [&'static str; 2]> {
@@ -74,14 +74,15 @@ mod tests {
             prop_assert!(is_address(address.as_bytes()), "{address}");
             for len in 0..address.len() {
                 let begun = &address.as_bytes()[..len];
-                prop_assert!(fit(begun, OF_ADDRESS.map(|end| [end]), is_address), "{address} {len}");
+                let ends = OF_ADDRESS.map(|end| [end]);
+                prop_assert!(fit(begun, ends, is_address), "{address} {len}");
             }
         }
 
         #[test]
         fn every_beginning_of_a_host_can_become_one(
             host in prop_oneof![
-                "([a-z0-9._~!$&'()*+,;=-]|%[0-9A-F]{2}){1,9}(:[0-9]{0,4})?",
+                "[a-z0-9._~!$&'()*+,;=-]{1,9}(:[0-9]{0,4})?",
                 addresses().prop_map(|address| format!("[{address}]:65535")),
             ],
         ) {

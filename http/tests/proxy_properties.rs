@@ -73,7 +73,8 @@ proptest! {
         let family = if source.is_ipv4() { "TCP4" } else { "TCP6" };
         let line = format!("PROXY {family} {0} {0} {1} {port}\r\n", source.ip(), source.port());
         for end in 0..line.len() {
-            prop_assert_eq!(decode(&line.as_bytes()[..end]), Ok(Decoded::NeedMore), "{} {}", line, end);
+            let begun = &line.as_bytes()[..end];
+            prop_assert_eq!(decode(begun), Ok(Decoded::NeedMore), "{} {}", line, end);
         }
         prop_assert!(matches!(decode(line.as_bytes()), Ok(Decoded::Done(_))), "{}", line);
     }

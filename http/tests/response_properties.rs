@@ -214,8 +214,8 @@ proptest! {
     }
 
     /// The oracle. What we take, httparse takes, and finds the same in it, but for a minor version
-    /// above 1, which it does not know. We are stricter: both bytes at a line's end, no empty lines in front, no code below 100, and
-    /// the framing fields are checked.
+    /// above 1, which it does not know. We are stricter: both bytes at a line's end, no empty lines
+    /// in front, no code below 100, and the framing fields are checked.
     #[test]
     fn what_is_taken_httparse_reads_the_same(bytes in head_soup()) {
         if let Ok(Decoded::Done(head)) = whole(&bytes, Method::Get) {

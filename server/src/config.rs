@@ -138,8 +138,8 @@ pub struct Config {
     /// For how long new connections are still accepted once the server ends; it is over sooner when
     /// none come.
     pub drain_accept: Duration,
-    /// Threads that wait for the disk of a served folder, at most, so that no worker does; 0 to have
-    /// the workers wait themselves.
+    /// Threads that wait for the disk of a served folder, at most, so that no worker does; 0 to
+    /// have the workers wait themselves.
     pub file_threads: usize,
     /// How long a drain waits before it cuts what is left.
     pub timeout_graceful_shutdown: Duration,

@@ -55,8 +55,8 @@ fn add(workers: &mut Vec<Worker>, folder: &Arc<Folder>) -> usize {
 }
 
 impl Worker {
-    /// Finds what `key` names, a canonical path, which is the file's only one: so the cache cannot be
-    /// flushed by other spellings. Waits for the disk if need be.
+    /// Finds what `key` names, a canonical path, which is the file's only one: so the cache cannot
+    /// be flushed by other spellings. Waits for the disk if need be.
     pub(super) fn find(&mut self, folder: &Folder, key: &[u8], now: Now) -> Result<Found, Failure> {
         if self.is_root_due(now) {
             let new_root = lookup::new_root(&self.root, folder);

@@ -3,13 +3,16 @@
 //!
 //! Every body here holds a request in its bytes. If it is ever routed, the test sees it.
 
+#[path = "body_end/handlers.rs"]
+mod handlers;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use gustnado::config::Config;
-use gustnado::{Flow, Link, Request, Response, Routes, Status, blocking, route};
+use gustnado::{Request, Routes, route};
 use gustnado_tasks::sleep;
 
 use crate::harness::client::{get, request};
@@ -163,108 +166,45 @@ fn no_early_response_of_a_route_lets_its_body_be_a_request(setup: Setup) {
     let smuggled = Smuggled::default();
     let folder = Folder::new();
     folder.file("file.txt", "a file");
-    let guard = |_: &mut Request| Flow::Answer(Response::new(Status::FORBIDDEN));
-    let unread = route().post(async |_: Request| "early");
-    let routes = smuggled
-        .routes()
-        .get("/get-only", |_: &Request| "got")
-        .post("/inline", |_: &Request| "inline")
-        .post("/inline-panic", |_: &Request| -> &str { panic!("on purpose") })
-        .post("/inline-error", |_: &Request| Err::<&str, Status>(Status::CONFLICT))
-        .post("/redirect", |_: &Request| Response::redirect(Status::SEE_OTHER, "/elsewhere"))
-        .post("/task", async |_: Request| "task")
-        .post("/task-404", async |_: Request| Status::NOT_FOUND)
-        .post("/task-204", async |_: Request| Status::NO_CONTENT)
-        .post("/task-close", async |_: Request| Response::text("bye").close())
-        .post("/task-panic", async |_: Request| -> &str { panic!("on purpose") })
-        .post("/task-late", async |_: Request| {
-            sleep(Duration::from_millis(2)).await;
-            "late"
-        })
-        .post("/task-late-panic", async |_: Request| -> &str {
-            sleep(Duration::from_millis(2)).await;
-            panic!("on purpose")
-        })
-        .post("/task-begun", async |request: Request| {
-            let mut body = request.into_body();
-            _ = body.next().await;
-            "begun"
-        })
-        .post("/task-big", async |_: Request| noise(1, 200_000))
-        .post("/task-stream", async |_: Request| {
-            Response::stream(futures_of(&["one", "two", "three"]))
-        })
-        .post("/task-file", {
-            let path = folder.path("file.txt");
-            move |_: Request| {
-                let path = path.clone();
-                async move { Response::file(path) }
-            }
-        })
-        .post("/pool", blocking(|_| "pool"))
-        .post("/pool-panic", blocking(|_| -> &'static str { panic!("on purpose") }))
-        .route("/guarded", route().any(|_: &Request| "open").link(Link::before(guard)))
-        .route("/guarded-task", unread.link(Link::before(guard)))
-        .route("/small", route().post(|_: &Request| "small").limit_body_bytes(10))
-        .route("/small-task", route().post(async |_: Request| "small").limit_body_bytes(10))
-        .files("/files", folder.root());
+    let routes = handlers::all(smuggled.routes(), &folder);
     let config = Config { limit_body_bytes: 2 << 20, ..setup.patient_config() };
     let server = Server::routes(config, routes);
-    smuggle_all(
-        &server,
-        &smuggled,
-        &[
-            (204, "OPTIONS", "*", ""),
-            (204, "OPTIONS", "/get-only", ""),
-            (405, "POST", "/get-only", ""),
-            (404, "POST", "/nowhere", ""),
-            (404, "GET", "/nowhere", ""),
-            (200, "GET", "/get-only", ""),
-            (200, "POST", "/inline", ""),
-            (500, "POST", "/inline-panic", ""),
-            (409, "POST", "/inline-error", ""),
-            (303, "POST", "/redirect", ""),
-            (200, "POST", "/task", ""),
-            (404, "POST", "/task-404", ""),
-            (204, "POST", "/task-204", ""),
-            (200, "POST", "/task-close", ""),
-            (500, "POST", "/task-panic", ""),
-            (200, "POST", "/task-late", ""),
-            (500, "POST", "/task-late-panic", ""),
-            (200, "POST", "/task-begun", ""),
-            (200, "POST", "/task-big", ""),
-            (200, "POST", "/task-stream", ""),
-            (200, "POST", "/task-file", ""),
-            (200, "POST", "/pool", ""),
-            (500, "POST", "/pool-panic", ""),
-            (403, "POST", "/guarded", ""),
-            (403, "POST", "/guarded-task", ""),
-            (413, "POST", "/small", ""),
-            (200, "POST", "/small-task", ""),
-            (405, "POST", "/files/file.txt", ""),
-            (200, "GET", "/files/file.txt", ""),
-            (301, "GET", "/files", ""),
-        ],
-    );
+    smuggle_all(&server, &smuggled, EARLY);
 }
 
-/// A stream of pieces.
-fn futures_of(
-    pieces: &'static [&'static str],
-) -> impl futures_core::Stream<Item = Result<&'static str, std::convert::Infallible>> {
-    struct Pieces(std::slice::Iter<'static, &'static str>);
-    impl futures_core::Stream for Pieces {
-        type Item = Result<&'static str, std::convert::Infallible>;
-
-        fn poll_next(
-            mut self: std::pin::Pin<&mut Self>,
-            _: &mut std::task::Context<'_>,
-        ) -> std::task::Poll<Option<Self::Item>> {
-            std::task::Poll::Ready(self.0.next().copied().map(Ok))
-        }
-    }
-    Pieces(pieces.iter())
-}
+/// What each request is answered without a look at its body, or before its end.
+const EARLY: &[(u16, &str, &str, &str)] = &[
+    (204, "OPTIONS", "*", ""),
+    (204, "OPTIONS", "/get-only", ""),
+    (405, "POST", "/get-only", ""),
+    (404, "POST", "/nowhere", ""),
+    (404, "GET", "/nowhere", ""),
+    (200, "GET", "/get-only", ""),
+    (200, "POST", "/inline", ""),
+    (500, "POST", "/inline-panic", ""),
+    (409, "POST", "/inline-error", ""),
+    (303, "POST", "/redirect", ""),
+    (200, "POST", "/task", ""),
+    (404, "POST", "/task-404", ""),
+    (204, "POST", "/task-204", ""),
+    (200, "POST", "/task-close", ""),
+    (500, "POST", "/task-panic", ""),
+    (200, "POST", "/task-late", ""),
+    (500, "POST", "/task-late-panic", ""),
+    (200, "POST", "/task-begun", ""),
+    (200, "POST", "/task-big", ""),
+    (200, "POST", "/task-stream", ""),
+    (200, "POST", "/task-file", ""),
+    (200, "POST", "/pool", ""),
+    (500, "POST", "/pool-panic", ""),
+    (403, "POST", "/guarded", ""),
+    (403, "POST", "/guarded-task", ""),
+    (413, "POST", "/small", ""),
+    (200, "POST", "/small-task", ""),
+    (405, "POST", "/files/file.txt", ""),
+    (200, "GET", "/files/file.txt", ""),
+    (301, "GET", "/files", ""),
+];
 
 fn no_early_response_of_a_folder_lets_its_body_be_a_request(setup: Setup) {
     let smuggled = Smuggled::default();
