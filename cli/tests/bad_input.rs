@@ -50,6 +50,20 @@ fn a_wrong_variable_exits_78() {
 }
 
 #[test]
+fn proxy_headers_from_nobody_in_particular_exit_78() {
+    let line = "--proxy-protocol: expected the proxies whose PROXY header is believed, found none; \
+                say --proxy-allow-from 10.0.0.1";
+    refused(&ended(&mut command(&["serve", "--port", "0", "--proxy-protocol"])), 78, line);
+    let mut by_variable = command(&["serve", "--port", "0"]);
+    refused(&ended(by_variable.env("GUSTNADO_PROXY_PROTOCOL", "true")), 78, line);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("site.toml");
+    std::fs::write(&file, "port = 0\nproxy-protocol = true\n").expect("written");
+    let path = file.to_str().expect("UTF-8");
+    refused(&ended(&mut command(&["serve", "--config", path])), 78, line);
+}
+
+#[test]
 fn a_wrong_folder_exits_78() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("page.html");

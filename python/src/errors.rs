@@ -58,9 +58,10 @@ pub(crate) fn of_io(error: &io::Error) -> PyErr {
 pub(crate) fn of_start(error: &StartError) -> PyErr {
     let text = error.to_string();
     match error {
-        StartError::Folder(_) | StartError::Routes(_) | StartError::AccessLogFormat(_) => {
-            PyValueError::new_err(text)
-        }
+        StartError::Folder(_)
+        | StartError::Routes(_)
+        | StartError::AccessLogFormat(_)
+        | StartError::AnyProxy => PyValueError::new_err(text),
         _ => PyOSError::new_err(text),
     }
 }

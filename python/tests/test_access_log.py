@@ -142,7 +142,8 @@ def test_objects_of_json(run_kind, log):
 
 
 def test_the_client_of_a_proxy_header(run, log):
-    server = run(WSGI, "--proxy-protocol", "--access-log", log.path, waits=False)
+    words = ("--proxy-protocol", "--proxy-allow-from", "127.0.0.1", "--access-log", log.path)
+    server = run(WSGI, *words, waits=False)
     server.wait_for_words("gustnado serves", 30)
     server.ask(b"PROXY TCP4 192.0.2.9 192.0.2.1 4711 443\r\nGET / HTTP/1.0\r\n\r\n")
     assert log.wait_for(1)[0].startswith("192.0.2.9 - - ")

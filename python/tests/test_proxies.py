@@ -124,7 +124,7 @@ def version_2(command=1, extra=b""):
 
 
 def test_a_connection_begins_with_who_its_client_is(run_kind):
-    server = run_kind("--proxy-protocol", waits=False)
+    server = run_kind("--proxy-protocol", "--proxy-allow-from", "127.0.0.1", waits=False)
     wait_until_listening(server)
     tlv = b"\x03\x00\x04crc!"
     for header in (VERSION_1, version_2(), version_2(extra=tlv)):
@@ -139,7 +139,7 @@ def test_a_connection_begins_with_who_its_client_is(run_kind):
 
 
 def test_who_begins_without_a_header_is_refused(run):
-    server = run(NATIVE, "--proxy-protocol", waits=False)
+    server = run(NATIVE, "--proxy-protocol", "--proxy-allow-from", "127.0.0.0/8", waits=False)
     wait_until_listening(server)
     assert Answer(server.ask(REQUEST)).status == 400
     assert Answer(server.ask(b"PROXY TCP4 nonsense\r\n" + REQUEST)).status == 400
@@ -152,9 +152,15 @@ def test_a_header_from_somebody_else_than_the_proxy_is_refused(run):
         assert Answer(server.ask(header + REQUEST)).status == 403
 
 
+def test_a_server_that_believes_any_proxy_does_not_start(run):
+    server = run(NATIVE, "--proxy-protocol", waits=False)
+    assert server.process.wait(20) != 0
+    assert "--proxy-allow-from 10.0.0.1" in server.said() and "Traceback" not in server.said()
+
+
 def test_a_balancer_in_front_of_a_proxy(run):
     """The PROXY header says who the proxy is, and the fields of the proxy who the client is."""
-    words = ("--proxy-protocol", "--forwarded-allow-ips", "192.0.2.9")
+    words = ("--proxy-protocol", "--proxy-allow-from", "*", "--forwarded-allow-ips", "192.0.2.9")
     server = run(NATIVE, *words, waits=False)
     wait_until_listening(server)
     request = b"GET / HTTP/1.0\r\nX-Forwarded-For: 198.51.100.7\r\n\r\n"

@@ -64,7 +64,8 @@ pub struct Config {
     pub forwarded_allow_ips: Vec<String>,
     /// The fields in which they say so.
     pub forwarded_fields: ForwardedFields,
-    /// Whether every connection has to begin with a PROXY header, of version 1 or 2.
+    /// Whether every connection has to begin with a PROXY header, of version 1 or 2. No server
+    /// starts so before `proxy_allow_from` says whose.
     pub proxy_protocol: bool,
     /// Proxies that may begin connections so, as in `forwarded_allow_ips`; others are refused.
     pub proxy_allow_from: Vec<String>,

@@ -131,7 +131,8 @@ fn plan(config: &Config, workers: usize) -> Plan {
     }
 }
 
-/// Says which of the peers in a configuration are none. (Those of flags and files were checked.)
+/// Says which of the peers in a configuration are none (those of flags and files were checked), and
+/// whether they are missing where anybody could say who he is.
 fn check_networks(config: &Config) -> Result<(), StartError> {
     for (setting, texts) in [
         ("forwarded-allow-ips", &config.forwarded_allow_ips),
@@ -139,6 +140,9 @@ fn check_networks(config: &Config) -> Result<(), StartError> {
     ] {
         let wrong = |text: &str| StartError::Network { setting, text: text.to_owned() };
         Networks::of(texts).map_err(wrong)?;
+    }
+    if config.proxy_protocol && config.proxy_allow_from.is_empty() {
+        return Err(StartError::AnyProxy);
     }
     Ok(())
 }

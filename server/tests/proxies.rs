@@ -31,6 +31,7 @@ on_every_server!(
     a_page_for_errors_knows_the_client,
     a_network_that_is_none_is_refused_at_the_start,
     a_reload_changes_who_is_believed,
+    nobody_can_be_forgotten_who_may_send_a_header,
 );
 
 const TEXT: &[u8] = b"PROXY TCP4 192.0.2.1 198.51.100.2 56324 443\r\n";
@@ -62,7 +63,8 @@ fn routes() -> Routes {
 }
 
 fn proxied(setup: Setup) -> Config {
-    Config { proxy_protocol: true, ..setup.patient_config() }
+    let proxy_allow_from = vec!["127.0.0.1".to_owned()];
+    Config { proxy_protocol: true, proxy_allow_from, ..setup.patient_config() }
 }
 
 /// A header of version 2.
@@ -349,7 +351,8 @@ fn a_unix_socket_can_be_believed(setup: Setup) {
 }
 
 fn a_header_s_client_can_be_a_proxy_itself(setup: Setup) {
-    let config = Config { proxy_protocol: true, ..believing(setup, &["192.0.2.1"]) };
+    let Config { forwarded_allow_ips, .. } = believing(setup, &["192.0.2.1"]);
+    let config = Config { forwarded_allow_ips, ..proxied(setup) };
     let server = Server::routes(config, routes());
     let fields = "X-Forwarded-For: 203.0.113.5\r\n";
     let ask = |header: &[u8]| {
@@ -391,6 +394,31 @@ fn a_network_that_is_none_is_refused_at_the_start(setup: Setup) {
         let said = error.to_string();
         assert!(said.starts_with(&format!("--{setting} 10.0.0.1/8: ")), "{said}");
     }
+}
+
+fn nobody_can_be_forgotten_who_may_send_a_header(setup: Setup) {
+    let nobody = || Config { proxy_allow_from: Vec::new(), ..proxied(setup) };
+    let error = gustnado::start(nobody()).expect_err("anybody could choose an address");
+    assert!(matches!(error, StartError::AnyProxy), "{error}");
+    assert_eq!(error.exit_code(), 78);
+    let said = error.to_string();
+    for wanted in [
+        "--proxy-allow-from 10.0.0.1",
+        "GUSTNADO_PROXY_ALLOW_FROM=",
+        "proxy-allow-from = \"10.0.0.1\"",
+        ".proxy_allow_from(&[\"10.0.0.1\"])",
+        "proxy_allow_from=\"10.0.0.1\"",
+    ] {
+        assert!(said.contains(wanted), "{wanted}: {said}");
+    }
+    let server = gustnado::Server::new().config(nobody());
+    assert!(matches!(server.check(), Err(StartError::AnyProxy)));
+    let everybody = Config { proxy_allow_from: vec!["*".to_owned()], ..proxied(setup) };
+    let running = Server::routes(everybody, routes());
+    assert_eq!(running.ask([TEXT, get("/inline").as_bytes()].concat()).text(), ends(TEXT_ENDS));
+    let server = server.routes(routes());
+    let refused = running.running().reload(server).expect_err("a reload may not forget it either");
+    assert!(refused.to_string().contains("--proxy-allow-from"), "{refused}");
 }
 
 fn a_reload_changes_who_is_believed(setup: Setup) {

@@ -59,7 +59,7 @@ pub(super) const PROXY_PROTOCOL: Tunable = Tunable {
     name: "proxy-protocol",
     group: Group::Address,
     default: "false",
-    doc: "Every connection has to begin with a PROXY header, version 1 or 2",
+    doc: "Every connection has to begin with a PROXY header; needs proxy-allow-from",
     field: Field::Switch {
         get: |config| config.proxy_protocol,
         set: |config, on| config.proxy_protocol = on,
@@ -69,8 +69,8 @@ pub(super) const PROXY_PROTOCOL: Tunable = Tunable {
 pub(super) const PROXY_ALLOW_FROM: Tunable = Tunable {
     name: "proxy-allow-from",
     group: Group::Address,
-    default: "*",
-    doc: "Proxies that may begin connections so; others are refused with 403",
+    default: "",
+    doc: "Proxies that may begin connections so, none by default; others get 403",
     field: Field::List {
         what: NETWORKS,
         allowed: is_network,

@@ -28,6 +28,8 @@ pub enum StartError {
         /// What was given.
         text: String,
     },
+    /// PROXY headers are demanded, and nobody is named who may send them.
+    AnyProxy,
     /// The folder cannot be served.
     Folder(FilesError),
     /// The routes cannot be served.
@@ -104,6 +106,7 @@ impl StartError {
         match self {
             Self::Host { .. }
             | Self::Network { .. }
+            | Self::AnyProxy
             | Self::Folder(_)
             | Self::Routes(_)
             | Self::AccessLog { .. }
@@ -112,6 +115,12 @@ impl StartError {
         }
     }
 }
+
+/// How to name them in each place where settings are made.
+const ANY_PROXY: &str = "--proxy-protocol: expected the proxies whose PROXY header is believed, \
+    found none; say --proxy-allow-from 10.0.0.1 (GUSTNADO_PROXY_ALLOW_FROM=10.0.0.1, \
+    proxy-allow-from = \"10.0.0.1\" in a file, .proxy_allow_from(&[\"10.0.0.1\"]) in Rust, \
+    proxy_allow_from=\"10.0.0.1\" in Python), a network, unix, or * where only proxies can connect";
 
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -126,6 +135,7 @@ impl fmt::Display for StartError {
                 "--{setting} {text}: no address and no network; give 192.0.2.1, 10.0.0.0/8, unix \
                  or *"
             ),
+            Self::AnyProxy => f.write_str(ANY_PROXY),
             Self::Folder(error) => error.fmt(f),
             Self::Routes(error) => error.fmt(f),
             Self::AccessLog { path, error } => write!(
