@@ -51,23 +51,6 @@ fn item(paint: Paint, name: &str, text: &str) -> String {
     format!("  {}  {text}", paint.dim(&format!("{name:<6}")))
 }
 
-/// The URL to click for an address such as `127.0.0.1:8080`, `[::]:80` or `unix:/p`.
-///
-/// An address that stands for every interface is no place to go to: the loopback one is shown.
-pub(crate) fn url(address: &str) -> String {
-    if address.starts_with("unix:") {
-        return address.to_owned();
-    }
-    let (host, port) = address.rsplit_once(':').unwrap_or((address, "80"));
-    let (place, note) = match host {
-        "0.0.0.0" => ("127.0.0.1", " (every IPv4 interface)"),
-        "[::]" => ("[::1]", " (every interface)"),
-        host => (host, ""),
-    };
-    let port = if port == "80" { String::new() } else { format!(":{port}") };
-    format!("http://{place}{port}/{note}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,7 +58,7 @@ mod tests {
     #[test]
     fn the_first_line_has_the_url_and_notes_have_their_own() {
         let banner = Banner {
-            urls: vec![url("127.0.0.1:8080")],
+            urls: vec!["http://127.0.0.1:8080/".to_owned()],
             root: None,
             backend: "epoll".to_owned(),
             scheduler: "pool",
@@ -96,19 +79,5 @@ mod tests {
                 "  stop    Ctrl-C lets answers finish, a second Ctrl-C does not",
             ]
         );
-    }
-
-    #[test]
-    fn every_address_becomes_something_to_click() {
-        for (address, shown) in [
-            ("127.0.0.1:8080", "http://127.0.0.1:8080/"),
-            ("127.0.0.1:80", "http://127.0.0.1/"),
-            ("[::1]:81", "http://[::1]:81/"),
-            ("0.0.0.0:81", "http://127.0.0.1:81/ (every IPv4 interface)"),
-            ("[::]:81", "http://[::1]:81/ (every interface)"),
-            ("unix:/run/g.sock", "unix:/run/g.sock"),
-        ] {
-            assert_eq!(url(address), shown);
-        }
     }
 }

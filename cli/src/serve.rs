@@ -8,7 +8,7 @@
 mod reload;
 
 use crate::arguments::Asked;
-use crate::banner::{Banner, url};
+use crate::banner::Banner;
 use crate::output::{Output, counted};
 use crate::{exit, root};
 use gustnado::config::{Machine, Settings};
@@ -102,7 +102,7 @@ fn banner(running: &Running, asked: &Asked) -> Banner {
     let backend = running.backend();
     let machine = Machine::read();
     Banner {
-        urls: running.addresses().iter().map(|address| url(&address.to_string())).collect(),
+        urls: running.urls(),
         root: of_file.or_else(|| config.root.as_ref().map(|root| root.display().to_string())),
         backend: backend.to_owned(),
         scheduler: config.scheduler.as_str(),

@@ -32,6 +32,7 @@ pub(crate) fn start(first_port: u16) -> gustnado::Result<Vec<Running>> {
 /// One of them, before it listens.
 fn server(scheduler: SchedulerKind) -> Server {
     Server::new()
+        .quiet(true) // `main` says where each of them is
         .scheduler(scheduler)
         .workers(2)
         .get("/scheduler", move |_: &Request| scheduler.as_str())

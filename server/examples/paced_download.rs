@@ -25,7 +25,5 @@ fn main() -> gustnado::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let address = arguments.next().unwrap_or_else(|| "127.0.0.1:3456".to_owned());
     let rate = arguments.next().and_then(|rate| rate.parse().ok()).unwrap_or(8 << 10);
-    let running = Server::new().routes(site(rate)).listen(&address)?;
-    println!("serving at {} over {}", running.addresses()[0], running.backend());
-    running.run()
+    Server::new().routes(site(rate)).listen(&address)?.run()
 }

@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         None => std::env::temp_dir().join("gustnado-uploads"),
     };
     fs::create_dir_all(&folder)?;
-    println!("uploads go to {}; see http://{address}/", folder.display());
+    println!("uploads go to {}", folder.display());
     Ok(Server::new().routes(routes(&folder)).listen(&address)?.run()?)
 }
 

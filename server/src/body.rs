@@ -258,7 +258,7 @@ impl fmt::Debug for Body {
 }
 
 /// Why a body did not come to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BodyError {
     /// It has more bytes than are wanted.

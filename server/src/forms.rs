@@ -94,7 +94,6 @@ fn decoder(request: &Request, limits: &FormLimits) -> Result<MultipartDecoder, F
 }
 
 /// Why a form was not read.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum FormError {
     /// The body is something else: 415.

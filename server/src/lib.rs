@@ -39,6 +39,7 @@ pub mod client;
 pub mod config;
 mod conn;
 pub mod default_site;
+mod error_text;
 mod fields;
 pub mod files;
 pub mod forms;

@@ -5,9 +5,10 @@ mod listeners;
 mod logs;
 mod reload;
 mod start_error;
+mod urls;
 
 use std::fmt;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -243,6 +244,11 @@ impl Running {
         &self.addresses
     }
 
+    /// The same as a person would click it: `http://127.0.0.1:8080/`.
+    pub fn urls(&self) -> Vec<String> {
+        self.addresses.iter().map(urls::url).collect()
+    }
+
     /// Where it listens now: a reload may have opened and closed listeners.
     pub fn listens_on(&self) -> Vec<Endpoint> {
         self.state().listeners.addresses()
@@ -318,6 +324,8 @@ impl Running {
     /// Serves until INT or TERM comes, then ends in order within `timeout-graceful-shutdown`. A
     /// second signal ends the process at once, with 128 and the signal's number.
     ///
+    /// Says on standard error where it listens, unless the setting `quiet` is on.
+    ///
     /// # Errors
     /// [`StartError::Signals`].
     pub fn run(self) -> Result<(), StartError> {
@@ -328,6 +336,11 @@ impl Running {
             register_conditional_shutdown(signal, 128 + signal, ending).map_err(failed)?;
         }
         let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
+        if !self.config.quiet {
+            let said = concat!("gustnado ", env!("CARGO_PKG_VERSION"), " listens on");
+            // (Where nobody reads it, nothing is lost.)
+            _ = writeln!(io::stderr(), "{said} {}", self.urls().join(" and "));
+        }
         signals.wait().next();
         is_ending.store(true, Ordering::SeqCst);
         let deadline = self.state().config.timeout_graceful_shutdown;

@@ -303,7 +303,6 @@ impl fmt::Debug for Answer {
 }
 
 /// Why there is no whole answer.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum TestError {
     /// The connection was cut, the answer is malformed, or it took 30 seconds.

@@ -222,7 +222,7 @@ enum Wanted {
 }
 
 /// What is wrong with a format. `Display` is one line: expected, found, where, the nearest.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct FormatError {
     wanted: Wanted,
     /// Counted in characters, from 1.

@@ -17,7 +17,6 @@ pub use super::url::UrlError;
 /// Why a request got no answer, or not a whole one. `Display` is one line: what, where, remedy.
 ///
 /// A status like 404 or 500 is an answer, not an error.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum ClientError {
     /// The running thread is no worker, so it has no sockets.

@@ -72,7 +72,7 @@ fn split_port(authority: &str) -> Result<(&str, u16), UrlError> {
 }
 
 /// What is wrong with a URL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UrlError {
     /// It does not start with `http://`.

@@ -4,7 +4,7 @@ use super::layers::Origin;
 use std::fmt;
 
 /// Why a setting cannot be used. `Display` is one line: where, expected, found, remedy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// No setting has this name.

@@ -10,7 +10,6 @@ use rustix::io::Errno;
 use super::path::PathError;
 
 /// Why a folder cannot be served.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum FilesError {
     /// There is nothing at the path.

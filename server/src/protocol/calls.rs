@@ -251,7 +251,7 @@ impl fmt::Debug for DelayedCall {
 }
 
 /// Why a call is not made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallError {
     /// Too many calls wait: 65,536 from threads, or 1,048,576 delayed ones.

@@ -265,7 +265,6 @@ impl Drop for Attempt {
 }
 
 /// Why a connection could not be made.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// It took too long.

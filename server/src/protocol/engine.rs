@@ -306,7 +306,6 @@ impl fmt::Debug for Engine {
 }
 
 /// Why an engine did not start.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum EngineError {
     /// A worker thread, or its door to the kernel, could not be had.

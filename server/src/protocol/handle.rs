@@ -250,7 +250,7 @@ impl fmt::Debug for TransportHandle {
 }
 
 /// Why a handle did not take bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WriteError {
     /// They do not fit into what may be pending.

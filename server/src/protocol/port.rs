@@ -127,7 +127,6 @@ impl Drop for Open {
 }
 
 /// Why an engine does not listen somewhere.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum ListenError {
     /// What was given is no address, and no name that has one.

@@ -16,7 +16,7 @@ use gustnado_tasks::{Receiver, SendTimeoutError, Sender, TrySendError, mailbox};
 pub struct Appender(Sender<Bytes>);
 
 /// The client has gone: nobody reads any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AppendError {
     /// The connection is lost, or the answer was never sent.

@@ -7,7 +7,6 @@ use gustnado_http::answer::FieldError;
 use crate::files::FilesError;
 
 /// Why routes cannot be served. `Display` is one line: what, where, remedy.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum RouteError {
     /// Two paths would answer the same requests.

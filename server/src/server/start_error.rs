@@ -11,7 +11,6 @@ use crate::files::FilesError;
 use crate::routes::RouteError;
 
 /// Why a server did not start. `Display` is one line: what, where, remedy.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
     /// The host is no address and no known name.

@@ -15,7 +15,7 @@ pub struct Problem {
 
 /// Why a configuration file cannot be used. `Display` is one line for each problem, in the order of
 /// the file: `site.toml:3: port: expected …, found …; …`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct SiteError {
     path: PathBuf,
     problems: Vec<Problem>,

@@ -1,0 +1,39 @@
+//! Where a server can be reached, as a person would click it.
+
+use gustnado_tasks::Endpoint;
+
+/// The URL of an address such as `127.0.0.1:8080`, `[::]:80` or `unix:/p`.
+///
+/// An address that stands for every interface is no place to go to: the loopback one is shown.
+pub(super) fn url(endpoint: &Endpoint) -> String {
+    let address = endpoint.to_string();
+    let Endpoint::Tcp(_) = endpoint else { return address };
+    let (host, port) = address.rsplit_once(':').unwrap_or((&address, "80"));
+    let (place, note) = match host {
+        "0.0.0.0" => ("127.0.0.1", " (every IPv4 interface)"),
+        "[::]" => ("[::1]", " (every interface)"),
+        host => (host, ""),
+    };
+    let port = if port == "80" { String::new() } else { format!(":{port}") };
+    format!("http://{place}{port}/{note}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_address_becomes_something_to_click() {
+        for (address, shown) in [
+            ("127.0.0.1:8080", "http://127.0.0.1:8080/"),
+            ("127.0.0.1:80", "http://127.0.0.1/"),
+            ("[::1]:81", "http://[::1]:81/"),
+            ("0.0.0.0:81", "http://127.0.0.1:81/ (every IPv4 interface)"),
+            ("[::]:81", "http://[::1]:81/ (every interface)"),
+        ] {
+            let endpoint = Endpoint::Tcp(address.parse().expect("an address"));
+            assert_eq!(url(&endpoint), shown);
+        }
+        assert_eq!(url(&Endpoint::Unix("/run/g.sock".into())), "unix:/run/g.sock");
+    }
+}
