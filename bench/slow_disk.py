@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Hot files beside a slow file system: how long a client waits for a file in memory while others ask
-for files on a file system where each operation takes 100 ms.
+"""Hot files beside a slow file system.
+
+How long a client waits for a file in memory while others ask for files on a file system where each
+operation takes 100 ms.
 
     sudo bench/slow_disk.py target/release/gustnado [--seconds 10] [--json FILE]
 
@@ -55,8 +57,8 @@ class SlowFiles:
             if kind in (FORGET, BATCH_FORGET):
                 continue
             if kind == INIT:
-                flags = struct.pack("<IIIIHHIIHHI28x", 7, 31, 1 << 17, 0, 64, 48, 1 << 17, 1, 0, 0, 0)
-                self.reply(unique, 0, flags)
+                words = (7, 31, 1 << 17, 0, 64, 48, 1 << 17, 1, 0, 0, 0)
+                self.reply(unique, 0, struct.pack("<IIIIHHIIHHI28x", *words))
                 continue
             threading.Thread(target=self.later, args=(kind, unique, node, request[40:])).start()
 
@@ -70,7 +72,8 @@ class SlowFiles:
             if first is None or not number.isdigit():
                 return self.reply(unique, -ENOENT)
             node = first + int(number)
-            self.reply(unique, 0, struct.pack("<QQQQII", node, 0, 0, 0, 0, 0) + self.attributes(node))
+            entry = struct.pack("<QQQQII", node, 0, 0, 0, 0, 0)
+            self.reply(unique, 0, entry + self.attributes(node))
         elif kind == GETATTR:
             self.reply(unique, 0, struct.pack("<QII", 0, 0, 0) + self.attributes(node))
         elif kind in (OPEN, OPENDIR):
@@ -109,9 +112,8 @@ def get(sock, path):
             raise ConnectionError("closed within a head")
         data += more
     head, _, body = data.partition(b"\r\n\r\n")
-    length = next(
-        int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")
-    )
+    lines = head.lower().split(b"\r\n")
+    length = next(int(line[15:]) for line in lines if line.startswith(b"content-length:"))
     have = len(body)
     while have < length:
         more = sock.recv(1 << 20)
@@ -183,8 +185,11 @@ def run(gustnado, root, io, workers, hot, slow, seconds, more):
             client.join()
         return {
             "io": io, "workers": workers, "slow": slow or "none",
-            "p50_ms": round(quantile(latencies, 0.5), 2), "p99_ms": round(quantile(latencies, 0.99), 2),
-            "max_ms": round(latencies[-1], 2), "hot": hot, "hot_answers": len(latencies),
+            "hot": hot,
+            "p50_ms": round(quantile(latencies, 0.5), 2),
+            "p99_ms": round(quantile(latencies, 0.99), 2),
+            "max_ms": round(latencies[-1], 2),
+            "hot_answers": len(latencies),
             "slow_answers": counts.count(200), "slow_failures": len(counts) - counts.count(200),
         }
     finally:
@@ -215,18 +220,18 @@ def main():
         try:
             while not os.path.ismount(mount):
                 time.sleep(0.05)
-            print("| backend | workers | hot file | slow files | p50 ms | p99 ms | max ms | slow answers | failures |")
-            print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+            columns = ["io", "workers", "hot", "slow", "p50_ms", "p99_ms", "max_ms"]
+            columns += ["slow_answers", "slow_failures"]
+            print("| " + " | ".join(columns) + " |\n" + "| --- " * len(columns) + "|")
             for io in ("epoll", "uring"):
                 for workers in options.workers:
                     for slow in options.slow:
                         for hot in ("/small", "/large"):
-                            row = run(options.gustnado, root, io, workers, hot, slow, options.seconds, more)
+                            what = (io, workers, hot, slow, options.seconds, more)
+                            row = run(options.gustnado, root, *what)
                             rows.append(row)
-                            print(
-                                "| {io} | {workers} | {hot} | {slow} | {p50_ms} | {p99_ms} | {max_ms} "
-                                "| {slow_answers} | {slow_failures} |".format(**row), flush=True,
-                            )
+                            cells = (str(row[column]) for column in columns)
+                            print("| " + " | ".join(cells) + " |", flush=True)
         finally:
             subprocess.run(["umount", "-l", mount], check=False)
             daemon.kill()

@@ -4,6 +4,7 @@
 //! large for that is handed back as segments, which the connection sends afterwards in order.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::sync::Arc;
 
 use gustnado_http::answer::{Answer, Opening, Persist};
@@ -64,6 +65,13 @@ pub enum Segment {
     /// The answer is still to be found, and nothing of it has been written. There is no other
     /// segment then.
     Lookup(Box<Lookup>),
+}
+
+impl Segment {
+    /// A part of a file that a handler has opened: it is sent as it is.
+    pub(crate) fn part_of(file: Arc<File>, offset: u64, len: u64) -> Self {
+        Self::File { file: Arc::new(OpenFile::new(file, None)), offset, len, cold: None }
+    }
 }
 
 /// Writes a complete answer whose body is a small page that says what the status means.

@@ -13,7 +13,7 @@ use super::limit::Terms;
 use super::remainder::{Notices, Paced, Remainder, StreamOut};
 use crate::app::Common;
 use crate::body::Body;
-use crate::files::{self, Mounted, OpenFile};
+use crate::files::{self, Mounted};
 use crate::handler::contained;
 use crate::proxies::Proxies;
 use crate::reply::{self, Now, Rest, Segment, Turn};
@@ -137,8 +137,7 @@ fn write_unpaced(
             answer.content_length(len);
             answer.finish();
             if !head_only && status.may_have_body() && len > 0 {
-                let file = Arc::new(OpenFile::new(file, None));
-                remainder.segments.push_back(Segment::File { file, offset, len, cold: None });
+                remainder.segments.push_back(Segment::part_of(file, offset, len));
             }
         }
         Content::Unsent(length) => finish_framed(answer, length, false),
