@@ -1,0 +1,1 @@
+"""The parts of `bench/hostile.py`: a server, an honest client, attackers, and the verdict."""
