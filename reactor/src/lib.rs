@@ -57,7 +57,7 @@ pub use reactor::{
     Accepted, Backend, How, Interest, IoChoice, Listener, Options, Reactor, ReactorSeed, Wait,
     probe_uring,
 };
-pub use sys::block_file_size_signal;
+pub use sys::options::block_file_size_signal;
 pub use wake::Alert;
 pub use watched::{Ready, Wants};
 pub use wheel::{TimerKey, Wheel};

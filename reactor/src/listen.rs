@@ -18,7 +18,7 @@ use rustix::net::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::sys::by_number::duplicate;
-use crate::sys::{bind_without_port, set_defer_accept};
+use crate::sys::options::{bind_without_port, set_defer_accept};
 
 pub use closing::{gather_connections, refuse_connections, stop_deferring, take_queue};
 

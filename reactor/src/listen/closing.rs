@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, accept_with, shutdown, sockopt};
 
-use crate::sys::{
+use crate::sys::options::{
     bind_to_no_interface, choose_first_of_group, is_bound_to_no_interface, set_defer_accept,
 };
 
