@@ -66,21 +66,30 @@ def _open(address, backlog):
     until = time.monotonic() + GOING_SECONDS
     try:
         while True:
-            opened = None
             try:
-                opened = _bound(address)
-                opened.listen(backlog)
-                return opened
+                return _listening(address, backlog)
             except OSError as error:
-                if opened is not None:
-                    opened.close()
-                is_busy = error.errno == errno.EADDRINUSE and not address.startswith("unix:")
-                if not is_busy or time.monotonic() > until or _is_served(address):
+                if error.errno != errno.EADDRINUSE or address.startswith("unix:"):
                     raise
+                if time.monotonic() > until:
+                    raise
+            if _is_served(address):
+                # A listener that defers accepting may have gone meanwhile and not have said so.
+                return _listening(address, backlog)
             time.sleep(0.005)
     except (OSError, ValueError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise OSError(f"cannot listen on {address}: {reason}{_remedy(error)}") from None
+
+
+def _listening(address, backlog):
+    opened = _bound(address)
+    try:
+        opened.listen(backlog)
+    except OSError:
+        opened.close()
+        raise
+    return opened
 
 
 def _remedy(error):
