@@ -209,6 +209,19 @@ fn paths_in_documents_exist() {
 }
 
 #[test]
+fn tests_that_documents_name_exist() {
+    let (mut problems, mut all) = (Vec::new(), 0);
+    for source in sources().iter().filter(|source| source.is_document()) {
+        let (missing, named) = tree::tests_named_in(source);
+        let from = &source.path;
+        all += named;
+        problems.extend(missing.iter().map(|one| format!("{from}: no test {one}: correct it")));
+    }
+    assert!(all > 50, "docs/threat-model.md names its tests in a form that is not read: {all}");
+    report(&problems);
+}
+
+#[test]
 fn every_test_file_of_the_server_is_used() {
     let mut problems = Vec::new();
     let all = sources();

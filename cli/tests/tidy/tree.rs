@@ -95,6 +95,33 @@ pub(crate) fn paths_named_in(document: &Source) -> Vec<String> {
     missing
 }
 
+/// Tests that a document names behind their file, as "`server/tests/a.rs`: `one`, `another`", and
+/// that are not in it; and how many it names in all.
+pub(crate) fn tests_named_in(document: &Source) -> (Vec<String>, usize) {
+    let (mut missing, mut named) = (Vec::new(), 0);
+    for line in document.text.lines() {
+        let mut file = None;
+        for span in code_spans(line) {
+            if span.contains("/tests/") && is_path_of_the_house(span) {
+                file = Some((span, fs::read_to_string(root().join(span)).unwrap_or_default()));
+                continue;
+            }
+            let Some((path, text)) = &file else { continue };
+            if is_name_of_a_function(span) {
+                named += 1;
+                if !["fn", "def"].iter().any(|word| text.contains(&format!("{word} {span}("))) {
+                    missing.push(format!("{path}: {span}"));
+                }
+            }
+        }
+    }
+    (missing, named)
+}
+
+fn is_name_of_a_function(span: &str) -> bool {
+    span.contains('_') && span.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c.is_numeric())
+}
+
 /// What stands between single back quotes, outside of fenced blocks.
 fn code_spans(text: &str) -> impl Iterator<Item = &str> {
     let mut fenced = false;
@@ -155,4 +182,14 @@ fn a_document_that_names_a_missing_file_is_found() {
         .to_owned();
     let document = Source { path: "docs/x.md".to_owned(), text };
     assert_eq!(paths_named_in(&document), ["cli/no.rs", "no.md"]);
+}
+
+#[test]
+fn a_document_that_names_a_missing_test_is_found() {
+    let text = "| `cli/tests/tidy.rs`: `lines_are_short`, `no_such_test`, `--flag_x` |\n\
+                `not_behind_a_file`\n"
+        .to_owned();
+    let document = Source { path: "docs/x.md".to_owned(), text };
+    let missing = vec!["cli/tests/tidy.rs: no_such_test".to_owned()];
+    assert_eq!(tests_named_in(&document), (missing, 2));
 }
