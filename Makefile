@@ -3,11 +3,12 @@
 CARGO ?= cargo
 PYTHON ?= python3
 FUZZ_SECONDS ?= 60
+HOSTILE_SECONDS ?= 600
 LOOM_TARGET := target/loom
 MIRI_CRATES := gustnado-http gustnado-tasks
 
 .PHONY: run test test-python test-twisted check fmt fmt-check clippy doc deny loom miri
-.PHONY: bench bench-quick callgrind gate c1m fuzz
+.PHONY: bench bench-quick callgrind gate c1m fuzz hostile
 
 # Serves the built-in site on http://127.0.0.1:8080
 run:
@@ -88,3 +89,9 @@ c1m:
 
 fuzz:
 	fuzz/run $(FUZZ_SECONDS)
+
+# All attacks at once on both backends, beside honest clients. `make hostile HOSTILE_FLAGS=--report`
+# writes docs/results/hostile.md.
+hostile:
+	$(CARGO) build --release -p gustnado-cli
+	$(PYTHON) bench/hostile.py --seconds $(HOSTILE_SECONDS) $(HOSTILE_FLAGS)

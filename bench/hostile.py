@@ -139,7 +139,8 @@ def arguments():
     parser.add_argument("--memory-slack-kb", type=int, default=verdict.MEMORY_SLACK_KB)
     parser.add_argument("--report", action="store_true", help=f"write {REPORT.name}")
     given = parser.parse_args()
-    if given.report and "local changes" in machine.describe()["commit"]:
+    given.machine = machine.describe()
+    if given.report and "local changes" in given.machine["commit"]:
         parser.error("a report names a commit, and there are local changes: commit them first")
     if not Path(given.program).is_file():
         parser.error(f"{given.program} does not exist: cargo build --release -p gustnado-cli")
@@ -163,7 +164,7 @@ def main():
     finally:
         site.remove()
     if given.report:
-        REPORT.write_text(verdict.page(runs, machine.describe()))
+        REPORT.write_text(verdict.page(runs, given.machine))
     wrong = [one for run in runs for one in run["problems"]]
     for one in wrong:
         print(f"hostile: failed: {one}", file=sys.stderr)

@@ -34,12 +34,12 @@ async def slow_body(one):
     """A body that never ends in time, with a length or in chunks; some hold much of it at once."""
     await one.connect()
     if one.random.random() < 0.5:
-        framing, first, step = b"Content-Length: 900000", b"", b"x"
+        framing, first, step = b"Content-Length: 200000", b"", b"x"
     else:
         framing, first, step = b"Transfer-Encoding: chunked", b"", b"1\r\nx\r\n"
     if one.random.random() < 0.1:
-        # Nine tenths of what a body may have, and then a trickle.
-        first = b"y" * 880_000 if step == b"x" else b"20000\r\n" + b"y" * 0x20000 + b"\r\n"
+        # Most of it at once, and then a trickle.
+        first = b"y" * 180_000 if step == b"x" else b"20000\r\n" + b"y" * 0x20000 + b"\r\n"
     await one.send(b"POST /form HTTP/1.1\r\nHost: localhost\r\n" + framing + b"\r\n\r\n" + first)
     while True:
         await one.send(step)

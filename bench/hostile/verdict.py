@@ -118,9 +118,9 @@ def section(run):
     return "\n\n".join([
         f"## {'io_uring' if run['backend'] == 'uring' else run['backend']}",
         f"{run['attack_s']:.0f} s of attack, {run['quiet_s']:.0f} s without before it. "
-        f"The server's share of its {run['server_cpus']} CPU(s) was "
-        f"{run['cpu_s'] / run['attack_s']:.0%} under attack. "
-        f"It counted {counters.get('connections_accepted', 0):,} connections and "
+        f"Under attack the server took {run['cpu_s'] / run['attack_s']:.2f} of its "
+        f"{run['server_cpus']} CPUs. It counted "
+        f"{counters.get('connections_accepted', 0):,} connections and "
         f"{counters.get('requests', 0):,} requests in all. The worst honest request was due "
         f"{run['attacked']['worst_at']:.1f} s after the attack began. "
         f"\"After\" is {run['after_s']:.1f} s after the attack.",
@@ -133,8 +133,8 @@ def section(run):
 
 ABOUT = f"""\
 Eleven kinds of attackers at the same time, each bounded in number or rate, beside an honest client
-that asks at a steady rate and checks every byte. The server has CPUs of its own, shared only with an
-idle echo. The attackers and the honest client have the others.
+that asks at a steady rate and checks every byte. The server has CPUs of its own, shared only
+with an idle echo. The attackers and the honest client have the others.
 
 The honest client's latencies count from when each request was due, unless the client itself woke up
 late: that delay is the last line. The echo's latency is what the machine adds.
