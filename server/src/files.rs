@@ -204,7 +204,7 @@ impl Files {
     #[inline(never)] // Called from two places, it is best in one.
     pub(crate) fn answer_at(
         &self,
-        place: Option<Mounted<'_>>,
+        place: Option<&Mounted<'_>>,
         request: &Request<'_>,
         now: Now,
         turn: &Turn<'_>,
@@ -215,7 +215,7 @@ impl Files {
         }
         worker::with(&self.folder, |worker| {
             // Keys of the cache are canonical, so a path as sent that is one of them is, too.
-            let key = place.as_ref().map_or(request.path(), |place| place.below().as_bytes());
+            let key = place.map_or(request.path(), |place| place.below().as_bytes());
             if let Some(stored) = worker.cache.fresh(key, now.mono_ms) {
                 return respond::respond(stored, &self.folder.dressing, *request, now, turn, out);
             }
@@ -286,15 +286,19 @@ impl Folder {
 fn answer_slowly(
     worker: &mut Worker,
     files: &Files,
-    place: Option<Mounted<'_>>,
+    place: Option<&Mounted<'_>>,
     request: Request<'_>,
     now: Now,
     turn: &Turn<'_>,
     out: &mut Vec<u8>,
 ) -> Rest {
     let folder = &*files.folder;
-    let whole = || Some(Mounted { path: CanonicalPath::of(request.path()).ok()?, at: 0 });
-    let Some(place) = place.or_else(whole).filter(|place| !place.path.has_stray_percent()) else {
+    let whole = match place {
+        Some(_) => None,
+        None => CanonicalPath::of(request.path()).ok().map(|path| Mounted { path, at: 0 }),
+    };
+    let place = place.or(whole.as_ref()).filter(|place| !place.path.has_stray_percent());
+    let Some(place) = place else {
         return answer_failure(folder, PathError::Malformed.into(), request, turn, out);
     };
     let key = place.below().as_bytes();
@@ -312,7 +316,7 @@ fn answer_slowly(
         None if folder.threads == 0 => worker.find(folder, key, now),
         None => return Rest::lookup(Lookup::new(files, request, place)),
     };
-    answer_found(worker, (folder, &place), found, request, now, turn, out)
+    answer_found(worker, (folder, place), found, request, now, turn, out)
 }
 
 /// Answers with what was found, and holds it for the next request.

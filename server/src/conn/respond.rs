@@ -174,7 +174,7 @@ fn write_file(
     match content {
         Content::Folder { files, mounted_at } => {
             let place = asked.parts.path().ok().map(|path| Mounted { path, at: *mounted_at });
-            files.answer_at(place, &view, asked.now, &turn, out)
+            files.answer_at(place.as_ref(), &view, asked.now, &turn, out)
         }
         Content::File(path) => files::answer_file(path, view, asked.now, &turn, out),
         _ => unreachable!("one of the two"),

@@ -144,7 +144,8 @@ impl Conn {
                 let (before, at) = (out.bytes.len(), *mounted_at);
                 let path = path.or_else(|| CanonicalPath::of(view.path()).ok());
                 let place = path.map(|path| Mounted { path, at });
-                let rest = files.answer_at(place, &view, moment.time, &turn, &mut out.bytes);
+                let rest =
+                    files.answer_at(place.as_ref(), &view, moment.time, &turn, &mut out.bytes);
                 self.app.count(&Added::answer(&out.bytes[before..]));
                 after_rest(rest, ending, &view, out)
             }

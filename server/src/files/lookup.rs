@@ -129,9 +129,9 @@ pub(crate) struct Looked {
 }
 
 impl Lookup {
-    pub(super) fn new(files: &Files, request: Request<'_>, place: Mounted<'_>) -> Self {
+    pub(super) fn new(files: &Files, request: Request<'_>, place: &Mounted<'_>) -> Self {
         let (head, bytes) = request.to_parts();
-        let place = Mounted { path: place.path.into_owned(), at: place.at };
+        let place = Mounted { path: place.path.clone().into_owned(), at: place.at };
         Self { files: files.clone(), head, bytes, place }
     }
 

@@ -123,7 +123,7 @@ impl Parts {
         let last = self.values.len().saturating_sub(1);
         let value = move |(at, span): (usize, &(u32, u32))| {
             let span = span.0 as usize..span.1 as usize;
-            if self.keeps_empty && at == last {
+            if self.keeps_empty && at == last && self.path.is_some() {
                 return Cow::Owned(as_sent(self.view().path(), span, true));
             }
             // (Parts are found in paths that have a canonical form.)
@@ -139,13 +139,18 @@ impl Parts {
         self.params().find(|param| param.0 == name).map(|param| param.1)
     }
 
-    /// A named part as it was sent, percent-encoded.
+    /// A named part as it was sent, percent-encoded. (Where the whole path was sent in its
+    /// canonical form, the part was, and nothing in it is empty.)
     pub(super) fn param_as_sent(&self, name: &str) -> Option<String> {
         let names = self.names.as_deref()?;
         let at = names.iter().position(|known| **known == *name)?;
         let (start, end) = *self.values.get(at)?;
+        let (raw, span) = (self.view().path(), start as usize..end as usize);
+        if self.path.is_none() {
+            return Some(super::as_text(raw)[span].to_owned());
+        }
         let keeps_empty = self.keeps_empty && at + 1 == self.values.len();
-        Some(as_sent(self.view().path(), start as usize..end as usize, keeps_empty))
+        Some(as_sent(raw, span, keeps_empty))
     }
 
     #[inline]
