@@ -20,10 +20,10 @@ use crate::wake::TaskId;
 /// one. Once it is used up the task goes to the end of the run queue, and the kernel is asked for
 /// events before the task runs again.
 pub(crate) const BUDGET: u32 = 256;
-/// Units of an operation on a socket, however few bytes it moves: some 5 µs.
-const OPERATION_UNITS: u32 = 8;
-/// Bytes that are one unit more.
-const UNIT_BYTES: usize = 1 << 10;
+/// Units of an operation on a socket: some microseconds.
+const OPERATION_UNITS: u32 = 4;
+/// Bytes of a file that are one unit more.
+const UNIT_BYTES: usize = 1 << 12;
 
 /// One worker, as its own thread sees it.
 pub(crate) struct Here {
@@ -32,8 +32,10 @@ pub(crate) struct Here {
     timers: Timers,
     /// What others may know of the task that is being polled.
     desk: Arc<Desk>,
-    /// What that task has said that it waits for, and what is left of its [`BUDGET`].
-    said: Cell<(Waits, u32)>,
+    /// What that task has said that it waits for.
+    said: Cell<Waits>,
+    /// What is left of that task's [`BUDGET`].
+    left: Cell<u32>,
     /// The future that this thread runs beside its tasks was woken.
     pub(crate) main_woken: Cell<bool>,
     /// Whose thread it is sleeps elsewhere, and has to be alerted when a task becomes ready.
@@ -84,7 +86,8 @@ impl Here {
             schedule,
             timers,
             desk: crew.add_desk(worker, station),
-            said: Cell::new((Waits::UNSAID, BUDGET)),
+            said: Cell::new(Waits::UNSAID),
+            left: Cell::new(BUDGET),
             main_woken: Cell::new(false),
             tells: Cell::new(false),
             gather: Gather::default(),
@@ -130,50 +133,49 @@ impl Here {
     /// A task begins its run.
     pub(crate) fn begin(&self, id: TaskId) {
         self.desk.set_task(id);
-        self.said.set((Waits::UNSAID, BUDGET));
+        self.said.set(Waits::UNSAID);
+        self.left.set(BUDGET);
     }
 
     /// The running task has ended its run. Returns what it has said that it waits for, and how many
     /// units it has used.
     pub(crate) fn end(&self) -> (Waits, u32) {
         self.desk.set_task(TaskId::NOBODY);
-        let (waits, left) = self.said.get();
-        (waits.and(self.desk.since()), BUDGET - left)
+        (self.said.get().and(self.desk.since()), BUDGET - self.left.get())
     }
 
-    /// Whether the running task may go on. If not, it is in the run queue again.
+    /// Whether the running task may do one more operation on a socket, which is counted. If not, it
+    /// is in the run queue again.
     #[inline]
-    pub(crate) fn may_go_on(&self) -> bool {
-        let may = self.said.get().1 > 0;
-        if !may {
+    pub(crate) fn may_operate(&self) -> bool {
+        let left = self.left.get();
+        if left < OPERATION_UNITS {
             self.yield_running();
+            return false;
         }
-        may
+        self.left.set(left - OPERATION_UNITS);
+        true
     }
 
     #[cold]
     #[inline(never)]
     fn yield_running(&self) {
+        self.left.set(0);
         self.ready(self.current());
     }
 
-    /// The running task has moved bytes on a socket.
-    #[inline]
+    /// The running task has sent so many bytes of a file.
     pub(crate) fn charge_bytes(&self, bytes: usize) {
-        let units = u32::try_from(bytes / UNIT_BYTES).unwrap_or(BUDGET);
-        self.charge(OPERATION_UNITS.saturating_add(units));
+        self.charge(u32::try_from(bytes / UNIT_BYTES).unwrap_or(BUDGET));
     }
 
-    #[inline]
     pub(crate) fn charge(&self, units: u32) {
-        let (waits, left) = self.said.get();
-        self.said.set((waits, left.saturating_sub(units)));
+        self.left.set(self.left.get().saturating_sub(units));
     }
 
     /// Says what the running task waits for, should it wait now.
     pub(crate) fn waits_on(&self, on: WaitsOn) {
-        let (waits, budget) = self.said.get();
-        self.said.set((waits.on(on), budget));
+        self.said.set(self.said.get().on(on));
     }
 
     /// Where this worker counts what comes and goes.
@@ -368,7 +370,7 @@ pub(crate) fn waits_on(on: WaitsOn) {
 /// there was one left: if not, it is to let others run.
 pub(crate) fn spend() -> bool {
     let left = try_with(|here| {
-        let left = here.said.get().1;
+        let left = here.left.get();
         here.charge(1);
         left
     });

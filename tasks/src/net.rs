@@ -192,14 +192,7 @@ impl Link {
     /// [`LinkError`].
     pub fn poll_recv(&mut self, idle: bool) -> Poll<Result<Piece, LinkError>> {
         self.attempt(WaitsOn::SocketRead, idle, |reactor, io, _, here| {
-            if !here.may_go_on() {
-                return Poll::Pending;
-            }
-            let received = reactor.recv(io, here.token());
-            if let Poll::Ready(Ok(piece)) = &received {
-                here.charge_bytes(piece.bytes().len());
-            }
-            received
+            if here.may_operate() { reactor.recv(io, here.token()) } else { Poll::Pending }
         })
     }
 
@@ -253,15 +246,8 @@ impl Link {
     /// [`LinkError`].
     pub fn poll_sent(&mut self) -> Poll<Result<(), LinkError>> {
         let sent = self.attempt(WaitsOn::SocketWrite, false, |reactor, io, out, here| {
-            if here.holds_back() || !here.may_go_on() {
-                return Poll::Pending;
-            }
-            let bytes = out.as_ref().map_or(0, |out| out.rest().len());
-            let sent = reactor.send(io, out, here.token());
-            if sent.is_ready() {
-                here.charge_bytes(bytes);
-            }
-            sent
+            let waits = here.holds_back() || !here.may_operate();
+            if waits { Poll::Pending } else { reactor.send(io, out, here.token()) }
         });
         self.sending = sent.is_pending();
         sent
@@ -296,7 +282,7 @@ impl Link {
             let step = usize::try_from((end - *offset).min(FILE_STEP)).unwrap_or(COPY_STEP);
             let sent = poll_fn(|_| {
                 self.attempt(WaitsOn::SocketWrite, false, |reactor, io, _, here| {
-                    if !here.may_go_on() {
+                    if !here.may_operate() {
                         return Poll::Pending;
                     }
                     let sent = reactor.sendfile(io, file.as_fd(), offset, step, here.token());

@@ -81,7 +81,10 @@ impl Conn {
                 Site::Routes(routed) => {
                     self.answer_by_route(routed, &mut arrived, &moment, &mut out, context)
                 }
-                _ => self.answer_by_site(&arrived, &moment, &mut out),
+                _ => {
+                    let (content, ending) = (arrived.content(), arrived.ending());
+                    self.answer_by_site(&arrived.view(), content, &moment, ending, &mut out)
+                }
             }
         } else {
             self.answer_pathless(&arrived, &moment, &mut out)
@@ -210,33 +213,38 @@ impl Conn {
         } else {
             self.wanted_unnoticed(head)
         };
-        let body = PendingBody::new(head.has_body());
-        let mut arrived = Arrived { head, bytes: input, body, wanted };
-        if !arrived.view().form().has_path() {
-            return self.answer_pathless(&arrived, moment, out);
+        let has_body = head.has_body();
+        let request = head.on(input);
+        let arrived = || Arrived { head, bytes: input, body: PendingBody::new(has_body), wanted };
+        if !request.form().has_path() {
+            return self.answer_pathless(&arrived(), moment, out);
         }
         if let Site::Routes(routed) = self.app.site() {
-            return self.answer_by_route(routed, &mut arrived, moment, out, context);
+            return self.answer_by_route(routed, &mut arrived(), moment, out, context);
         }
-        if arrived.has_body_ahead() {
-            let is_wanted = self.app.wants_body(&arrived.view());
+        if has_body {
+            let is_wanted = self.app.wants_body(&request);
             let usual = RouteOptions::default();
             let wish = if is_wanted { Wish::Whole(usual) } else { Wish::Nothing };
             return body_first(head, input, wish);
         }
-        self.answer_by_site(&arrived, moment, out)
+        self.answer_by_site(&request, &[], moment, wanted.with(BodyEnd::Empty), out)
     }
 
     /// Writes the site's answer to a request that is complete.
-    #[inline]
-    fn answer_by_site(&self, arrived: &Arrived<'_>, moment: &Moment, out: &mut Outgoing) -> Next {
-        let (request, ending) = (arrived.view(), arrived.ending());
+    fn answer_by_site(
+        &self,
+        request: &Request<'_>,
+        body: &[u8],
+        moment: &Moment,
+        ending: Ending,
+        out: &mut Outgoing,
+    ) -> Next {
         let turn = Turn { common: &moment.common.opening, persist: ending.persist() };
         let before = out.bytes.len();
-        let content = arrived.content();
-        let rest = self.app.answer(&request, content, moment.time, &turn, &mut out.bytes);
+        let rest = self.app.answer(request, body, moment.time, &turn, &mut out.bytes);
         self.app.count(&Added::answer(&out.bytes[before..]));
-        after_rest(rest, ending, &request, out)
+        after_rest(rest, ending, request, out)
     }
 
     /// Answers a request that names no path: an OPTIONS that asks about the server as a whole
