@@ -156,7 +156,7 @@ pub(crate) fn serve(link: Link, app: Arc<App>) -> impl Future<Output = ()> + Sen
                     // There is nothing in it: forgetting it spares the look that dropping takes.
                     mem::forget(receive);
                     poll_fn(|context| {
-                        let received = conn.link.poll_recv(conn.unread.is_none());
+                        let received = conn.link.poll_recv_request(conn.unread.is_none());
                         received.map(|received| conn.answer_received(received, context))
                     })
                     .await

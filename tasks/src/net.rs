@@ -196,6 +196,18 @@ impl Link {
         })
     }
 
+    /// The same for who sends something before receiving again, or receives little: the send alone
+    /// counts against what the task may do in one run.
+    ///
+    /// # Errors
+    /// [`LinkError`].
+    #[inline]
+    pub fn poll_recv_request(&mut self, idle: bool) -> Poll<Result<Piece, LinkError>> {
+        self.attempt(WaitsOn::SocketRead, idle, |reactor, io, _, here| {
+            reactor.recv(io, here.token())
+        })
+    }
+
     /// [`Link::poll_recv`] as a future.
     ///
     /// # Errors
