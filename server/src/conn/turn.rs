@@ -22,8 +22,8 @@ use crate::stats::{Added, Fault};
 
 /// Answers are sent once they have come to this many bytes, though more requests may be there.
 const OUT_BYTES_MAX: usize = 64 << 10;
-/// The same for their number: a request may cost much and its answer be short.
-const ANSWERS_MAX: u32 = 64;
+/// How much of that a byte of the requests counts: they may be dear, and their answers short.
+const REQUEST_BYTE_COUNTS: usize = 8;
 /// What an answer behind the first one of a turn counts of what a task may do in one run.
 const ANSWER_UNITS: u32 = 2;
 
@@ -128,8 +128,7 @@ impl Conn {
         let mut used = 0;
         let first = self.requests;
         let next = loop {
-            if out.bytes.len() >= OUT_BYTES_MAX || self.requests.wrapping_sub(first) >= ANSWERS_MAX
-            {
+            if out.bytes.len() + used * REQUEST_BYTE_COUNTS >= OUT_BYTES_MAX {
                 break Next::Again;
             }
             let rest = &input[used..];
