@@ -299,7 +299,7 @@ impl Link {
                     }
                     let sent = reactor.sendfile(io, file.as_fd(), offset, step, here.token());
                     if let Poll::Ready(Ok(bytes)) = &sent {
-                        here.charge_bytes(usize::try_from(*bytes).unwrap_or(usize::MAX));
+                        here.charge_bytes(*bytes);
                     }
                     if *offset >= end {
                         reactor.file_sent(io);

@@ -197,7 +197,7 @@ async fn accept_until(
                 place(accepted, me, entrance).await;
             }
             Some(Err(error)) if AcceptFailure::of(&error).is_shortage() => {
-                after_error(&error).await
+                after_error(&error).await;
             }
             // Another acceptor of the same socket has gone on.
             Some(Err(_)) => return,
