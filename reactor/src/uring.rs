@@ -13,7 +13,7 @@ mod twin;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::mem;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::task::Poll;
 
 use rustix::event::PollFlags;
@@ -373,10 +373,7 @@ impl Uring {
     fn target(&self, key: Key) -> Target {
         match key.index.checked_sub(self.table) {
             None => Target::Direct(key.index),
-            Some(at) => {
-                let fd = self.ordinary[at as usize].fd.as_ref();
-                Target::Descriptor(fd.map_or(-1, AsRawFd::as_raw_fd))
-            }
+            Some(at) => self.ordinary[at as usize].target(self.table, key),
         }
     }
 
@@ -389,16 +386,27 @@ impl Uring {
     }
 
     fn socket(&mut self, key: Key) -> &mut Socket {
-        match key.index.checked_sub(self.table) {
-            None => &mut self.direct[key.index as usize],
-            Some(at) => &mut self.ordinary[at as usize],
-        }
+        socket_of(&mut self.direct, &mut self.ordinary, self.table, key)
     }
 
     /// The socket, unless the completion is a late one of its predecessor.
     fn live(&mut self, key: Key) -> Option<&mut Socket> {
         let socket = self.socket(key);
-        (socket.generation == key.generation && socket.state.has(State::OPEN)).then_some(socket)
+        socket.is_live(key).then_some(socket)
+    }
+}
+
+/// The socket of a key, for who holds other parts of the ring at the same time.
+#[inline]
+fn socket_of<'a>(
+    direct: &'a mut [Socket],
+    ordinary: &'a mut [Socket],
+    table: u32,
+    key: Key,
+) -> &'a mut Socket {
+    match key.index.checked_sub(table) {
+        None => &mut direct[key.index as usize],
+        Some(at) => &mut ordinary[at as usize],
     }
 }
 

@@ -10,7 +10,7 @@ use std::task::Poll;
 use rustix::io::Errno;
 
 use super::socket::State;
-use super::{Uring, UringIo};
+use super::{Uring, UringIo, socket_of};
 use crate::Token;
 use crate::buffers::BUFFER_BYTES;
 use crate::piece::Piece;
@@ -22,17 +22,15 @@ const PIECES_MAX: u16 = 2;
 
 impl Uring {
     pub(crate) fn recv(&mut self, io: UringIo, token: Token) -> Poll<io::Result<Piece>> {
-        let target = self.target(io.key);
-        let available = self.ring.pool().available();
-        let pool = self.ring.pool().clone();
-        let socket = self.socket(io.key);
-        if let Some(piece) = pool.pop(&mut socket.chain) {
+        let Self { ring, direct, ordinary, overflow, starved, .. } = self;
+        let socket = socket_of(direct, ordinary, self.table, io.key);
+        if let Some(piece) = ring.pool().pop(&mut socket.chain) {
             socket.state.clear(State::WANTS_BYTES);
             return Poll::Ready(Ok(Piece::provided(piece)));
         }
         if socket.state.has(State::OVERFLOWED) {
             socket.state.clear(State::OVERFLOWED | State::WANTS_BYTES);
-            let bytes = self.overflow.remove(&io.key.index).unwrap_or_default();
+            let bytes = overflow.remove(&io.key.index).unwrap_or_default();
             return Poll::Ready(Ok(Piece::owned(bytes)));
         }
         if socket.recv_error != 0 {
@@ -43,15 +41,15 @@ impl Uring {
         }
         socket.waiter = token;
         if !socket.state.has(State::RECEIVING | State::WANTS_BYTES) {
-            if available == 0 {
-                self.starved.push_back(io.key);
+            if ring.pool().available() == 0 {
+                starved.push_back(io.key);
             } else {
-                let multishot = socket.state.is_multishot();
                 socket.state.set(State::RECEIVING);
-                self.ring.recv(target, io.key, multishot);
+                let target = socket.target(self.table, io.key);
+                ring.recv(target, io.key, socket.state.is_multishot());
             }
         }
-        self.socket(io.key).state.set(State::WANTS_BYTES);
+        socket.state.set(State::WANTS_BYTES);
         Poll::Pending
     }
 
@@ -114,13 +112,14 @@ impl Uring {
         buffer: Option<u16>,
         more: bool,
     ) -> Option<Token> {
-        let pool = self.ring.pool().clone();
-        let Some(socket) = self.live(key) else {
+        let Self { ring, direct, ordinary, overflow, .. } = self;
+        let (pool, socket) = (ring.pool(), socket_of(direct, ordinary, self.table, key));
+        if !socket.is_live(key) {
             if let Some(buffer) = buffer {
                 pool.offer(buffer);
             }
             return None;
-        };
+        }
         if !more {
             socket.state.clear(State::RECEIVING | State::STOPPING_RECEIVE);
         }
@@ -134,20 +133,19 @@ impl Uring {
                 let is_ahead = socket.chain.len() >= PIECES_MAX;
                 if is_ahead || socket.state.has(State::OVERFLOWED) {
                     socket.state.set(State::OVERFLOWED);
-                    let bytes = self.overflow.entry(key.index).or_default();
+                    let bytes = overflow.entry(key.index).or_default();
                     bytes.extend_from_slice(pool.lend(buffer, len).bytes());
                 } else {
                     pool.append(&mut socket.chain, buffer, len, key.index);
                 }
-                let socket = self.socket(key);
                 let stop = more
                     && socket.chain.len() >= PIECES_MAX
                     && !socket.state.has(State::STOPPING_RECEIVE);
                 if stop {
                     socket.state.set(State::STOPPING_RECEIVE);
-                    self.ring.cancel_recv(key);
+                    ring.cancel_recv(key);
                 }
-                return self.wake_reader(key);
+                return socket.wake_reader();
             }
             (Some(buffer), _) => pool.offer(buffer),
             (None, _) => {}
@@ -174,14 +172,7 @@ impl Uring {
             }
             Some(_) => socket.recv_error = -result,
         }
-        self.settle_closing(key).or_else(|| self.wake_reader(key))
-    }
-
-    fn wake_reader(&mut self, key: Key) -> Option<Token> {
-        let socket = self.live(key)?;
-        let wants = socket.state.has(State::WANTS_BYTES);
-        socket.state.clear(State::WANTS_BYTES);
-        wants.then_some(socket.waiter)
+        self.settle_closing(key).or_else(|| self.live(key)?.wake_reader())
     }
 
     /// Arms the receives that had to wait for buffers, as many as there are buffers now.

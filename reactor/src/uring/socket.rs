@@ -1,9 +1,10 @@
 //! What the ring's user remembers of each socket.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use crate::Token;
 use crate::buffers::Chain;
+use crate::sys::{Key, Target};
 
 /// What is under way on a socket, and what is known of it.
 #[derive(Debug, Default)]
@@ -21,6 +22,31 @@ pub(super) struct Socket {
 }
 
 impl Socket {
+    /// Whether it is the open socket that this names, and not its successor.
+    #[inline]
+    pub(super) fn is_live(&self, key: Key) -> bool {
+        self.generation == key.generation && self.state.has(State::OPEN)
+    }
+
+    /// How the ring knows it.
+    ///
+    /// - `table`: the size of the ring's own table.
+    #[inline]
+    pub(super) fn target(&self, table: u32, key: Key) -> Target {
+        if key.index < table {
+            return Target::Direct(key.index);
+        }
+        Target::Descriptor(self.fd.as_ref().map_or(-1, AsRawFd::as_raw_fd))
+    }
+
+    /// Names who waits for bytes, if somebody does.
+    #[inline]
+    pub(super) fn wake_reader(&mut self) -> Option<Token> {
+        let wants = self.state.has(State::WANTS_BYTES);
+        self.state.clear(State::WANTS_BYTES);
+        wants.then_some(self.waiter)
+    }
+
     /// Whether anything is under way, or has completed and was not asked about since.
     pub(super) fn is_busy(&self) -> bool {
         self.state.has(State::BUSY) || self.chain.len() > 0
