@@ -7,7 +7,7 @@ use crate::method::Method;
 use crate::syntax::{
     PATH, TOKEN, VALUE, skip, skip_plain_host, skip_plain_name, skip_plain_value, skip_query, trim,
 };
-use crate::target;
+use crate::target::{self, TargetForm};
 
 /// Empty lines skipped before a request line: some clients send one after a body.
 const EMPTY_LINES_MAX: usize = 4;
@@ -89,14 +89,14 @@ fn pass(bytes: &[u8], limits: &Limits) -> Result<Head, Stop> {
     let target_start = bytes.len() - rest.len();
     let (path_len, target, rest) = target(rest, method, limits)?;
     let target_len = target.len();
-    let form = match method {
-        Some(method) => Some((method, target::form(target, method)?)),
-        None => None,
+    let (form, path) = match method {
+        Some(method) => target::form(target, method)?,
+        None => (TargetForm::Origin, 0), // refused below
     };
     let (version, rest) = version(rest)?;
     // A version goes before a method that we do not know: it may say what that one means.
     let version = version.ok_or(HeadError::VersionUnknown)?;
-    let (method, (form, path)) = form.ok_or(HeadError::MethodUnknown)?;
+    let method = method.ok_or(HeadError::MethodUnknown)?;
     let at = |offset: usize| Span::new(offset, offset).start;
     let mut head = Head {
         content_length: 0,
@@ -251,7 +251,7 @@ fn fields<'a>(
     }
     loop {
         let [first, second, ..] = rest else {
-            return Err(no_name(head, rest, skip(rest, TOKEN)));
+            return Err(no_name(head, rest));
         };
         if *first <= b':' {
             match (first, second) {
@@ -266,7 +266,7 @@ fn fields<'a>(
             _ => {
                 colon = skip(colon, TOKEN);
                 let [b':', value @ ..] = colon else {
-                    return Err(no_name(head, rest, colon));
+                    return Err(no_name(head, rest));
                 };
                 without_space(value)
             }
@@ -281,8 +281,7 @@ fn fields<'a>(
             _ => {
                 line_end = skip(line_end, VALUE);
                 let [b'\r', b'\n', next @ ..] = line_end else {
-                    let name = &rest[..rest.len() - colon.len()];
-                    return Err(no_line_end(head, name, value, line_end));
+                    return Err(no_line_end(head, rest));
                 };
                 next
             }
@@ -337,9 +336,11 @@ fn skip_port(digits: &[u8]) -> Option<&[u8]> {
     is_port.then_some(rest)
 }
 
-/// What is wrong where a field name and its colon should be, or the blank line.
+/// What is wrong where a line of the section should start: with a field name and its colon, or with
+/// the blank line.
 #[cold]
-fn no_name(head: &Head, line: &[u8], behind: &[u8]) -> Stop {
+fn no_name(head: &Head, line: &[u8]) -> Stop {
+    let behind = skip(line, TOKEN);
     let is_at_start = line.len() == behind.len();
     match behind {
         [] => Stop::NeedMore,
@@ -353,10 +354,13 @@ fn no_name(head: &Head, line: &[u8], behind: &[u8]) -> Stop {
     }
 }
 
-/// What is wrong where a line should end: with carriage return and line feed, nothing less (RFC
-/// 9112 §2.2 lets a lone line feed pass, and we do not). `value` is all that follows the colon.
+/// What is wrong where a field line, whose name and colon are good, should end: with carriage
+/// return and line feed, nothing less (RFC 9112 §2.2 lets a lone line feed pass, and we do not).
 #[cold]
-fn no_line_end(head: &Head, name: &[u8], value: &[u8], line_end: &[u8]) -> Stop {
+fn no_line_end(head: &Head, line: &[u8]) -> Stop {
+    let colon = skip(line, TOKEN);
+    let (name, value) = (&line[..line.len() - colon.len()], &colon[1..]);
+    let line_end = skip(value, VALUE);
     let begun = &value[..value.len() - line_end.len()];
     let is_ended = line_end.first() == Some(&b'\r');
     match (unfinished::value(head, name, begun, is_ended), line_end) {
