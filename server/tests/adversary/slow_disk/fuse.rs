@@ -11,10 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::io::{FdFlags, fcntl_setfd};
+
+use crate::harness::wait_until;
 
 pub(crate) const SMALL_BYTES: u64 = 4_000;
 pub(crate) const LARGE_BYTES: u64 = 1_500_000;
@@ -43,10 +45,11 @@ const FIRST_LARGE: u64 = 1_000_000;
 const NO_ENTRY: i32 = -2;
 const NO_SUCH_CALL: i32 = -38;
 
-/// A mounted file system. It goes when it is dropped, and then frozen operations fail.
+/// A mounted file system. Drop it after the server: it goes when the last of its files is closed.
 pub(crate) struct SlowFiles {
     at: PathBuf,
     delay_ms: Arc<AtomicU64>,
+    daemon: Option<JoinHandle<()>>,
 }
 
 impl SlowFiles {
@@ -69,8 +72,8 @@ impl SlowFiles {
         }
         let delay_ms = Arc::new(AtomicU64::new(0));
         let daemon = Daemon { fuse: Arc::new(fuse), delay_ms: Arc::clone(&delay_ms) };
-        thread::spawn(move || daemon.serve());
-        Some(Self { at: at.to_owned(), delay_ms })
+        let daemon = Some(thread::spawn(move || daemon.serve()));
+        Some(Self { at: at.to_owned(), delay_ms, daemon })
     }
 
     /// From now on each operation takes so long, also those that have begun.
@@ -90,8 +93,12 @@ impl Drop for SlowFiles {
         self.delay(Duration::ZERO);
         let unmounted = Command::new("umount").arg("-l").arg(&self.at).status();
         if !unmounted.is_ok_and(|status| status.success()) {
-            eprintln!("{} is still mounted", self.at.display());
+            return eprintln!("{} is still mounted", self.at.display());
         }
+        // It ends when the last file is closed. A process that ended before would wait without end:
+        // for an answer to that close, which nobody is left to give.
+        let daemon = self.daemon.take().expect("dropped once");
+        wait_until("all files of the file system are closed", || daemon.is_finished());
     }
 }
 
