@@ -22,8 +22,8 @@ use crate::wake::TaskId;
 pub(crate) const BUDGET: u32 = 256;
 /// Units of an operation on a socket: some microseconds.
 const OPERATION_UNITS: u32 = 4;
-/// Bytes of a file that are one unit more.
-const UNIT_BYTES: usize = 1 << 12;
+/// Bytes of a body or of a file that are one unit more.
+const UNIT_BYTES: usize = 1 << 10;
 
 /// One worker, as its own thread sees it.
 pub(crate) struct Here {
@@ -164,7 +164,7 @@ impl Here {
         self.ready(self.current());
     }
 
-    /// The running task has sent so many bytes of a file.
+    /// The running task has received so many bytes of a body, or sent so many of a file.
     pub(crate) fn charge_bytes(&self, bytes: usize) {
         self.charge(u32::try_from(bytes / UNIT_BYTES).unwrap_or(BUDGET));
     }

@@ -192,7 +192,14 @@ impl Link {
     /// [`LinkError`].
     pub fn poll_recv(&mut self, idle: bool) -> Poll<Result<Piece, LinkError>> {
         self.attempt(WaitsOn::SocketRead, idle, |reactor, io, _, here| {
-            if here.may_operate() { reactor.recv(io, here.token()) } else { Poll::Pending }
+            if !here.may_operate() {
+                return Poll::Pending;
+            }
+            let received = reactor.recv(io, here.token());
+            if let Poll::Ready(Ok(piece)) = &received {
+                here.charge_bytes(piece.bytes().len());
+            }
+            received
         })
     }
 
