@@ -76,18 +76,13 @@ impl Conn {
         let (mut out, moment) = (Link::outgoing(), self.moment());
         let (head, bytes) = (&request.head, &*request.bytes);
         let mut arrived = Arrived { head, bytes, body, wanted };
-        let next = if arrived.view().form().has_path() {
-            match self.app.site() {
-                Site::Routes(routed) => {
-                    self.answer_by_route(routed, &mut arrived, &moment, &mut out, context)
-                }
-                _ => {
-                    let (content, ending) = (arrived.content(), arrived.ending());
-                    self.answer_by_site(&arrived.view(), content, &moment, ending, &mut out)
-                }
-            }
-        } else {
+        let next = if !arrived.view().form().has_path() {
             self.answer_pathless(&arrived, &moment, &mut out)
+        } else if let Site::Routes(routed) = self.app.site() {
+            self.answer_by_route(routed, &mut arrived, &moment, &mut out, context)
+        } else {
+            let (body, ending) = (arrived.content(), arrived.ending());
+            self.answer_by_site(&arrived.view(), body, &moment, ending, &mut out)
         };
         if self.besides.is_some() {
             self.log_answer(&out.bytes, &next);

@@ -192,7 +192,7 @@ fn busy_protocols_leave_time_for_others(setup: Setup) {
     let port = engine.listen_tcp("127.0.0.1:0", |_| Echo).expect("a free port");
     let Endpoint::Tcp(address) = *port.address() else { panic!("it listens over TCP") };
     {
-        let _attack = Attack::begin(address, 4, b"", &[b'x'; 64 << 10]);
+        let _attack = Attack::begin(address, 4, b"", &[b'x'; 8 << 10]);
         let mut kept = Client::connect(address);
         expect_quick_turns(|is_new| {
             let mut new = is_new.then(|| Client::connect(address));

@@ -325,7 +325,7 @@ fn a_body_that_breaks_the_grammar_is_refused(setup: Setup) {
 fn a_head_too_long_is_refused(setup: Setup) {
     let (servers, _folder) = servers(setup);
     let long = "A".repeat(100_000);
-    let fields: String = (0..10_000).map(|count| format!("X-H-{count}: value\r\n")).collect();
+    let fields = "X-H: value\r\n".repeat(10_000);
     let rows = [
         ("9110 9.1", format!("{long} / HTTP/1.1\r\nHost: h\r\n\r\n"), 501),
         ("9110 9.1", format!("{} / HTTP/1.1\r\nHost: h\r\n\r\n", &long[..65]), 501),
