@@ -64,6 +64,9 @@ pub(crate) struct Uring {
     installed_max: usize,
     /// How many twins were asked for, as far as a number holds.
     twins: u32,
+    /// A descriptor that is held so that it can be given up for a twin where no other is free. It
+    /// is the eventfd once more.
+    reserve: Option<OwnedFd>,
     /// The kernel has said that it knows no twins.
     makes_no_twins: bool,
     spare: Spare,
@@ -99,6 +102,7 @@ impl Uring {
             installed: 0,
             installed_max,
             twins: 0,
+            reserve: alert.as_fd().try_clone_to_owned().ok(),
             makes_no_twins: false,
             spare: Spare::default(),
             close_pushed: false,

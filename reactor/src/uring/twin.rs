@@ -89,13 +89,27 @@ impl Uring {
         woken: &mut Vec<Token>,
         ask: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>,
     ) -> io::Result<T> {
-        match self.fd(io) {
-            Some(descriptor) => ask(descriptor),
-            None => ask(self.twin(io.key, woken)?.as_fd()),
+        if let Some(descriptor) = self.fd(io) {
+            return ask(descriptor);
+        }
+        let answer = self.twin(io.key, woken).and_then(|twin| ask(twin.as_fd()));
+        if self.reserve.is_none() {
+            self.reserve = self.alert.as_fd().try_clone_to_owned().ok();
+        }
+        answer
+    }
+
+    /// Makes a twin, if need be of the number that is held in reserve for this.
+    fn twin(&mut self, key: Key, woken: &mut Vec<Token>) -> io::Result<OwnedFd> {
+        match self.ask_for_twin(key, woken) {
+            Err(error) if is_exhausted(&error) && self.reserve.take().is_some() => {
+                self.ask_for_twin(key, woken)
+            }
+            answer => answer,
         }
     }
 
-    fn twin(&mut self, key: Key, woken: &mut Vec<Token>) -> io::Result<OwnedFd> {
+    fn ask_for_twin(&mut self, key: Key, woken: &mut Vec<Token>) -> io::Result<OwnedFd> {
         if self.makes_no_twins {
             return Err(io::ErrorKind::Unsupported.into());
         }
@@ -135,4 +149,8 @@ impl Uring {
     pub(super) fn forget_names(&mut self, index: u32) {
         self.names.remove(&index);
     }
+}
+
+fn is_exhausted(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }

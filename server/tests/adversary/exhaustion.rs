@@ -1,14 +1,18 @@
 //! Clients that do nothing hold no descriptors that others need.
 
-use std::fs::read_dir;
+use std::fs::{File, read_dir};
 
 use gustnado::config::{Config, Io};
+use gustnado::{Request, Routes};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::harness::client::get;
-use crate::harness::{Folder, Setup};
+use crate::harness::{Folder, Server, Setup};
 
-on_every_server!(alone: idle_clients_that_fetched_a_file_leave_descriptors_for_others);
+on_every_server!(
+    alone: idle_clients_that_fetched_a_file_leave_descriptors_for_others,
+    clients_keep_their_addresses_when_no_descriptor_is_free,
+);
 
 const LIMIT: usize = 1_024;
 const CLIENTS: usize = 400;
@@ -28,7 +32,7 @@ fn idle_clients_that_fetched_a_file_leave_descriptors_for_others(setup: Setup) {
         folder.file(name, vec![b'f'; FILE_BYTES]);
     }
     let config = Config { root: Some(folder.root()), ..setup.patient_config() };
-    let server = crate::harness::Server::start(config);
+    let server = Server::start(config);
     let before = descriptors();
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| server.connect()).collect();
     for client in &mut clients {
@@ -53,4 +57,25 @@ fn idle_clients_that_fetched_a_file_leave_descriptors_for_others(setup: Setup) {
     drop(clients);
     server.wait_until_empty();
     crate::harness::wait_until("descriptors come back", || descriptors() <= before + 32);
+}
+
+/// Whoever counts by client would else count all of them as one.
+fn clients_keep_their_addresses_when_no_descriptor_is_free(setup: Setup) {
+    let limit = Some(LIMIT as u64);
+    setrlimit(Resource::Nofile, Rlimit { current: limit, maximum: limit }).expect("it is lowered");
+    let who = |request: &Request| {
+        request.peer().map_or_else(|| "unknown".to_owned(), |peer| peer.to_string())
+    };
+    let server = Server::routes(setup.patient_config(), Routes::new().get("/who", who));
+    let mut clients: Vec<_> = (0..50).map(|_| server.connect()).collect();
+    server.wait_until("all are accepted", |stats| stats.connections_open == 50);
+    let mut taken = Vec::new();
+    while let Ok(file) = File::open("/dev/null") {
+        taken.push(file);
+    }
+    for client in &mut clients {
+        let own = client.ends().0.to_string();
+        assert_eq!(client.get("/who").text(), own);
+    }
+    drop(taken);
 }
