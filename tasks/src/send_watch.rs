@@ -32,14 +32,17 @@ pub struct SendWatch {
     began_ms: u64,
     /// When the peer was last seen to have taken bytes.
     moved_ms: u64,
-    /// What was left at the last look.
-    left: Option<u64>,
+    /// What was left at the last look; 0 before there was one.
+    left: u64,
+    /// What was left at the first look. That may be more than is to be sent: the kernel may still
+    /// hold megabytes of the sends before this one.
+    left_at_first: u64,
 }
 
 impl SendWatch {
     /// - `began_ms`: when the send began, in milliseconds of [`crate::Now::mono_ms`].
     pub fn new(began_ms: u64) -> Self {
-        Self { began_ms, moved_ms: began_ms, left: None }
+        Self { began_ms, moved_ms: began_ms, left: 0, left_at_first: 0 }
     }
 
     /// When the send began, in milliseconds.
@@ -49,17 +52,20 @@ impl SendWatch {
 
     /// Bytes have moved.
     pub(crate) fn note_progress(&mut self, now_ms: u64) {
-        (self.moved_ms, self.left) = (now_ms, None);
+        (self.moved_ms, self.left) = (now_ms, 0);
     }
 
     /// Takes a look. Returns when to take the next one; `None` if the peer has had its time.
     fn look(&mut self, patience: Patience, now_ms: u64, unsent: Unsent) -> Option<u64> {
         let left = unsent.here + unsent.queued;
-        if self.left.is_some_and(|before| left < before) {
+        if left < self.left {
             self.moved_ms = now_ms;
         }
-        self.left = Some(left);
-        let taken = unsent.total.saturating_sub(left);
+        self.left = left;
+        // It never grows: what the kernel takes is no longer here.
+        self.left_at_first = self.left_at_first.max(left);
+        // What has left since the first look was taken, whichever send it belonged to.
+        let taken = unsent.total.max(self.left_at_first) - left;
         let until_ms = patience.deadline_ms(self.began_ms, self.moved_ms, taken);
         (until_ms > now_ms).then(|| until_ms.min(now_ms + patience.look_ms()))
     }
@@ -125,6 +131,16 @@ mod tests {
             at_ms = next_ms;
         }
         assert!((229_000..=230_000).contains(&at_ms), "{at_ms}");
+    }
+
+    #[test]
+    fn what_the_kernel_still_held_of_earlier_sends_counts_once_it_has_left() {
+        let mut watch = SendWatch::new(0);
+        let mut queued = 2_000_000;
+        for at_ms in (20_000..200_000).step_by(1_000) {
+            queued -= 1_000;
+            assert!(watch.look(PATIENCE, at_ms, left(900_000, queued)).is_some(), "{at_ms}");
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ on_every_server!(
     an_answer_that_nobody_reads_is_cut_in_the_write_time,
     a_reader_that_stops_half_way_is_cut_in_the_write_time,
     a_slow_reader_of_buffered_answers_gets_all,
+    a_slow_reader_of_a_large_file_is_not_cut,
     a_handler_that_ignores_a_broken_body_is_ended,
 );
 
@@ -116,6 +117,22 @@ fn a_slow_reader_of_buffered_answers_gets_all(setup: Setup) {
     }
     while received < 8 << 20 {
         received += client.read_some(1 << 20).expect("it is still sent").len();
+    }
+}
+
+/// What the kernel holds of a file is far more than is read in the write time.
+fn a_slow_reader_of_a_large_file_is_not_cut(setup: Setup) {
+    let folder = Folder::new();
+    folder.hollow("large", 64 << 20);
+    let config = Config { root: Some(folder.root()), write_timeout: SET * 2, ..setup.config() };
+    let server = Server::start(config);
+    let mut client = Client::connect_narrow(server.address());
+    client.send(get("/large"));
+    let began = Instant::now();
+    while began.elapsed() < SET * 5 {
+        client.read_some(10_000).expect("it is still sent");
+        thread::sleep(Duration::from_millis(40));
+        assert_eq!(server.stats().timeouts, 0, "after {:?}", began.elapsed());
     }
 }
 
