@@ -142,6 +142,8 @@ pub(crate) struct Times {
     pub(crate) keep_alive_ms: u64,
     pub(crate) body: Patience,
     pub(crate) write: Patience,
+    /// When a send is looked at first: see [`Patience::first_look_ms`].
+    pub(crate) write_look_ms: u64,
     /// How long a client that sends no more may wait for a handler.
     pub(crate) half_close_ms: u64,
 }
@@ -197,6 +199,8 @@ impl App {
         lasting: Arc<Lasting>,
         current: Weak<Current>,
     ) -> Self {
+        let write =
+            Patience { silence_ms: millis(config.write_timeout), rate_min: config.write_rate_min };
         Self {
             limits: Limits {
                 head_bytes_max: config.limit_head_bytes,
@@ -215,10 +219,8 @@ impl App {
                     silence_ms: millis(config.body_timeout),
                     rate_min: config.body_rate_min,
                 },
-                write: Patience {
-                    silence_ms: millis(config.write_timeout),
-                    rate_min: config.write_rate_min,
-                },
+                write,
+                write_look_ms: write.first_look_ms(),
                 half_close_ms: millis(config.half_close_timeout),
             },
             manners: Manners::of(config),

@@ -301,13 +301,8 @@ impl Conn {
     #[expect(clippy::inline_always, reason = "as a call it costs a plain request instructions")]
     #[inline(always)]
     fn start_send(&mut self, out: Box<Outgoing>) {
-        self.set_send_deadline(self.app.times.write);
+        self.link.set_deadline(self.link.now().mono_ms + self.app.times.write_look_ms);
         self.link.start_send(out);
-    }
-
-    #[inline]
-    fn set_send_deadline(&mut self, patience: Patience) {
-        self.link.set_deadline(self.link.now().mono_ms + patience.first_look_ms());
     }
 
     async fn send_segment(&mut self, segment: Segment, write: Patience) -> Result<(), LinkError> {

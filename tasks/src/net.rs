@@ -203,8 +203,7 @@ impl Link {
         })
     }
 
-    /// The same for who sends something before receiving again, or receives little: the send alone
-    /// counts against what the task may do in one run.
+    /// The same for who counts what it makes of the bytes itself ([`crate::charge`]).
     ///
     /// # Errors
     /// [`LinkError`].
@@ -265,7 +264,8 @@ impl Link {
     /// [`LinkError`].
     pub fn poll_sent(&mut self) -> Poll<Result<(), LinkError>> {
         let sent = self.attempt(WaitsOn::SocketWrite, false, |reactor, io, out, here| {
-            let waits = here.holds_back() || !here.may_operate();
+            // (What is sent was counted where it was made or received.)
+            let waits = here.holds_back() || !here.may_go_on();
             if waits { Poll::Pending } else { reactor.send(io, out, here.token()) }
         });
         self.sending = sent.is_pending();

@@ -144,7 +144,7 @@ impl Conn {
     ) -> Result<(), LinkError> {
         // What is sent may have been long in coming.
         self.link.refresh_now();
-        self.set_send_deadline(patience);
+        self.link.set_deadline(self.link.now().mono_ms + patience.first_look_ms());
         let watch = SendWatch::new(self.link.now().mono_ms);
         self.link.start_send(out);
         self.sent(watch, patience, target).await
