@@ -157,16 +157,6 @@ impl Here {
         true
     }
 
-    /// Whether the running task has any of its budget left. If not, it is in the run queue again.
-    #[inline]
-    pub(crate) fn may_go_on(&self) -> bool {
-        let may = self.left.get() > 0;
-        if !may {
-            self.yield_running();
-        }
-        may
-    }
-
     #[cold]
     #[inline(never)]
     fn yield_running(&self) {

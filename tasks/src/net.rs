@@ -203,7 +203,8 @@ impl Link {
         })
     }
 
-    /// The same for who counts what it makes of the bytes itself ([`crate::charge`]).
+    /// The same for who sends something before receiving again, or receives little: the send alone
+    /// counts against what the task may do in one run.
     ///
     /// # Errors
     /// [`LinkError`].
@@ -264,8 +265,7 @@ impl Link {
     /// [`LinkError`].
     pub fn poll_sent(&mut self) -> Poll<Result<(), LinkError>> {
         let sent = self.attempt(WaitsOn::SocketWrite, false, |reactor, io, out, here| {
-            // (What is sent was counted where it was made or received.)
-            let waits = here.holds_back() || !here.may_go_on();
+            let waits = here.holds_back() || !here.may_operate();
             if waits { Poll::Pending } else { reactor.send(io, out, here.token()) }
         });
         self.sending = sent.is_pending();
