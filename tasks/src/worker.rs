@@ -143,6 +143,7 @@ pub(crate) fn pass(
             break;
         }
     }
+    run_spent(here);
     if main().is_ready() {
         return Ok(Poll::Ready(()));
     }
@@ -176,6 +177,16 @@ fn run_woken(here: &Here, woken: &mut Vec<Token>) {
     }
 }
 
+/// One of those that used up their budget runs in each round, however much else there is.
+#[inline]
+fn run_spent(here: &Here) -> bool {
+    let claimed = here.schedule.claim_spent();
+    claimed.is_some_and(|claimed| {
+        run(here, claimed.id(here), claimed.task);
+        true
+    })
+}
+
 /// Runs what is woken and what stands in line. Returns whether there was anything.
 pub(crate) fn run_all(here: &Here, woken: &mut Vec<Token>) -> bool {
     let mut has_run = !woken.is_empty();
@@ -197,6 +208,7 @@ pub(crate) fn run_all(here: &Here, woken: &mut Vec<Token>) -> bool {
             break;
         }
     }
+    has_run |= run_spent(here);
     here.let_go();
     has_run
 }
@@ -400,7 +412,7 @@ pub(crate) fn run(here: &Here, id: TaskId, mut task: BoxTask) -> u32 {
         }
     };
     let (waits, used) = here.end();
-    here.schedule.settle(id.slot(), left, waits);
+    here.schedule.settle(id.slot(), left, waits, used >= BUDGET);
     used
 }
 

@@ -121,9 +121,18 @@ pub(crate) trait Schedule {
     /// does, it becomes ready.)
     fn claim_idle(&self, slot: u32, generation: u32) -> Option<Claimed>;
 
+    /// Takes the next of those out that have used up what a task may do in one run. They stand in
+    /// a line of their own, so that others, new connections above all, do not wait behind them.
+    /// (Where workers share their tasks there is one line, and nothing here.)
+    fn claim_spent(&self) -> Option<Claimed> {
+        None
+    }
+
     /// Takes a task back after its poll: `Some` if it is not done, with what it `waits` for. One
     /// that became ready meanwhile is in line again, which is what is returned.
-    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits) -> bool;
+    ///
+    /// - `spent`: it has used up what a task may do in one run.
+    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits, spent: bool) -> bool;
 
     /// Whether a task is in line.
     fn has_ready(&self) -> bool;
@@ -185,8 +194,12 @@ impl<S: Schedule + ?Sized> Schedule for Arc<S> {
         (**self).claim_idle(slot, generation)
     }
 
-    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits) -> bool {
-        (**self).settle(slot, task, waits)
+    fn claim_spent(&self) -> Option<Claimed> {
+        (**self).claim_spent()
+    }
+
+    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits, spent: bool) -> bool {
+        (**self).settle(slot, task, waits, spent)
     }
 
     fn has_ready(&self) -> bool {

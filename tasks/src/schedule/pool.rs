@@ -1,6 +1,7 @@
 //! `pool`: a fixed slot array per worker, allocated at start; the worker passes over its slots.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 
 use super::slots::Slots;
 use super::{BoxTask, Claimed, SPARE_SLOTS, Schedule, Seen, drop_all};
@@ -13,26 +14,28 @@ pub(crate) struct Pool(RefCell<Inside>);
 struct Inside {
     slots: Slots,
     ready: Bits,
+    spent: VecDeque<u32>,
 }
 
 impl Pool {
     /// - `connections`: how many tasks the array holds. (Others that come on top make it grow.)
     pub(crate) fn new(connections: usize) -> Self {
         let count = connections.saturating_add(SPARE_SLOTS);
-        Self(RefCell::new(Inside { slots: Slots::with_capacity(count), ready: Bits::new(count) }))
+        let (slots, ready) = (Slots::with_capacity(count), Bits::new(count));
+        Self(RefCell::new(Inside { slots, ready, spent: VecDeque::new() }))
     }
 }
 
 impl Schedule for Pool {
     fn insert(&self, task: BoxTask) -> Result<(u32, u32), BoxTask> {
-        let Inside { slots, ready } = &mut *self.0.borrow_mut();
+        let Inside { slots, ready, .. } = &mut *self.0.borrow_mut();
         let (slot, generation) = slots.insert(task);
         ready.set(slot);
         Ok((slot, generation))
     }
 
     fn ready(&self, slot: u32, generation: u32) -> bool {
-        let Inside { slots, ready } = &mut *self.0.borrow_mut();
+        let Inside { slots, ready, .. } = &mut *self.0.borrow_mut();
         let line_up = slots.ready(slot, Some(generation));
         if line_up {
             ready.set(slot);
@@ -41,7 +44,7 @@ impl Schedule for Pool {
     }
 
     fn ready_all(&self) {
-        let Inside { slots, ready } = &mut *self.0.borrow_mut();
+        let Inside { slots, ready, .. } = &mut *self.0.borrow_mut();
         for slot in 0..slots.count() {
             if slots.ready(slot, None) {
                 ready.set(slot);
@@ -50,7 +53,7 @@ impl Schedule for Pool {
     }
 
     fn claim(&self) -> Option<Claimed> {
-        let Inside { slots, ready } = &mut *self.0.borrow_mut();
+        let Inside { slots, ready, .. } = &mut *self.0.borrow_mut();
         Some(slots.claim(ready.take_next()?))
     }
 
@@ -58,17 +61,25 @@ impl Schedule for Pool {
         self.0.borrow_mut().slots.claim_idle(slot, generation)
     }
 
-    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits) -> bool {
-        let Inside { slots, ready } = &mut *self.0.borrow_mut();
+    fn claim_spent(&self) -> Option<Claimed> {
+        let Inside { slots, spent, .. } = &mut *self.0.borrow_mut();
+        Some(slots.claim(spent.pop_front()?))
+    }
+
+    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits, is_spent: bool) -> bool {
+        let Inside { slots, ready, spent } = &mut *self.0.borrow_mut();
         let again = slots.settle(slot, task, waits);
-        if again {
+        if again && is_spent {
+            spent.push_back(slot);
+        } else if again {
             ready.set(slot);
         }
         again
     }
 
     fn has_ready(&self) -> bool {
-        self.0.borrow().ready.count > 0
+        let inside = self.0.borrow();
+        inside.ready.count > 0 || !inside.spent.is_empty()
     }
 
     fn is_empty(&self) -> bool {
@@ -81,8 +92,9 @@ impl Schedule for Pool {
 
     fn clear(&self) {
         let tasks = {
-            let Inside { slots, ready } = &mut *self.0.borrow_mut();
+            let Inside { slots, ready, spent } = &mut *self.0.borrow_mut();
             *ready = Bits::new(0);
+            spent.clear();
             slots.take_all()
         };
         drop_all(tasks);

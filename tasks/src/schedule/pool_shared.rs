@@ -53,7 +53,7 @@ impl Schedule for PoolShared {
         self.slots.ready(slot, Some(generation)).then(|| self.slots.claim(slot))
     }
 
-    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits) -> bool {
+    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits, _spent: bool) -> bool {
         let again = self.slots.settle(slot, task, waits);
         if again {
             self.ready.set(slot);
@@ -77,7 +77,7 @@ impl Schedule for PoolShared {
         self.ready_all();
         while let Some(claimed) = self.claim() {
             drop_all([claimed.task]);
-            self.settle(claimed.slot, None, Waits::UNSAID);
+            self.settle(claimed.slot, None, Waits::UNSAID, false);
         }
     }
 }

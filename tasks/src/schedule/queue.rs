@@ -15,18 +15,19 @@ pub(crate) struct Queue(RefCell<Inside>);
 struct Inside {
     slots: Slots,
     line: VecDeque<u32>,
+    spent: VecDeque<u32>,
 }
 
 impl Schedule for Queue {
     fn insert(&self, task: BoxTask) -> Result<(u32, u32), BoxTask> {
-        let Inside { slots, line } = &mut *self.0.borrow_mut();
+        let Inside { slots, line, .. } = &mut *self.0.borrow_mut();
         let (slot, generation) = slots.insert(task);
         line.push_back(slot);
         Ok((slot, generation))
     }
 
     fn ready(&self, slot: u32, generation: u32) -> bool {
-        let Inside { slots, line } = &mut *self.0.borrow_mut();
+        let Inside { slots, line, .. } = &mut *self.0.borrow_mut();
         let line_up = slots.ready(slot, Some(generation));
         if line_up {
             line.push_back(slot);
@@ -35,7 +36,7 @@ impl Schedule for Queue {
     }
 
     fn ready_all(&self) {
-        let Inside { slots, line } = &mut *self.0.borrow_mut();
+        let Inside { slots, line, .. } = &mut *self.0.borrow_mut();
         for slot in 0..slots.count() {
             if slots.ready(slot, None) {
                 line.push_back(slot);
@@ -44,7 +45,7 @@ impl Schedule for Queue {
     }
 
     fn claim(&self) -> Option<Claimed> {
-        let Inside { slots, line } = &mut *self.0.borrow_mut();
+        let Inside { slots, line, .. } = &mut *self.0.borrow_mut();
         Some(slots.claim(line.pop_front()?))
     }
 
@@ -52,17 +53,23 @@ impl Schedule for Queue {
         self.0.borrow_mut().slots.claim_idle(slot, generation)
     }
 
-    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits) -> bool {
-        let Inside { slots, line } = &mut *self.0.borrow_mut();
+    fn claim_spent(&self) -> Option<Claimed> {
+        let Inside { slots, spent, .. } = &mut *self.0.borrow_mut();
+        Some(slots.claim(spent.pop_front()?))
+    }
+
+    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits, is_spent: bool) -> bool {
+        let Inside { slots, line, spent } = &mut *self.0.borrow_mut();
         let again = slots.settle(slot, task, waits);
         if again {
-            line.push_back(slot);
+            if is_spent { spent } else { line }.push_back(slot);
         }
         again
     }
 
     fn has_ready(&self) -> bool {
-        !self.0.borrow().line.is_empty()
+        let inside = self.0.borrow();
+        !inside.line.is_empty() || !inside.spent.is_empty()
     }
 
     fn is_empty(&self) -> bool {
@@ -75,8 +82,9 @@ impl Schedule for Queue {
 
     fn clear(&self) {
         let tasks = {
-            let Inside { slots, line } = &mut *self.0.borrow_mut();
+            let Inside { slots, line, spent } = &mut *self.0.borrow_mut();
             line.clear();
+            spent.clear();
             slots.take_all()
         };
         drop_all(tasks);

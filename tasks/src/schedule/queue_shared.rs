@@ -56,7 +56,7 @@ impl Schedule for QueueShared {
         self.slots.ready(slot, Some(generation)).then(|| self.slots.claim(slot))
     }
 
-    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits) -> bool {
+    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits, _spent: bool) -> bool {
         let again = self.slots.settle(slot, task, waits);
         if again {
             self.line_up(slot);
@@ -80,7 +80,7 @@ impl Schedule for QueueShared {
         self.ready_all();
         while let Some(claimed) = self.claim() {
             drop_all([claimed.task]);
-            self.settle(claimed.slot, None, Waits::UNSAID);
+            self.settle(claimed.slot, None, Waits::UNSAID, false);
         }
     }
 }

@@ -1,11 +1,13 @@
 //! Mailboxes: task to task, thread to task, task to thread.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use gustnado_tasks::{Receiver, Sender, mailbox, sleep, spawn, spawn_detached, timeout, yield_now};
+use gustnado_tasks::{
+    Receiver, Sender, charge, mailbox, sleep, spawn, spawn_detached, timeout, yield_now,
+};
 
 use crate::setup::{PATIENCE, Setup, in_task};
 
@@ -19,6 +21,7 @@ on_every_setup!(
     a_mailbox_that_is_never_empty_lets_others_run,
     a_task_that_ends_closes_its_end,
 );
+on_every_setup!(pinned: a_new_task_does_not_wait_behind_those_that_never_wait);
 
 fn two_tasks_play_ping_pong(setup: Setup) {
     in_task(&setup.plan(2), async {
@@ -185,6 +188,39 @@ fn a_mailbox_that_is_never_empty_lets_others_run(setup: Setup) {
             assert_eq!(receiver.recv().await, Some(n));
         }
         assert!(ran.load(Ordering::SeqCst), "the other task had no turn");
+    });
+}
+
+/// (Workers that share their tasks have one line for all.)
+fn a_new_task_does_not_wait_behind_those_that_never_wait(setup: Setup) {
+    const GREEDY: u64 = 100;
+    in_task(&setup.plan(1), async {
+        let runs = Arc::new(AtomicU64::new(0));
+        for _ in 0..GREEDY {
+            let runs = Arc::clone(&runs);
+            spawn_detached(async move {
+                let (sender, mut receiver) = mailbox(1);
+                loop {
+                    runs.fetch_add(1, Ordering::SeqCst);
+                    sender.try_send(()).expect("it was empty");
+                    // More than a run has: it ends where it would receive.
+                    charge(1_000);
+                    receiver.recv().await;
+                }
+            })
+            .expect("a slot is free");
+        }
+        while runs.load(Ordering::SeqCst) < 10 * GREEDY {
+            sleep(Duration::from_millis(1)).await;
+        }
+        for _ in 0..20 {
+            let before = runs.load(Ordering::SeqCst);
+            let later = Arc::clone(&runs);
+            let new = spawn(async move { later.load(Ordering::SeqCst) }).expect("a slot is free");
+            let after = new.await.expect("it ends well");
+            assert!(after - before <= 2, "{} runs of others came first", after - before);
+            sleep(Duration::from_millis(1)).await;
+        }
     });
 }
 
