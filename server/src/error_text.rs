@@ -35,6 +35,7 @@ debug_as_read!(
     crate::files::FilesError,
     crate::FormatError,
     crate::BodyError,
+    crate::ParamError,
     crate::AppendError,
     crate::config::ConfigError,
     crate::site::SiteError,
@@ -48,6 +49,8 @@ debug_as_read!(
     crate::protocol::WriteError,
     crate::test::TestError,
 );
+#[cfg(feature = "json")]
+debug_as_read!(crate::JsonError, crate::QueryError);
 
 #[cfg(test)]
 mod tests {

@@ -39,12 +39,16 @@ pub mod client;
 pub mod config;
 mod conn;
 pub mod default_site;
+#[cfg(doctest)]
+mod documents;
 mod error_text;
 mod fields;
 pub mod files;
 pub mod forms;
 mod handler;
 mod hooks;
+#[cfg(feature = "json")]
+mod json;
 mod pace;
 pub mod protocol;
 mod proxies;
@@ -71,7 +75,9 @@ pub use gustnado_http::status::Status;
 pub use gustnado_tasks::Endpoint;
 pub use handler::{Blocking, Handler, IntoHandler, blocking, form};
 pub use hooks::{ClosedConnection, Limit, Struck, Verdict};
-pub use request::{Cookies, Pairs, Request, percent_decoded};
+#[cfg(feature = "json")]
+pub use json::{JsonError, QueryError};
+pub use request::{Cookies, Pairs, ParamError, Request, percent_decoded};
 pub use response::{
     AppendError, Appender, Event, ForeignHead, IntoResponse, Replier, Reply, Response, Sent,
     reply_later,

@@ -5,6 +5,7 @@ mod cookies;
 mod origin;
 mod parts;
 mod query;
+mod typed;
 
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
@@ -28,6 +29,7 @@ pub use cookies::Cookies;
 pub(crate) use origin::Origin;
 pub(crate) use parts::{Parts, Recycled};
 pub use query::{Pairs, percent_decoded};
+pub use typed::ParamError;
 
 /// One request: its head, what the route found in its path, and its body.
 ///

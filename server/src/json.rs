@@ -1,0 +1,161 @@
+//! Values of a program's own types: JSON in and out, and from the query (feature `json`).
+
+use std::fmt;
+
+use gustnado_http::media_type::MediaType;
+use gustnado_http::status::Status;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
+
+use crate::body::BodyError;
+use crate::request::Request;
+use crate::response::{IntoResponse, Response};
+
+/// Why a body is no value of the wanted type. As a response it says so in a line of text.
+#[non_exhaustive]
+pub enum JsonError {
+    /// The content type is not `application/json`, nor one that ends in `+json`: 415.
+    WrongType,
+    /// The body did not come to its end, or is past a limit: its own status.
+    Body(BodyError),
+    /// It is no JSON (RFC 8259): 400.
+    Malformed(serde_json::Error),
+    /// It is JSON, but no value of the wanted type: 422.
+    Unfit(serde_json::Error),
+}
+
+impl JsonError {
+    /// How a server answers it.
+    pub fn status(&self) -> Status {
+        match self {
+            Self::WrongType => Status::UNSUPPORTED_MEDIA_TYPE,
+            Self::Body(error) => error.status(),
+            Self::Malformed(_) => Status::BAD_REQUEST,
+            Self::Unfit(_) => Status::UNPROCESSABLE_CONTENT,
+        }
+    }
+}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WrongType => {
+                f.write_str("expected a body of JSON; say Content-Type: application/json")
+            }
+            Self::Body(_) => f.write_str("the body could not be read"),
+            Self::Malformed(error) => write!(f, "the body is no JSON: {error}"),
+            Self::Unfit(error) => write!(f, "the body is JSON, but not what is expected: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for JsonError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::WrongType => None,
+            Self::Body(error) => Some(error),
+            Self::Malformed(error) | Self::Unfit(error) => Some(error),
+        }
+    }
+}
+
+impl From<BodyError> for JsonError {
+    fn from(error: BodyError) -> Self {
+        Self::Body(error)
+    }
+}
+
+impl From<serde_json::Error> for JsonError {
+    fn from(error: serde_json::Error) -> Self {
+        if error.classify() == Category::Data { Self::Unfit(error) } else { Self::Malformed(error) }
+    }
+}
+
+/// Its status, with what is wrong as text.
+impl IntoResponse for JsonError {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Body(error) => error.into_response(),
+            other => Response::text(other.to_string()).status(other.status()),
+        }
+    }
+}
+
+/// Why a query is no value of the wanted type. As a response it is 400, with what is wrong as text.
+pub struct QueryError(serde_urlencoded::de::Error);
+
+impl fmt::Display for QueryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the query is not what is expected: {}", self.0)
+    }
+}
+
+impl std::error::Error for QueryError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+impl IntoResponse for QueryError {
+    fn into_response(self) -> Response {
+        Response::text(self.to_string()).status(Status::BAD_REQUEST)
+    }
+}
+
+/// Values of a program's own types (feature `json`).
+impl Request {
+    /// The body, which is JSON, as a value: in handlers that find it whole (inline and blocking
+    /// ones).
+    ///
+    /// # Errors
+    /// [`JsonError`]: 415 for another content type, 400 where it is no JSON, 422 where it is no
+    /// value of this type.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, JsonError> {
+        self.expect_json()?;
+        Ok(serde_json::from_slice(self.whole_body()?)?)
+    }
+
+    /// Reads the body, which is JSON, and returns it as a value. For all kinds of handler that own
+    /// their request.
+    ///
+    /// - `bytes_max`: of the body. More is 413. The server's own limit holds besides.
+    ///
+    /// # Errors
+    /// As [`Request::json`], and why the body did not come.
+    pub async fn read_json<T: DeserializeOwned>(
+        &mut self,
+        bytes_max: usize,
+    ) -> Result<T, JsonError> {
+        self.expect_json()?;
+        let body = self.body_mut().bytes(bytes_max).await?;
+        Ok(serde_json::from_slice(&body)?)
+    }
+
+    /// The query as a value, whose fields are the names in it.
+    ///
+    /// # Errors
+    /// [`QueryError`], which is 400: a field is missing, or its text is none of its type.
+    pub fn query_as<T: DeserializeOwned>(&self) -> Result<T, QueryError> {
+        serde_urlencoded::from_str(self.raw_query().unwrap_or_default()).map_err(QueryError)
+    }
+
+    fn expect_json(&self) -> Result<(), JsonError> {
+        let kind = MediaType::of(self.header_bytes("content-type").unwrap_or(b""));
+        let is_variant = kind.name().to_ascii_lowercase().ends_with(b"+json");
+        if kind.is("application/json") || is_variant { Ok(()) } else { Err(JsonError::WrongType) }
+    }
+}
+
+/// Values of a program's own types (feature `json`).
+impl Response {
+    /// A value as JSON. If it cannot be one (a map whose keys are no text, or its own `Serialize`
+    /// fails), the response is 500 and says why.
+    pub fn json<T: Serialize + ?Sized>(value: &T) -> Self {
+        match serde_json::to_vec(value) {
+            Ok(text) => Self::json_text(text),
+            Err(error) => Self::text(format!("this value cannot be JSON: {error}"))
+                .status(Status::INTERNAL_SERVER_ERROR),
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Parts of the path as values: numbers, dates, whatever can be made from text.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use gustnado_http::status::Status;
+
+use super::Request;
+use crate::response::{IntoResponse, Response};
+
+/// Why a part of the path is no value of the wanted type. As a response it is 404: nothing has this
+/// path. Where the route has no such part, which is a mistake in the program, it is 500.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ParamError {
+    /// The text cannot be made a value.
+    Unfit {
+        /// The part's name in the route.
+        name: String,
+        /// Its text, decoded.
+        found: String,
+        /// What the type says about it.
+        because: String,
+    },
+    /// The route has no part of that name.
+    Unknown {
+        /// The name that was asked for.
+        name: String,
+    },
+}
+
+impl ParamError {
+    /// How a server answers it.
+    pub fn status(&self) -> Status {
+        match self {
+            Self::Unfit { .. } => Status::NOT_FOUND,
+            Self::Unknown { .. } => Status::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+impl fmt::Display for ParamError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unfit { name, found, because } => {
+                write!(f, "{{{name}}} of the path is {found:?}: {because}")
+            }
+            Self::Unknown { name } => {
+                write!(f, "the route has no {{{name}}}; write it into the route's path")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ParamError {}
+
+/// The page of its status.
+impl IntoResponse for ParamError {
+    fn into_response(self) -> Response {
+        Response::new(self.status())
+    }
+}
+
+impl Request {
+    /// The part of the path that a `{name}` of the route stands for, as a value.
+    ///
+    /// ```
+    /// use gustnado::{Request, Response, Routes};
+    ///
+    /// fn user(request: &Request) -> Result<String, gustnado::ParamError> {
+    ///     let id: u32 = request.param_as("id")?;
+    ///     Ok(format!("user {id}"))
+    /// }
+    /// let routes = Routes::new().get("/users/{id}", user);
+    /// ```
+    ///
+    /// # Errors
+    /// [`ParamError`], which as a response is 404: `/users/x` does not exist.
+    pub fn param_as<T: FromStr<Err: fmt::Display>>(&self, name: &str) -> Result<T, ParamError> {
+        let Some(raw) = self.parts.param(name) else {
+            return Err(ParamError::Unknown { name: name.to_owned() });
+        };
+        let text: Cow<'_, str> = super::decoded(raw);
+        text.parse().map_err(|error: T::Err| ParamError::Unfit {
+            name: name.to_owned(),
+            found: text.into_owned(),
+            because: error.to_string(),
+        })
+    }
+}
