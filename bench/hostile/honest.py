@@ -29,7 +29,9 @@ class Lane:
     def ask(self):
         """Asks once. Raises if the right response does not come."""
         if self.stream is None:
-            self.stream = socket.create_connection(("127.0.0.1", self.port), TIMEOUT_S)
+            self.stream = socket.socket()
+            self.stream.settimeout(TIMEOUT_S)
+            self.stream.connect(("127.0.0.1", self.port))
             self.stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.stream.sendall(self.request)
         if self.name == "echo":
