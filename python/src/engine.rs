@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use send_wrapper::SendWrapper;
 
+use gustnado::config::Listing;
 use gustnado::driven::{Alert as EngineAlert, Driven, Ready, Wants};
 use gustnado::{Drain, Method, Routes, Running, Server};
 
@@ -83,7 +84,8 @@ impl Engine {
         application: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let ground = Arc::new(Ground::of(ground)?);
-        let mut server = Server::new();
+        // (Folders beside an application are its assets: they are listed only where somebody says so.)
+        let mut server = Server::new().listing(Listing::Off);
         for (name, value) in settings {
             server = server
                 .set(&name, &value)

@@ -16,6 +16,7 @@ mod cgroup;
 mod error;
 mod finer;
 mod layers;
+mod listing;
 mod machine;
 mod nearest;
 mod pace;
@@ -30,6 +31,7 @@ pub use answer_version::AnswerVersion;
 pub use error::ConfigError;
 pub use gustnado_tasks::{Acceptor, IoChoice as Io, Placement, Preference, SchedulerKind};
 pub use layers::{Effective, Origin, Settings};
+pub use listing::Listing;
 pub use machine::{Machine, Resolved};
 pub use nearest::nearest;
 pub use pace::Pace;
@@ -150,6 +152,8 @@ pub struct Config {
     pub cache_bytes: u64,
     /// Whether names that begin with a dot are served.
     pub hidden: bool,
+    /// Whether the files of a folder without `index.html` are listed.
+    pub listing: Listing,
     /// Value of the `Server` field; empty leaves the field out.
     pub server_name: String,
     /// The version that answers call themselves.
@@ -243,6 +247,7 @@ impl Config {
             pace: Pace::blank(),
             cache_bytes: 0,
             hidden: false,
+            listing: Listing::Auto,
             server_name: String::new(),
             answer_version: AnswerVersion::Newest,
             stats_interval: Duration::ZERO,

@@ -9,6 +9,7 @@ mod content_type;
 mod dressing;
 mod error;
 mod folders;
+mod listing;
 mod location;
 mod lookup;
 mod multipart;
@@ -83,6 +84,8 @@ impl Mounted<'_> {
 pub struct FileOptions {
     /// Serve names that start with a dot. `.well-known` (RFC 8615) is served in any case.
     pub hidden: bool,
+    /// Answer a folder without an index with the list of what is in it.
+    pub listing: bool,
     /// Bytes of memory for ready answers, of all workers together; 0 for none.
     pub cache_bytes: u64,
     /// How many threads call [`Files::answer`], at least 1: each has its share of the bounds.
@@ -106,6 +109,7 @@ pub struct Files {
 struct Folder {
     path: PathBuf,
     hidden: bool,
+    pub(crate) listing: bool,
     /// Per worker.
     cache_bytes: u64,
     /// Per worker.
@@ -157,6 +161,7 @@ impl Files {
         let folder = Folder {
             path,
             hidden: options.hidden,
+            listing: options.listing,
             cache_bytes: options.cache_bytes / workers,
             descriptors_max: DESCRIPTORS_MAX.min(descriptors / DESCRIPTOR_SHARE / workers),
             dressing: Dressing::default(),
@@ -258,7 +263,8 @@ impl Folder {
     /// see to that.)
     fn serves_as(&self, other: &Self) -> bool {
         let of = |folder: &Self| {
-            (folder.hidden, folder.cache_bytes, folder.descriptors_max, folder.threads)
+            let bounds = (folder.cache_bytes, folder.descriptors_max, folder.threads);
+            (folder.hidden, folder.listing, bounds)
         };
         self.path == other.path && of(self) == of(other) && self.dressing == other.dressing
     }
@@ -346,6 +352,7 @@ fn answer_found(
             redirect_to_folder(&folder.dressing, &place.path, request, turn, out);
             Rest::Nothing
         }
+        Ok(Found::Listed(listed)) => listed.respond(place, &folder.dressing, request, turn, out),
         Err(failure) => answer_failure(folder, failure, request, turn, out),
     }
 }
@@ -362,7 +369,10 @@ fn answer_failure(
     let soon: &[(&str, &[u8])] = &[("Retry-After", b"1")];
     let fields = if status == Status::SERVICE_UNAVAILABLE { soon } else { &[] };
     let head_only = request.method() == Method::Head;
-    folder.dressing.status_page(out, status, turn, head_only, fields);
+    match failure {
+        Failure::NoIndex => folder.dressing.no_index(out, turn, head_only),
+        _ => folder.dressing.status_page(out, status, turn, head_only, fields),
+    }
     Rest::Nothing
 }
 

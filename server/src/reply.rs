@@ -87,6 +87,17 @@ pub fn status_page(
     head_only: bool,
     extra: &[(&str, &[u8])],
 ) {
+    status_page_saying(hint(status), out, (status, head_only), turn, extra);
+}
+
+/// The same with a sentence of its own.
+pub(crate) fn status_page_saying(
+    hint: &str,
+    out: &mut Vec<u8>,
+    (status, head_only): (Status, bool),
+    turn: &Turn<'_>,
+    extra: &[(&str, &[u8])],
+) {
     let mut answer = Answer::start(out, status, turn.common, turn.persist);
     for (name, value) in extra {
         // Nothing of such a line is written; the answer stays well formed without it.
@@ -97,7 +108,7 @@ pub fn status_page(
         answer.finish();
         return;
     }
-    let page = page(status);
+    let page = page_saying(status, hint);
     let fields: [(&str, &[u8]); 2] =
         [("Content-Type", b"text/html; charset=utf-8"), ("X-Content-Type-Options", b"nosniff")];
     for (name, value) in fields {
@@ -114,13 +125,17 @@ pub fn status_page(
 
 /// Nothing of the request is repeated in the page, so nothing can be smuggled into it.
 pub(crate) fn page(status: Status) -> String {
-    let (code, reason, hint) = (status.code(), status.reason(), hint(status));
+    page_saying(status, hint(status))
+}
+
+fn page_saying(status: Status, hint: &str) -> String {
+    let (code, reason) = (status.code(), status.reason());
     format!(
         "<!doctype html><html lang=en><meta charset=utf-8>\
          <meta name=viewport content=\"width=device-width\"><title>{code} {reason}</title>\
          <style>:root{{color-scheme:light dark}}body{{font:1.1rem/1.6 system-ui,sans-serif;\
          max-width:34rem;margin:18vh auto;padding:0 1.5rem}}b{{font-size:4.5rem;line-height:1;\
-         color:#5b8def}}h1{{margin:.4rem 0;font-size:1.5rem}}p{{opacity:.75}}</style>\
+         color:light-dark(#a8560c,#f0a95b)}}h1{{margin:.4rem 0;font-size:1.5rem}}p{{opacity:.75}}</style>\
          <b>{code}</b><h1>{reason}</h1><p>{hint}</p>\n"
     )
 }

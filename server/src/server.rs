@@ -8,7 +8,7 @@ mod start_error;
 mod urls;
 
 use std::fmt;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal, Write as _};
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -77,7 +77,7 @@ fn start_with<D>(
     let endpoints = listeners::endpoints(config)?;
     let plan = plan(config, count);
     let making = Making::new(config, plan.workers_max());
-    let site = making.site(&wanted)?;
+    let site = making.site(&wanted, lists(config, &endpoints))?;
     let lasting = Lasting::new(plan.workers_max(), config.scheduler.as_str());
     lasting.set_lines(lines(&wanted.config, &wanted.fields));
     let log = AccessLog::of(config, lasting.places(), &lasting.logs, None)?;
@@ -106,10 +106,15 @@ fn start_with<D>(
     Ok((running, driven))
 }
 
+/// Whether a server that listens there lists folders without an index.
+fn lists(config: &Config, endpoints: &[Endpoint]) -> bool {
+    config.listing.is_on(config, endpoints, io::stderr().is_terminal())
+}
+
 /// Makes ready what a builder says, and starts nothing.
 pub(crate) fn check_server(wanted: &Server) -> Result<(), StartError> {
     AccessLog::format_of(&wanted.config)?;
-    Making::new(&wanted.config, 1).site(wanted).map(drop)
+    Making::new(&wanted.config, 1).site(wanted, false).map(drop)
 }
 
 fn plan(config: &Config, workers: usize) -> Plan {
@@ -180,7 +185,8 @@ impl Making {
         }
     }
 
-    fn site(&self, wanted: &Server) -> Result<Site, StartError> {
+    /// - `lists`: whether folders without an index are listed.
+    fn site(&self, wanted: &Server, lists: bool) -> Result<Site, StartError> {
         let field = |(name, error)| StartError::Routes(RouteError::Field { name, error });
         wanted.fields.check().map_err(field)?;
         check_networks(&wanted.config)?;
@@ -189,6 +195,7 @@ impl Making {
         let folders = routes.folders() + usize::from(config.root.is_some());
         let files = FileOptions {
             hidden: config.hidden,
+            listing: lists,
             cache_bytes: config.cache_bytes / folders.max(1) as u64,
             workers: self.workers,
             threads: config.file_threads,

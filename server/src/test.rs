@@ -35,7 +35,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use crate::app::{self, App, Current, Lasting, Routed, Site};
 use crate::client::{self, ClientError, ClientOptions};
-use crate::config::Config;
+use crate::config::{Config, Listing};
 use crate::conn;
 use crate::fields::Fields;
 use crate::files::FileOptions;
@@ -73,6 +73,7 @@ impl Client {
         let pool = BlockingPool::new(config.blocking_threads, config.blocking_queue);
         let files = FileOptions {
             hidden: config.hidden,
+            listing: config.listing == Listing::On,
             cache_bytes: config.cache_bytes,
             workers: 1,
             threads: 0,

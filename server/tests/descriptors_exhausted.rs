@@ -37,7 +37,8 @@ fn what_is_cached_is_served_and_the_rest_is_put_off() {
     let write = |at: &str| fs::write(Path::new(place.path()).join(at), at).expect("a file");
     write("cached");
     write("other");
-    let options = FileOptions { hidden: false, cache_bytes: 1 << 20, workers: 1, threads: 0 };
+    let options =
+        FileOptions { hidden: false, listing: false, cache_bytes: 1 << 20, workers: 1, threads: 0 };
     let files = Files::open(place.path(), options).expect("the folder opens");
     assert!(status(&files, "/cached", 0).starts_with("HTTP/1.1 200 "));
 

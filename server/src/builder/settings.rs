@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::Server;
 use crate::config::{
-    Acceptor, AnswerVersion, Config, ForwardedFields, Io, Placement, Preference, SchedulerKind,
+    Acceptor, AnswerVersion, Config, ForwardedFields, Io, Listing, Placement, Preference,
+    SchedulerKind,
 };
 
 /// Names the field of [`Config`], or of a part of it, and its type: the method is called the same,
@@ -73,6 +74,7 @@ settings! { OF_CONFIG of Config, |config| config;
     timeout_graceful_shutdown: Duration,
     cache_bytes: u64,
     hidden: bool,
+    listing: Listing,
     answer_version: AnswerVersion,
     stats_interval: Duration,
     quiet: bool,

@@ -4,7 +4,7 @@
 use super::table::{DAY, HOUR, millis, narrow};
 use super::tunable::{Field, Group, Tunable};
 use super::unit::Unit;
-use super::{AnswerVersion, Preference};
+use super::{AnswerVersion, Listing, Preference};
 use std::time::Duration;
 
 pub(super) const RECV_BUFFER_BYTES: Tunable = Tunable {
@@ -61,6 +61,18 @@ pub(super) const BLOCKING_QUEUE: Tunable = Tunable {
         zero: None,
         get: |config| config.blocking_queue as u64,
         set: |config, number| config.blocking_queue = narrow(number),
+    },
+};
+
+pub(super) const LISTING: Tunable = Tunable {
+    name: "listing",
+    group: Group::Files,
+    default: "auto",
+    doc: "List folders without index.html; auto does at a terminal, on loopback only",
+    field: Field::Choice {
+        names: &Listing::NAMES,
+        get: |config| config.listing.as_str(),
+        set: |config, place| config.listing = Listing::ALL[place],
     },
 };
 
@@ -241,7 +253,7 @@ pub(super) const ACCESS_LOG_FORMAT: Tunable = Tunable {
     name: "access-log-format",
     group: Group::Output,
     default: "combined",
-    doc: "What its lines say: common, combined, json, or atoms as in docs/access-log.md",
+    doc: "What its lines say: common, combined, json, brief, or atoms such as %(h)s",
     field: Field::Text {
         what: "common, combined, json, or a format such as %(h)s %(r)s %(s)s",
         // (The start says what exactly is wrong with one.)

@@ -456,6 +456,7 @@ pub static TUNABLES: &[Tunable] = &[
         doc: "Serve names that begin with a dot",
         field: Field::Switch { get: |config| config.hidden, set: |config, on| config.hidden = on },
     },
+    finer::LISTING,
     finer::FILE_THREADS,
     Tunable {
         name: "server-name",

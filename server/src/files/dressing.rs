@@ -5,10 +5,14 @@ use gustnado_http::answer::{Answer, Opening};
 use gustnado_http::status::Status;
 
 use crate::fields::{Fields, says};
-use crate::reply::{Turn, status_page};
+use crate::reply::{Turn, status_page, status_page_saying};
 
 /// The field by which browsers are told to believe the content type. Every file has it.
 const NOSNIFF: &str = "X-Content-Type-Options";
+
+/// What the page says for a folder without an index.
+const NO_INDEX: &str = "This folder has no index.html. The server lists what is in a folder if it \
+    is started with --listing.";
 
 /// Lines and pages of one folder.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -68,6 +72,19 @@ impl Dressing {
         if !head_only {
             out.extend_from_slice(&page.content);
         }
+    }
+
+    /// Writes the answer for a folder without an index that is not listed: the owner's page for
+    /// 404, or one that says what was looked for.
+    pub(super) fn no_index(&self, out: &mut Vec<u8>, turn: &Turn<'_>, head_only: bool) {
+        let status = Status::NOT_FOUND;
+        let has_own = |page: &StaticPage| page.status.is_none_or(|own| own == status);
+        if self.pages.iter().any(has_own) {
+            return self.status_page(out, status, turn, head_only, &[]);
+        }
+        let common = self.common_with(turn);
+        let turn = Turn { common: &common, ..*turn };
+        status_page_saying(NO_INDEX, out, (status, head_only), &turn, &[]);
     }
 
     /// The lines of every answer of the server, and those of this folder.

@@ -82,6 +82,8 @@ pub(super) enum Failure {
     Path(PathError),
     /// The system said no.
     Disk(Errno),
+    /// It is a folder without an index, and folders are not listed.
+    NoIndex,
     /// It cannot be said without waiting for the disk, which was not to be; or the disk has not
     /// answered in time.
     WouldWait,
@@ -96,7 +98,7 @@ impl Failure {
     pub(super) fn status(self) -> Status {
         match self {
             Failure::Path(PathError::Malformed) => Status::BAD_REQUEST,
-            Failure::Path(PathError::Refused) => Status::NOT_FOUND,
+            Failure::Path(PathError::Refused) | Failure::NoIndex => Status::NOT_FOUND,
             Failure::Disk(errno) => status_of(errno),
             Failure::WouldWait => Status::SERVICE_UNAVAILABLE,
         }

@@ -14,8 +14,9 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::error::Failure;
+use super::listing::Listed;
 use super::path;
-use super::resolve::{Identity, Root};
+use super::resolve::{Identity, Located, Root};
 use super::stored::{Seen, Stored};
 use super::{Files, Folder, Mounted, answer_found, worker};
 use crate::reply::{Now, Rest, Turn};
@@ -42,6 +43,8 @@ pub(super) enum Found {
     Loaded { stored: Stored, may_hold: bool },
     /// A directory whose path did not end with a slash.
     Directory,
+    /// A directory without an index.
+    Listed(Listed),
 }
 
 /// Finds what `key` names, a canonical path.
@@ -68,11 +71,18 @@ pub(super) fn look(
         if !path.names_directory {
             return Ok(Found::Directory);
         }
+        let (above, folder_bytes) = (located, relative.len());
         if !relative.is_empty() {
             relative.push(b'/');
         }
         relative.extend_from_slice(INDEX);
-        located = locate(&relative)?;
+        located = match locate(&relative) {
+            Err(Failure::Disk(Errno::NOENT)) => {
+                let place = (&above, &relative[..folder_bytes]);
+                return without_index((root, access), folder, place);
+            }
+            located => located?,
+        };
     } else if path.names_directory {
         return Err(Failure::Disk(Errno::NOTDIR));
     }
@@ -82,6 +92,20 @@ pub(super) fn look(
     let with = (&folder.dressing, folder.pool());
     let stored = Stored::load((root, access), &located, &relative, with, now)?;
     Ok(Found::Loaded { stored, may_hold: true })
+}
+
+/// What a directory is answered with that has no index.
+fn without_index(
+    (root, access): (&Root, Access),
+    folder: &Folder,
+    (located, relative): (&Located, &[u8]),
+) -> Result<Found, Failure> {
+    match access {
+        _ if !folder.listing => Err(Failure::NoIndex),
+        // (Reading a directory has no way of not waiting.)
+        Access::Cached => Err(Failure::WouldWait),
+        Access::Waits => Ok(Found::Listed(Listed::read((root, folder), located, relative)?)),
+    }
 }
 
 /// The same as often as it takes: a file may be replaced between looking and opening.

@@ -205,6 +205,18 @@ impl Root {
         }
     }
 
+    /// Opens a directory for reading its names. `relative` is the path that `located` was found at.
+    pub(crate) fn open_folder(&self, located: &Located, relative: &[u8]) -> Result<OwnedFd, Errno> {
+        let flags = READING | OFlags::DIRECTORY;
+        match self.reopen {
+            Reopen::Proc => {
+                let path = proc_path(&located.descriptor);
+                rustix::fs::openat(CWD, path, flags, Mode::empty())
+            }
+            Reopen::Again => self.open_beneath(relative, flags),
+        }
+    }
+
     fn open_beneath(&self, relative: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         let path = if relative.is_empty() { b"." } else { relative };
         match self.backend {

@@ -1,6 +1,7 @@
 //! The whole way of a request through this room, against real folders.
 
 mod cached;
+mod listed;
 mod paths;
 mod selected;
 
@@ -18,7 +19,7 @@ use super::*;
 use crate::reply::Segment;
 
 const OPTIONS: FileOptions =
-    FileOptions { hidden: false, cache_bytes: 1 << 20, workers: 1, threads: 1 };
+    FileOptions { hidden: false, listing: false, cache_bytes: 1 << 20, workers: 1, threads: 1 };
 
 /// The three ways of finding files that a system may leave us with.
 const WAYS: [(Backend, Reopen); 3] = [

@@ -112,7 +112,7 @@ impl Worker {
                 self.cache.renew(key, now.mono_ms, warm);
             }
             Ok(Found::Loaded { .. }) => {} // is put in the old one's place
-            Ok(Found::Directory) | Err(_) => self.cache.remove(key),
+            Ok(Found::Directory | Found::Listed(_)) | Err(_) => self.cache.remove(key),
         }
         outcome
     }

@@ -463,7 +463,8 @@ mod tests {
         let routes = (0..ROUTES).fold(Routes::new(), |routes, at| {
             routes.get(&path_of(at, "{id}"), move |_: &Request| at.to_string())
         });
-        let files = FileOptions { hidden: false, cache_bytes: 0, workers: 1, threads: 0 };
+        let files =
+            FileOptions { hidden: false, listing: false, cache_bytes: 0, workers: 1, threads: 0 };
         let means = Means::new(BlockingPool::new(1, 1), files);
         Tables::new(&routes, &means).expect("no two paths are alike")
     }

@@ -58,7 +58,7 @@ impl Running {
         }
         let kept = keep(&state.config, &mut to.config);
         let endpoints = listeners::endpoints(&to.config)?;
-        let site = self.making.site(&to)?;
+        let site = self.making.site(&to, super::lists(&to.config, &endpoints))?;
         let old = self.current.app();
         let (places, logs) = (self.lasting.places(), &self.lasting.logs);
         let log = AccessLog::of(&to.config, places, logs, old.access_log.as_deref())?;

@@ -1,0 +1,89 @@
+//! Whether a folder without an index shows what is in it.
+
+use gustnado_tasks::Endpoint;
+
+use super::Config;
+
+/// Whether the files of a folder without `index.html` are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Listing {
+    /// While the server listens on loopback addresses only, believes no proxy, and standard error
+    /// is a terminal: somebody tries something out, and nobody else can ask.
+    #[default]
+    Auto,
+    /// Always.
+    On,
+    /// Never: such a folder is answered with 404.
+    Off,
+}
+
+impl Listing {
+    /// Every member, in the order of [`Self::NAMES`]; the first is the default.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::On, Self::Off];
+    /// What a person writes for each member.
+    pub const NAMES: [&'static str; 3] = ["auto", "on", "off"];
+
+    /// What a person writes for this member.
+    pub fn as_str(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// Whether folders are listed.
+    ///
+    /// - `endpoints`: all places where the server listens.
+    /// - `on_terminal`: whether standard error is a terminal.
+    pub(crate) fn is_on(self, config: &Config, endpoints: &[Endpoint], on_terminal: bool) -> bool {
+        let is_loopback = |endpoint: &Endpoint| match endpoint {
+            Endpoint::Tcp(address) => address.ip().to_canonical().is_loopback(),
+            _ => false,
+        };
+        // Behind a proxy, loopback is everybody.
+        let has_proxy = config.proxy_protocol || !config.forwarded_allow_ips.is_empty();
+        match self {
+            Self::On => true,
+            Self::Off => false,
+            Self::Auto => on_terminal && !has_proxy && endpoints.iter().all(is_loopback),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoints(texts: &[&str]) -> Vec<Endpoint> {
+        let endpoint = |text: &&str| match text.parse() {
+            Ok(address) => Endpoint::Tcp(address),
+            Err(_) => Endpoint::Unix((*text).into()),
+        };
+        texts.iter().map(endpoint).collect()
+    }
+
+    #[test]
+    fn auto_lists_only_for_the_person_at_the_terminal() {
+        let config = Config::default();
+        let is_on = |texts: &[&str], on_terminal| {
+            Listing::Auto.is_on(&config, &endpoints(texts), on_terminal)
+        };
+        assert!(is_on(&["127.0.0.1:80"], true));
+        assert!(is_on(&["127.0.0.1:80", "[::1]:80", "[::ffff:127.0.0.1]:80"], true));
+        assert!(!is_on(&["127.0.0.1:80"], false));
+        assert!(!is_on(&["127.0.0.1:80", "192.0.2.1:80"], true));
+        for open in ["0.0.0.0:80", "[::]:80", "192.0.2.1:80", "/run/site.sock"] {
+            assert!(!is_on(&[open], true), "{open}");
+        }
+    }
+
+    #[test]
+    fn behind_a_proxy_loopback_is_everybody() {
+        let here = endpoints(&["127.0.0.1:80"]);
+        let believing =
+            Config { forwarded_allow_ips: vec!["127.0.0.1".to_owned()], ..Config::default() };
+        let introduced = Config { proxy_protocol: true, ..Config::default() };
+        for config in [believing, introduced] {
+            assert!(!Listing::Auto.is_on(&config, &here, true));
+            assert!(Listing::On.is_on(&config, &here, false));
+        }
+        assert!(!Listing::Off.is_on(&Config::default(), &here, true));
+    }
+}

@@ -1,0 +1,298 @@
+//! The list of what is in a folder that has no index.
+//!
+//! Made for each request, on a thread that may wait for the disk. What cannot be served is not
+//! listed: hidden names, special files, links that lead outside the root.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use gustnado_http::answer::Answer;
+use gustnado_http::date;
+use gustnado_http::method::Method;
+use gustnado_http::path::decode_into;
+use gustnado_http::request::Request;
+use gustnado_http::status::Status;
+use rustix::fs::{AtFlags, Dir, FileType, Stat};
+use rustix::io::Errno;
+
+use super::dressing::Dressing;
+use super::resolve::{Located, Root};
+use super::{Folder, Mounted};
+use crate::reply::{Rest, Segment, Turn};
+
+/// The most names that are shown; a longer list is of no use to anybody, and has its price.
+const ENTRIES_MAX: usize = 10_000;
+/// The most names that are looked at, where most of them are not to be shown.
+const LOOKS_MAX: usize = 4 * ENTRIES_MAX;
+/// A page of so many bytes is sent with its head; a longer one follows it.
+const AT_ONCE_BYTES: usize = 16 << 10;
+
+/// What is in a folder, as far as it is shown.
+#[derive(Debug)]
+pub(super) struct Listed {
+    /// Folders first, then by name.
+    entries: Vec<Entry>,
+    /// There is more.
+    is_cut: bool,
+}
+
+#[derive(Debug)]
+struct Entry {
+    name: Vec<u8>,
+    is_folder: bool,
+    bytes: u64,
+    modified_secs: u64,
+}
+
+impl Listed {
+    /// Reads a folder.
+    ///
+    /// - `relative`: its path beneath the root.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn read(
+        (root, folder): (&Root, &Folder),
+        located: &Located,
+        relative: &[u8],
+    ) -> Result<Self, Errno> {
+        let mut dir = Dir::new(root.open_folder(located, relative)?)?;
+        let (mut entries, mut looks) = (Vec::new(), 0);
+        while let Some(found) = dir.read() {
+            let found = found?;
+            let name = found.file_name().to_bytes();
+            if !is_shown(name, folder.hidden) {
+                continue;
+            }
+            if entries.len() == ENTRIES_MAX || looks == LOOKS_MAX {
+                return Ok(Self::sorted(entries, true));
+            }
+            looks += 1;
+            let stat = rustix::fs::statat(dir.fd()?, found.file_name(), AtFlags::SYMLINK_NOFOLLOW);
+            let stat = stat.ok().and_then(|stat| followed(root, relative, name, stat));
+            entries.extend(stat.and_then(|stat| Entry::of(name, &stat)));
+        }
+        Ok(Self::sorted(entries, false))
+    }
+
+    fn sorted(mut entries: Vec<Entry>, is_cut: bool) -> Self {
+        entries.sort_by_cached_key(|entry| {
+            (!entry.is_folder, entry.name.to_ascii_lowercase(), entry.name.clone())
+        });
+        Self { entries, is_cut }
+    }
+
+    /// Writes the answer.
+    pub(super) fn respond(
+        &self,
+        place: &Mounted<'_>,
+        dressing: &Dressing,
+        request: Request<'_>,
+        turn: &Turn<'_>,
+        out: &mut Vec<u8>,
+    ) -> Rest {
+        let page = self.page(place).into_bytes();
+        let mut answer = Answer::start(out, Status::OK, turn.common, turn.persist);
+        let put = |answer: &mut Answer<'_>, name: &str, value: &[u8]| {
+            answer.field(name, value).expect("constant fields are well formed");
+        };
+        put(&mut answer, "Content-Type", b"text/html; charset=utf-8");
+        // (A file may come or go at any time, and nothing would tell a cache.)
+        put(&mut answer, "Cache-Control", b"no-cache");
+        if !dressing.says_nosniff {
+            put(&mut answer, "X-Content-Type-Options", b"nosniff");
+        }
+        answer.ready_lines(&dressing.lines);
+        answer.content_length(page.len() as u64);
+        answer.finish();
+        if request.method() == Method::Head {
+            return Rest::Nothing;
+        }
+        if page.len() > AT_ONCE_BYTES {
+            return Rest::Segments(Box::new([Segment::Bytes(page)].into()));
+        }
+        out.extend_from_slice(&page);
+        Rest::Nothing
+    }
+
+    fn page(&self, place: &Mounted<'_>) -> String {
+        let path = shown(place.path.as_str().as_bytes());
+        let mut page = format!(
+            "<!doctype html><html lang=en><meta charset=utf-8>\
+             <meta name=viewport content=\"width=device-width\"><title>{path}</title>\
+             <style>{STYLE}</style><h1>{path}</h1>\n<table>\n\
+             <tr><th>Name<th>Size<th>Changed (UTC)\n"
+        );
+        if place.below() != "/" {
+            page.push_str("<tr><td><a href=\"../\">../</a><td><td>\n");
+        }
+        self.entries.iter().for_each(|entry| entry.row(&mut page));
+        page.push_str("</table>\n");
+        if self.is_cut {
+            page.push_str("<p>There is more: only the first 10,000 names are listed.</p>\n");
+        } else if self.entries.is_empty() {
+            page.push_str("<p>This folder is empty.</p>\n");
+        }
+        page
+    }
+}
+
+const STYLE: &str = "\
+    :root{color-scheme:light dark}body{font:1rem/1.6 system-ui,sans-serif;max-width:60rem;\
+    margin:6vh auto;padding:0 1.5rem}h1{font-size:1.5rem;overflow-wrap:anywhere}\
+    table{border-collapse:collapse;width:100%}th{text-align:left;opacity:.75}\
+    td{border-top:1px solid #8884;overflow-wrap:anywhere;vertical-align:top}\
+    td+td,th+th{text-align:right;white-space:nowrap;padding-left:1.5rem;\
+    font-variant-numeric:tabular-nums}a{color:light-dark(#a8560c,#f0a95b)}";
+
+impl Entry {
+    /// `None` for what is neither a file nor a folder.
+    fn of(name: &[u8], stat: &Stat) -> Option<Self> {
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        let is_folder = kind == FileType::Directory;
+        (is_folder || kind == FileType::RegularFile).then(|| Self {
+            name: name.to_vec(),
+            is_folder,
+            bytes: u64::try_from(stat.st_size).unwrap_or(0),
+            modified_secs: u64::try_from(stat.st_mtime).unwrap_or(0),
+        })
+    }
+
+    fn row(&self, page: &mut String) {
+        let slash = if self.is_folder { "/" } else { "" };
+        page.push_str("<tr><td><a href=\"");
+        push_link(page, &self.name);
+        let name = escaped(&String::from_utf8_lossy(&self.name)).into_owned();
+        let size = if self.is_folder { String::new() } else { size(self.bytes) };
+        let changed = date::imf_fixdate(self.modified_secs);
+        // `Sun, 06 Nov 1994 08:49:37 GMT`: the day, the month, the year, the time to the minute.
+        let changed = String::from_utf8_lossy(&changed[5..22]);
+        writeln!(page, "{slash}\">{name}{slash}</a><td>{size}<td>{changed}")
+            .expect("a string takes all");
+    }
+}
+
+/// Whether a name may be asked for: as `path::decode` has it.
+fn is_shown(name: &[u8], hidden: bool) -> bool {
+    let is_self = name == b"." || name == b"..";
+    !is_self && (hidden || !name.starts_with(b".")) && !name.contains(&b'\\')
+}
+
+/// What a link leads to, if that is beneath the root; anything else as it is.
+fn followed(root: &Root, relative: &[u8], name: &[u8], stat: Stat) -> Option<Stat> {
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
+        return Some(stat);
+    }
+    let path = if relative.is_empty() { name.to_vec() } else { [relative, b"/", name].concat() };
+    root.locate(&path).ok().map(|located| located.stat)
+}
+
+/// A path as a person reads it, ready to stand in a page.
+fn shown(path: &[u8]) -> String {
+    let mut bytes = Vec::with_capacity(path.len());
+    decode_into(path, &mut bytes);
+    escaped(&String::from_utf8_lossy(&bytes)).into_owned()
+}
+
+/// Text that means nothing else in a page, neither in an element nor in an attribute. What does not
+/// print, or turns the order of letters around, is shown as such.
+fn escaped(text: &str) -> Cow<'_, str> {
+    let is_harmless = |one: char| !matches!(one, '&' | '<' | '>' | '"' | '\'') && !is_odd(one);
+    if text.chars().all(is_harmless) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for one in text.chars() {
+        match one {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            one if is_odd(one) => safe.push(char::REPLACEMENT_CHARACTER),
+            one => safe.push(one),
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// Control characters, and those that set the direction of text.
+fn is_odd(one: char) -> bool {
+    one.is_control()
+        || matches!(one, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A name as a relative link: all but what RFC 3986 §2.3 calls unreserved is escaped, a colon too,
+/// which would make a scheme of what stands before it.
+fn push_link(page: &mut String, name: &[u8]) {
+    for byte in name {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                page.push(char::from(*byte));
+            }
+            _ => write!(page, "%{byte:02X}").expect("a string takes all"),
+        }
+    }
+}
+
+/// A size for people, in powers of 1,024.
+fn size(bytes: u64) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let (mut rest, mut unit) = (bytes, 0);
+    while rest >= 1024 * 1024 {
+        rest /= 1024;
+        unit += 1;
+    }
+    let (whole, tenths) = (rest / 1024, rest % 1024 * 10 / 1024);
+    if whole < 10 {
+        format!("{whole}.{tenths} {}", units[unit])
+    } else {
+        format!("{whole} {}", units[unit])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gustnado_http::path::CanonicalPath;
+    use proptest::prelude::*;
+
+    #[test]
+    fn sizes_are_short() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (1536, "1.5 KiB"),
+            (10 * 1024, "10 KiB"),
+            (1_048_575, "1023 KiB"),
+            (1_048_576, "1.0 MiB"),
+            (u64::MAX, "15 EiB"),
+        ] {
+            assert_eq!(size(bytes), text, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn text_cannot_leave_its_place_in_the_page() {
+        assert_eq!(escaped("a b.txt"), "a b.txt");
+        assert_eq!(escaped("<b>\"&'\u{202e}\n"), "&lt;b&gt;&quot;&amp;&#39;\u{fffd}\u{fffd}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_link_leads_to_its_name(name in proptest::collection::vec(1..=255_u8, 1..40)) {
+            prop_assume!(!name.contains(&b'/') && is_shown(&name, true));
+            let mut link = String::from("/");
+            push_link(&mut link, &name);
+            let path = CanonicalPath::of(link.as_bytes()).expect("a path that is served");
+            prop_assert!(!path.has_stray_percent());
+            let found = super::super::path::decode(path.as_str().as_bytes(), true);
+            prop_assert_eq!(found.expect("a path").relative, name);
+            prop_assert!(link.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"'));
+        }
+    }
+}
