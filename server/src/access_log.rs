@@ -13,6 +13,7 @@ mod journal;
 mod line;
 mod output;
 mod sink;
+mod terminal;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

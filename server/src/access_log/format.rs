@@ -22,7 +22,22 @@ const JSON: &[(&str, Atom)] = &[
     ("user_agent", Atom::Agent),
     ("duration_us", Atom::Micros),
 ];
-const NAMES: [&str; 3] = ["common", "combined", "json"];
+/// For a person at a terminal.
+const BRIEF: &[Piece] = &[
+    Piece::Atom(Atom::Clock),
+    Piece::Fixed("  "),
+    Piece::Atom(Atom::Method),
+    Piece::Fixed(" "),
+    Piece::Atom(Atom::Target),
+    Piece::Fixed("  "),
+    Piece::Atom(Atom::Status),
+    Piece::Fixed("  "),
+    Piece::Atom(Atom::Bytes),
+    Piece::Fixed(" B  "),
+    Piece::Atom(Atom::DecimalMillis),
+    Piece::Fixed(" ms"),
+];
+const NAMES: [&str; 4] = ["common", "combined", "json", "brief"];
 
 /// Longest format in bytes: far beyond what a person writes.
 const FORMAT_BYTES_MAX: usize = 4096;
@@ -33,8 +48,12 @@ pub(super) enum Atom {
     Address,
     User,
     Time,
+    /// The time of day.
+    Clock,
     RequestLine,
     Method,
+    /// Path and query.
+    Target,
     Path,
     Query,
     Protocol,
@@ -46,6 +65,7 @@ pub(super) enum Atom {
     Agent,
     Seconds,
     Millis,
+    DecimalMillis,
     Micros,
     DecimalSeconds,
 }
@@ -82,6 +102,8 @@ impl Atom {
 pub(super) enum Piece {
     /// The same in every line.
     Text(Vec<u8>),
+    /// The same, in a format of ours.
+    Fixed(&'static str),
     Atom(Atom),
     /// The first value of a request's field.
     RequestField(String),
@@ -110,6 +132,7 @@ impl Format {
             "common" => parse(COMMON)?,
             "combined" => parse(COMBINED)?,
             "json" => json(),
+            "brief" => BRIEF.to_vec(),
             own => parse(own)?,
         };
         let has = |wanted: fn(&Piece) -> bool| pieces.iter().any(wanted);
@@ -269,14 +292,16 @@ impl fmt::Display for FormatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { wanted, position, found, nearest } = self;
         let expected = match wanted {
-            Wanted::Format => "common, combined, json, or a format of up to 4096 bytes with atoms",
+            Wanted::Format => {
+                "common, combined, json, brief, or a format of up to 4096 bytes with atoms"
+            }
             Wanted::Atom => "an atom such as %(h)s or %({host}i)s, or %% for a percent sign,",
             Wanted::NoControl => "a format of one line without control characters",
         };
         write!(f, "expected {expected} at position {position}, found {found:?}; ")?;
         match nearest {
             Some(nearest) => write!(f, "did you mean {nearest}?"),
-            None => f.write_str("docs/access-log.md lists all atoms"),
+            None => write!(f, "the letters are {}", guess::LETTERS),
         }
     }
 }
@@ -354,7 +379,7 @@ mod tests {
         assert_eq!(
             said("%(h)s é %(X)s"),
             "expected an atom such as %(h)s or %({host}i)s, or %% for a percent sign, at position \
-             9, found \"%(X)s\"; docs/access-log.md lists all atoms"
+             9, found \"%(X)s\"; the letters are hlutrmUqHsBbfaTMDLp"
         );
         for (format, position, nearest) in [
             ("%h", 1, "%(h)s"),
@@ -377,8 +402,8 @@ mod tests {
     #[test]
     fn a_mistyped_name_finds_the_nearest() {
         assert!(said("comon").ends_with("found \"comon\"; did you mean common?"));
-        assert!(said("").contains("expected common, combined, json, or a format"));
-        assert!(said("nothing in it").contains("docs/access-log.md"));
+        assert!(said("").contains("expected common, combined, json, brief, or a format"));
+        assert!(said("nothing in it").contains("the letters are hlut"));
         assert!(said(&"%(h)s".repeat(1000)).contains("4096"));
         assert!(said("%(h)s\n").contains("without control characters at position 6"));
     }

@@ -27,7 +27,8 @@ const WORDS: [(&str, &str); 22] = [
     ("duration", "L"),
     ("pid", "p"),
 ];
-const LETTERS: &str = "hlutrmUqHsBbfaTMDLp";
+/// The letter of every atom.
+pub(super) const LETTERS: &str = "hlutrmUqHsBbfaTMDLp";
 
 /// How many bytes of a format belong to the atom at its start that is none.
 pub(super) fn extent(rest: &str) -> usize {

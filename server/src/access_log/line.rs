@@ -52,6 +52,7 @@ impl Format {
         for piece in &self.pieces {
             match piece {
                 Piece::Text(text) => out.extend_from_slice(text),
+                Piece::Fixed(text) => out.extend_from_slice(text.as_bytes()),
                 Piece::Atom(atom) => self.write_atom(*atom, line, out),
                 Piece::RequestField(name) => self.put(Value::Text(line.field(name)), out),
                 Piece::AnswerField(name) => {
@@ -67,9 +68,12 @@ impl Format {
         let value = match atom {
             Atom::Address => Value::Word(line.address.map(str::as_bytes)),
             Atom::User => return self.put(Value::Word(line.user().as_deref()), out),
-            Atom::Time => return write_time(line.unix_secs, self.is_json, out),
+            Atom::Time if self.is_json => return write_time(line.unix_secs, Second::json, out),
+            Atom::Time => return write_time(line.unix_secs, Second::plain, out),
+            Atom::Clock => return write_time(line.unix_secs, Second::clock, out),
             Atom::RequestLine => return self.write_request_line(line, out),
             Atom::Method => Value::Word(line.method()),
+            Atom::Target => Value::Word(line.target()),
             Atom::Path => Value::Word(line.path()),
             Atom::Query => match line.query() {
                 // (As gunicorn has it: a request without a query has an empty one.)
@@ -85,6 +89,10 @@ impl Format {
             Atom::Seconds => Value::Number(Some(took.as_secs())),
             Atom::Millis => Value::Number(u64::try_from(took.as_millis()).ok()),
             Atom::Micros => Value::Number(u64::try_from(took.as_micros()).ok()),
+            Atom::DecimalMillis => {
+                let (whole, tenths) = (took.as_millis(), took.subsec_micros() % 1_000 / 100);
+                return out.extend_from_slice(format!("{whole}.{tenths}").as_bytes());
+            }
             Atom::DecimalSeconds => {
                 let text = format!("{}.{:06}", took.as_secs(), took.subsec_micros());
                 return out.extend_from_slice(text.as_bytes());
@@ -132,6 +140,14 @@ impl<'a> Line<'a> {
         match self.asked {
             Asked::Request(view) => Some(view.method().as_str().as_bytes()),
             Asked::Refused(first) => parts(first).map(|(method, ..)| method),
+            Asked::Unknown => None,
+        }
+    }
+
+    fn target(&self) -> Option<&'a [u8]> {
+        match self.asked {
+            Asked::Request(view) => Some(view.target()),
+            Asked::Refused(first) => parts(first).map(|(_, target, _)| target),
             Asked::Unknown => None,
         }
     }
@@ -235,7 +251,7 @@ fn base64_decoded(text: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A second as it is written, in both ways.
+/// A second as it is written, in all ways.
 struct Second {
     unix_secs: u64,
     plain: Vec<u8>,
@@ -247,11 +263,9 @@ thread_local! {
     static SECOND: RefCell<Option<Second>> = const { RefCell::new(None) };
 }
 
-/// Writes `[06/Nov/1994:08:49:37 +0000]`, or for JSON `"1994-11-06T08:49:37Z"`.
-fn write_time(unix_secs: u64, is_json: bool, out: &mut Vec<u8>) {
-    let of = |second: &Second, out: &mut Vec<u8>| {
-        out.extend_from_slice(if is_json { &second.json } else { &second.plain });
-    };
+/// Writes a second in one of its ways.
+fn write_time(unix_secs: u64, way: fn(&Second) -> &[u8], out: &mut Vec<u8>) {
+    let of = |second: &Second, out: &mut Vec<u8>| out.extend_from_slice(way(second));
     // (A thread that ends may have none any more.)
     let written = SECOND.try_with(|last| {
         let mut last = last.borrow_mut();
@@ -276,6 +290,22 @@ impl Second {
         let plain = format!("[{day}/{month}/{year}:{time} +0000]").into_bytes();
         let json = format!("\"{year}-{number:02}-{day}T{time}Z\"").into_bytes();
         Self { unix_secs, plain, json }
+    }
+
+    /// `[06/Nov/1994:08:49:37 +0000]`.
+    fn plain(&self) -> &[u8] {
+        &self.plain
+    }
+
+    /// `"1994-11-06T08:49:37Z"`.
+    fn json(&self) -> &[u8] {
+        &self.json
+    }
+
+    /// `08:49:37Z`.
+    fn clock(&self) -> &[u8] {
+        let at = r#""1994-11-06T"#.len();
+        &self.json[at..at + "08:49:37Z".len()]
     }
 }
 

@@ -1,22 +1,32 @@
-//! Where lines go: a file, or whatever standard output is.
+//! Where lines go: a file, or whatever standard output or standard error is.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 
+use super::terminal::Window;
+
 /// What a pipe that can be written to takes at once (`PIPE_BUF`).
 const PIPE_BYTES: usize = 4096;
+
+/// What names standard error.
+const STDERR: &str = "/dev/stderr";
 
 /// An open log. Lines are written whole, one write after the other.
 pub(super) struct Output {
     file: File,
     /// Regular files take all there is; others may have a reader that is slow.
     is_regular: bool,
+    /// A person reads it.
+    terminal: Option<Window>,
+    /// Lines that a terminal was not shown, and that were not reported as lost yet.
+    left_out: u64,
     /// The rest of a line of which the beginning was written.
     torn: Vec<u8>,
 }
@@ -32,10 +42,13 @@ pub(super) enum Written {
 }
 
 impl Output {
-    /// Opens the file for appending, made if it is not there; `-` is standard output.
+    /// Opens the file for appending, made if it is not there; `-` is standard output, and
+    /// [`STDERR`] whatever standard error is, even where its file may not be opened again.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let file = if path == Path::new("-") {
             File::from(io::stdout().as_fd().try_clone_to_owned()?)
+        } else if path == Path::new(STDERR) {
+            File::from(io::stderr().as_fd().try_clone_to_owned()?)
         } else {
             // (So that a pipe without a reader is an error, and does not hold the start up.)
             let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("a flag below 2^31");
@@ -43,17 +56,31 @@ impl Output {
             options.append(true).create(true).mode(0o640).custom_flags(flags).open(path)?
         };
         let is_regular = file.metadata()?.is_file();
-        Ok(Self { file, is_regular, torn: Vec::new() })
+        let terminal = file.is_terminal().then(|| Window::new(Instant::now()));
+        Ok(Self { file, is_regular, terminal, left_out: 0, torn: Vec::new() })
     }
 
     /// A file on which a write may wait without end, as on a frozen disk.
     #[cfg(test)]
     pub(super) fn that_blocks(file: File) -> Self {
-        Self { file, is_regular: true, torn: Vec::new() }
+        Self { file, is_regular: true, terminal: None, left_out: 0, torn: Vec::new() }
     }
 
     /// Writes lines, and takes away those that it has written or lost.
     pub(super) fn write(&mut self, lines: &mut Vec<u8>) -> Written {
+        let is_paused = self.terminal.is_some() && !self.has_room();
+        let now = Instant::now();
+        let cut = self.terminal.as_mut().map(|window| window.cut(lines, is_paused, now));
+        self.left_out += cut.unwrap_or(0);
+        let lost = match self.write_lines(lines) {
+            Written::Waits => return Written::Waits,
+            Written::All => std::mem::take(&mut self.left_out),
+            Written::Lost(lost) => lost + std::mem::take(&mut self.left_out),
+        };
+        if lost == 0 { Written::All } else { Written::Lost(lost) }
+    }
+
+    fn write_lines(&mut self, lines: &mut Vec<u8>) -> Written {
         let mut torn = std::mem::take(&mut self.torn);
         let (written, outcome) = self.write_bytes(&torn);
         torn.drain(..written);
@@ -117,9 +144,10 @@ impl Output {
         matches!(poll(&mut fds, Some(&at_once)), Ok(ready) if ready > 0)
     }
 
-    /// Whether the beginning of a line stands at the end of what was written.
-    pub(super) fn is_torn(&self) -> bool {
-        !self.torn.is_empty()
+    /// Whether something is still to be written even if no more lines come: the rest of a line, or
+    /// how many a terminal was not shown.
+    pub(super) fn owes(&self) -> bool {
+        !self.torn.is_empty() || self.terminal.as_ref().is_some_and(Window::owes)
     }
 }
 
@@ -137,14 +165,15 @@ mod tests {
         let mut output = Output::open(Path::new("/dev/full")).expect("there is one");
         let mut lines = b"a\nb\nc\n".to_vec();
         assert_eq!(output.write(&mut lines), Written::Lost(3));
-        assert!(lines.is_empty() && !output.is_torn());
+        assert!(lines.is_empty() && !output.owes());
     }
 
     #[test]
     fn a_reader_that_is_slow_gets_whole_lines_in_the_end() {
         let (mut reader, writer) = io::pipe().expect("a pipe");
         let file = File::from(std::os::fd::OwnedFd::from(writer));
-        let mut output = Output { file, is_regular: false, torn: Vec::new() };
+        let mut output =
+            Output { file, is_regular: false, terminal: None, left_out: 0, torn: Vec::new() };
         let line = |number: u32| format!("line {number}\n").into_bytes();
         let all: Vec<u8> = (0..20_000).flat_map(line).collect();
         let mut lines = all.clone();
@@ -165,7 +194,8 @@ mod tests {
     fn a_reader_that_has_gone_loses_lines() {
         let (reader, writer) = io::pipe().expect("a pipe");
         let file = File::from(std::os::fd::OwnedFd::from(writer));
-        let mut output = Output { file, is_regular: false, torn: Vec::new() };
+        let mut output =
+            Output { file, is_regular: false, terminal: None, left_out: 0, torn: Vec::new() };
         drop(reader);
         assert_eq!(output.write(&mut b"a\nb\n".to_vec()), Written::Lost(2));
     }
@@ -178,6 +208,6 @@ mod tests {
         assert_eq!(output.stop(&mut lines, 6, &full), Written::Lost(1));
         assert_eq!((&*output.torn, lines.len()), (&b"o\n"[..], 0));
         assert_eq!(output.write(&mut b"four\n".to_vec()), Written::All);
-        assert!(!output.is_torn());
+        assert!(!output.owes());
     }
 }

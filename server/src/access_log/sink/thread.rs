@@ -65,7 +65,7 @@ impl Writer {
         for place in 0..self.taken.len() {
             is_done &= self.write(place);
         }
-        is_done
+        is_done && !self.output.owes()
     }
 
     /// Writes what was left of a buffer, or else what it has now. Returns whether nothing was left.
@@ -74,7 +74,7 @@ impl Writer {
         if lines.is_empty() {
             std::mem::swap(lines, &mut locked(&self.shared.buffers[place]));
         }
-        if lines.is_empty() && !self.output.is_torn() {
+        if lines.is_empty() && !self.output.owes() {
             return true;
         }
         let is_done = match self.output.write(lines) {
