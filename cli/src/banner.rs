@@ -7,6 +7,8 @@ use crate::output::{Paint, counted};
 pub(crate) struct Banner {
     /// `http://127.0.0.1:8080/` or `unix:/run/gustnado.sock`.
     pub(crate) urls: Vec<String>,
+    /// The URL for other machines, where every interface is listened on.
+    pub(crate) network: Option<String>,
     /// The folder, if one is served.
     pub(crate) root: Option<String>,
     /// `io_uring` or `epoll`.
@@ -31,6 +33,8 @@ impl Banner {
             item(paint, "serves", root.unwrap_or(built_in)),
             item(paint, "engine", &self.engine()),
         ];
+        let network = self.network.as_ref();
+        lines.extend(network.map(|url| item(paint, "others", &format!("{url} in this network"))));
         lines.extend(self.notes.iter().map(|note| item(paint, "note", note)));
         lines.push(item(paint, "stop", "Ctrl-C lets answers finish, a second Ctrl-C does not"));
         lines.join("\n")
@@ -59,6 +63,7 @@ mod tests {
     fn the_first_line_has_the_url_and_notes_have_their_own() {
         let banner = Banner {
             urls: vec!["http://127.0.0.1:8080/".to_owned()],
+            network: Some("http://192.0.2.7:8080/".to_owned()),
             root: None,
             backend: "epoll".to_owned(),
             scheduler: "pool",
@@ -75,6 +80,7 @@ mod tests {
             [
                 "  serves  its built-in page; for a folder of yours: gustnado serve DIR",
                 "  engine  epoll, scheduler pool, 1 worker, up to 19,000 connections",
+                "  others  http://192.0.2.7:8080/ in this network",
                 "  note    io_uring: not permitted (seccomp); using epoll",
                 "  stop    Ctrl-C lets answers finish, a second Ctrl-C does not",
             ]

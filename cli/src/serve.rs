@@ -11,11 +11,12 @@ use crate::arguments::Asked;
 use crate::banner::Banner;
 use crate::output::{Output, counted};
 use crate::{exit, root};
-use gustnado::config::{Machine, Settings};
+use gustnado::config::{Config, Machine, Settings};
 use gustnado::{DrainReport, Endpoint, Running};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGXFSZ};
 use signal_hook::flag::register;
 use signal_hook::iterator::{Handle, Signals};
+use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
@@ -103,13 +104,45 @@ fn banner(running: &Running, asked: &Asked) -> Banner {
     let machine = Machine::read();
     Banner {
         urls: running.urls(),
+        network: network_url(&running.listens_on()),
         root: of_file.or_else(|| config.root.as_ref().map(|root| root.display().to_string())),
         backend: backend.to_owned(),
         scheduler: config.scheduler.as_str(),
         workers: machine.workers(config).value,
         connections_max: machine.connections_max(config, backend == "io_uring").value,
-        notes: running.notes().to_vec(),
+        notes: running.notes().iter().cloned().chain(too_many(config, &machine)).collect(),
     }
+}
+
+/// Where other machines reach a server that listens on every IPv4 interface: the address that this
+/// machine would call them from.
+fn network_url(endpoints: &[Endpoint]) -> Option<String> {
+    let any = endpoints.iter().find_map(|endpoint| match endpoint {
+        Endpoint::Tcp(address) if address.ip() == Ipv4Addr::UNSPECIFIED => Some(address.port()),
+        _ => None,
+    });
+    let port = any?;
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    // (Connecting a UDP socket sends nothing: it asks for the route to an address of no machine.)
+    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
+    let ip = socket.local_addr().ok()?.ip();
+    let is_of_use = !ip.is_loopback() && !ip.is_unspecified();
+    is_of_use.then(|| {
+        format!("http://{ip}{}/", if port == 80 { String::new() } else { format!(":{port}") })
+    })
+}
+
+/// Says so where there are more workers than could run at a time.
+fn too_many(config: &Config, machine: &Machine) -> Option<String> {
+    let workers = machine.workers(config).value;
+    let cpus = machine.workers(&Config { workers: 0, ..config.clone() }).value;
+    (workers > cpus).then(|| {
+        format!(
+            "{} on {}: those beyond {cpus} take memory and bring nothing, but where handlers block",
+            counted(workers as u64, "worker"),
+            counted(cpus as u64, "CPU"),
+        )
+    })
 }
 
 fn serve(running: &Running, asked: Box<Asked>, signals: &mut Signals, output: Output) -> u8 {
@@ -144,11 +177,14 @@ fn drain(
     let (done, report) = mpsc::channel();
     std::thread::scope(|scope| {
         let open = running.stats().connections_open;
-        output.say(&format!(
-            "draining: {} open, waiting up to {} s for answers to finish; a second signal does not",
-            counted(open, "connection"),
-            deadline.as_secs_f32(),
-        ));
+        if open > 0 {
+            output.say(&format!(
+                "draining: {} open, waiting up to {} s for answers to finish; a second signal \
+                 does not",
+                counted(open, "connection"),
+                deadline.as_secs_f32(),
+            ));
+        }
         scope.spawn(move || done.send(running.drain(deadline)));
         let started = Instant::now();
         let mut said_s = 0;

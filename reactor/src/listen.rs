@@ -7,6 +7,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
@@ -17,7 +18,7 @@ use rustix::net::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::sys::by_number::duplicate;
+use crate::sys::by_number::{duplicate, local_name_of};
 use crate::sys::options::{bind_without_port, set_defer_accept};
 
 pub use closing::{gather_connections, refuse_connections, stop_deferring, take_queue};
@@ -32,6 +33,21 @@ pub enum Endpoint {
     /// A listening stream socket that this process was started with, by its number. It can only be
     /// listened on.
     Inherited(RawFd),
+}
+
+impl Endpoint {
+    /// The same, but for an inherited socket the address that it was bound to, if it has one.
+    pub fn resolved(&self) -> Self {
+        let Self::Inherited(number) = self else { return self.clone() };
+        let name = local_name_of(*number).ok().flatten();
+        let of_tcp = |name: &SocketAddrAny| SocketAddr::try_from(name.clone()).ok().map(Self::Tcp);
+        let of_unix = |name: &SocketAddrAny| {
+            let address = SocketAddrUnix::try_from(name.clone()).ok()?;
+            Some(Self::Unix(Path::new(std::ffi::OsStr::from_bytes(address.path_bytes()?)).into()))
+        };
+        name.and_then(|name| of_tcp(&name).or_else(|| of_unix(&name)))
+            .unwrap_or_else(|| self.clone())
+    }
 }
 
 impl fmt::Display for Endpoint {

@@ -12,6 +12,7 @@ mod redirect;
 mod route;
 mod routes;
 mod schema;
+mod syntax;
 mod value;
 
 use std::ffi::{OsStr, OsString};

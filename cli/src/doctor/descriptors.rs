@@ -17,7 +17,10 @@ pub(super) fn per_process(facts: &Facts) -> Finding {
     let value = format!("soft {}, hard {}", limit(soft), limit(hard));
     let works = facts.uring.is_ok();
     let allowed = facts.machine.connections_max(&facts.config, works).value as u64;
-    let meaning = format!("enough for {}", counted(allowed, "connection"));
+    // (Each worker's ring has a table of its own, and so more fit than the limit says.)
+    let tables =
+        if works && allowed > soft.max(hard) { ", with a table for each io_uring" } else { "" };
+    let meaning = format!("enough for {}{tables}", counted(allowed, "connection"));
     if allowed >= CONNECTIONS_GOAL {
         let raised = if soft < hard { "; the soft one is raised by itself" } else { "" };
         return Finding::good(subject, value, &format!("{meaning}{raised}"));

@@ -44,7 +44,7 @@ impl fmt::Display for ConfigError {
                 write!(formatter, "no setting is called {name:?}; did you mean {nearest:?}?")
             }
             Self::Unknown { name, nearest: None } => {
-                write!(formatter, "no setting is called {name:?}; docs/tuning.md lists them all")
+                write!(formatter, "no setting is called {name:?}; `gustnado tuning` lists them all")
             }
             Self::Value { origin, expected, found, remedy } => {
                 write!(

@@ -5,6 +5,7 @@ use super::Config;
 use super::error::ConfigError;
 use super::nearest::nearest;
 use super::table::TUNABLES;
+use super::text::{is_address, is_host};
 use super::tunable::{Refused, Tunable};
 use crate::site::SiteFile;
 use std::borrow::Cow;
@@ -254,11 +255,36 @@ fn unknown(name: &str) -> ConfigError {
 fn refusal(tunable: &Tunable, refused: Refused, value: &OsStr, origin: Origin) -> ConfigError {
     let remedy = match (refused.nearest, &origin) {
         (Some(name), _) => format!("did you mean {name}?"),
+        _ if tunable.name == "listen" => address_remedy(value),
+        (None, Origin::Flag(_)) if tunable.default.is_empty() => "leave it out for none".to_owned(),
+        (None, _) if tunable.default.is_empty() => "unset it for none".to_owned(),
         (None, Origin::Flag(_)) => format!("leave it out for {}", tunable.default),
         (None, _) => format!("unset it for {}", tunable.default),
     };
     let found = value.to_string_lossy().chars().take(60).collect();
     ConfigError::Value { origin, expected: refused.expected, found, remedy }
+}
+
+/// What an address lacks.
+fn address_remedy(value: &OsStr) -> String {
+    let text = value.to_string_lossy();
+    let found = text.split(',').map(str::trim).find(|one| !one.is_empty() && !is_address(one));
+    let found = found.unwrap_or_default();
+    let is_port = |text: &str| text.parse::<u16>().is_ok();
+    match found.rsplit_once(':') {
+        Some(("", port)) if is_port(port) => format!(
+            "write 127.0.0.1:{port} for this machine alone, 0.0.0.0:{port} for every interface"
+        ),
+        Some((_, port)) if port.parse::<u64>().is_ok() && !is_port(port) => {
+            "ports end at 65535".to_owned()
+        }
+        None if is_port(found) => {
+            format!("write 127.0.0.1:{found}, or use --port {found}")
+        }
+        None if is_host(found) => format!("add the port: {found}:8080"),
+        None if found.contains('/') => format!("write unix:{found} for a Unix socket"),
+        _ => "leave it out for --host and --port".to_owned(),
+    }
 }
 
 fn stray_variable(name: &str) -> String {

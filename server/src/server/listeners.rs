@@ -94,7 +94,16 @@ impl Listeners {
 /// Where a configuration says to listen.
 pub(crate) fn endpoints(config: &Config) -> Result<Vec<Endpoint>, StartError> {
     if !config.listen.is_empty() {
-        return config.listen.iter().map(|text| endpoint(text)).collect();
+        let endpoints: Vec<Endpoint> =
+            config.listen.iter().map(|text| endpoint(text)).collect::<Result<_, _>>()?;
+        // (A port that is to be any is another one each time.)
+        let is_any = |one: &Endpoint| matches!(one, Endpoint::Tcp(address) if address.port() == 0);
+        let mut places = endpoints.iter().enumerate();
+        let twice = places.find(|(at, one)| !is_any(one) && endpoints[..*at].contains(one));
+        if let Some((_, endpoint)) = twice {
+            return Err(StartError::Twice { endpoint: endpoint.clone() });
+        }
+        return Ok(endpoints);
     }
     match &config.uds {
         Some(path) => Ok(vec![Endpoint::Unix(path.clone())]),

@@ -47,6 +47,16 @@ pub enum StartError {
         /// Where.
         endpoint: Endpoint,
     },
+    /// It is there twice among what is to be listened on.
+    Twice {
+        /// Where.
+        endpoint: Endpoint,
+    },
+    /// A Unix socket was to be made where there is a file of another kind.
+    NotSocket {
+        /// The file.
+        path: PathBuf,
+    },
     /// The user may not listen there.
     Denied {
         /// Where.
@@ -75,9 +85,12 @@ pub enum StartError {
 
 impl StartError {
     pub(super) fn from_bind(endpoint: Endpoint, error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::AddrInUse => Self::InUse { endpoint },
-            io::ErrorKind::PermissionDenied => Self::Denied { endpoint },
+        match (error.kind(), &endpoint) {
+            (io::ErrorKind::AddrInUse, Endpoint::Unix(path)) if is_other_file(path) => {
+                Self::NotSocket { path: path.clone() }
+            }
+            (io::ErrorKind::AddrInUse, _) => Self::InUse { endpoint },
+            (io::ErrorKind::PermissionDenied, _) => Self::Denied { endpoint },
             _ => Self::Listen { endpoint, error },
         }
     }
@@ -106,6 +119,8 @@ impl StartError {
             Self::Host { .. }
             | Self::Network { .. }
             | Self::AnyProxy
+            | Self::Twice { .. }
+            | Self::NotSocket { .. }
             | Self::Folder(_)
             | Self::Routes(_)
             | Self::AccessLog { .. }
@@ -126,7 +141,7 @@ impl fmt::Display for StartError {
         match self {
             Self::Host { host, error } => write!(
                 f,
-                "--host {host}: no such address ({error}); give an address such as 127.0.0.1, or \
+                "{host}: no such address ({error}); give an address such as 127.0.0.1, or \
                  0.0.0.0 for all"
             ),
             Self::Network { setting, text } => write!(
@@ -144,6 +159,20 @@ impl fmt::Display for StartError {
                 path.display()
             ),
             Self::AccessLogFormat(error) => write!(f, "--access-log-format: {error}"),
+            Self::Twice { endpoint } => {
+                write!(f, "cannot listen on {endpoint} twice; leave one of them out")
+            }
+            Self::NotSocket { path } => write!(
+                f,
+                "cannot listen on unix:{0}: a file that is no socket is there; remove {0}, or \
+                 choose another path",
+                path.display()
+            ),
+            Self::InUse { endpoint: endpoint @ Endpoint::Unix(_) } => write!(
+                f,
+                "cannot listen on {endpoint}: another process listens there; end it, or choose \
+                 another path"
+            ),
             Self::InUse { endpoint } => write!(
                 f,
                 "cannot listen on {endpoint}: another process listens there; end it, or take \
@@ -159,10 +188,9 @@ impl fmt::Display for StartError {
                 f,
                 "cannot listen on {endpoint}: not permitted; choose a folder that you may write to"
             ),
-            Self::Listen { endpoint, error } => write!(
-                f,
-                "cannot listen on {endpoint}: {error}; give an address of this machine with --host"
-            ),
+            Self::Listen { endpoint, error } => {
+                write!(f, "cannot listen on {endpoint}: {}", remedy(endpoint, error))
+            }
             Self::Ending => f.write_str("the server ends already; start it anew"),
             Self::Signals { error } => write!(
                 f,
@@ -175,6 +203,32 @@ impl fmt::Display for StartError {
             ),
         }
     }
+}
+
+/// What the kernel says, and what helps.
+fn remedy(endpoint: &Endpoint, error: &io::Error) -> String {
+    match (endpoint, error.kind()) {
+        (Endpoint::Unix(path), io::ErrorKind::NotFound) => {
+            let folder = path.parent().unwrap_or(path).display();
+            format!("there is no such folder; create it with `mkdir -p {folder}`")
+        }
+        (Endpoint::Unix(_), _) => format!("{error}; choose another path"),
+        (Endpoint::Inherited(_), _) => {
+            format!("{error}; it has to be a listening socket that this process was started with")
+        }
+        (Endpoint::Tcp(_), io::ErrorKind::AddrNotAvailable) => {
+            "no interface of this machine has that address; `ip address` lists those it has, and \
+             0.0.0.0 is all of them"
+                .to_owned()
+        }
+        (Endpoint::Tcp(_), _) => format!("{error}; give an address of this machine with --host"),
+    }
+}
+
+/// Whether there is something else than a socket.
+fn is_other_file(path: &std::path::Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    std::fs::symlink_metadata(path).is_ok_and(|found| !found.file_type().is_socket())
 }
 
 impl std::error::Error for StartError {

@@ -6,6 +6,7 @@ use gustnado_tasks::Endpoint;
 ///
 /// An address that stands for every interface is no place to go to: the loopback one is shown.
 pub(super) fn url(endpoint: &Endpoint) -> String {
+    let endpoint = endpoint.resolved();
     let address = endpoint.to_string();
     let Endpoint::Tcp(_) = endpoint else { return address };
     let (host, port) = address.rsplit_once(':').unwrap_or((&address, "80"));

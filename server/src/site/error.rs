@@ -30,7 +30,7 @@ impl SiteError {
 
     pub(super) fn unreadable(path: &Path, error: &io::Error) -> Self {
         let remedy = match error.kind() {
-            io::ErrorKind::NotFound => "no such file; name one that is there with --config",
+            io::ErrorKind::NotFound => "no such file; name one that is there",
             io::ErrorKind::PermissionDenied => "no permission to read it; allow it to this user",
             io::ErrorKind::InvalidData => "it is not UTF-8; save it as such",
             io::ErrorKind::IsADirectory => "it is a folder; name the file in it",

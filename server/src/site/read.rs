@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 use super::hosts::{Hosts, read_hosts};
 use super::route::{read_page, read_route};
 use super::value::{Reader, Table, found, named};
-use super::{Setting, Site, SiteError, SiteFile};
+use super::{Setting, Site, SiteError, SiteFile, syntax};
 use crate::config::{Config, Field, TUNABLES, Tunable};
 use crate::fields::Fields;
 use crate::files::FilesError;
@@ -25,10 +25,7 @@ const OF_CONTENT: [&str; 6] =
 pub(super) fn read(path: &Path, text: &str) -> Result<SiteFile, SiteError> {
     let mut reader = Reader::new(path, text);
     let (document, errors) = DeTable::parse_recoverable(text);
-    for error in errors {
-        let line = error.span().map_or(0, |span| reader.line(span.start));
-        reader.problem(line, format!("{}; see https://toml.io", error.message().trim()));
-    }
+    syntax::report(&mut reader, text, &errors);
     if !reader.problems.is_empty() {
         // What stands behind a slip is often read wrongly.
         return Err(SiteError::new(path, reader.problems));
@@ -166,8 +163,13 @@ fn check_settings(reader: &mut Reader<'_>, settings: &[Setting]) {
 
 /// Says if there is no folder that can be served.
 pub(super) fn check_folder(reader: &mut Reader<'_>, line: usize, name: &str, path: &Path) {
-    let options =
-        crate::files::FileOptions { hidden: false, cache_bytes: 0, workers: 1, threads: 0 };
+    let options = crate::files::FileOptions {
+        hidden: false,
+        listing: false,
+        cache_bytes: 0,
+        workers: 1,
+        threads: 0,
+    };
     if let Err(error) = crate::files::Files::open(path, options) {
         let why = match &error {
             FilesError::Failed { source, .. } => format!(": {source}; name another one"),

@@ -30,8 +30,9 @@ fn an_unknown_key_is_named_with_its_line_and_its_neighbour() {
         problems("workers = 2\nheader-timeuot = \"5s\"\nwibble-wobble-bobble = 1\n"),
         [
             "site.toml:2: no key is called \"header-timeuot\"; did you mean \"header-timeout\"?",
-            "site.toml:3: no key is called \"wibble-wobble-bobble\"; docs/configuration.md and \
-             docs/tuning.md have all",
+            "site.toml:3: no key is called \"wibble-wobble-bobble\"; settings have the names of \
+             flags (`gustnado serve --help`), and besides there are settings, headers, route, \
+             site, error-page",
         ]
     );
     assert_eq!(

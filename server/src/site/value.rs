@@ -8,6 +8,9 @@ use toml::de::{DeTable, DeValue};
 use super::error::Problem;
 use crate::config::nearest;
 
+/// The keys that hold tables.
+const TABLES: [&str; 5] = ["settings", "headers", "route", "site", "error-page"];
+
 /// A value with the line it stands in.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Said<T> {
@@ -63,16 +66,23 @@ impl<'a> Reader<'a> {
 
     /// Says which keys of a table are none.
     pub(super) fn only(&mut self, table: Table<'_>, known: &[&str]) {
-        for key in table.values.keys() {
+        for (key, value) in table.values {
             let name = key.get_ref();
             if known.contains(&name.as_ref()) {
                 continue;
             }
             let place = if table.name.is_empty() { "" } else { ": " };
-            let text = match nearest(name, known.iter().copied()) {
+            let of_tables = known.iter().copied().filter(|key| TABLES.contains(key));
+            let near = match value.get_ref() {
+                DeValue::Table(_) | DeValue::Array(_) => nearest(name, of_tables),
+                _ => None,
+            };
+            let text = match near.or_else(|| nearest(name, known.iter().copied())) {
                 Some(near) => format!("no key is called {name:?}; did you mean {near:?}?"),
                 None if table.name.is_empty() => format!(
-                    "no key is called {name:?}; docs/configuration.md and docs/tuning.md have all"
+                    "no key is called {name:?}; settings have the names of flags (`gustnado serve \
+                     --help`), and besides there are {}",
+                    TABLES.join(", ")
                 ),
                 None => format!("no key is called {name:?}; expected one of {}", known.join(", ")),
             };
