@@ -1,13 +1,17 @@
 //! The command line. Flags are made from the table of settings, so that nothing is declared twice;
 //! every mistake becomes one line with what was found and what to do.
 
+mod counterparts;
+mod first_word;
+
 use crate::{bench, contest, doctor, exit};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::OsStringValueParser};
 use gustnado::Server;
-use gustnado::config::{Field, Group, Settings, TUNABLES, Tunable};
+use gustnado::config::{Field, Group, Origin, Settings, TUNABLES, Tunable, nearest};
 use gustnado::site::SiteFile;
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// What a person asked for.
@@ -83,11 +87,25 @@ impl Asked {
 
     /// What to start.
     pub(crate) fn server(&self) -> Server {
-        let config = self.settings.config.clone();
+        let mut config = self.settings.config.clone();
+        if self.shows_requests() {
+            config.access_log = Some(STDERR.into());
+            if *self.settings.origin("access-log-format") == Origin::Default {
+                BRIEF.clone_into(&mut config.access_log_format);
+            }
+        }
         match &self.site {
             Some(site) => site.server_with(config),
             None => Server::of_config(config),
         }
+    }
+
+    /// Whether requests are shown to the person at the terminal: unless something else is said
+    /// about them, be it that they are to go nowhere.
+    fn shows_requests(&self) -> bool {
+        let settings = &self.settings;
+        let is_unsaid = *settings.origin("access-log") == Origin::Default;
+        is_unsaid && !settings.config.quiet && std::io::stderr().is_terminal()
     }
 
     /// The line for what went wrong at the start, with its place in the file if it has one.
@@ -111,6 +129,9 @@ pub(crate) struct Refusal {
 
 const COMMANDS: [&str; 9] =
     ["serve", "check", "bench", "contest", "contest-member", "doctor", "schema", "tuning", "help"];
+/// The access log that is a terminal's, and what its lines are.
+const STDERR: &str = "/dev/stderr";
+const BRIEF: &str = "brief";
 const TOP_FLAGS: [&str; 4] = ["-h", "--help", "-V", "--version"];
 
 /// Reads the command line (`args`, the program's name first) and the environment.
@@ -121,6 +142,10 @@ pub(crate) fn read(
     args: impl IntoIterator<Item = OsString>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Order, Refusal> {
+    let args: Vec<OsString> = args.into_iter().collect();
+    if let Some(refusal) = first_word::refuse(args.get(1..).unwrap_or_default()) {
+        return Err(refusal);
+    }
     let args = with_command(args);
     let of = args.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     let matches = match command().try_get_matches_from(args) {
@@ -162,8 +187,7 @@ fn sources(matches: &ArgMatches, environment: Vec<(OsString, OsString)>) -> Sour
 }
 
 /// `gustnado DIR` and `gustnado --port 80` mean `gustnado serve …`.
-fn with_command(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
-    let mut args: Vec<OsString> = args.into_iter().collect();
+fn with_command(mut args: Vec<OsString>) -> Vec<OsString> {
     let first = args.get(1).and_then(|word| word.to_str());
     if !first.is_some_and(|word| COMMANDS.contains(&word) || TOP_FLAGS.contains(&word)) {
         args.insert(args.len().min(1), "serve".into());
@@ -189,14 +213,21 @@ fn command() -> Command {
              about itself.\n`gustnado serve --config site.toml` serves what a file says.\n\
              `gustnado serve --help` lists every setting.",
         )
-        .subcommand(Command::new("serve").about(serve).args(settings()))
+        .subcommand(Command::new("serve").about(serve).help_template(SERVE).args(settings()))
         .subcommand(Command::new("check").about(check).args(settings()).arg(effective))
+        .subcommand(run_elsewhere())
         .subcommand(bench::command())
         .subcommand(contest::arguments::command())
         .subcommand(contest::arguments::member())
         .subcommand(doctor::command())
         .subcommand(Command::new("schema").about(schema))
         .subcommand(Command::new("tuning").hide(true).about("Print docs/tuning.md"))
+}
+
+/// The command that Python's package has besides, so that help names it.
+fn run_elsewhere() -> Command {
+    let about = "Serve a Python application (comes with the Python package: `gustnado help run`)";
+    Command::new("run").about(about).long_about(first_word::RUN).disable_help_flag(true)
 }
 
 /// What `serve` and `check` take.
@@ -212,8 +243,56 @@ fn settings() -> impl Iterator<Item = Arg> {
             "Configuration file: settings, listeners, sites, routes. Flags and variables count \
              more than what it says.\n\nVariable: GUSTNADO_CONFIG.",
         );
-    std::iter::once(config).chain(TUNABLES.iter().map(argument))
+    let place = |tunable: &&Tunable| {
+        let first = FIRST.iter().position(|name| *name == tunable.name);
+        let group = GROUPS.iter().position(|group| *group == tunable.group);
+        (first.unwrap_or(FIRST.len()), group)
+    };
+    let mut all: Vec<&'static Tunable> = TUNABLES.iter().collect();
+    all.sort_by_key(place);
+    let of = |is_first: bool| move |tunable: &&Tunable| FIRST.contains(&tunable.name) == is_first;
+    let first: Vec<Arg> = all.iter().copied().filter(of(true)).map(argument).collect();
+    let others: Vec<Arg> = all.into_iter().filter(of(false)).map(argument).collect();
+    first.into_iter().chain([config]).chain(others)
 }
+
+/// What is looked for first, in that order. It stands at the top of help, under no other heading.
+const FIRST: [&str; 10] = [
+    "root",
+    "port",
+    "host",
+    "listen",
+    "uds",
+    "listing",
+    "hidden",
+    "access-log",
+    "quiet",
+    "workers",
+];
+/// The other settings, by what more people look for.
+const GROUPS: [Group; 7] = [
+    Group::Files,
+    Group::Output,
+    Group::Limits,
+    Group::Time,
+    Group::Address,
+    Group::Engine,
+    Group::Pace,
+];
+
+/// The help of `serve`: how it is called, and then everything.
+const SERVE: &str = "\
+{about-with-newline}
+{usage-heading} {usage}
+
+Examples:
+  gustnado serve ./public                      on http://127.0.0.1:8080/
+  gustnado serve ./public -p 8000 --listing    another port; folders without index are listed
+  gustnado serve ./public --host 0.0.0.0       for other machines too
+  gustnado serve ./public --access-log a.log   a line for each request
+  gustnado serve --config site.toml            several folders, hosts, redirects, header fields
+
+{all-args}{after-help}";
 
 fn argument(tunable: &'static Tunable) -> Arg {
     let default = if tunable.default.is_empty() { "none" } else { tunable.default };
@@ -235,18 +314,17 @@ fn argument(tunable: &'static Tunable) -> Arg {
     if tunable.is_argument() {
         return arg;
     }
-    let arg = arg.long(tunable.name).help_heading(heading(tunable.group));
+    let arg = arg.long(tunable.name);
+    let is_first = FIRST.contains(&tunable.name);
+    let arg = if is_first { arg } else { arg.help_heading(tunable.group.heading()) };
     match (&tunable.field, tunable.name) {
         (Field::Switch { .. }, _) => {
             arg.num_args(0..=1).require_equals(true).default_missing_value("true")
         }
         (_, "port") => arg.short('p'),
+        (_, "listing") => arg.num_args(0..=1).require_equals(true).default_missing_value("on"),
         _ => arg,
     }
-}
-
-fn heading(group: Group) -> &'static str {
-    group.heading()
 }
 
 fn given(matches: &ArgMatches) -> Vec<(&'static str, OsString)> {
@@ -272,14 +350,11 @@ fn refusal_line(error: &clap::Error, of: &str) -> String {
     };
     let found = context(ContextKind::InvalidArg).unwrap_or_default();
     match error.kind() {
-        ErrorKind::UnknownArgument if found.starts_with('-') => {
-            match context(ContextKind::SuggestedArg) {
-                Some(near) => format!("{found}: no such flag; did you mean {near}?"),
-                None => format!("{found}: no such flag; `gustnado {of} --help` lists them all"),
-            }
-        }
+        ErrorKind::UnknownArgument if found.starts_with('-') => unknown_flag(&found, of),
         ErrorKind::UnknownArgument if ["serve", "check"].contains(&of) => {
-            format!("{found}: one folder is all that can be served; leave this one out")
+            first_word::not_a_folder(&found).unwrap_or_else(|| {
+                format!("{found}: one folder is all that can be served; leave this one out")
+            })
         }
         ErrorKind::UnknownArgument => format!("{found}: {of} takes nothing of that kind"),
         ErrorKind::ArgumentConflict => {
@@ -296,6 +371,23 @@ fn refusal_line(error: &clap::Error, of: &str) -> String {
             let first = first.trim_start_matches("error: ").to_owned();
             format!("{first}; `gustnado --help` shows what there is")
         }
+    }
+}
+
+/// What there is in place of a flag that `of` has not: what another server's flag is called here,
+/// or else ours that is spelt nearly the same.
+fn unknown_flag(found: &str, of: &str) -> String {
+    let is_serving = ["serve", "check"].contains(&of);
+    if let Some(counterpart) = counterparts::find(found).filter(|_| is_serving) {
+        return format!("{found}: {counterpart}");
+    }
+    let all = command();
+    let flags = all.find_subcommand(of).into_iter().flat_map(Command::get_arguments);
+    let flags: Vec<&str> = flags.filter_map(Arg::get_long).collect();
+    let name = found.trim_start_matches('-');
+    match nearest(name, flags.into_iter()).filter(|_| name.len() > 1) {
+        Some(near) => format!("{found}: no such flag; did you mean --{near}?"),
+        None => format!("{found}: no such flag; `gustnado {of} --help` lists them all"),
     }
 }
 
@@ -368,7 +460,11 @@ mod tests {
                 &["--wibble-wobble"],
                 "--wibble-wobble: no such flag; `gustnado serve --help` lists them all",
             ),
-            (&["a", "b"], "b: one folder is all that can be served; leave this one out"),
+            (&["./a", "b"], "b: one folder is all that can be served; leave this one out"),
+            (&["./a", "9000"], "9000: no such folder; to listen on that port: --port 9000"),
+            (&["--directory-listing"], "--directory-listing: no such flag; here it is --listing"),
+            (&["--tls", "x"], "--tls: no such flag: there is no TLS yet; put a proxy before it"),
+            (&["--usre", "x"], "--usre: no such flag; `gustnado serve --help` lists them all"),
             (
                 &["--port", "eighty"],
                 "--port: expected a whole number from 0 to 65535, found \"eighty\"; leave it out \
@@ -396,12 +492,28 @@ mod tests {
     }
 
     #[test]
+    fn what_is_looked_for_first_stands_first_in_help() {
+        for flag in ["-h", "--help"] {
+            let Ok(Order::Page(text)) = order(&["serve", flag]) else { panic!("no page") };
+            let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}\n{text}"));
+            let names =
+                ["Examples:", "--port <", "--host <", "--listing[", "--access-log <", "--quiet["];
+            let expert = ["Files:", "Address:", "--backlog <", "Engine:", "Pace:"];
+            let places: Vec<usize> = names.iter().chain(&expert).map(|part| at(part)).collect();
+            assert!(places.is_sorted(), "{places:?}\n{text}");
+        }
+    }
+
+    #[test]
     fn help_and_version_are_pages() {
         for (words, part) in [
             (&["--help"][..], "doctor"),
             (&["help"], "check"),
             (&["serve", "--help"], "--timeout-graceful-shutdown"),
             (&["serve", "-h"], "--workers <N>"),
+            (&["serve", "-h"], "gustnado serve ./public "),
+            (&["help", "run"], "`pip install ./python`"),
+            (&["--help"], "  run "),
             (&["--version"], "io_uring and epoll"),
         ] {
             match order(words) {

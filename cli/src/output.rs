@@ -2,9 +2,13 @@
 //! welcome. A closed stream is no reason to stop, so that nothing here can fail.
 
 use crate::exit;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{IsTerminal, Write, stderr, stdout};
 
 pub(crate) use gustnado_lab::figures::{counted, grouped};
+
+/// How long a terminal may take nothing before a line is left out.
+const TERMINAL_WITHIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
 
 /// The way to standard error.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +31,7 @@ impl Output {
     /// Prints text for a person unless they asked for quiet.
     pub(crate) fn say(self, text: &str) {
         if !self.quiet {
-            let _ = writeln!(stderr(), "{text}");
+            print(text);
         }
     }
 
@@ -38,7 +42,18 @@ impl Output {
 
     /// Prints the one line that says what went wrong, quiet or not.
     pub(crate) fn error(self, line: &str) {
-        let _ = writeln!(stderr(), "{} {line}", self.paint().red("gustnado:"));
+        print(&format!("{} {line}", self.paint().red("gustnado:")));
+    }
+}
+
+/// Writes a line to standard error. A terminal that takes nothing, since it is paused or its other
+/// end has stopped reading, is not waited for: the server goes on, and so does its end.
+fn print(line: &str) {
+    let mut stderr = stderr();
+    let takes = |ready| matches!(ready, Ok(count) if count > 0);
+    let mut fds = [PollFd::new(&stderr, PollFlags::OUT)];
+    if !stderr.is_terminal() || takes(poll(&mut fds, Some(&TERMINAL_WITHIN))) {
+        let _ = writeln!(stderr, "{line}");
     }
 }
 
@@ -51,6 +66,16 @@ pub(crate) fn page(text: &str) -> u8 {
 /// Whether a page on standard output may be painted.
 pub(crate) fn page_paint() -> Paint {
     Paint(stdout().is_terminal() && colour_is_welcome())
+}
+
+/// A page of help with its headings painted: lines that begin at the edge and end with a colon.
+pub(crate) fn with_headings(text: &str, paint: Paint) -> String {
+    let line = |line: &str| match line.strip_prefix("Usage:") {
+        Some(usage) => format!("{}{usage}\n", paint.bold("Usage:")),
+        None if line.ends_with(':') && !line.starts_with(' ') => format!("{}\n", paint.bold(line)),
+        None => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
 }
 
 /// Colours, or none.
@@ -101,6 +126,17 @@ mod tests {
         assert_eq!(grouped(1_048_576), "1,048,576");
         assert_eq!(counted(1, "worker"), "1 worker");
         assert_eq!(counted(20_000, "connection"), "20,000 connections");
+    }
+
+    #[test]
+    fn headings_are_bold_where_colour_is_welcome() {
+        let page = "About: this\n\nUsage: gustnado\n\nOptions:\n  -h  Print: help:\n";
+        assert_eq!(with_headings(page, Paint(false)), page);
+        assert_eq!(
+            with_headings(page, Paint(true)),
+            "About: this\n\n\x1b[1mUsage:\x1b[0m gustnado\n\n\x1b[1mOptions:\x1b[0m\n  -h  Print: \
+             help:\n"
+        );
     }
 
     #[test]

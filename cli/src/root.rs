@@ -1,6 +1,5 @@
 //! Looks at the folder before anything starts, so that a mistake is one line and not a 404.
 
-use gustnado::config::nearest;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -28,12 +27,7 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
 
 fn missing(root: &Path) -> String {
     let shown = root.display();
-    let word = root.to_str().unwrap_or_default();
-    let commands = ["serve", "check", "doctor", "help"];
-    match nearest(word, commands.into_iter()) {
-        Some(command) => format!("{shown}: no such folder; did you mean the command {command}?"),
-        None => format!("{shown}: no such folder; create it with `mkdir -p {shown}`"),
-    }
+    format!("{shown}: no such folder; create it with `mkdir -p {shown}`")
 }
 
 #[cfg(test)]
@@ -50,12 +44,6 @@ mod tests {
     fn a_missing_folder_says_how_to_make_it() {
         let line = check(Path::new("public/none")).expect_err("missing");
         assert_eq!(line, "public/none: no such folder; create it with `mkdir -p public/none`");
-    }
-
-    #[test]
-    fn a_mistyped_command_is_not_taken_for_a_folder_in_silence() {
-        let line = check(Path::new("srve")).expect_err("missing");
-        assert_eq!(line, "srve: no such folder; did you mean the command serve?");
     }
 
     #[test]

@@ -84,7 +84,7 @@ impl Engine {
         application: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let ground = Arc::new(Ground::of(ground)?);
-        // (Folders beside an application are its assets: they are listed only where somebody says so.)
+        // (Folders beside an application are its assets: no list unless somebody asks for it.)
         let mut server = Server::new().listing(Listing::Off);
         for (name, value) in settings {
             server = server

@@ -135,7 +135,8 @@ fn page_saying(status: Status, hint: &str) -> String {
          <meta name=viewport content=\"width=device-width\"><title>{code} {reason}</title>\
          <style>:root{{color-scheme:light dark}}body{{font:1.1rem/1.6 system-ui,sans-serif;\
          max-width:34rem;margin:18vh auto;padding:0 1.5rem}}b{{font-size:4.5rem;line-height:1;\
-         color:light-dark(#a8560c,#f0a95b)}}h1{{margin:.4rem 0;font-size:1.5rem}}p{{opacity:.75}}</style>\
+         color:light-dark(#a8560c,#f0a95b)}}h1{{margin:.4rem 0;font-size:1.5rem}}\
+         p{{opacity:.75}}</style>\
          <b>{code}</b><h1>{reason}</h1><p>{hint}</p>\n"
     )
 }

@@ -18,8 +18,11 @@ pub(super) fn per_process(facts: &Facts) -> Finding {
     let works = facts.uring.is_ok();
     let allowed = facts.machine.connections_max(&facts.config, works).value as u64;
     // (Each worker's ring has a table of its own, and so more fit than the limit says.)
-    let tables =
-        if works && allowed > soft.max(hard) { ", with a table for each io_uring" } else { "" };
+    let tables = if works && allowed > soft.max(hard) {
+        ", as each worker's io_uring has a table of its own"
+    } else {
+        ""
+    };
     let meaning = format!("enough for {}{tables}", counted(allowed, "connection"));
     if allowed >= CONNECTIONS_GOAL {
         let raised = if soft < hard { "; the soft one is raised by itself" } else { "" };

@@ -19,8 +19,8 @@ with a star when it gets the signal HUP.
 
 Durations are written `500ms`, `30s`, `5m`, `2h`, `1d`, or as plain seconds. Sizes are written
 `64k`, `10m`, `1g` (powers of 1,024), or as plain bytes. Switches take `true`, `false`, `yes`, `no`,
-`on`, `off`, `1` and `0`; a flag alone is `true`. Where a number has a word, such as `auto` or `off`,
-0 means the same.
+`on`, `off`, `1` and `0`; a flag alone is `true`. Where a number has a word, such as `auto`, 0 means
+the same.
 
 This page is generated: `gustnado tuning > docs/tuning.md`.
 ";

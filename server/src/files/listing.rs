@@ -219,7 +219,8 @@ fn escaped(text: &str) -> Cow<'_, str> {
 /// Control characters, and those that set the direction of text.
 fn is_odd(one: char) -> bool {
     one.is_control()
-        || matches!(one, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(one, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}')
+        || matches!(one, '\u{2066}'..='\u{2069}')
 }
 
 /// A name as a relative link: all but what RFC 3986 §2.3 calls unreserved is escaped, a colon too,

@@ -1,0 +1,149 @@
+//! Flags of other servers: what they are called here, or that there is none yet.
+//!
+//! A flag that is not ours is looked up here before any guess by spelling. The tables of
+//! `docs/python/asgi.md` and `docs/python/wsgi.md` say the same for `gustnado run`.
+
+use std::fmt;
+
+/// What there is for a flag of another server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counterpart {
+    /// Other words for the same.
+    Ours(&'static str),
+    /// The subject, which a proxy in front can do.
+    Proxy(&'static str),
+    /// A reason, or the way round.
+    Because(&'static str),
+}
+
+impl fmt::Display for Counterpart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ours(words) => write!(f, "no such flag; here it is {words}"),
+            Self::Proxy(subject) => {
+                write!(f, "no such flag: there is no {subject} yet; put a proxy before it")
+            }
+            Self::Because(reason) => write!(f, "no such flag: {reason}"),
+        }
+    }
+}
+
+use Counterpart::{Because, Ours, Proxy};
+
+const LISTEN: Counterpart =
+    Ours("--host ADDRESS and --port N, or --listen ADDRESS:PORT for several");
+const FOLDER: Counterpart = Ours("the folder without a flag: gustnado serve DIR");
+const INDEX: Counterpart = Ours("--listing");
+const TLS: Counterpart = Proxy("TLS");
+const GZIP: Counterpart = Proxy("compression");
+const HTTP2: Counterpart = Proxy("HTTP/2");
+const WEBSOCKET: Counterpart = Because("there are no WebSockets yet");
+const AUTH: Counterpart = Proxy("password check");
+const FORWARD: Counterpart = Because("it forwards to no other server yet");
+const CORS: Counterpart =
+    Because("set Access-Control-Allow-Origin under [headers] in a configuration file");
+const SPA: Counterpart =
+    Because("there is no such fallback yet; [[error-page]] with status = 404 shows a page instead");
+const CACHE: Counterpart = Because("set Cache-Control under [headers] in a configuration file");
+const ERROR_PAGE: Counterpart = Ours("[[error-page]] in a configuration file");
+const MANAGER: Counterpart =
+    Because("that is the service manager's work; with systemd, for instance, User= and PIDFile=");
+const THREADS: Counterpart = Ours("--workers N; for handlers that block, --blocking-threads N");
+const GRACEFUL: Counterpart = Ours("--timeout-graceful-shutdown 10s");
+const TIMEOUT: Counterpart =
+    Ours("--header-timeout, --body-timeout, --write-timeout or --timeout-keep-alive");
+const ACCESS_LOG: Counterpart = Ours("--access-log FILE, or - for standard output");
+const NO_LOG: Counterpart = Ours("--access-log=, or --quiet");
+const LOG_LEVEL: Counterpart = Because("only --quiet, and --access-log FILE for requests");
+const PROXIED: Counterpart = Ours("--forwarded-allow-ips ADDRESSES");
+const LIMIT: Counterpart = Ours("--connections-max N");
+const PYTHON: Counterpart = Because(
+    "that is for applications in Python: `python -m gustnado run --help`, see `gustnado help run`",
+);
+
+/// Each flag with its dashes, in groups by what it is for.
+const TABLE: &[(&[&str], Counterpart)] = &[
+    (&["--bind", "-b", "--address", "--addr", "-a", "--interface", "-i", "--hostname"], LISTEN),
+    (&["--fd"], Ours("--listen fd:N")),
+    (&["--socket", "--unix-socket"], Ours("--uds PATH")),
+    (&["--directory", "-d", "--dir", "--root", "--path", "--folder", "--docroot"], FOLDER),
+    (&["--directory-listing", "--dir-listing", "--browse", "--autoindex", "--list"], INDEX),
+    (&["--listings", "--index-of", "--directory-index", "-z"], INDEX),
+    (&["--no-listing", "--no-directory-listing", "--disable-indexing"], Ours("--listing=off")),
+    (&["--index", "--index-file", "--default-file"], Because("the index is always index.html")),
+    (&["--tls", "--ssl", "--https", "--cert", "--key", "--certfile", "--keyfile"], TLS),
+    (&["--tls-cert", "--tls-key", "--ssl-cert", "--ssl-key", "--ssl-certfile"], TLS),
+    (&["--ssl-keyfile", "--certificate", "--http2-tls-cert", "--http2-tls-key", "-S"], TLS),
+    (&["--gzip", "--compression", "--compress", "--brotli", "--zstd", "--deflate"], GZIP),
+    (&["--compression-static", "--gzip-static", "-g"], GZIP),
+    (&["--http2", "--http3", "--h2", "--h2c", "--http"], HTTP2),
+    (&["--ws", "--websocket", "--websockets", "--ws-ping-interval"], WEBSOCKET),
+    (&["--auth", "--basic-auth", "--username", "--password"], AUTH),
+    (&["--proxy", "--reverse-proxy", "--proxy-pass", "--upstream", "-P"], FORWARD),
+    (&["--cors", "--cors-allow-origins", "--enable-cors"], CORS),
+    (&["--spa", "--single", "--fallback", "--page-fallback", "--try-files"], SPA),
+    (&["--cache", "--cache-control", "--cache-control-headers", "--max-age"], CACHE),
+    (&["--header", "-H"], Ours("[headers] in a configuration file")),
+    (&["--error-page", "--page404", "--page50x", "--404"], ERROR_PAGE),
+    (&["--upload", "--upload-files", "-u"], Because("it takes no uploads into a folder")),
+    (&["--dotfiles", "--show-hidden", "--include-hidden"], Ours("--hidden")),
+    (&["--follow-symlinks", "--no-follow-symlinks"], MANAGER_OF_LINKS),
+    (&["--daemon", "-D", "--daemonize", "--background", "--pid", "--pidfile"], MANAGER),
+    (&["--user", "--group", "--umask", "--chdir", "--chroot"], MANAGER),
+    (&["--threads", "-t", "--worker-threads", "--threads-multiplier", "-w", "-j"], THREADS),
+    (&["--processes", "--blocking-threads-max"], THREADS),
+    (&["--timeout", "--read-timeout", "--client-timeout"], TIMEOUT),
+    (&["--graceful-timeout", "--grace-period", "--shutdown-timeout"], GRACEFUL),
+    (&["--keep-alive", "--keepalive", "--keep-alive-timeout"], Ours("--timeout-keep-alive 75s")),
+    (&["--max-connections", "--worker-connections", "--limit-concurrency"], LIMIT),
+    (&["--max-requests"], Ours("--max-requests-per-connection N")),
+    (&["--max-body", "--max-body-size", "--client-max-body-size"], Ours("--limit-body-bytes 10m")),
+    (&["--access-logfile", "--log", "--log-file", "--logfile", "--log-requests"], ACCESS_LOG),
+    (&["--access-logformat", "--log-format"], Ours("--access-log-format")),
+    (&["--no-access-log", "--no-request-logging", "--disable-access-log"], NO_LOG),
+    (&["--silent", "-s", "-q"], Ours("--quiet")),
+    (&["--log-level", "--verbose", "-v", "--debug", "--error-logfile"], LOG_LEVEL),
+    (&["--proxy-headers", "--trust-proxy", "--trusted-proxies"], PROXIED),
+    (&["--server-header", "--no-server-header"], Ours("--server-name NAME; \"\" sends none")),
+    (&["--open", "-o"], Because("it opens no browser; the first line says the URL")),
+    (&["--watch", "--reload"], Because("HUP has the configuration file read again")),
+    (&["--app", "--app-dir", "--factory", "--worker-class", "-k", "--preload"], PYTHON),
+    (&["--wsgi", "--asgi", "--lifespan", "--loop", "--root-path", "--env-file"], PYTHON),
+];
+
+const MANAGER_OF_LINKS: Counterpart =
+    Because("symbolic links are followed as long as they stay in the folder");
+
+/// What there is for a flag that others have.
+pub(super) fn find(flag: &str) -> Option<Counterpart> {
+    let found = TABLE.iter().find(|(flags, _)| flags.contains(&flag));
+    found.map(|(_, counterpart)| *counterpart)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gustnado::config::TUNABLES;
+
+    #[test]
+    fn no_flag_stands_twice_or_is_one_of_ours() {
+        let all: Vec<&str> = TABLE.iter().flat_map(|(flags, _)| flags.iter().copied()).collect();
+        for (place, flag) in all.iter().enumerate() {
+            assert!(!all[..place].contains(flag), "{flag} stands twice");
+            assert!(TUNABLES.iter().all(|tunable| tunable.flag() != *flag), "{flag} is ours");
+            assert!(!["-p", "-h", "-V", "-c", "--config"].contains(flag), "{flag} is ours");
+        }
+    }
+
+    #[test]
+    fn every_flag_that_is_named_is_there() {
+        for (flags, counterpart) in TABLE {
+            let text = counterpart.to_string();
+            let ours = text.split([' ', ',', ';', '=', '`']).filter(|word| word.starts_with("--"));
+            for named in ours.filter(|named| *named != "--help") {
+                let is_there = TUNABLES.iter().any(|tunable| tunable.flag() == named);
+                assert!(is_there, "{flags:?}: {named}");
+            }
+        }
+    }
+}

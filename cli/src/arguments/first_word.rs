@@ -1,0 +1,136 @@
+//! A first word that is no command: a folder, most often; else a slip that is worth its own line.
+
+use super::{COMMANDS, Refusal, TOP_FLAGS};
+use crate::exit;
+use gustnado::config::nearest;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// What `gustnado help run` says, and where the way of a Python user ends who has this program.
+pub(super) const RUN: &str = "run is in the Python package: `pip install ./python` in a clone of \
+    Gustnado, then `python -m gustnado run main:app`; to serve a folder, `gustnado serve DIR`";
+
+/// Commands that other programs have, and what there is here.
+const ABSENT: [(&str, &str); 7] = [
+    ("completions", "there are no shell completions yet; `gustnado --help` lists all commands"),
+    ("completion", "there are no shell completions yet; `gustnado --help` lists all commands"),
+    ("man", "there is no manual page yet; `gustnado serve --help` says everything"),
+    ("version", "it is a flag: `gustnado --version`"),
+    ("start", "it is `gustnado serve DIR`"),
+    ("stop", "send it TERM, or Ctrl-C: `kill PID`"),
+    ("reload", "send it HUP: `kill -HUP PID`"),
+];
+
+/// Why a command line cannot be meant as `gustnado serve …`, if it cannot.
+///
+/// - `words`: the command line without the program's name.
+pub(super) fn refuse(words: &[OsString]) -> Option<Refusal> {
+    let word = words.first()?.to_str()?;
+    if word == "run" {
+        return Some(usage(RUN.to_owned()));
+    }
+    let is_known = COMMANDS.contains(&word) || TOP_FLAGS.contains(&word);
+    if is_known || word.is_empty() || word.starts_with('-') || Path::new(word).exists() {
+        return None;
+    }
+    let rest: Vec<&str> = words[1..].iter().filter_map(|word| word.to_str()).collect();
+    if let Some((_, instead)) = ABSENT.iter().find(|(absent, _)| *absent == word) {
+        return Some(usage(format!("{word}: no such command: {instead}")));
+    }
+    if let Some(line) = not_a_folder(word) {
+        return Some(usage(line));
+    }
+    let near = nearest(word, COMMANDS.into_iter().filter(|command| *command != "contest-member"));
+    if let Some(near) = near {
+        let meant = [&["gustnado", near], &rest[..]].concat().join(" ");
+        return Some(usage(format!(
+            "{word}: no such command and no such folder; did you mean {meant}?"
+        )));
+    }
+    let has_another = rest.first().is_some_and(|next| !next.starts_with('-'));
+    (has_another && !word.contains(['/', '.'])).then(|| {
+        usage(format!("{word}: no such command and no such folder; `gustnado --help` lists them"))
+    })
+}
+
+/// What a word is that is no folder, and what it was probably meant for.
+pub(super) fn not_a_folder(word: &str) -> Option<String> {
+    if Path::new(word).exists() {
+        return None;
+    }
+    let is_port = |text: &str| text.parse::<u16>().is_ok() && !text.starts_with('+');
+    if is_port(word) {
+        return Some(format!("{word}: no such folder; to listen on that port: --port {word}"));
+    }
+    if let Some(url) = ["http://", "https://"].iter().find(|scheme| word.starts_with(**scheme)) {
+        let what = word.trim_start_matches(url);
+        return Some(format!(
+            "{word}: a URL is no folder; to load a server: gustnado bench http://{what}"
+        ));
+    }
+    let (before, behind) = word.rsplit_once(':')?;
+    if is_port(behind) {
+        let flag = if before.is_empty() { "--port " } else { "--listen " };
+        let value = if before.is_empty() { behind } else { word };
+        return Some(format!("{word}: no such folder; to listen there: {flag}{value}"));
+    }
+    let is_name = |text: &str| {
+        let is_letter = |one: char| one.is_alphanumeric() || "._".contains(one);
+        !text.is_empty() && text.chars().all(is_letter) && !text.starts_with(['.', '_'])
+    };
+    (is_name(before) && is_name(behind)).then(|| format!("{word}: an application in Python? {RUN}"))
+}
+
+fn usage(line: String) -> Refusal {
+    Refusal { line, code: exit::USAGE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(words: &[&str]) -> Option<String> {
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        refuse(&words).map(|refusal| refusal.line)
+    }
+
+    #[test]
+    fn folders_flags_and_commands_pass() {
+        for words in [
+            &[][..],
+            &["src"],
+            &["."],
+            &["./none"],
+            &["no-such-folder-here"],
+            &["serve", "srve"],
+            &["--port", "80"],
+            &["help", "run"],
+            &[""],
+        ] {
+            assert_eq!(said(words), None, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn each_slip_has_its_own_line() {
+        for (words, part) in [
+            (&["run"][..], "`pip install ./python`"),
+            (&["run", "--port", "8000", "main:app"], "python -m gustnado run main:app"),
+            (&["srve", "./public"], "did you mean gustnado serve ./public?"),
+            (&["srve"], "did you mean gustnado serve?"),
+            (&["chekc", "site.toml"], "did you mean gustnado check site.toml?"),
+            (&["completions", "bash"], "no shell completions yet"),
+            (&["man"], "no manual page yet"),
+            (&["version"], "gustnado --version"),
+            (&["9000"], "--port 9000"),
+            (&[":8012"], "--port 8012"),
+            (&["127.0.0.1:8012"], "--listen 127.0.0.1:8012"),
+            (&["main:app"], "python -m gustnado run main:app"),
+            (&["deploy", "./public"], "deploy: no such command and no such folder"),
+            (&["http://127.0.0.1:80/"], "gustnado bench http://127.0.0.1:80/"),
+        ] {
+            let line = said(words).unwrap_or_default();
+            assert!(line.contains(part), "{words:?}: {line}");
+        }
+    }
+}
