@@ -23,6 +23,22 @@ gustnado.stream(5)  # a line
 """
 
 
+TWISTED = """
+from gustnado.twisted import GustnadoReactor, install
+
+found: GustnadoReactor = install()
+
+from twisted.internet import reactor
+
+def ended() -> None:
+    print(type(reactor).__name__)
+    found.stop()
+
+found.callLater(0.01, ended)
+found.run()
+"""
+
+
 def mypy(folder, *words):
     pytest.importorskip("mypy")
     command = [sys.executable, "-m", *words]
@@ -33,6 +49,16 @@ def mypy(folder, *words):
 def test_a_typed_program_is_right(tmp_path):
     code, text = mypy(tmp_path, "mypy", "--strict", "--cache-dir=c", HERE / "typed_program.py")
     assert code == 0, text
+
+
+def test_a_typed_program_on_twisted_is_right_and_runs(tmp_path):
+    pytest.importorskip("twisted")
+    (tmp_path / "program.py").write_text(TWISTED)
+    code, text = mypy(tmp_path, "mypy", "--strict", "--cache-dir=c", "program.py")
+    assert code == 0, text
+    done = subprocess.run([sys.executable, "program.py"], cwd=tmp_path, capture_output=True,
+                          text=True, timeout=30)
+    assert (done.returncode, done.stdout) == (0, "GustnadoReactor\n"), done.stderr
 
 
 def test_what_is_wrong_in_a_program_is_found(tmp_path):
