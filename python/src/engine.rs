@@ -238,6 +238,15 @@ impl Engine {
         self.running.take_socket_over(number)
     }
 
+    /// Shares the load with other processes on the same sockets, by a file in memory that all have:
+    /// one with more connections than the mean lets the others accept first.
+    ///
+    /// - `number`: the file's descriptor.
+    /// - `place`: where in it this process has its number of connections.
+    fn share_load(&self, number: RawFd, place: u32) -> PyResult<()> {
+        self.running.share_load(number, place).map_err(|error| errors::of_io(&error))
+    }
+
     /// Begins to end: no more connections, answers under way may end within `deadline` seconds.
     fn begin_drain(&self, deadline: f64) {
         let mut drain = self.drain.borrow_mut();

@@ -47,8 +47,8 @@ pub use clock::Clock;
 pub use io::{Io, IoId};
 pub use listen::{
     Endpoint, Outbound, Preference, SocketOptions, bind, connect_socket, defer_accept,
-    descriptor_limit, gather_connections, refuse_connections, set_options, stop_deferring,
-    take_queue,
+    descriptor_limit, duplicate, gather_connections, refuse_connections, set_options,
+    stop_deferring, take_queue,
 };
 pub use lookout::{Lookout, has_line, share_line, take_connection};
 pub use names::Names;

@@ -18,9 +18,10 @@ use rustix::net::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::sys::by_number::{duplicate, local_name_of};
+use crate::sys::by_number::local_name_of;
 use crate::sys::options::{bind_without_port, set_defer_accept};
 
+pub use crate::sys::by_number::duplicate;
 pub use closing::{gather_connections, refuse_connections, stop_deferring, take_queue};
 
 /// Where a server listens, or a client connects to.

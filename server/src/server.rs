@@ -293,6 +293,19 @@ impl Running {
         self.state().listeners.take_over(&Endpoint::Inherited(number))
     }
 
+    /// Shares the load with other processes that accept from the same sockets (`fd:3`): one that
+    /// has more connections than the mean lets the others accept first.
+    ///
+    /// - `number`: a descriptor of a file in memory that all of them have, in which each has a
+    ///   `place` for its number of connections (`u32`, in the machine's byte order). Whoever
+    ///   watches the processes writes `u32::MAX` there for one that has died.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn share_load(&self, number: RawFd, place: u32) -> io::Result<()> {
+        self.workers.share_load(number, place)
+    }
+
     /// What it has done so far.
     pub fn stats(&self) -> Stats {
         self.current.app().stats()

@@ -6,7 +6,7 @@
 #[macro_use]
 mod harness;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use gustnado::config::{Acceptor, Config, Io, Placement, SchedulerKind};
 use gustnado::{Request, Routes};
 use harness::client::get;
-use harness::{Client, PATIENCE, Server, Setup, wait_until};
+use harness::{Client, Folder, PATIENCE, Server, Setup, wait_until};
 
 on_every_server!(
     a_held_worker_delays_nobody_where_connections_are_shared,
@@ -24,6 +24,7 @@ on_every_server!(
     a_held_worker_delays_only_its_own_connections,
     nothing_is_lost_while_every_worker_is_held,
     connections_are_spread_over_all_workers,
+    no_worker_has_much_more_than_its_share,
     the_first_worker_is_filled_before_the_next,
     every_acceptor_serves_every_placement,
     what_was_chosen_instead_is_said_once,
@@ -253,6 +254,29 @@ fn connections_are_spread_over_all_workers(setup: Setup) {
         let clients = settled(&server, 64);
         let workers: HashSet<_> = clients.iter().map(|(_, worker)| worker).collect();
         assert_eq!(workers.len(), 4, "{acceptor:?}");
+    }
+}
+
+fn no_worker_has_much_more_than_its_share(setup: Setup) {
+    if setup.is_shared() {
+        return;
+    }
+    let folder = Folder::new();
+    let path = folder.path("its.socket");
+    for (count, most) in [(60, 30), (1000, 300)] {
+        let listen = vec!["127.0.0.1:0".to_owned(), format!("unix:{}", path.display())];
+        let (server, _gate) = gated(Config { workers: 4, listen, ..setup.config() });
+        for is_unix in [false, true] {
+            let connect = || if is_unix { Client::connect_unix(&path) } else { server.connect() };
+            let mut clients: Vec<_> = (0..count).map(|_| connect()).collect();
+            let mut found = HashMap::<_, usize>::new();
+            for client in &mut clients {
+                *found.entry(client.get("/who").text()).or_default() += 1;
+            }
+            assert!(found.values().all(|&it| it <= most), "unix: {is_unix}, {found:?}");
+            drop(clients);
+            server.wait_until_empty();
+        }
     }
 }
 

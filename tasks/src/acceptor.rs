@@ -28,6 +28,9 @@ pub(crate) use closing::Closing;
 /// How long accepting rests when descriptors or memory have run out, or all is refused.
 /// Connections wait in the backlog.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
+/// For how long one with more than its share lets other processes accept first. (One of them that
+/// is held does not hold the connection for longer.)
+const OTHERS_FIRST: Duration = Duration::from_millis(1);
 /// Connections accepted in one go before other tasks have their turn.
 const BURST_MAX: u32 = 64;
 
@@ -122,17 +125,31 @@ async fn next(
         here::with(|here| count(&here.crew.counts.accept_paused));
         wait_here(|here| (!serves(here) || choose(here, me).is_some()).then_some(())).await;
     }
-    poll_fn(|_| {
-        here::with(|here| {
-            if !serves(here) {
-                return Poll::Ready(None);
-            }
-            let room = choose_room(here, me, entrance);
-            here.waits_on(WaitsOn::Socket);
-            here.reactor.borrow_mut().accept(listener, room, here.token()).map(Some)
-        })
-    })
-    .await
+    loop {
+        if here::with(|here| here.crew.is_over_share()) {
+            sleep(OTHERS_FIRST).await;
+        }
+        let mut has_waited = false;
+        let attempt = poll_fn(|_| {
+            here::with(|here| {
+                if !serves(here) {
+                    return Poll::Ready(Some(None));
+                }
+                if has_waited && here.crew.shared_load.get().is_some() {
+                    // One has come; whose it is, is to be looked at first.
+                    return Poll::Ready(None);
+                }
+                has_waited = true;
+                let room = choose_room(here, me, entrance);
+                here.waits_on(WaitsOn::Socket);
+                let accepted = here.reactor.borrow_mut().accept(listener, room, here.token());
+                accepted.map(|accepted| Some(Some(accepted)))
+            })
+        });
+        if let Some(accepted) = attempt.await {
+            return accepted;
+        }
+    }
 }
 
 /// Whether connections are still accepted.
@@ -279,6 +296,7 @@ fn take_in(here: &Here, connection: OwnedFd, place: usize, entrance: &Entrance) 
 fn serve(here: &Here, io: Io, place: usize, entrance: &Entrance) {
     let place = u16::try_from(place).expect("workers are few");
     here.desk().add_connection();
+    here.crew.publish_load();
     let task = (entrance.serve)(Link::new(io, Some(place)));
     // Without a slot the task is dropped, which closes the connection and frees its place.
     if here.insert(task).is_err() {

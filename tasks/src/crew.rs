@@ -14,6 +14,7 @@ use crate::listening::Arrival;
 use crate::net::Link;
 use crate::places::{Placement, Places};
 use crate::schedule::BoxTask;
+use crate::shared_load::SharedLoad;
 use crate::task::SpawnError;
 use crate::wake::{Station, TaskId};
 use crate::watch::Watch;
@@ -69,6 +70,8 @@ pub(crate) struct Crew {
     /// What adds and dismisses workers, where that may be.
     pub(crate) watch: OnceLock<Arc<Watch>>,
     pub(crate) places: Places,
+    /// What other processes have that accept from the same sockets.
+    pub(crate) shared_load: OnceLock<SharedLoad>,
     pub(crate) placement: Placement,
     pub(crate) backlog: usize,
     /// For how long accepting goes on at most in a drain.
@@ -176,6 +179,7 @@ impl Crew {
             acceptor: OnceLock::new(),
             watch: OnceLock::new(),
             places,
+            shared_load: OnceLock::new(),
             placement,
             backlog,
             drain_accept_ms: u64::try_from(drain_accept.as_millis()).unwrap_or(u64::MAX >> 1),
@@ -186,6 +190,18 @@ impl Crew {
             names: Mutex::default(),
             next_post: AtomicUsize::new(0),
         }
+    }
+
+    /// Tells other processes how many connections are open here, where there are such processes.
+    pub(crate) fn publish_load(&self) {
+        if let Some(load) = self.shared_load.get() {
+            load.publish(self.places.open());
+        }
+    }
+
+    /// Whether other processes should accept first, which have fewer connections.
+    pub(crate) fn is_over_share(&self) -> bool {
+        self.shared_load.get().is_some_and(|load| load.is_over_share(self.places.open()))
     }
 
     /// The desk of a worker that starts now: a new one, or that of whoever had its number before.

@@ -84,6 +84,7 @@ mod schedule;
 mod seats;
 mod select;
 mod send_watch;
+mod shared_load;
 mod spawner;
 mod sync;
 mod task;

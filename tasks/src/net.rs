@@ -475,6 +475,7 @@ impl Drop for Link {
             if self.place != NO_PLACE {
                 here.desk().remove_connection();
                 here.crew.places.release(usize::from(self.place));
+                here.crew.publish_load();
             }
         });
     }

@@ -9,7 +9,8 @@ use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, fence};
 /// To which worker a new connection goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Placement {
-    /// To the worker that accepted it, or the one with the fewest connections: even load.
+    /// To the worker that accepted it, or the one with the fewest connections where that one has
+    /// more than its share: even load.
     #[default]
     Spread,
     /// To the first worker with room: idle workers stay idle.
@@ -107,11 +108,22 @@ impl Places {
         let mut workers = 0..self.open.len();
         match (placement, me) {
             (Placement::Fill, _) => workers.find(|&worker| self.room_on(worker) > 0),
-            (Placement::Spread, Some(me)) if self.room_on(me) > 0 => Some(me),
-            (Placement::Spread, _) => workers
-                .filter(|&worker| self.room_on(worker) > 0)
-                .min_by_key(|&worker| self.open_on(worker)),
+            (Placement::Spread, Some(me)) if self.room_on(me) > 0 => {
+                let mean = self.open() / self.open.len();
+                let is_over = self.open_on(me) > most_beside(mean);
+                let fewest = if is_over { self.fewest() } else { None };
+                let other = fewest.filter(|&it| self.open_on(me) > most_beside(self.open_on(it)));
+                other.or(Some(me))
+            }
+            (Placement::Spread, _) => self.fewest(),
         }
+    }
+
+    /// The worker with the fewest connections that has room.
+    fn fewest(&self) -> Option<usize> {
+        (0..self.open.len())
+            .filter(|&worker| self.room_on(worker) > 0)
+            .min_by_key(|&worker| self.open_on(worker))
     }
 
     /// Takes a place on a worker. Returns whether there was one.
@@ -176,6 +188,12 @@ impl Places {
     }
 }
 
+/// What a worker may have where others have `open` connections. (To hand one over costs a wake-up,
+/// and the kernel's own spread is seldom further off.)
+fn most_beside(open: usize) -> usize {
+    open + open / 8 + 4
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -193,6 +211,28 @@ mod tests {
         assert_eq!(places.choose(Some(0), Placement::Spread), None);
         places.release(1);
         assert_eq!(places.choose(Some(0), Placement::Spread), Some(1));
+    }
+
+    #[test]
+    fn one_with_more_than_its_share_hands_over() {
+        let places = Places::new(3, 1000, 1000);
+        for _ in 0..4 {
+            assert_eq!(places.choose(Some(1), Placement::Spread), Some(1));
+            assert!(places.take(1));
+        }
+        for _ in 0..996 {
+            let worker = places.choose(Some(1), Placement::Spread).expect("there is room");
+            assert!(places.take(worker));
+        }
+        let most = (0..3).map(|worker| places.open_on(worker)).max();
+        assert!(most.is_some_and(|most| most <= 400), "{most:?}");
+        // Workers that are not there are no reason to.
+        let places = Places::new(8, 100, 100);
+        (2..8).for_each(|worker| places.close(worker));
+        for place in 0..40 {
+            assert_eq!(places.choose(Some(place % 2), Placement::Spread), Some(place % 2));
+            assert!(places.take(place % 2));
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod start;
 
 use std::io;
+use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -17,6 +18,7 @@ use crate::group::WORKERS_MAX;
 use crate::growth::Growth;
 use crate::places::Placement;
 use crate::schedule::SchedulerKind;
+use crate::shared_load::SharedLoad;
 use crate::wake;
 use start::{Ground, Started, bind_all, choose_backend, entrance};
 
@@ -237,6 +239,23 @@ impl Workers {
     /// How many connections fit.
     pub fn capacity(&self) -> Capacity {
         self.capacity
+    }
+
+    /// Shares the load with other processes that accept from the same sockets: one with more
+    /// connections than the mean lets the others accept first.
+    ///
+    /// - `number`: a descriptor of a file in memory, in which each process has a place for its
+    ///   number of connections, and which is cleared (`u32::MAX`) for a process that has died. It
+    ///   stays the caller's.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn share_load(&self, number: RawFd, place: u32) -> io::Result<()> {
+        let load = SharedLoad::join(number, place)?;
+        load.publish(self.connections_open());
+        // Who has joined already stays where it is.
+        let _ = self.crew.shared_load.set(load);
+        Ok(())
     }
 
     /// Connections open now.

@@ -62,7 +62,11 @@ pub(crate) fn send_queue_of(descriptor: BorrowedFd<'_>) -> io::Result<u64> {
 }
 
 /// Another descriptor for what a number stands for: whether it is open is for the kernel to say.
-pub(crate) fn duplicate(number: i32) -> io::Result<OwnedFd> {
+/// It is not inherited by programs that this one starts.
+///
+/// # Errors
+/// What the kernel says.
+pub fn duplicate(number: i32) -> io::Result<OwnedFd> {
     // Standard input, output and error stay whose they are.
     const FIRST: i32 = 3;
     // SAFETY: the call touches no memory, and any number may be asked about.

@@ -142,6 +142,11 @@ pub(super) async fn close(
     me: Option<usize>,
     entrance: &Arc<Entrance>,
 ) {
+    here::with(|here| {
+        if let Some(load) = here.crew.shared_load.get() {
+            load.leave();
+        }
+    });
     let is_ours = !entrance.is_shared();
     if is_ours {
         let closing = entrance.closing();
