@@ -29,18 +29,6 @@ use gustnado::config::Field;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use std::ffi::OsString;
-use std::path::PathBuf;
-
-/// Does what a command line of `gustnado` asks for, but for `run`, and returns the exit code.
-///
-/// - `words`: with the program's name before it, by which it can be started again.
-#[pyfunction]
-fn command(py: Python<'_>, words: Vec<OsString>) -> u8 {
-    let program = words.first().map(PathBuf::from).unwrap_or_default();
-    py.detach(|| gustnado_cli::command(words, &program))
-}
-
 /// All settings of the engine: their names, what they do, and whether they are switches.
 #[pyfunction]
 fn settings() -> Vec<(&'static str, &'static str, bool)> {
@@ -59,7 +47,10 @@ fn canonical_route(path: &str) -> PyResult<String> {
 #[pymodule]
 mod _gustnado {
     #[pymodule_export]
-    use super::{canonical_route, command, settings};
+    #[expect(non_upper_case_globals, reason = "it is Python's name")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+    #[pymodule_export]
+    use super::{canonical_route, settings};
     #[pymodule_export]
     use crate::asgi::Asgi;
     #[pymodule_export]
