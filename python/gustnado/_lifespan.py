@@ -20,6 +20,8 @@ class Lifespan:
         self._asked = asyncio.Queue()
         self._started, self._stopped = asyncio.Event(), asyncio.Event()
         self._failure = None
+        # It ended otherwise than by its own word.
+        self._has_failed = False
 
     async def start(self):
         if self._mode == "off":
@@ -30,19 +32,26 @@ class Lifespan:
         if self._failure is not None:
             raise LifespanError(self._failure)
 
-    async def stop(self):
+    async def stop(self, seconds):
+        """Has the application end, within so many seconds. Returns whether it did, in order."""
         if self._task is None or self._task.done():
-            return
+            return True
         await self._asked.put({"type": "lifespan.shutdown"})
-        await self._either(self._stopped)
+        if not await self._either(self._stopped, seconds):
+            log.error("the application's shutdown took longer than %g s: it is cut; give it more "
+                      "with --lifespan-timeout", seconds)
+            return False
         if self._failure is not None:
             log.error("%s", self._failure)
+        return self._failure is None and not self._has_failed
 
-    async def _either(self, event):
-        """Waits for an event, or for the application's end."""
+    async def _either(self, event, seconds=None):
+        """Waits for an event, or for the application's end. Returns whether one has come."""
         waiting = asyncio.ensure_future(event.wait())
-        await asyncio.wait({waiting, self._task}, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait({waiting, self._task}, timeout=seconds,
+                                     return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
+        return bool(done)
 
     async def _run(self):
         scope = {
@@ -52,7 +61,10 @@ class Lifespan:
         }
         try:
             await self._app(scope, self._asked.get, self._send)
+        except asyncio.CancelledError:
+            pass  # It was cut, and that was said.
         except BaseException as error:
+            self._has_failed = True
             if self._started.is_set():
                 log.error("the application's lifespan has failed", exc_info=error)
             elif self._mode == "on":

@@ -6,9 +6,9 @@ import logging
 import os
 import sys
 
-from . import _gustnado, _loading, _loops, _threads
+from . import _gustnado, _loading, _loops, _sockets, _threads
 from ._lifespan import LifespanError
-from ._plan import GRACE_SECONDS, Plan
+from ._plan import GRACE_SECONDS, LIFESPAN_SECONDS, Plan, check_workers
 from ._process import Process
 
 log = logging.getLogger("gustnado")
@@ -28,16 +28,20 @@ def main(arguments):
 def serve(plan):
     """Serves until it is ended. Returns the exit code."""
     try:
-        if plan.workers > 1 or plan.reload or plan.max_requests or plan.max_memory:
+        if (plan.workers > 1 or plan.reload or plan.max_requests or plan.max_memory
+                or plan.preload):
             from ._supervisor import Supervisor
 
-            if plan.reload and not isinstance(plan.app, str):
-                raise ValueError("--reload needs an application by its name: 'module:app'")
             return Supervisor(plan).run()
-        Process(plan, lambda kind, told: _told(plan, kind, told)).run()
+        process = Process(plan, lambda kind, told: _told(plan, kind, told))
+        code = process.run()
+        if process.successor is not None:
+            from . import _successor
+
+            return _successor.supervise(process)
+        return code
     except (_loading.LoadError, LifespanError, OSError, ValueError) as error:
         return _refused(error)
-    return 0
 
 
 def _told(plan, kind, told):
@@ -100,9 +104,9 @@ def plan_of(arguments):
         listen.append(f"fd:{given.fd}")
     if listen:
         settings["listen"] = ",".join(listen)
-    for name in ("host", "port"):
+    for name in ("host", "port", "uds_permissions"):
         if getattr(given, name) is not None:
-            settings[name] = getattr(given, name)
+            settings[name.replace("_", "-")] = getattr(given, name)
     workers = given.workers
     if workers == "auto":
         workers = len(os.sched_getaffinity(0))
@@ -110,6 +114,7 @@ def plan_of(arguments):
         app=given.app, interface=given.interface, factory=given.factory, app_dir=given.app_dir,
         settings=settings, static=dict(given.static or []), workers=int(workers),
         threads=given.threads, waiting_max=given.backlog_of_threads, lifespan=given.lifespan,
+        lifespan_timeout=given.lifespan_timeout, preload=given.preload,
         root_path=given.root_path, grace=given.timeout_graceful_shutdown,
         loop=given.loop, slow_handler=given.slow_handler,
         switch_interval=given.switch_interval, max_requests=given.max_requests,
@@ -137,9 +142,14 @@ def _parser():
     add("--bind", action="append", metavar="ADDR",
         help="where to listen: 127.0.0.1:80, unix:PATH or fd:3; may be repeated")
     add("--uds", metavar="PATH", help="Unix socket to listen on")
+    add("--uds-permissions", type=_mode, metavar="MODE",
+        help="who may connect to a Unix socket, in octal [666: everyone who reaches it]")
     add("--fd", type=int, metavar="N", help="descriptor that listens already")
     add("-w", "--workers", default="1", type=_workers, metavar="N",
         help="worker processes, or auto for one on each CPU [1]")
+    add("--preload", action="store_true",
+        help="import the application once and have workers begin as copies, which share its memory; "
+        "new code then takes a restart")
     add("--threads", type=_positive, default=1, metavar="N",
         help="threads that call a WSGI application in each process; one is the engine's own, "
         "which serves nobody else meanwhile [1]")
@@ -152,6 +162,8 @@ def _parser():
         "[1s]")
     add("--lifespan", choices=("auto", "on", "off"), default="auto",
         help="whether an ASGI application has a lifespan [auto]")
+    add("--lifespan-timeout", type=_seconds, default=LIFESPAN_SECONDS, metavar="TIME",
+        help="how long its shutdown may take, once answers have ended [30s]")
     add("--root-path", default="", metavar="PATH", help="what a proxy has taken off the paths")
     add("--static", action="append", type=_mount, metavar="/PATH=DIR",
         help="a folder that the engine serves, without Python; may be repeated")
@@ -220,7 +232,14 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _workers(text):
-    return text if text == "auto" else _positive(text)
+    if text == "auto":
+        return text
+    try:
+        check_workers(int(text))
+    except ValueError as error:
+        found = str(error) if text.lstrip("+-").isdigit() else f"expected a number, found {text!r}"
+        raise argparse.ArgumentTypeError(found) from None
+    return int(text)
 
 
 def _positive(text):
@@ -228,6 +247,13 @@ def _positive(text):
     if number < 1:
         raise argparse.ArgumentTypeError("expected 1 at least")
     return number
+
+
+def _mode(text):
+    try:
+        return _sockets.mode_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _mount(text):

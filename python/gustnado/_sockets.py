@@ -7,6 +7,8 @@ import time
 
 # For how long an address is tried whose holder is just going.
 GOING_SECONDS = 2.0
+# Who may connect to a Unix socket: everyone who can reach it, as a proxy that is another user.
+UDS_MODE = 0o666
 # How long a connection has to stay open for a server to be there.
 STAYS_SECONDS = 0.2
 
@@ -51,23 +53,37 @@ def listen(settings):
     if not asked:
         asked = f"{settings.get('host', '127.0.0.1')}:{settings.get('port', 8080)}"
     backlog = int(settings.get("backlog", 4096))
+    mode = mode_of(settings.get("uds-permissions", UDS_MODE))
     opened, ours = [], []
     for address in asked.split(","):
-        one = _open(address.strip(), backlog)
+        one = _open(address.strip(), backlog, mode)
         opened.append(one)
         if not address.strip().startswith("fd:"):
             ours.append(one)
     return Listening(opened, ours)
 
 
-def _open(address, backlog):
+def mode_of(given):
+    """Permissions: a number, or octal text as `chmod` takes it.
+
+    Raises ValueError where it is neither."""
+    try:
+        mode = given if isinstance(given, int) else int(str(given), 8)
+    except ValueError:
+        mode = -1
+    if not 0 <= mode <= 0o777:
+        raise ValueError(f"expected permissions in octal such as 660, found {given!r}")
+    return mode
+
+
+def _open(address, backlog, mode):
     if address.startswith("fd:"):
         return _inherited(address)
     until = time.monotonic() + GOING_SECONDS
     try:
         while True:
             try:
-                return _listening(address, backlog)
+                return _listening(address, backlog, mode)
             except OSError as error:
                 if error.errno != errno.EADDRINUSE or address.startswith("unix:"):
                     raise
@@ -75,16 +91,19 @@ def _open(address, backlog):
                     raise
             if _is_served(address):
                 # A listener that defers accepting may have gone meanwhile and not have said so.
-                return _listening(address, backlog)
+                return _listening(address, backlog, mode)
             time.sleep(0.005)
     except (OSError, ValueError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise OSError(f"cannot listen on {address}: {reason}{_remedy(error)}") from None
 
 
-def _listening(address, backlog):
+def _listening(address, backlog, mode):
     opened = _bound(address)
     try:
+        if opened.family == socket.AF_UNIX:
+            # Nobody can connect before it listens.
+            os.chmod(opened.getsockname(), mode)
         opened.listen(backlog)
     except OSError:
         opened.close()

@@ -1,8 +1,11 @@
 """Worker processes: started, watched, replaced one by one, and ended in time."""
 
+import dataclasses
+import gc
 import json
 import logging
 import math
+import os
 import selectors
 import signal
 import socket
@@ -10,9 +13,11 @@ import subprocess
 import sys
 import time
 
-from . import _sockets, _watching
+from . import _loading, _sockets, _watching
 from ._forked import Forked
+from ._plan import WORKERS_MAX
 from ._run import say_start
+from ._shared_load import SharedLoad
 
 log = logging.getLogger("gustnado")
 
@@ -24,24 +29,31 @@ KILL_SECONDS = 1.0
 # At a second signal it has so much to write what waits of its log.
 LAST_WORDS_SECONDS = 0.1
 NO_START = 3
+# What a supervisor listens to.
+HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGTTIN,
+         signal.SIGTTOU, signal.SIGUSR1)
 
 
 class Worker:
     """A process that serves."""
 
-    def __init__(self, number, plan, listening):
+    def __init__(self, number, plan, listening, load):
         self.number = number
+        self.place = load.take_place()
+        plan = dataclasses.replace(plan.on(listening), shared_load=self.place)
         ours, theirs = socket.socketpair()
         self.channel, self._pending = ours, b""
         self.started = time.monotonic()
         self.is_ready = self.is_ending = False
+        # All that is left to do is the application's shutdown.
+        self.is_drained = False
         # Whether it is to open its logs anew once it is ready.
         self._reopens = False
         self.kill_at = None
         # Whom it stands in for once it is ready.
         self.replaces = None
         if isinstance(plan.app, str):
-            self.process = _started(theirs, listening)
+            self.process = _started(theirs, listening, load)
             ours.sendall(plan.to_json().encode() + b"\n")
         else:
             self.process = Forked(lambda: _copied(plan, ours, theirs))
@@ -63,6 +75,18 @@ class Worker:
         *lines, self._pending = (self._pending + piece).split(b"\n")
         return [json.loads(line) for line in lines], bool(piece)
 
+    def waits_until_ready(self):
+        """Waits until it is ready. Returns whether it is, and has not ended."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.channel, selectors.EVENT_READ)
+            is_there = True
+            while is_there and not self.is_ready:
+                selector.select()
+                lines, is_there = self.said()
+                if any(kind == "ready" for kind, _ in lines):
+                    self.become_ready()
+        return self.is_ready
+
     def end(self, grace, left=None):
         """- `left`: the numbers of sockets that nobody serves once all workers have ended."""
         if not self.is_ending:
@@ -80,6 +104,13 @@ class Worker:
         except OSError:
             return False
         return True
+
+    def has_drained(self, seconds):
+        """From now on it has so many seconds, for the application's shutdown."""
+        self.is_drained = True
+        if self.kill_at is not None:
+            # (It cuts what takes longer by itself, unless it is held.)
+            self.kill_at = time.monotonic() + seconds + 2 * KILL_SECONDS
 
     def become_ready(self):
         self.is_ready = True
@@ -104,11 +135,16 @@ class Worker:
             self.process.send_signal(number)
 
 
-def _started(channel, listening):
+def _started(channel, listening, load):
     """A worker that begins anew, and imports its application."""
-    numbers = [channel.fileno(), *(one.fileno() for one in listening.sockets)]
+    numbers = [channel.fileno(), *(one.fileno() for one in listening.sockets), *load.numbers()]
     command = [sys.executable, "-m", "gustnado._worker", str(channel.fileno())]
-    return subprocess.Popen(command, pass_fds=numbers, stdin=subprocess.DEVNULL)
+    # Ctrl-C is for the supervisor, also before the worker can say so itself.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        return subprocess.Popen(command, pass_fds=numbers, stdin=subprocess.DEVNULL)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _copied(plan, ours, theirs):
@@ -120,10 +156,35 @@ def _copied(plan, ours, theirs):
     return _worker.serve(theirs, plan)
 
 
+def _preloaded(plan):
+    """The same with the application as an object, which workers begin with as copies do.
+
+    Raises LoadError where it cannot be imported, ValueError where that makes no sense."""
+    if plan.reload:
+        raise ValueError("--preload keeps the code that it has imported, and --reload imports it "
+                         "anew; leave one of them out")
+    app = _loading.load(plan.app, plan.app_dir, plan.factory)
+    _loading.interface_of(app, plan.interface)
+    threads = len(os.listdir("/proc/self/task")) - 1
+    if threads:
+        log.warning("--preload: the application has started %d threads while it was imported; "
+                    "workers, as copies of the process, do not have them", threads)
+    return dataclasses.replace(plan, app=app)
+
+
 class Supervisor:
-    def __init__(self, plan):
-        self.plan = plan
-        self._listening = _sockets.listen(plan.settings)
+    """Raises ValueError or LoadError where the plan is none that can be followed, and OSError where
+    nothing can be listened on.
+
+    - `listening`, `load`: those of a worker that is there already."""
+
+    def __init__(self, plan, listening=None, load=None):
+        if plan.reload and not isinstance(plan.app, str):
+            raise ValueError("--reload needs an application by its name: 'module:app'")
+        self._is_preloaded = plan.preload and isinstance(plan.app, str) and listening is None
+        self.plan = plan = _preloaded(plan) if self._is_preloaded else plan
+        self._listening = listening or _sockets.listen(plan.settings)
+        self._load = load or SharedLoad()
         self._selector = selectors.DefaultSelector()
         self._workers = {}
         self._count = plan.workers
@@ -136,15 +197,30 @@ class Supervisor:
         self._has_said = False
         self._watch = _watching.Watch(plan.reload_dirs) if plan.reload else None
 
-    def run(self):
+    def run(self, worker=None, ends=False, reloads=False):
+        """Keeps workers until a signal ends it. Returns the exit code.
+
+        - `worker`: one that is ready already.
+        - `ends`, `reloads`: whether that signal has come already, or one to reload."""
         heard, told = socket.socketpair()
         heard.setblocking(False)
         told.setblocking(False)
         signal.set_wakeup_fd(told.fileno())
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD,
-                       signal.SIGTTIN, signal.SIGTTOU, signal.SIGUSR1):
+        for number in HEARD:
             signal.signal(number, lambda *_: None)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HEARD)
         self._selector.register(heard, selectors.EVENT_READ, None)
+        if worker is not None:
+            self._has_said, self._next_number = True, worker.number + 1
+            self._add(worker)
+        if ends:
+            self._end()
+        elif reloads:
+            self._replace_all("HUP")
+        if not isinstance(self.plan.app, str):
+            # What workers begin with is not looked through for garbage, which would copy its pages.
+            gc.collect()
+            gc.freeze()
         # (They are started one by one, between two looks at signals.)
         while self._workers or not self._is_ending:
             for key, _events in self._selector.select(self._patience()):
@@ -173,12 +249,14 @@ class Supervisor:
         return [worker for worker in self._workers.values() if not worker.is_ending]
 
     def _start(self, replaces=None):
-        worker = Worker(self._next_number, self.plan.on(self._listening), self._listening)
+        worker = Worker(self._next_number, self.plan, self._listening, self._load)
         self._next_number += 1
         worker.replaces = replaces
+        self._add(worker)
+
+    def _add(self, worker):
         self._workers[worker.number] = worker
         self._selector.register(worker.channel, selectors.EVENT_READ, worker)
-        return worker
 
     def _on_signal(self, number):
         if number in (signal.SIGINT, signal.SIGTERM):
@@ -187,11 +265,14 @@ class Supervisor:
                 self._code = 128 + number
             self._end()
         elif number == signal.SIGHUP:
+            if self._is_preloaded:
+                log.warning("HUP: workers begin anew with the code as it is; to import it anew, "
+                            "restart, or leave --preload out")
             self._replace_all("HUP")
         elif number == signal.SIGUSR1:
             for worker in self._workers.values():
                 worker.reopen_logs()
-        elif number == signal.SIGTTIN:
+        elif number == signal.SIGTTIN and self._count < WORKERS_MAX:
             self._count += 1
         elif number == signal.SIGTTOU and self._count > 1:
             self._count -= 1
@@ -202,6 +283,8 @@ class Supervisor:
         for kind, told in lines:
             if kind == "ready":
                 self._on_ready(worker, told)
+            elif kind == "drained":
+                worker.has_drained(self.plan.lifespan_timeout)
             elif kind == "recycle":
                 log.info("worker %d (pid %d) is replaced: %s", worker.number, worker.pid,
                          told["reason"])
@@ -232,6 +315,7 @@ class Supervisor:
                     worker.kill_at = None
                 continue
             del self._workers[worker.number]
+            self._load.give_back(worker.place)
             if worker.channel.fileno() >= 0:
                 self._on_words(worker)
             if not worker.is_ending:
@@ -241,6 +325,9 @@ class Supervisor:
             else:
                 log.warning("worker %d (pid %d) has ended: %s", worker.number, worker.pid,
                             _how(code))
+                if self._is_ending and worker.is_drained:
+                    # Its answers are given; but the application has not ended in order.
+                    self._code = self._code or 1
 
     def _on_death(self, worker, code):
         if not worker.is_ready and not self._has_said and not self._watch:

@@ -25,19 +25,22 @@ def serve(channel, plan):
     """Serves until its supervisor says otherwise. Returns the exit code.
 
     - `channel`: what the supervisor hears, and when it closes, it is gone."""
-    # The supervisor hears of Ctrl-C too, and says what is to be done.
+    # The supervisor hears of Ctrl-C too, and of a terminal that closes, and says what is to be done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
     def told(kind, what):
-        channel.sendall(json.dumps([kind, what]).encode() + b"\n")
+        try:
+            channel.sendall(json.dumps([kind, what]).encode() + b"\n")
+        except OSError:
+            pass  # It is gone, and this process ends for that.
 
-    process = Process(plan, told, [signal.SIGTERM])
+    process = Process(plan, told, [signal.SIGTERM], reloads=False)
     threading.Thread(target=_heed, args=(channel, process), daemon=True).start()
     try:
-        process.run()
+        return process.run()
     except (_loading.LoadError, LifespanError, OSError, ValueError) as error:
         return _run._refused(error)
-    return 0
 
 
 def _heed(channel, process):

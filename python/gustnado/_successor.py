@@ -1,0 +1,43 @@
+"""HUP in a process without a supervisor: another process imports the application anew and takes the
+sockets over. Then this one ends serving, and stays as the supervisor of the other, so that its
+number stays what whoever started it knows."""
+
+import logging
+import threading
+
+from ._shared_load import SharedLoad
+from ._supervisor import Supervisor, Worker
+
+log = logging.getLogger("gustnado")
+
+_starting = threading.Lock()
+
+
+def start(process, listening):
+    """Starts it, and has `process` end once it is ready. If it cannot start, all stays as it is.
+    Returns whether one is not being started already."""
+    is_first = _starting.acquire(blocking=False)
+    if is_first:
+        log.info("HUP: the application is imported anew")
+        threading.Thread(target=_start, args=(process, listening), daemon=True).start()
+    return is_first
+
+
+def _start(process, listening):
+    try:
+        load = SharedLoad()
+        worker = Worker(1, process.plan, listening, load)
+        if worker.waits_until_ready():
+            process.hand_over((worker, load))
+        else:
+            worker.process.wait()
+            log.error("HUP: the new process could not start: this one goes on")
+    finally:
+        _starting.release()
+
+
+def supervise(process):
+    """Goes on as the supervisor of what has taken over. Returns the exit code."""
+    worker, load = process.successor
+    supervisor = Supervisor(process.plan, process.listening, load)
+    return supervisor.run(worker, ends=process.was_told, reloads=process.reloads_again)

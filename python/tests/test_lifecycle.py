@@ -1,0 +1,312 @@
+"""Starting, reloading and ending: signals at any time, the lifespan's own time, and preloading."""
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from conftest import read_all
+
+HELLO = """
+import os
+
+async def app(scope, receive, send):
+    assert scope["type"] == "http"
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": f"{os.getpid()} VERSION".encode()})
+"""
+WAITS = """
+import asyncio, sys, time
+
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        await receive()
+        START
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        print("the shutdown has begun", file=sys.stderr)
+        END
+        print("the shutdown has ended", file=sys.stderr)
+        await send({"type": "lifespan.shutdown.complete"})
+        return
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    while scope["path"] == "/stream":
+        await send({"type": "http.response.body", "body": b"piece", "more_body": True})
+        await asyncio.sleep(0.05)
+    await send({"type": "http.response.body", "body": b"here you are"})
+"""
+
+
+def waits(start="pass", end="pass"):
+    return WAITS.replace("START", start).replace("END", end)
+
+
+def wait_until(holds, server, seconds=15):
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, server.said()
+        time.sleep(0.02)
+
+
+def children(server):
+    with open(f"/proc/{server.process.pid}/task/{server.process.pid}/children") as file:
+        return file.read().split()
+
+
+# --- HUP.
+
+@pytest.mark.parametrize("program", [
+    HELLO,
+    "import os\ndef app(environ, start_response):\n    start_response('200 OK', [])\n"
+    "    return [f'{os.getpid()} VERSION'.encode()]\n",
+])
+def test_a_single_process_reloads_and_loses_nothing(run, tmp_path, program):
+    server = run(program)
+    server.wait_for_words("gustnado serves")
+    answers, wrong, is_over = [], [], threading.Event()
+
+    def ask():
+        while not is_over.is_set():
+            try:
+                answers.append(server.get("/").body)
+            except (OSError, IndexError) as error:
+                wrong.append(error)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        for version in (b"SECOND", b"THIRD"):
+            (tmp_path / "site_app.py").write_text(program.replace("VERSION", version.decode()))
+            server.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: answers and answers[-1].endswith(version), server)
+    finally:
+        is_over.set()
+        asking.join()
+    assert not wrong and answers[0].endswith(b"VERSION")
+    assert server.process.poll() is None
+    assert server.end() == 0
+    with pytest.raises(OSError):
+        server.connect(1).close()
+
+
+def test_new_code_that_is_broken_leaves_a_single_process_as_it_is(run, tmp_path):
+    server = run(HELLO)
+    server.wait_for_words("gustnado serves")
+    broken = ("raise ValueError('broken')\n", "ValueError: broken"), ("app = 5\n", "found 5")
+    for text, said in broken:
+        (tmp_path / "site_app.py").write_text(text)
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for_words(said)
+        server.wait_for_words("the new process could not start: this one goes on")
+        assert server.get("/").body.endswith(b"VERSION")
+    wait_until(lambda: not children(server), server)
+    assert server.end() == 0
+
+
+def test_a_stream_that_is_under_way_stops_nobody_from_reloading(run, tmp_path):
+    server = run(waits(), "--timeout-graceful-shutdown", "1s", "--uds", "its.socket", waits=False)
+    server.wait_for_words("gustnado serves")
+    path = tmp_path / "its.socket"
+
+    def asked(what):
+        link = socket.socket(socket.AF_UNIX)
+        link.settimeout(10)
+        link.connect(str(path))
+        link.sendall(f"GET {what} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode())
+        return link
+
+    with asked("/stream") as stream:
+        assert b" 200 " in stream.recv(4096)
+        server.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: children(server), server)
+        server.wait_for_words("1 connections were cut")
+        with asked("/") as link:
+            assert read_all(link).endswith(b"here you are")
+    server.wait_for_words("the shutdown has ended")
+    assert path.exists()
+    assert server.end() == 0 and not path.exists()
+
+
+def test_term_during_a_reload_ends_both(run):
+    server = run(waits(), "--timeout-graceful-shutdown", "1s")
+    server.wait_for_words("gustnado serves")
+    with server.connect() as stream:
+        stream.sendall(b"GET /stream HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert b" 200 " in stream.recv(4096)
+        server.process.send_signal(signal.SIGHUP)
+        # The new one serves: a drain has begun.
+        wait_until(lambda: children(server), server)
+        time.sleep(0.3)
+        assert server.end() == 0
+    with pytest.raises(OSError):
+        server.connect(1).close()
+
+
+# --- INT and TERM before it serves.
+
+SLOW_STARTS = {
+    "import": "import time; print('starting', flush=True); time.sleep(30)\n" + HELLO,
+    "lifespan": waits("print('starting', flush=True); await asyncio.sleep(30)"),
+    "lifespan that blocks": waits("print('starting', flush=True); time.sleep(30)"),
+}
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("name", ["import", "lifespan"])
+def test_a_signal_during_the_start_ends_it_in_order(tmp_path, workers, name, number):
+    assert _ended_while_it_starts(tmp_path, workers, name, number, 1) == 0
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_second_signal_ends_a_start_that_blocks(tmp_path, workers):
+    # (Two that come together are one for the kernel: so they are sent until they are heard.)
+    name, number = "lifespan that blocks", signal.SIGINT
+    assert _ended_while_it_starts(tmp_path, workers, name, number, 20) == 128 + number
+
+
+def _ended_while_it_starts(folder, workers, name, number, times):
+    (folder / "site_app.py").write_text(SLOW_STARTS[name])
+    command = [sys.executable, "-m", "gustnado", "run", "--port", "0", "--workers", workers,
+               "site_app:app"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.PIPE, process_group=0) as process:
+        for _ in range(int(workers)):
+            assert "starting" in process.stdout.readline()
+        ends = time.monotonic() + 5
+        while process.poll() is None and time.monotonic() < ends:
+            if times:
+                # As a terminal does: to the supervisor and its workers.
+                os.killpg(process.pid, number)
+                times -= 1
+            time.sleep(0.2)
+        process.kill()
+        assert "Traceback" not in process.stderr.read()
+    return process.returncode
+
+
+def test_a_start_that_takes_long_is_mentioned(run):
+    server = run(waits("await asyncio.sleep(30)"), waits=False)
+    server.wait_for_words("waiting for the application's lifespan to start")
+    assert server.end() == 0
+
+
+# --- The lifespan's shutdown.
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_shutdown_has_time_of_its_own(run, workers):
+    server = run(waits(end="await asyncio.sleep(2.5)"), "--timeout-graceful-shutdown", "300ms",
+                 "--workers", workers)
+    server.wait_for_words("gustnado serves")
+    with server.connect() as stream:
+        stream.sendall(b"GET /stream HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert b" 200 " in stream.recv(4096)
+        assert server.end() == 0
+    assert server.said().count("the shutdown has ended") == int(workers), server.said()
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("end, said", [
+    ("await asyncio.sleep(30)", "the application's shutdown took longer than 0.2 s"),
+    ("time.sleep(30)", "the shutdown has begun"),
+    ("raise ValueError('no end')", "ValueError: no end"),
+])
+def test_a_shutdown_that_fails_is_told_by_the_exit_code(run, workers, end, said):
+    server = run(waits(end=end), "--lifespan-timeout", "200ms", "--workers", workers)
+    server.wait_for_words("gustnado serves")
+    began = time.monotonic()
+    assert server.end() == 1
+    assert time.monotonic() - began < 5
+    assert said in server.said() and "the shutdown has ended" not in server.said()
+
+
+# --- Unix sockets.
+
+@pytest.mark.parametrize("words, mode", [([], 0o666), (["--uds-permissions", "640"], 0o640)])
+def test_a_unix_socket_is_for_everyone_or_for_whom_is_said(run, tmp_path, words, mode):
+    server = run(HELLO, "--uds", "its.socket", *words, waits=False)
+    server.wait_for_words("gustnado serves")
+    assert stat.S_IMODE(os.stat(tmp_path / "its.socket").st_mode) == mode
+
+
+@pytest.mark.parametrize("words, said", [
+    (["--uds-permissions", "rw"], "expected permissions in octal such as 660, found 'rw'"),
+    (["--uds-permissions", "1777"], "expected permissions in octal"),
+    (["--workers", "9999"], "expected 1 to 1024 worker processes, found 9999"),
+    (["--workers", "0"], "expected 1 to 1024 worker processes, found 0"),
+    (["--preload", "--reload"], "leave one of them out"),
+])
+def test_what_cannot_be_is_refused(tmp_path, words, said):
+    (tmp_path / "site_app.py").write_text(HELLO)
+    command = [sys.executable, "-m", "gustnado", "run", "--port", "0", *words, "site_app:app"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2 and said in done.stderr, done.stderr
+
+
+def test_the_number_of_workers_has_bounds_however_it_is_said():
+    from gustnado._plan import Plan
+
+    for count in (0, -1, 1025):
+        with pytest.raises(ValueError, match="expected 1 to 1024 worker processes"):
+            Plan("x:y", workers=count)
+
+
+# --- Preloading.
+
+LARGE = """
+import os
+print("imported", flush=True)
+kept = [str(number) * 10 for number in range(300_000)]
+
+def app(environ, start_response):
+    start_response("200 OK", [])
+    return [f"{os.getpid()} VERSION".encode()]
+"""
+
+
+def pss(pid):
+    with open(f"/proc/{pid}/smaps_rollup") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("Pss:")) / 1024
+
+
+def test_preloaded_workers_share_the_memory_of_one_import(run, tmp_path):
+    server = run(LARGE, "--preload", "--workers", "3", "--threads", "2")
+    server.wait_for_words("3 processes")
+    wait_until(lambda: len({server.get("/").body for _ in range(10)}) == 3, server)
+    with open(f"/proc/{server.process.pid}/status") as file:
+        assert "Threads:\t1\n" in file.read()
+    of_application = 300_000 * 75 / 1e6
+    each = [pss(pid) for pid in children(server)]
+    assert len(each) == 3 and max(each) < of_application, each
+    # One that dies is replaced by another copy, and HUP says what it cannot do.
+    os.kill(int(children(server)[0]), signal.SIGKILL)
+    wait_until(lambda: len(children(server)) == 3, server)
+    before = set(children(server))
+    (tmp_path / "site_app.py").write_text("raise ValueError('never imported')\n")
+    server.process.send_signal(signal.SIGHUP)
+    server.wait_for_words("workers begin anew with the code as it is")
+    wait_until(lambda: len(children(server)) == 3 and not before & set(children(server)), server)
+    assert server.get("/").body.endswith(b"VERSION")
+    assert server.end() == 0
+
+
+def test_what_cannot_be_preloaded_is_one_line(tmp_path):
+    (tmp_path / "site_app.py").write_text("raise ValueError('broken')\n")
+    command = [sys.executable, "-m", "gustnado", "run", "--preload", "--port", "0", "site_app:app"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1 and "ValueError: broken" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("gustnado: the module 'site_app' cannot be")
+
+
+def test_threads_that_an_import_starts_are_mentioned(run):
+    server = run("import threading, time\n"
+                 "threading.Thread(target=time.sleep, args=(9,), daemon=True).start()\n" + HELLO,
+                 "--preload")
+    server.wait_for_words("--preload: the application has started 1 threads")
+    assert server.get("/").status == 200
+    assert server.end() == 0

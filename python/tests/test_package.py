@@ -1,0 +1,47 @@
+"""What the wheel consists of, and says of itself."""
+
+import importlib.metadata
+import pathlib
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def project():
+    if sys.version_info < (3, 11):
+        pytest.skip("this Python reads no TOML")
+    import tomllib
+
+    return tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
+
+
+def test_it_says_under_which_terms_and_where_it_is_from(project):
+    for name in ("LICENSE-MIT", "LICENSE-APACHE"):
+        assert name in project["license-files"]
+        ours = HERE.parent / name
+        assert not ours.exists() or (HERE / name).read_text() == ours.read_text()
+    assert {"Homepage", "Source", "Documentation", "Changelog", "Issues"} <= project["urls"].keys()
+
+
+def test_every_python_from_the_least_on_is_named(project):
+    least = project["requires-python"].removeprefix(">=")
+    named = [one.rpartition(" ")[2] for one in project["classifiers"]
+             if one.startswith("Programming Language :: Python :: 3.")]
+    assert named[0] == least
+    assert [int(one.split(".")[1]) for one in named] == list(range(10, 10 + len(named)))
+
+
+def test_the_wheel_has_the_licence_texts_and_no_command_in_rust():
+    try:
+        found = importlib.metadata.distribution("gustnado")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("it is not installed")
+    files = {path.name: path for path in found.files or []}
+    assert {"LICENSE-MIT", "LICENSE-APACHE", "py.typed"} <= files.keys()
+    size = next(path.locate().stat().st_size for name, path in files.items()
+                if name.startswith("_gustnado.") and name.endswith(".so"))
+    # With the whole command in it there were six million.
+    assert size < 2_000_000, size
