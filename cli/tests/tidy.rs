@@ -293,6 +293,22 @@ fn the_command_has_one_engine() {
     assert!(found.is_empty(), "in the command: {found:?}: make them optional");
 }
 
+#[test]
+fn what_the_wheel_contains_is_credited_there() {
+    let path = "python/THIRD-PARTY-LICENSES";
+    let text = fs::read_to_string(root().join(path)).unwrap_or_default();
+    let credited: Vec<_> = text
+        .lines()
+        .skip_while(|line| !line.is_empty())
+        .skip(1)
+        .map_while(|line| line.split_once(": ").map(|(name, _)| name.to_owned()))
+        .collect();
+    let contained = crates::contained(&root(), &["--package", "gustnado-python"]);
+    let crates = contained.iter().filter(|(name, _)| !name.starts_with("gustnado"));
+    let expected: Vec<_> = crates.map(|(name, version)| format!("{name} {version}")).collect();
+    assert_eq!(credited, expected, "{path} is out of date: run python/third_party.py");
+}
+
 /// Fails with every problem on its own line.
 fn report(problems: &[String]) {
     assert!(problems.is_empty(), "\n{} to tidy:\n{}\n", problems.len(), problems.join("\n"));

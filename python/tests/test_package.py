@@ -40,7 +40,8 @@ def test_the_wheel_has_the_licence_texts_and_no_command_in_rust():
     except importlib.metadata.PackageNotFoundError:
         pytest.skip("it is not installed")
     files = {path.name: path for path in found.files or []}
-    assert {"LICENSE-MIT", "LICENSE-APACHE", "py.typed"} <= files.keys()
+    texts = {"LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY-LICENSES", "py.typed"}
+    assert texts <= files.keys()
     size = next(path.locate().stat().st_size for name, path in files.items()
                 if name.startswith("_gustnado.") and name.endswith(".so"))
     # With the whole command in it there were six million.

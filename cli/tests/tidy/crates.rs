@@ -99,8 +99,17 @@ fn split_outside<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
 /// The crates that a package is built of, each with its version. What only tests and examples use
 /// is not among them.
 pub(crate) fn linked(root: &Path, of: &[&str]) -> Vec<(String, String)> {
+    tree(root, "normal,build", of)
+}
+
+/// The same without what only runs while it is built.
+pub(crate) fn contained(root: &Path, of: &[&str]) -> Vec<(String, String)> {
+    tree(root, "normal,no-proc-macro", of)
+}
+
+fn tree(root: &Path, edges: &str, of: &[&str]) -> Vec<(String, String)> {
     let output = Command::new(env!("CARGO"))
-        .args(["tree", "--locked", "--edges", "normal,build", "--prefix", "none"])
+        .args(["tree", "--locked", "--edges", edges, "--prefix", "none"])
         .args(["--format", "{p}", "--target", concat!("x86_64", "-unknown-linux-gnu")])
         .args(of)
         .current_dir(root)
