@@ -349,7 +349,7 @@ def repeat(name, folder, extra=()):
     served = Served(folder, arguments, extra)
     wrong, took, counts = [], 0.0, {}
     try:
-        served.wait_for("gustnado serves")
+        served.wait_for("listens on")
         load = Load(served.port)
         load.start(streams)
         time.sleep(0.1 + random.random() * 0.1)

@@ -16,13 +16,15 @@ class App:
         self._places = []
         self._folders = []
         self._chain = Chain()
+        # Those that `run` runs now.
+        self._servers = []
 
     def route(self, path, method=None, *, merge_slashes=True):
         """Adds a handler for a method, or for all that have none of their own.
 
         - `merge_slashes`: whether what `{*rest}` stands for is without empty segments.
         """
-        canonical_route(path)  # What is wrong is said here and now.
+        _routes.check(path)
 
         def add(function):
             _routes.handler(method, path, function, merge_slashes)
@@ -79,19 +81,27 @@ class App:
         return [_routes.handler(method, path, self._chain.around(path, function), merge_slashes)
                 for method, path, function, merge_slashes in self._places]
 
-    def run(self, *, workers=1, grace=None, switch_interval=None, **settings):
-        """Serves until Ctrl-C or TERM, then lets answers finish for `grace` seconds.
+    def run(self, **settings):
+        """Serves until Ctrl-C or TERM, or `stop`, then lets responses finish.
 
-        With several `workers`, each is a process that begins as a copy of this one.
+        With several `workers`, each is a process that begins as a copy of this one. Where it cannot
+        start, the program exits with 1 or 2.
 
-        `settings` are those of the command line by name: `port=8000, timeout_keep_alive="30s"`.
+        `settings` are the flags of `gustnado run`: `port=8000, timeout_keep_alive="30s"`.
         """
-        from . import _run
-        from ._plan import Plan, settings_of
+        from . import _server
 
-        own = {"grace": grace, "switch_interval": switch_interval}
-        own = {name: value for name, value in own.items() if value is not None}
-        _run.serve(Plan(self, workers=workers, settings=settings_of(settings), **own))
+        server = _server.made(self, settings)
+        self._servers.append(server)
+        try:
+            server.run()
+        finally:
+            self._servers.remove(server)
+
+    def stop(self):
+        """Ends in order what `run` serves, from any thread. Returns at once."""
+        for server in list(self._servers):
+            server.stop()
 
 
 def stream(pieces, **options):

@@ -2,11 +2,13 @@ from collections.abc import AsyncIterable, Callable, Iterable
 from os import PathLike
 from typing import TypeVar, overload
 
+from typing_extensions import Unpack
+
 from ._gustnado import _Fields, Response
+from ._settings import Settings
 
 # Any function may be a handler: it takes the request, named parts of the path, both or nothing.
 _Function = TypeVar("_Function", bound=Callable[..., object])
-_Setting = str | int | float | list[str] | tuple[str, ...] | None
 
 class App:
     def __init__(self) -> None: ...
@@ -44,14 +46,8 @@ class App:
     def handlers(
         self,
     ) -> list[tuple[str | None, str, Callable[..., object], bool, list[str], bool, bool]]: ...
-    def run(
-        self,
-        *,
-        workers: int = 1,
-        grace: float | None = None,
-        switch_interval: float | None = None,
-        **settings: _Setting,
-    ) -> None: ...
+    def run(self, **settings: Unpack[Settings]) -> None: ...
+    def stop(self) -> None: ...
 
 def stream(
     pieces: Iterable[str | bytes] | AsyncIterable[str | bytes],

@@ -12,6 +12,7 @@ Usage: gustnado run [OPTIONS] MODULE:NAME
   gustnado run --port 8000 main:app                  an application, in one process
   gustnado run --workers 4 main:app                  in four
   gustnado run --threads 8 mysite.wsgi:application   Django or Flask
+  gustnado run -h                                    what most people need
   gustnado run --help                                all options
 
   -h, --help      print this
@@ -37,6 +38,10 @@ def main():
         from . import _run
 
         return _run.main(arguments[1:])
+    if arguments[:2] == ["help", "run"]:
+        from . import _run
+
+        return _run.main(["--help"])
     elsewhere = REMEDY.format(names=", ".join(ELSEWHERE))
     if first in ("-h", "--help", "help"):
         print(HELP.format(elsewhere=elsewhere), end="")

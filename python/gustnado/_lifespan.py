@@ -63,6 +63,8 @@ class Lifespan:
             await self._app(scope, self._asked.get, self._send)
         except asyncio.CancelledError:
             pass  # It was cut, and that was said.
+        except KeyboardInterrupt:
+            raise  # A signal has ended the server before the application had started.
         except BaseException as error:
             self._has_failed = True
             if self._started.is_set():

@@ -3,6 +3,7 @@
 import difflib
 import importlib
 import inspect
+import os
 import sys
 
 INTERFACES = ("native", "asgi", "wsgi")
@@ -21,6 +22,7 @@ def load(name, folder=".", factory=False):
     if folder not in sys.path:
         sys.path.insert(0, folder)
     module_name, _, path = name.partition(":")
+    _check_name(name, module_name, path, folder)
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
@@ -41,6 +43,21 @@ def load(name, folder=".", factory=False):
         except Exception as error:
             raise LoadError(f"the factory {name!r} has failed") from error
     return app
+
+
+def _check_name(name, module_name, path, folder):
+    """Refuses a file, where a module is asked for."""
+    if not module_name.endswith(".py") and "/" not in module_name:
+        return
+    where, file = os.path.split(os.path.normpath(module_name.removesuffix(".py")))
+    dotted = ".".join([*where.split("/"), file]) if where else file
+    if all(part.isidentifier() for part in dotted.split(".")):
+        hint = f"{dotted}:{path or 'app'}"
+    elif os.path.isfile(os.path.join(folder, module_name)):
+        hint = f"--app-dir {where} {file}:{path or 'app'}"
+    else:
+        hint = f"main:{path or 'app'}"
+    raise LoadError(f"{name}: expected a module, found a file; did you mean {hint}?")
 
 
 def _attribute(module, module_name, path):
@@ -86,10 +103,20 @@ def interface_of(app, asked="auto"):
         return "wsgi"
     if arguments == 3:
         return "asgi"
+    hint = "if it is one of them, say --interface"
+    if arguments == 0 or inspect.isclass(app):
+        hint = "if it makes one when it is called, say --factory"
     raise LoadError(
         "expected a gustnado.App, an ASGI application (scope, receive, send) or a WSGI one "
-        f"(environ, start_response), found {app!r}; if it is one of them, say --interface"
+        f"(environ, start_response), found {_named(app)}; {hint}"
     )
+
+
+def _named(app):
+    """A function with what it takes, which tells more than where it lies in memory."""
+    if not inspect.isfunction(app):
+        return repr(app)
+    return f"the function {app.__name__}{inspect.signature(app)}"
 
 
 def _arguments(called):

@@ -2,11 +2,14 @@
 
 import dataclasses
 import json
+import os
+
+from . import _environment, _sockets
+from ._options import (FIT, NEVER, OPTIONS, REPEATED, UNFIT, WORKERS_MAX, YES, SettingError,
+                       nearest)
 
 GRACE_SECONDS = 10.0
 LIFESPAN_SECONDS = 30.0
-# As many as the engine has threads at most. (Each is a process with memory of its own.)
-WORKERS_MAX = 1024
 # Settings of sockets that are open already.
 _OF_SOCKETS = ("host", "port", "uds", "uds-permissions", "backlog")
 
@@ -43,7 +46,19 @@ class Plan:
     max_requests: int = 0
     max_requests_jitter: int = 0
     max_memory: int = 0
+    # Seconds after which a process is replaced, and for which its thread may be held.
+    max_lifetime: float = 0.0
+    timeout: float = 0.0
+    name: str = ""
+    # The file that has the number of the process.
+    pid: str = ""
     log_level: str = "info"
+    log_config: str = ""
+    # The file that standard error goes to, and whether standard output does too.
+    error_log: str = "-"
+    capture_output: bool = False
+    # Nothing but errors is printed.
+    quiet: bool = False
     reload: bool = False
     reload_dirs: list = dataclasses.field(default_factory=list)
     # Of a worker: the file in memory with all workers' loads, and its place there.
@@ -91,6 +106,136 @@ def text_of(value):
     return str(value)
 
 
-def settings_of(given):
-    """Keyword arguments as settings: `timeout_keep_alive="30s"` is `--keep-alive 30s`."""
-    return {name.replace("_", "-"): value for name, value in given.items() if value is not None}
+def arguments_of(given):
+    """Keyword arguments as settings: `timeout_keep_alive="30s"` is `--timeout-keep-alive 30s`."""
+    found = {}
+    for argument, value in given.items():
+        name = _ARGUMENTS.get(argument, argument.replace("_", "-"))
+        if name not in OPTIONS:
+            near = nearest(name, FIT).replace("-", "_")
+            hint = f'did you mean "{near}"?' if near else "`gustnado run --help` lists them all"
+            raise SettingError(f'no setting is called "{argument}"; {hint}')
+        if name in UNFIT:
+            raise SettingError(f"{argument}: {UNFIT[name]}")
+        if value is None:
+            continue
+        if isinstance(value, dict):
+            value = [f"{key}={one}" for key, one in value.items()]
+        if OPTIONS[name].kind == REPEATED and isinstance(value, (list, tuple)):
+            found[name] = [(str(one), argument) for one in value]
+        else:
+            found[name] = [(text_of(value), argument)]
+    return found
+
+
+# Arguments that are not called as flags are.
+_ARGUMENTS = {"grace": "timeout-graceful-shutdown"}
+
+
+def plan_of(app, given, weak=None, environ=None):
+    """A plan, and lines that a person should see.
+
+    - `given`: by the names of settings, lists of pairs: a text, and what a person has written.
+    - `weak`: the same, for what counts only if the environment says nothing, either."""
+    environ = os.environ if environ is None else environ
+    _prepare(given, environ)
+    variables, warnings = _environment.variables(environ)
+    # Whether a variable says it decides about the words of a refusal.
+    said = {name: [(*pair, False) for pair in pairs] for name, pairs in given.items()}
+    for name, (text, variable) in variables.items():
+        if name not in said:
+            texts = text.split(",") if OPTIONS[name].kind == REPEATED else [text]
+            said[name] = [(one.strip(), variable, True) for one in texts]
+    for name, pairs in (weak or {}).items():
+        said.setdefault(name, [(*pair, False) for pair in pairs])
+    warnings += _settle_address(said)
+    values = {name: [OPTIONS[name].value(*one) for one in texts] for name, texts in said.items()}
+    return _plan(app, values), warnings
+
+
+def _prepare(given, environ):
+    """What has to be so before the rest is looked at: the folder and the environment."""
+    for text, place in given.get("chdir") or _one_variable("chdir", environ):
+        try:
+            os.chdir(text)
+        except OSError as error:
+            raise SettingError(f"{place} {text}: {error.strerror}; name a folder") from None
+    for text, place in given.get("env", ()):
+        name, value = OPTIONS["env"].value(text, place)
+        environ[name] = value
+    for text, _place in given.get("env-file") or _one_variable("env-file", environ):
+        _environment.load(text, environ)
+
+
+def _one_variable(name, environ):
+    variable = OPTIONS[name].variable
+    return [(environ[variable], variable)] if environ.get(variable) else []
+
+
+def _settle_address(said):
+    """Leaves one way to say where to listen: flags count more than variables, and `listen`, `bind`,
+    `uds` and `fd` more than `host` and `port`. Returns what does not count, in words."""
+    direct, parts = ("bind", "listen", "uds", "fd"), ("host", "port")
+
+    def of(names, is_variable):
+        return [name for name in names if name in said and said[name][0][2] is is_variable]
+
+    for winners, losers in [
+        (of(direct, False), of(direct + parts, True) + of(parts, False)),
+        (of(parts, False), of(direct, True)),
+        (of(direct, True), of(parts, True)),
+    ]:
+        if winners and losers:
+            winner, gone = said[winners[0]][0][1], [said.pop(name)[0][1] for name in losers]
+            # (A platform sets PORT for everybody.)
+            return [f"{winner} counts, and so {name} does not" for name in gone if name != "PORT"]
+    return []
+
+
+def _plan(app, values):
+    settings, own = {}, {}
+    for name, found in values.items():
+        option = OPTIONS[name]
+        if option.field:
+            own[option.field] = found[-1]
+        elif option.read is None:
+            # (An empty one, as `--no-proxy-headers` gives, means none whatever else is given.)
+            none = option.kind == REPEATED and "" in found
+            settings[name] = "" if none else ",".join(found)
+    listen = values.get("listen", []) + values.get("bind", [])
+    if settings.get("uds"):
+        listen.append(f"unix:{settings.pop('uds')}")
+    listen += [f"fd:{number}" for number in values.get("fd", [])]
+    if listen:
+        settings["listen"] = ",".join(listen)
+    if own.get("workers") == "auto":
+        own["workers"] = len(os.sched_getaffinity(0))
+    own["static"] = dict(values.get("static", []))
+    own["reload_dirs"] = values.get("reload-dir") or [own.get("app_dir", ".")]
+    own["quiet"] = settings.get("quiet", "no").lower() in YES
+    _close_after_each(settings)
+    _check_folders(own)
+    if "uds-permissions" in values:
+        settings["uds-permissions"] = values["uds-permissions"][-1]
+    if "umask" in values:
+        os.umask(values["umask"][-1])
+        settings.setdefault("uds-permissions", _sockets.UDS_MODE & ~values["umask"][-1])
+    return Plan(app, settings=settings, **own)
+
+
+def _close_after_each(settings):
+    """No time between two requests means one request, as with uvicorn and gunicorn."""
+    if settings.get("timeout-keep-alive") == NEVER:
+        del settings["timeout-keep-alive"]
+        settings["max-requests-per-connection"] = "1"
+
+
+def _check_folders(own):
+    for path, folder in own["static"].items():
+        if not os.path.isdir(folder):
+            raise SettingError(
+                f"--static {path}={folder}: no folder at {folder}; create it or name another one"
+            )
+    app_dir = own.get("app_dir", ".")
+    if not os.path.isdir(app_dir):
+        raise SettingError(f"--app-dir {app_dir}: no such folder; name the one your module is in")

@@ -7,8 +7,9 @@ import random
 import signal
 import sys
 import threading
+import time
 
-from . import _loading, _loops, _sockets
+from . import _loading, _logs, _loops, _sockets
 from ._gustnado import Asgi, Engine, Wsgi
 from ._lifespan import Lifespan
 from ._routes import Ground
@@ -17,25 +18,35 @@ from ._wsgi import FileWrapper, template
 log = logging.getLogger("gustnado")
 
 STEP_SECONDS = 0.005
-# A start that takes longer than this is mentioned.
-START_SECONDS = 3.0
+# A start that takes longer says what it waits for.
+START_SECONDS = 1.0
 # What holds the loop after the time for its shutdown is cut by force after so much more.
 CUT_SECONDS = 1.0
 # How often a process looks at itself: how many requests it has answered, how much memory it has.
 LOOK_SECONDS = 1.0
 
 
+class Ended(KeyboardInterrupt):
+    """A signal has ended the process before it served. (Loops of asyncio let it through.)"""
+
+
 class Process:
     """- `told`: called with `ready` once it serves, with what to say of it, and with `recycle` when
     it should be replaced.
-    - `signals`: which end it: once in order, twice at once.
+    - `signals`: which end it: once in order, twice at once. In a thread that is not the main one
+    none can be heard.
     - `reloads`: whether HUP has another process take over, which imports the application anew."""
 
     def __init__(self, plan, told, signals=(signal.SIGINT, signal.SIGTERM), reloads=True):
-        self.plan, self.told, self._signals = plan, told, signals
+        self.plan, self.told = plan, told
+        is_main = threading.current_thread() is threading.main_thread()
+        self._signals = signals if is_main else ()
         self._reloads = reloads
         # Whether it is to end; and whether by a signal, of which a second one means at once.
-        self._ending = self._was_told = self._imports = False
+        self._ending = self._was_told = False
+        # Until it serves there is nothing to end in order, and a signal stops what is under way.
+        self._is_starting, self._start_note = True, None
+        self._since = time.monotonic()
         self._code = 0
         # Has the thread that serves notice that it is to end.
         self._wake = lambda: None
@@ -48,6 +59,7 @@ class Process:
         self.engine = None
         self._interface = None
         self._lookout = None
+        self._handlers = []
         self.listening = None
         # Sockets of others that nobody else will serve once this process has ended.
         self._left = []
@@ -60,15 +72,34 @@ class Process:
         """Serves until it is ended. Returns the exit code.
 
         Raises LoadError, LifespanError, OSError or ValueError where it cannot start."""
-        # From now on: without a handler, these would end the process.
-        signal.signal(signal.SIGUSR1, self._reopen_logs)
-        signal.signal(signal.SIGHUP, self._on_hup)
+        if self._signals:
+            # From now on: without a handler, these would end the process.
+            signal.signal(signal.SIGUSR1, self._reopen_logs)
+            signal.signal(signal.SIGHUP, self._on_hup)
         for number in self._signals:
             signal.signal(number, self._on_signal)
+        interval = sys.getswitchinterval()
         sys.setswitchinterval(self.plan.switch_interval)
-        app = self._application()
-        if self._ending:
-            return 0
+        try:
+            self._load_and_serve()
+        except Ended:
+            pass
+        finally:
+            self._now_starts(None)
+            sys.setswitchinterval(interval)
+        return self._code
+
+    def stop(self):
+        """Ends it in order, from any thread."""
+        self._ending = True
+        self._wake()
+
+    def _load_and_serve(self):
+        app = self.plan.app
+        if isinstance(app, str):
+            self._now_starts("the application's import")
+            app = _loading.load(app, self.plan.app_dir, self.plan.factory)
+            _logs.keep()
         self._interface = interface = _loading.interface_of(app, self.plan.interface)
         self.listening = _sockets.listen(self.plan.settings)
         try:
@@ -78,20 +109,18 @@ class Process:
                 self.listening.close()
             if self._lookout is not None:
                 self._lookout.end()
-        return self._code
+            self._watch_hangs(False)
 
-    def _application(self):
-        app = self.plan.app
-        try:
-            # While it is imported there is nothing to end, and a signal stops that.
-            self._imports = isinstance(app, str)
-            if self._imports:
-                app = _loading.load(app, self.plan.app_dir, self.plan.factory)
-                self._imports = False
-        except KeyboardInterrupt:
-            if not self._ending:
-                raise
-        return app
+    def _now_starts(self, what):
+        """Says what is waited for if that takes long; `None`: nothing is."""
+        if self._start_note is not None:
+            self._start_note.cancel()
+            self._start_note = None
+        if what is not None and not self.plan.quiet:
+            note = threading.Timer(START_SECONDS, log.info, ("starting: waiting for %s", what))
+            note.daemon = True
+            note.start()
+            self._start_note = note
 
     @property
     def was_told(self):
@@ -106,7 +135,7 @@ class Process:
         self._wake()
 
     def _on_hup(self, *_):
-        if self.engine is None or not self._reloads:
+        if self._is_starting or not self._reloads:
             return  # What is being started is new.
         if self.successor is not None:
             # Its code may be older than this signal.
@@ -130,7 +159,8 @@ class Process:
         elif any(is_coroutine for *_, is_coroutine in app.handlers()):
             self._run_with_loop(app, interface)
         else:
-            self._start(app.handlers(), app._folders, Ground(), None, "plain functions")
+            self._build(app.handlers(), app._folders, Ground(), None)
+            self._start("plain functions")
             self._run_alone()
 
     # --- Without a loop of Python's.
@@ -141,6 +171,7 @@ class Process:
         environ = template(host, port, "http", plan.root_path, plan.threads, plan.workers)
         waiting_max = plan.waiting_max if plan.threads > 1 else None
         wsgi = Wsgi(app, environ, plan.root_path, FileWrapper, waiting_max, Ground.on_error)
+        self._build([], [], Ground(), wsgi)
         threads = [
             threading.Thread(target=wsgi.work, name=f"wsgi-{number}", daemon=True)
             for number in range(plan.threads if plan.threads > 1 else 0)
@@ -148,7 +179,7 @@ class Process:
         for thread in threads:
             thread.start()
         held = "on the engine's thread" if not threads else f"on {len(threads)} threads"
-        self._start([], [], Ground(), wsgi, f"WSGI {held}")
+        self._start(f"WSGI {held}")
         self._run_alone()
         wsgi.end()
         for thread in threads:
@@ -168,10 +199,10 @@ class Process:
     def _on_signal(self, number, _frame=None):
         if self._was_told:
             self._stop_at_once(number)
-        self._was_told = self._ending = True
-        self._wake()
-        if self._imports:
-            raise KeyboardInterrupt
+        self._was_told = True
+        self.stop()
+        if self._is_starting:
+            raise Ended
 
     # --- On a loop of Python's.
 
@@ -194,21 +225,24 @@ class Process:
         if self._ending:
             ended.set()
         lifespan = Lifespan(app, self.plan.lifespan if interface == "asgi" else "off")
-        # (The loop's own handlers would wait for as long as the application's start holds it.)
-        if not await self._has_started(lifespan, ended):
-            return
-        for number in self._signals:
-            loop.add_signal_handler(number, self._on_signal, number)
-        loop.add_signal_handler(signal.SIGUSR1, self._reopen_logs)
-        loop.add_signal_handler(signal.SIGHUP, self._on_hup)
         if interface == "asgi":
+            how = f"ASGI on {loops.name}"
             scope = _scope(self.plan, _sockets.server_of(self.listening.sockets))
             state = lifespan.state if self.plan.lifespan != "off" else None
-            asgi = Asgi(app, loop, scope, state, Ground.on_error)
-            self._start([], [], Ground(loop), asgi, f"ASGI on {loops.name}")
+            self._build([], [], Ground(loop), Asgi(app, loop, scope, state, Ground.on_error))
         else:
             how = f"functions on {loops.name}"
-            self._start(app.handlers(), app._folders, Ground(loop), None, how)
+            self._build(app.handlers(), app._folders, Ground(loop), None)
+        # (What is wrong with a setting has been said by now. The loop's own handlers of signals
+        # would wait for as long as the application's start holds it.)
+        if not await self._has_started(lifespan, ended):
+            return
+        if self._signals:
+            loop.add_signal_handler(signal.SIGUSR1, self._reopen_logs)
+            loop.add_signal_handler(signal.SIGHUP, self._on_hup)
+        for number in self._signals:
+            loop.add_signal_handler(number, self._on_signal, number)
+        self._start(how)
         loops.drive(self.engine)
         while not ended.is_set():
             try:
@@ -224,14 +258,10 @@ class Process:
 
     async def _has_started(self, lifespan, ended):
         """Whether the application is told that it starts, and does, before it is to end."""
+        self._now_starts("the application's lifespan")
         starting = asyncio.ensure_future(lifespan.start())
         ending = asyncio.ensure_future(ended.wait())
-        wait = asyncio.wait({starting, ending}, timeout=START_SECONDS,
-                            return_when=asyncio.FIRST_COMPLETED)
-        done, _ = await wait
-        if not done:
-            log.info("waiting for the application's lifespan to start")
-            await asyncio.wait({starting, ending}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({starting, ending}, return_when=asyncio.FIRST_COMPLETED)
         ending.cancel()
         if self._ending and not starting.done():
             starting.cancel()
@@ -252,24 +282,48 @@ class Process:
 
     # --- Both.
 
-    def _start(self, handlers, folders, ground, application, how):
+    def _build(self, handlers, folders, ground, application):
+        """Makes the engine, which refuses what is wrong with the settings. It serves with its first
+        turn."""
         folders = [*folders, *self.plan.static.items()]
         settings = self.plan.on(self.listening).engine_settings()
         self.engine = Engine(settings, handlers, folders, ground, application)
-        if self.plan.shared_load is not None:
-            self.engine.share_load(*self.plan.shared_load)
         for note in self.engine.notes():
             log.info("%s", note)
+        self._handlers = handlers
+
+    def _start(self, how):
+        """Says that it serves. From now on its thread is watched."""
+        self._is_starting = False
+        self._now_starts(None)
+        if self.plan.shared_load is not None:
+            self.engine.share_load(*self.plan.shared_load)
         if self.plan.slow_handler > 0:
             from ._slow import Lookout
 
             alert, thread = self.engine.alert(), threading.get_ident()
-            self._lookout = Lookout(alert, self.plan.slow_handler, thread, handlers)
+            self._lookout = Lookout(alert, self.plan.slow_handler, thread, self._handlers)
+        self._watch_hangs(True)
         names = self.listening.names()
         self.told("ready", {"names": names, "how": how, "interface": self._interface})
 
+    def _watch_hangs(self, is_on):
+        """Has the process end, with the stacks of its threads printed, unless this is called again
+        in time. It takes no turn of the interpreter, so code that holds its lock ends too."""
+        if not self.plan.timeout:
+            return
+        import faulthandler
+
+        if is_on:
+            # (From the last look on, up to one more may pass in order.)
+            seconds = self.plan.timeout + LOOK_SECONDS
+            faulthandler.dump_traceback_later(seconds, file=2, exit=True)
+        else:
+            faulthandler.cancel_dump_traceback_later()
+
     def _reopen_logs(self, *_):
         """USR1: whoever rotates logs has moved the old one away."""
+        _logs.redirect(self.plan)
         if self.engine is None:
             return  # It will open it anew in any case.
         try:
@@ -283,6 +337,7 @@ class Process:
         os._exit(128 + number)
 
     def _begin_drain(self):
+        self._watch_hangs(False)
         if self.successor is None:
             # The engine has descriptors of its own, and serves what waits there.
             for number in [*self.listening.own_numbers(), *self._left]:
@@ -296,7 +351,8 @@ class Process:
             log.warning("the time for ending was over: %d connections were cut", cut)
 
     def _look(self):
-        """Whether the process has done its work, or become too large."""
+        """Whether the process has done its work, or become too large or too old."""
+        self._watch_hangs(True)
         if self._recycles:
             return
         reason = None
@@ -304,9 +360,15 @@ class Process:
             reason = f"it has answered {self.engine.stats()['requests']} requests"
         elif self.plan.max_memory and (memory := _memory()) > self.plan.max_memory:
             reason = f"it has {memory >> 20} MB of memory"
+        elif self.plan.max_lifetime and self._age() >= self.plan.max_lifetime:
+            reason = f"it has served for {self._age():.0f} s"
         if reason:
             self._recycles = True
             self.told("recycle", {"reason": reason})
+
+
+    def _age(self):
+        return time.monotonic() - self._since
 
 
 def _end_loop(loop):

@@ -2,6 +2,8 @@
 
 import re
 
+from ._gustnado import canonical_route
+
 # `{name}` and `{*rest}` in a path.
 _PART = re.compile(r"\{\*?([^}]*)\}")
 
@@ -49,6 +51,20 @@ def is_coroutine_function(function):
         return True
     called = getattr(function, "func", None) or getattr(type(function), "__call__", None)
     return inspect.iscoroutinefunction(called)
+
+
+def check(path):
+    """Raises ValueError for a path that no request could come to, or whose parts have one name."""
+    canonical_route(path)
+    if not path.startswith("/"):
+        raise ValueError(f"expected a path such as /hello/{{name}}, found {path!r}; begin it with /")
+    parts = _PART.findall(path)
+    twice = [part for part in parts if parts.count(part) > 1]
+    if twice:
+        raise ValueError(
+            f"{path!r}: two parts are called {twice[0]!r}, and a handler could have one of them "
+            "only; give each a name of its own"
+        )
 
 
 def taken(path, function):

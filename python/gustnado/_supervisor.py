@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from . import _loading, _sockets, _watching
+from . import _loading, _logs, _sockets, _watching
 from ._forked import Forked
 from ._plan import WORKERS_MAX
 from ._run import say_start
@@ -270,6 +270,7 @@ class Supervisor:
                             "restart, or leave --preload out")
             self._replace_all("HUP")
         elif number == signal.SIGUSR1:
+            _logs.redirect(self.plan)
             for worker in self._workers.values():
                 worker.reopen_logs()
         elif number == signal.SIGTTIN and self._count < WORKERS_MAX:

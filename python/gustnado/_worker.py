@@ -7,8 +7,7 @@ import socket
 import sys
 import threading
 
-from . import _loading, _run
-from ._lifespan import LifespanError
+from . import _logs, _run
 from ._plan import Plan
 from ._process import Process
 
@@ -17,7 +16,8 @@ def main():
     channel = socket.socket(fileno=int(sys.argv[1]))
     with channel.makefile("rb") as lines:
         plan = Plan.from_json(lines.readline())
-    _run._set_up_log(plan)
+    _logs.set_up(plan)
+    _run.be_named(plan.name)
     return serve(channel, plan)
 
 
@@ -39,8 +39,8 @@ def serve(channel, plan):
     threading.Thread(target=_heed, args=(channel, process), daemon=True).start()
     try:
         return process.run()
-    except (_loading.LoadError, LifespanError, OSError, ValueError) as error:
-        return _run._refused(error)
+    except _run.FAILURES as error:
+        return _run.refused(error)
 
 
 def _heed(channel, process):

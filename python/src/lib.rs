@@ -25,17 +25,37 @@ mod wishes;
 mod writer;
 mod wsgi;
 
-use gustnado::config::Field;
+use gustnado::config::{Field, Origin, Settings, TUNABLES, Tunable};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// All settings of the engine: their names, what they do, and whether they are switches.
+use std::ffi::OsString;
+
+/// A setting as Python is told of it: its name, what it does, whether it is a switch, the heading
+/// that it stands under, its default, what it takes, and what stands for its value in help.
+type Told = (&'static str, &'static str, bool, &'static str, &'static str, String, &'static str);
+
+/// All settings of the engine.
 #[pyfunction]
-fn settings() -> Vec<(&'static str, &'static str, bool)> {
-    let tell = |tunable: &gustnado::config::Tunable| {
-        (tunable.name, tunable.doc, matches!(tunable.field, Field::Switch { .. }))
+fn settings() -> Vec<Told> {
+    let tell = |tunable: &Tunable| {
+        let is_switch = matches!(tunable.field, Field::Switch { .. });
+        let heading = tunable.group.heading();
+        let (takes, placeholder) = (tunable.takes(), tunable.placeholder());
+        (tunable.name, tunable.doc, is_switch, heading, tunable.default, takes, placeholder)
     };
-    gustnado::config::TUNABLES.iter().map(tell).collect()
+    TUNABLES.iter().map(tell).collect()
+}
+
+/// Raises a `ValueError` for a value that a setting of the engine does not take.
+///
+/// - `place`: what a person has written, for the message: `--port`, or a variable's name.
+/// - `is_variable`: whether that is a variable of the environment.
+#[pyfunction]
+fn check_setting(name: &str, value: OsString, place: String, is_variable: bool) -> PyResult<()> {
+    let origin = if is_variable { Origin::Environment(place) } else { Origin::Flag(place) };
+    let checked = Settings::default().set(name, &value, origin);
+    checked.map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 /// A route's path in the form that paths are compared in.
@@ -50,7 +70,7 @@ mod _gustnado {
     #[expect(non_upper_case_globals, reason = "it is Python's name")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
     #[pymodule_export]
-    use super::{canonical_route, settings};
+    use super::{canonical_route, check_setting, settings};
     #[pymodule_export]
     use crate::asgi::Asgi;
     #[pymodule_export]

@@ -95,7 +95,7 @@ def run_kind(run, request, log):
 
     def run_kind(*more):
         server = run(program, *options, *more, "--access-log", log.path, waits=False)
-        server.wait_for_words("gustnado serves", 30)
+        server.wait_for_words("listens on", 30)
         return server
 
     return run_kind
@@ -144,7 +144,7 @@ def test_objects_of_json(run_kind, log):
 def test_the_client_of_a_proxy_header(run, log):
     words = ("--proxy-protocol", "--proxy-allow-from", "127.0.0.1", "--access-log", log.path)
     server = run(WSGI, *words, waits=False)
-    server.wait_for_words("gustnado serves", 30)
+    server.wait_for_words("listens on", 30)
     server.ask(b"PROXY TCP4 192.0.2.9 192.0.2.1 4711 443\r\nGET / HTTP/1.0\r\n\r\n")
     assert log.wait_for(1)[0].startswith("192.0.2.9 - - ")
 
@@ -181,7 +181,7 @@ def test_a_log_that_was_moved_away_is_made_anew(run_kind, log, tmp_path):
 
 def test_a_log_that_cannot_be_made_anew_is_written_on(run, log, tmp_path):
     server = run(WSGI, "--access-log", log.path, waits=False)
-    server.wait_for_words("gustnado serves", 30)
+    server.wait_for_words("listens on", 30)
     old = Log(tmp_path / "access.log.1")
     os.rename(log.path, old.path)
     log.path.mkdir()
@@ -215,7 +215,7 @@ SLOW = {
 def test_a_second_signal_loses_no_line_either(run, log, kind, workers):
     options = ("--threads", "2") if kind == "wsgi" else ()
     server = run(SLOW[kind], "--access-log", log.path, "--workers", workers, *options, waits=False)
-    server.wait_for_words("gustnado serves", 30)
+    server.wait_for_words("listens on", 30)
     server.get("/")
     with server.connect() as link:
         link.sendall(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")

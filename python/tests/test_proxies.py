@@ -170,7 +170,7 @@ def test_a_balancer_in_front_of_a_proxy(run):
 
 
 def wait_until_listening(server):
-    server.wait_for_words("gustnado serves", 30)
+    server.wait_for_words("listens on", 30)
 
 
 def test_a_list_of_proxies_that_is_none_is_one_line(run):

@@ -37,7 +37,7 @@ def test_what_cannot_be_served_is_one_line(tmp_path):
         (["fine:app"], "expected an application, found 5"),
         (["fine:application"], "expected a gustnado.App, an ASGI application"),
         (["fine:app", "--timeout-keep-alve", "5s"],
-         "there is no --timeout-keep-alve; did you mean --timeout-keep-alive?"),
+         "--timeout-keep-alve: no such flag; did you mean --timeout-keep-alive?"),
         (["fine:application", "--interface", "asgi", "--timeout-keep-alive", "soon"],
          "timeout-keep-alive"),
     ]:
@@ -268,7 +268,7 @@ def children(server):
 
 def test_one_more_and_one_less(run):
     server = run(HELLO, "--workers", "1", "--max-requests", "1000000")
-    server.wait_for_words("gustnado serves")
+    server.wait_for_words("listens on")
     server.process.send_signal(signal.SIGTTIN)
     wait_until(lambda: len(children(server)) == 2 and len(pids(server)) == 2, server)
     server.process.send_signal(signal.SIGTTOU)
@@ -351,7 +351,7 @@ def test_a_socket_that_it_was_started_with_outlives_it(tmp_path, workers, way):
             [*command, *words], cwd=tmp_path, pass_fds=[number], stderr=subprocess.PIPE, text=True,
         )
         try:
-            assert "gustnado serves" in process.stderr.readline()
+            assert "listens on" in process.stderr.readline()
             for _ in range(5):
                 assert b" 200 " in asked(socket.create_connection(listening.getsockname()))
         finally:
@@ -373,7 +373,7 @@ def test_code_that_is_broken_while_it_is_developed_waits_for_a_change(run, tmp_p
     server.wait_for_words("waiting for a change")
     assert server.said().count("ValueError: broken") == 1
     (tmp_path / "site_app.py").write_text(HELLO)
-    server.wait_for_words("gustnado serves")
+    server.wait_for_words("listens on")
     assert server.get("/").status == 200
     assert server.end() == 0
 
@@ -381,7 +381,7 @@ def test_code_that_is_broken_while_it_is_developed_waits_for_a_change(run, tmp_p
 @pytest.mark.parametrize("words, said", [
     (["--threads", "8"], "1 process x (1 engine thread + 8 threads for WSGI) on "),
     ([], "1 process x (1 thread for engine and WSGI) on "),
-    ([], "note: one slow view stops all connections of its process"),
+    ([], "note    one slow view stops all connections of its process"),
 ])
 def test_what_runs_is_said_at_the_start(run, words, said):
     server = run(MORTAL, *words)

@@ -85,7 +85,7 @@ def test_its_port_can_be_taken_at_once_after_it_was_killed(tmp_path, workers):
         with open(tmp_path / "log", "w+") as log:
             process = subprocess.Popen(command, cwd=tmp_path, stderr=log)
             deadline = time.monotonic() + 20
-            while "gustnado serves" not in (tmp_path / "log").read_text():
+            while "listens on" not in (tmp_path / "log").read_text():
                 assert process.poll() is None, (tmp_path / "log").read_text()
                 assert time.monotonic() < deadline
                 time.sleep(0.01)

@@ -1,0 +1,100 @@
+"""The server's own loggers, and where standard error goes.
+
+The root logger is the application's: nothing here touches it.
+"""
+
+import json
+import logging
+import os
+import sys
+
+from ._options import SettingError
+
+FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+OWN = "gustnado"
+
+
+class _ToStderr(logging.StreamHandler):
+    """Writes to what is standard error when it writes."""
+
+    def __init__(self):
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self):
+        return sys.stderr
+
+
+def set_up(plan):
+    """Gives the server's loggers a handler, unless the program has given them one."""
+    redirect(plan)
+    own = logging.getLogger(OWN)
+    if not own.handlers:
+        handler = _ToStderr()
+        handler.setFormatter(logging.Formatter(FORMAT))
+        own.addHandler(handler)
+        own.propagate = False
+    if own.level == logging.NOTSET or any(type(one) is _ToStderr for one in own.handlers):
+        own.setLevel(plan.log_level.upper())
+    if plan.log_config:
+        _configure(plan.log_config)
+
+
+def keep():
+    """Undoes what `logging.config` does to loggers that it has not been told of: without this, an
+    application that configures its own logging would silence the server."""
+    for name, found in list(logging.root.manager.loggerDict.items()):
+        if name.partition(".")[0] == OWN and isinstance(found, logging.Logger):
+            found.disabled = False
+
+
+def _configure(path):
+    """Does as a file says: JSON, YAML, or else the form of `logging.config.fileConfig`."""
+    import logging.config
+
+    try:
+        if not path.endswith((".json", ".yaml", ".yml")):
+            if not os.access(path, os.R_OK):
+                open(path).close()
+            logging.config.fileConfig(path, disable_existing_loggers=False)
+        else:
+            with open(path, encoding="utf-8") as file:
+                logging.config.dictConfig(_read(path, file))
+    except OSError as error:
+        raise SettingError(
+            f"--log-config {path}: {error.strerror}; name a file that can be read") from None
+    except Exception as error:
+        what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        why = f" ({error.__cause__})" if error.__cause__ else ""
+        raise SettingError(f"--log-config {path}: {what}{why}") from None
+    keep()
+
+
+def _read(path, file):
+    if path.endswith(".json"):
+        return json.load(file)
+    try:
+        import yaml
+    except ImportError:
+        raise ValueError("PyYAML is not installed; pip install pyyaml, or write it as JSON") from None
+    return yaml.safe_load(file)
+
+
+def redirect(plan):
+    """Has standard error, and with `capture_output` standard output, go to the file of a plan's.
+    Called again, it opens the file anew: whoever rotates it has moved the old one away."""
+    if plan.error_log in ("", "-"):
+        return
+    sys.stderr.flush()
+    sys.stdout.flush()
+    try:
+        number = os.open(plan.error_log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise SettingError(
+            f"--error-log {plan.error_log}: {error.strerror}; name a file in a folder that you "
+            "may write to, or -"
+        ) from None
+    os.dup2(number, 2)
+    if plan.capture_output:
+        os.dup2(number, 1)
+    os.close(number)

@@ -1,0 +1,333 @@
+"""Flags of uvicorn, gunicorn and granian, and what each of them is here.
+
+One table: the command line acts by it, and the tables of docs/python/asgi.md and wsgi.md are made
+of it (`python -m gustnado._peers uvicorn`). A name that stands here is never guessed at.
+"""
+
+import re
+import sys
+import typing
+
+from ._options import SettingError
+
+SAME, OURS, NOTHING, REFUSED = "same", "ours", "nothing", "refused"
+
+
+class Row(typing.NamedTuple):
+    """- `words`: the flags, with blanks between them.
+    - `here`: what they are here, in Markdown.
+    - `sets`: of a flag and its value, the settings: name, text, and whether anything that is said
+    otherwise counts more."""
+
+    words: str
+    kind: str
+    here: str
+    takes: bool = True
+    sets: object = None
+    program: str = ""
+
+    def refusal(self, flag):
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", self.here).replace("`", "")
+        return f"{flag} ({self.program}): {plain}"
+
+
+def same(words, here="the same"):
+    return Row(words, SAME, here)
+
+
+def ours(words, name, here, change=str):
+    """It stands for a flag of ours that takes a value, too."""
+    return Row(words, OURS, here, True, lambda flag, value: [(name, change(value), False)])
+
+
+def switch(words, here, *sets):
+    """It takes no value. `sets`: name, text, and whether that is weak."""
+    return Row(words, OURS, here, False, lambda flag, value: sets)
+
+
+def choice(words, here, values, otherwise):
+    """- `values`: what each one sets.
+    - `otherwise`: why no other is there."""
+
+    def sets(flag, value):
+        found = [one for name, one in values.items() if name.lower() == value.lower()]
+        if not found:
+            known = ", ".join(values)
+            raise SettingError(f'{flag}: expected one of {known}, found "{value}"; {otherwise}')
+        return found[0]
+
+    return Row(words, OURS, here, True, sets)
+
+
+def nothing(words, here, takes=False):
+    """It is accepted, and changes nothing: so it is in any case."""
+    return Row(words, NOTHING, here, takes, lambda flag, value: [])
+
+
+def refused(words, here):
+    return Row(words, REFUSED, here)
+
+
+_TLS = "not here yet: put a proxy that speaks TLS before it ([proxies.md](../proxies.md))"
+_HTTP2 = "none: HTTP/1.1 only; a proxy may speak HTTP/2 to clients"
+_WS = "none: there are no WebSockets yet"
+_LOGGING = ("none: `--log-config FILE`, or `logging.config` in the application; the loggers are "
+            "`gustnado` and `gustnado.error`")
+_MANAGER = "none: that is the service manager's, as in systemd's"
+_ASGI, _WSGI = [("interface", "asgi", False)], [("interface", "wsgi", False)]
+_MIB = "`--max-memory`; a plain number is MiB, as with granian"
+
+UVICORN = (
+    same("--host --port --uds --fd",
+         "the same, a Unix socket for everyone; also `--uds-permissions`, `--bind`, which may be "
+         "repeated, and `LISTEN_FDS` of systemd"),
+    same("--workers", "the same; or `auto`. Processes that die are replaced; HUP replaces them "
+         "one by one"),
+    same("--reload --reload-dir"),
+    refused("--reload-include --reload-exclude --reload-delay",
+            "none: Python files below `--reload-dir`, looked at four times a second"),
+    same("--loop", "the same: `auto`, `asyncio` or `uvloop`; see below"),
+    choice("--http", "`auto`, `h11`, `httptools` and `1` are accepted: there is one parser",
+           {"auto": [], "h11": [], "httptools": [], "1": []},
+           "there is one parser, for HTTP/1.1; a proxy may speak HTTP/2 to clients"),
+    refused("--h11-max-incomplete-event-size", "`--limit-head-bytes SIZE`"),
+    refused("--http2", _HTTP2),
+    choice("--ws", "`none` and `auto` are accepted: there are no WebSockets yet, a handshake is "
+           "answered 426", {"none": [], "auto": []},
+           "there are no WebSockets yet: a handshake is answered 426"),
+    refused("--ws-max-size --ws-max-queue --ws-ping-interval --ws-ping-timeout "
+            "--ws-per-message-deflate", _WS),
+    same("--lifespan", "the same: `auto`, `on` or `off`; its shutdown has `--lifespan-timeout`, "
+         "30 s"),
+    same("--interface",
+         "`native`, `asgi` (or `asgi3`), `wsgi` or `auto`; ASGI 2 is not spoken"),
+    same("--factory --app-dir --root-path"),
+    same("--env-file", "the same, and it may be repeated; what is set already stays"),
+    same("--log-level", "the same; `trace` is `debug`"),
+    same("--log-config", "the same: `.json`, `.yaml` where PyYAML is installed, else `.ini`"),
+    refused("--use-colors", "none: the log has no colours"),
+    nothing("--no-use-colors", "accepted: the log has no colours"),
+    same("--access-log", "the same, to standard output; `--access-log FILE` is here too: "
+         "[access-log.md](../access-log.md)"),
+    switch("--no-access-log", "accepted, and the default: no access log, whatever "
+           "`GUSTNADO_ACCESS_LOG` says", ("access-log", "", False)),
+    switch("--proxy-headers", "`--forwarded-allow-ips 127.0.0.1`, unless that is given",
+           ("forwarded-allow-ips", "127.0.0.1", True)),
+    switch("--no-proxy-headers", "accepted, and the default: nobody is believed",
+           ("forwarded-allow-ips", "", False)),
+    same("--forwarded-allow-ips", "the same, with networks and `unix`; nobody is believed by "
+         "default, 127.0.0.1 neither: [proxies.md](../proxies.md)"),
+    nothing("--server-header --date-header", "accepted: they are sent"),
+    switch("--no-server-header", '`--server-name ""`', ("server-name", "", False)),
+    refused("--no-date-header", "none: the date is always sent"),
+    refused("--header", "none: the application, or a middleware, adds fields"),
+    refused("--limit-concurrency", "none yet: with `--connections-max N` those beyond wait, and "
+            "get no 503"),
+    ours("--limit-max-requests", "max-requests", "`--max-requests`"),
+    ours("--limit-max-requests-jitter", "max-requests-jitter", "`--max-requests-jitter`"),
+    same("--backlog"),
+    same("--timeout-keep-alive", "the same, in seconds or with a unit: `5s`; 0 closes after each "
+         "response"),
+    same("--timeout-graceful-shutdown",
+         "the same, in seconds or with a unit: `10s`, which is the default"),
+    refused("--timeout-worker-healthcheck", "`--timeout TIME`: a worker whose thread is held for "
+            "longer is replaced"),
+    refused("--reset-contextvars",
+            "none: each request is a task, with a copy of the server's context"),
+    refused("--ssl-keyfile --ssl-certfile --ssl-keyfile-password --ssl-version --ssl-cert-reqs "
+            "--ssl-ca-certs --ssl-ciphers", _TLS),
+    same("--version --help"),
+)
+
+GUNICORN = (
+    same("-b --bind", "the same: `host:port`, `:port` for every interface, `unix:PATH`, `fd:3`; "
+         "may be repeated"),
+    same("-w --workers", "the same; or `auto`"),
+    choice("-k --worker-class",
+           "`sync`, `gthread`: WSGI, with `--threads`; `asgi`, `uvicorn.workers.UvicornWorker`: "
+           "ASGI; no green threads",
+           {"sync": _WSGI, "gthread": _WSGI, "asgi": _ASGI,
+            "uvicorn.workers.UvicornWorker": _ASGI, "uvicorn.workers.UvicornH11Worker": _ASGI,
+            "uvicorn_worker.UvicornWorker": _ASGI, "uvicorn_worker.UvicornH11Worker": _ASGI},
+           "there are no green threads and no other loops: say --threads N, or leave it out"),
+    same("--threads"),
+    ours("--worker-connections", "connections-max", "`--connections-max`, for each process"),
+    same("--backlog"),
+    same("--max-requests --max-requests-jitter",
+         "the same; the next process is ready before the old one goes"),
+    same("-t --timeout", "the same, in seconds or with a unit; none by default, so that a view "
+         "may take long; with threads only the engine's own counts, as with `gthread`"),
+    ours("--graceful-timeout", "timeout-graceful-shutdown",
+         "`--timeout-graceful-shutdown`, in seconds or with a unit"),
+    ours("--keep-alive", "timeout-keep-alive", "`--timeout-keep-alive`, in seconds or with a "
+         "unit; 0 closes after each response"),
+    ours("--limit-request-line", "limit-target-bytes", "`--limit-target-bytes`"),
+    ours("--limit-request-fields", "limit-header-fields", "`--limit-header-fields`"),
+    refused("--limit-request-field_size", "`--limit-head-bytes SIZE`, for all fields together"),
+    same("--reload", "the same, and `--reload-dir`"),
+    refused("--reload-engine --reload-extra-file",
+            "none: Python files are looked at four times a second"),
+    same("--chdir"),
+    refused("--pythonpath", "`--app-dir DIR`, or the variable `PYTHONPATH`"),
+    refused("-c --config --print-config --check-config --paste --paste-global --paster",
+            "none: all settings are flags, variables such as `GUSTNADO_WORKERS`, or arguments of "
+            "`gustnado.run`"),
+    same("-e --env"),
+    ours("--access-logfile", "access-log",
+         "`--access-log FILE`, or `-`: [access-log.md](../access-log.md)"),
+    ours("--access-logformat", "access-log-format", "`--access-log-format`, with the same atoms"),
+    ours("--error-logfile --log-file", "error-log", "`--error-log FILE`: the server's lines, and "
+         "all else that goes to standard error"),
+    same("--capture-output", "the same"),
+    nothing("-R --enable-stdio-inheritance", "accepted: so it is"),
+    same("--log-level", "the same"),
+    same("--log-config", "the same; JSON and YAML too"),
+    ours("--log-config-json", "log-config", "`--log-config FILE.json`"),
+    refused("--logger-class --log-syslog --log-syslog-to --log-syslog-prefix "
+            "--log-syslog-facility --disable-redirect-access-to-syslog", _LOGGING),
+    refused("--statsd-host --statsd-prefix --dogstatsd-tags --enable-backlog-metric",
+            "none; `--stats-interval 10s` writes counters to standard error"),
+    same("--preload", "the same; HUP then brings no new code"),
+    nothing("--reuse-port", "accepted: the processes share the sockets that the first one opens"),
+    nothing("--no-sendfile", "accepted: files are sent by the kernel all the same"),
+    refused("-D --daemon", f"{_MANAGER} `Type=exec`"),
+    same("--pid", "the same; `-p` is `--port`"),
+    refused("-u --user", "not here yet: systemd's `User=`, Docker's `USER`, or "
+            "`setpriv --reuid NAME gustnado run …`"),
+    refused("-g --group --initgroups", "not here yet: systemd's `Group=`, or "
+            "`setpriv --regid NAME gustnado run …`"),
+    same("-m --umask", "the same, for Unix sockets too unless `--uds-permissions` is said"),
+    same("-n --name", "the same, of which 15 bytes count"),
+    nothing("--worker-tmp-dir", "accepted: workers write no files to show that they live", True),
+    refused("--spew", "none"),
+    same("--root-path", "the same; it is taken off `PATH_INFO` by whole segments, if the proxy "
+         "has not done so"),
+    same("--forwarded-allow-ips", "the same, with networks and `unix`; nobody is believed by "
+         "default, 127.0.0.1 neither: [proxies.md](../proxies.md). `REMOTE_ADDR` is the client's "
+         "then, too"),
+    refused("--forwarder-headers --header-map",
+            "none: fields with `_` in their names never reach `environ`"),
+    same("--proxy-protocol --proxy-allow-from", "the same, for versions 1 and 2, and both have to "
+         "be said; refuses connections without the header"),
+    refused("--permit-obsolete-folding --strip-header-spaces --permit-unconventional-http-method "
+            "--permit-unconventional-http-version --casefold-http-method --http-parser",
+            "none: what is against the RFC is refused"),
+    refused("--protocol --uwsgi-allow-from", "none: HTTP only"),
+    refused("--http-protocols --http2-cleartext --http2-max-concurrent-streams "
+            "--http2-initial-window-size --http2-max-frame-size --http2-max-header-list-size",
+            _HTTP2),
+    refused("--certfile --keyfile --ssl-version --cert-reqs --ca-certs --ciphers "
+            "--suppress-ragged-eofs --do-handshake-on-connect", _TLS),
+    ours("--asgi-loop", "loop", "`--loop`: [asgi.md](asgi.md)"),
+    ours("--asgi-lifespan", "lifespan", "`--lifespan`: [asgi.md](asgi.md)"),
+    refused("--asgi-disconnect-grace-period", "none: the application hears at once of a client "
+            "that has gone"),
+    refused("--websocket-max-message-size", _WS),
+    refused("--dirty-app --dirty-workers --dirty-timeout --dirty-threads "
+            "--dirty-graceful-timeout", "none"),
+    refused("--control-socket --control-socket-mode", "none: signals"),
+    nothing("--no-control-socket", "accepted: there is none"),
+    same("-h --help -v --version"),
+)
+
+GRANIAN = (
+    same("--host --port --uds --uds-permissions"),
+    same("--interface", "`native`, `asgi`, `wsgi` or `auto`; RSGI is granian's own"),
+    choice("--http", "`auto` and `1` are accepted: HTTP/1.1", {"auto": [], "1": []}, ""),
+    # (A switch there; one command line cannot have it be both.)
+    choice("--ws", _WS, {"none": [], "auto": []},
+           "there are no WebSockets yet: a handshake is answered 426"),
+    nothing("--no-ws", "accepted: there are no WebSockets yet"),
+    same("--workers", "the same; or `auto`"),
+    refused("--blocking-threads", "`--threads N`, for WSGI"),
+    refused("--blocking-threads-idle-timeout", "none: threads stay"),
+    refused("--runtime-threads --runtime-blocking-threads --runtime-mode",
+            "none: the engine has one thread in each process; `--workers N`"),
+    same("--loop", "`auto`, `asyncio` or `uvloop`"),
+    refused("--task-impl", "none: each request is a task of asyncio"),
+    same("--backlog"),
+    refused("--backpressure", "`--backlog-of-threads N` for WSGI, `--connections-max N`"),
+    refused("--http1-buffer-size", "`--limit-head-bytes SIZE`"),
+    ours("--http1-header-read-timeout", "header-timeout", "`--header-timeout`, in milliseconds",
+         lambda value: f"{value}ms" if value.isdigit() else value),
+    nothing("--http1-keep-alive", "accepted: so it is"),
+    switch("--no-http1-keep-alive", "`--timeout-keep-alive 0`", ("timeout-keep-alive", "0", False)),
+    refused("--http1-pipeline-flush --no-http1-pipeline-flush", "none: responses that are ready "
+            "together leave together"),
+    refused("--http2-adaptive-window --no-http2-adaptive-window "
+            "--http2-initial-connection-window-size --http2-initial-stream-window-size "
+            "--http2-keep-alive-interval --http2-keep-alive-timeout "
+            "--http2-max-concurrent-streams --http2-max-frame-size --http2-max-headers-size "
+            "--http2-max-send-buffer-size", _HTTP2),
+    nothing("--log", "accepted: so it is"),
+    switch("--no-log", "`--log-level critical --quiet`", ("log-level", "critical", False),
+           ("quiet", "true", False)),
+    same("--log-level", "the same; `notset` is `debug`"),
+    same("--log-config", "the same, and YAML and `.ini`"),
+    same("--access-log", "the same, to standard output; also `--access-log FILE`"),
+    switch("--no-access-log", "accepted, and the default", ("access-log", "", False)),
+    refused("--access-log-fmt", "`--access-log-format TEXT`, with the atoms of gunicorn: "
+            "[access-log.md](../access-log.md)"),
+    refused("--ssl-certificate --ssl-keyfile --ssl-keyfile-password --ssl-protocol-min --ssl-ca "
+            "--ssl-crl --ssl-client-verify --no-ssl-client-verify", _TLS),
+    ours("--url-path-prefix", "root-path", "`--root-path`"),
+    nothing("--respawn-failed-workers", "accepted: so it is"),
+    refused("--no-respawn-failed-workers", "none: workers that die are always replaced"),
+    refused("--respawn-interval", "none: those that die again and again are started less and less "
+            "often"),
+    refused("--rss-sample-interval --rss-samples", "none: memory is looked at once a second"),
+    ours("--workers-lifetime", "max-lifetime", "`--max-lifetime`"),
+    ours("--workers-max-rss", "max-memory", _MIB,
+         lambda value: f"{value}m" if value.isdigit() else value),
+    ours("--workers-kill-timeout", "timeout-graceful-shutdown", "`--timeout-graceful-shutdown`"),
+    same("--factory"),
+    switch("--no-factory", "accepted, and the default", ("factory", "false", False)),
+    ours("--working-dir", "chdir", "`--chdir`"),
+    ours("--env-files", "env-file", "`--env-file`"),
+    ours("--static-path-mount", "static", "`--static /static=DIR`",
+         lambda value: f"/static={value}"),
+    refused("--static-path-route", "`--static /path=DIR`, in place of both"),
+    refused("--static-path-dir-to-file", "none: `index.html` is a folder's own page"),
+    refused("--static-path-expires", "none yet: files are sent with ETag and Last-Modified"),
+    refused("--metrics --no-metrics --metrics-scrape-interval --metrics-address --metrics-port",
+            "not here yet; `--stats-interval 10s` writes counters to standard error"),
+    same("--reload"),
+    switch("--no-reload", "accepted, and the default", ("reload", "false", False)),
+    ours("--reload-paths", "reload-dir", "`--reload-dir`"),
+    refused("--reload-ignore-dirs --reload-ignore-patterns --reload-ignore-paths --reload-tick",
+            "none: Python files below `--reload-dir`, looked at four times a second"),
+    nothing("--reload-ignore-worker-failure",
+            "accepted: code that is broken waits for the next change"),
+    refused("--no-reload-ignore-worker-failure", "none: broken code waits for the next change"),
+    ours("--process-name", "name", "`--name`"),
+    ours("--pid-file", "pid", "`--pid`"),
+    same("--version --help"),
+)
+
+PROGRAMS = {"uvicorn": UVICORN, "gunicorn": GUNICORN, "granian": GRANIAN}
+
+
+def _by_word():
+    """Each flag's row; where several programs have one, the first that has it counts."""
+    found = {}
+    for program, rows in PROGRAMS.items():
+        for row in rows:
+            for word in row.words.split() if row.kind != SAME else ():
+                found.setdefault(word, row._replace(program=program))
+    return found
+
+
+BY_WORD = _by_word()
+
+
+def table(program):
+    """A program's flags, in Markdown."""
+    lines = [f"| {program} | here |", "| --- | --- |"]
+    for row in PROGRAMS[program]:
+        words = ", ".join(f"`{word}`" for word in row.words.split())
+        lines.append(f"| {words} | {row.here} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(table(sys.argv[1]), end="")

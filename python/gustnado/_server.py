@@ -1,0 +1,144 @@
+"""A server as an object: run in any thread, and ended from any."""
+
+import os
+import signal
+import threading
+
+from . import _logs, _run
+from ._options import SettingError
+from ._plan import arguments_of, plan_of
+
+
+def run(app, **settings):
+    """Serves an application, or one by its name as in `gustnado run`, until Ctrl-C or TERM.
+
+    `settings` are the flags of `gustnado run`: `run("main:app", port=8000, workers=4)`. In a thread
+    that is not the main one it hears no signals; there a `Server` can be ended.
+    """
+    made(app, settings).run()
+
+
+def made(app, settings):
+    """A server of a program that has nothing else to do: where its settings are none, it exits."""
+    try:
+        return Server(app, **settings)
+    except ValueError as error:
+        if not _is_main():
+            raise
+        raise SystemExit(_run.refused(error)) from None
+
+
+def _is_main():
+    return threading.current_thread() is threading.main_thread()
+
+
+class Server:
+    """A server that is run where and when you say:
+
+        server = gustnado.Server("main:app", port=0)
+        threading.Thread(target=server.run).start()
+        ...
+        server.should_exit = True
+
+    or, for as long as a block takes: `with gustnado.Server(app, port=0) as server:`.
+    """
+
+    def __init__(self, app, **settings):
+        self._app, self._given = app, arguments_of(settings)
+        self._process, self._names, self._thread = None, [], None
+        self._should_exit, self._failure = False, None
+        # Set once it serves, and once it has ended or could not start.
+        self._started, self._ended = threading.Event(), threading.Event()
+        self._owner = None
+
+    @property
+    def started(self):
+        """Whether it serves, or has served."""
+        return self._started.is_set()
+
+    @property
+    def urls(self):
+        """Where it listens: `http://127.0.0.1:8000/`, or `unix:PATH`."""
+        return list(self._names)
+
+    @property
+    def should_exit(self):
+        """Whether it has been asked to end. Set it, from any thread, and it ends in order."""
+        return self._should_exit
+
+    @should_exit.setter
+    def should_exit(self, value):
+        if value:
+            self.stop()
+
+    def stop(self):
+        """Ends it in order: responses may finish. Returns at once; `run` returns afterwards."""
+        self._should_exit = True
+        if self._process is not None:
+            self._process.stop()
+        elif self._owner is not None:
+            # Its processes are looked after by the one that has called `run`.
+            os.kill(self._owner, signal.SIGTERM)
+
+    def run(self):
+        """Serves until it is ended. In the main thread Ctrl-C and TERM end it, and where it cannot
+        start, the program exits with 1 or 2, as `gustnado run` does; elsewhere that is raised."""
+        self._started.clear()
+        self._ended.clear()
+        try:
+            code = self._run()
+        except _run.FAILURES as error:
+            self._failure = error
+            if not _is_main():
+                raise
+            raise SystemExit(_run.refused(error)) from None
+        finally:
+            self._process = self._owner = None
+            self._ended.set()
+        if code:
+            raise SystemExit(code)
+
+    def _run(self):
+        plan, warnings = plan_of(self._app, self._given)
+        _run.warn(warnings)
+        _logs.set_up(plan)
+        if _run.is_supervised(plan):
+            if not _is_main():
+                raise SettingError(
+                    "worker processes, reload and what replaces workers need the main thread, "
+                    "which hears signals; leave workers, reload, timeout and max_… out"
+                )
+            self._owner = os.getpid()
+        return _run.run(plan, lambda kind, told: self._tell(plan, kind, told), self._begin)
+
+    def _begin(self, process):
+        self._process = process
+        if self._should_exit:
+            process.stop()
+
+    def _tell(self, plan, kind, told):
+        if kind == "ready":
+            self._names = told["names"]
+            self._started.set()
+        _run.tell(plan, kind, told)
+
+    # --- In a thread of its own.
+
+    def __enter__(self):
+        self._thread = threading.Thread(target=self._run_quietly, name="gustnado", daemon=True)
+        self._thread.start()
+        while not self._started.wait(0.01):
+            if self._ended.is_set() and not self._started.is_set():
+                self._thread.join()
+                raise self._failure or RuntimeError("the server has ended before it served")
+        return self
+
+    def _run_quietly(self):
+        try:
+            self.run()
+        except _run.FAILURES:
+            pass  # It is raised where it was started.
+
+    def __exit__(self, *_):
+        self.stop()
+        self._thread.join()

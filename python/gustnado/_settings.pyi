@@ -1,0 +1,109 @@
+"""The arguments of `gustnado.run`, `Server` and `App.run`. Made by tests/settings_stub.py."""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Literal, TypedDict
+
+_Path = str | PathLike[str]
+
+class Settings(TypedDict, total=False):
+    grace: float | None
+    accept_delay: float | str | None
+    acceptor: Literal["per-worker", "dedicated"] | None
+    accepts_per_second: int | Literal["off"] | None
+    access_log: _Path | None
+    access_log_format: str | None
+    answer_version: str | None
+    app_dir: _Path | None
+    backlog: int | None
+    backlog_of_threads: int | None
+    bind: str | Sequence[str] | None
+    body_rate_min: int | str | None
+    body_timeout: float | str | None
+    cache_bytes: int | str | None
+    capture_output: bool | None
+    chdir: _Path | None
+    client_read_burst: int | str | None
+    client_read_rate: int | str | None
+    client_write_burst: int | str | None
+    client_write_rate: int | str | None
+    connections_max: int | Literal["auto"] | None
+    defer_accept: bool | None
+    drain_accept: float | str | None
+    env: str | Sequence[str] | None
+    env_file: str | Sequence[str] | None
+    error_log: _Path | None
+    factory: bool | None
+    fd: int | None
+    file_threads: int | Literal["off"] | None
+    first_byte_delay: float | str | None
+    first_request_timeout: float | str | None
+    forwarded_allow_ips: str | Sequence[str] | None
+    forwarded_fields: Literal["x-forwarded", "forwarded"] | None
+    half_close_timeout: float | str | None
+    header_timeout: float | str | None
+    hidden: bool | None
+    host: str | None
+    interface: Literal["auto", "native", "asgi", "wsgi"] | None
+    io: Literal["auto", "uring", "epoll"] | None
+    lifespan: Literal["auto", "on", "off"] | None
+    limit_body_bytes: int | str | None
+    limit_head_bytes: int | str | None
+    limit_header_fields: int | None
+    limit_target_bytes: int | str | None
+    listen: str | Sequence[str] | None
+    log_config: _Path | None
+    log_level: Literal["debug", "info", "warning", "error", "critical"] | None
+    loop: Literal["auto", "asyncio", "uvloop"] | None
+    max_lifetime: float | str | None
+    max_memory: int | str | None
+    max_requests: int | None
+    max_requests_jitter: int | None
+    max_requests_per_connection: int | Literal["unlimited"] | None
+    name: str | None
+    no_io_wait_us: int | None
+    pace_clients_max: int | None
+    pass_delay_us: int | None
+    pid: _Path | None
+    placement: Literal["spread", "fill"] | None
+    port: int | None
+    preload: bool | None
+    proxy_allow_from: str | Sequence[str] | None
+    proxy_protocol: bool | None
+    quiet: bool | None
+    read_ahead_bytes: int | str | None
+    read_burst: int | str | None
+    read_rate: int | str | None
+    recv_buffer_bytes: int | str | None
+    reload: bool | None
+    reload_dir: str | Sequence[str] | None
+    requests_burst: int | Literal["auto"] | None
+    requests_per_second: int | Literal["off"] | None
+    root_path: _Path | None
+    scheduler: Literal["pool", "pool-shared", "queue", "queue-shared"] | None
+    send_buffer_bytes: int | str | None
+    server_name: str | None
+    server_read_burst: int | str | None
+    server_read_rate: int | str | None
+    server_write_burst: int | str | None
+    server_write_rate: int | str | None
+    slots: int | Literal["auto"] | None
+    slow_handler: float | str | None
+    socket_preference: Literal["none", "latency", "throughput"] | None
+    spin_us: int | None
+    static: Mapping[str, str] | Sequence[str] | str | None
+    stats_interval: float | str | None
+    stream_buffer_bytes: int | str | None
+    switch_interval: float | None
+    threads: int | None
+    timeout: float | str | None
+    timeout_graceful_shutdown: float | str | None
+    timeout_keep_alive: float | str | None
+    uds: _Path | None
+    umask: str | None
+    uring_buffers: int | None
+    workers: int | Literal["auto"] | None
+    write_burst: int | str | None
+    write_rate: int | str | None
+    write_rate_min: int | str | None
+    write_timeout: float | str | None

@@ -1,0 +1,50 @@
+"""Prints `gustnado/_settings.pyi`, the types of settings, from the table that the command has:
+
+    python tests/settings_stub.py > gustnado/_settings.pyi
+"""
+
+import re
+
+from gustnado._options import FIT, REPEATED, SWITCH
+
+HEAD = '''\
+"""The arguments of `gustnado.run`, `Server` and `App.run`. Made by tests/settings_stub.py."""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Literal, TypedDict
+
+_Path = str | PathLike[str]
+
+class Settings(TypedDict, total=False):
+'''
+
+
+def type_of(option):
+    if option.name == "static":
+        return "Mapping[str, str] | Sequence[str] | str"
+    if option.kind == SWITCH:
+        return "bool"
+    if option.kind == REPEATED:
+        return "str | Sequence[str]"
+    names = re.fullmatch(r"one of ([\w, -]+)", option.takes)
+    if names:
+        return f"Literal[{', '.join(repr(one) for one in names[1].split(', '))}]"
+    words = re.search(r"or (auto|off|never|unlimited|system)$", option.takes)
+    or_word = f' | Literal["{words[1]}"]' if words else ""
+    return {
+        "N": f"int{or_word}", "MODE": "str", "MICROSECONDS": f"int{or_word}", "SECONDS": "float",
+        "TIME": "float | str", "SIZE": "int | str", "RATE": "int | str",
+        "PATH": "_Path", "DIR": "_Path", "FILE": "_Path",
+    }.get(option.placeholder, "str").replace("'", '"')
+
+
+def stub():
+    lines = [HEAD + "    grace: float | None"]
+    for name, option in sorted(FIT.items()):
+        lines.append(f"    {name.replace('-', '_')}: {type_of(option)} | None".replace("'", '"'))
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(stub(), end="")
