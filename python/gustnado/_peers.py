@@ -192,10 +192,8 @@ GUNICORN = (
     nothing("--no-sendfile", "accepted: files are sent by the kernel all the same"),
     refused("-D --daemon", f"{_MANAGER} `Type=exec`"),
     same("--pid", "the same; `-p` is `--port`"),
-    refused("-u --user", "not here yet: systemd's `User=`, Docker's `USER`, or "
-            "`setpriv --reuid NAME gustnado run …`"),
-    refused("-g --group --initgroups", "not here yet: systemd's `Group=`, or "
-            "`setpriv --regid NAME gustnado run …`"),
+    refused("-u --user", "not here yet: systemd's `User=`, Docker's `USER`, or `setpriv`"),
+    refused("-g --group --initgroups", "not here yet: systemd's `Group=`, or `setpriv`"),
     same("-m --umask", "the same, for Unix sockets too unless `--uds-permissions` is said"),
     same("-n --name", "the same, of which 15 bytes count"),
     nothing("--worker-tmp-dir", "accepted: workers write no files to show that they live", True),

@@ -47,6 +47,7 @@ class Settings(TypedDict, total=False):
     interface: Literal["auto", "native", "asgi", "wsgi"] | None
     io: Literal["auto", "uring", "epoll"] | None
     lifespan: Literal["auto", "on", "off"] | None
+    lifespan_timeout: float | str | None
     limit_body_bytes: int | str | None
     limit_head_bytes: int | str | None
     limit_header_fields: int | None
@@ -100,6 +101,7 @@ class Settings(TypedDict, total=False):
     timeout_graceful_shutdown: float | str | None
     timeout_keep_alive: float | str | None
     uds: _Path | None
+    uds_permissions: str | None
     umask: str | None
     uring_buffers: int | None
     workers: int | Literal["auto"] | None

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from conftest import Server, free_port
 
-from gustnado import _run
+from gustnado import _command_line, _peers
+from gustnado._options import FIT
+from gustnado._plan import plan_of
 
 HOUSE = Path(__file__).parents[2]
 PAGES = [*sorted((HOUSE / "docs" / "python").glob("*.md")), HOUSE / "python" / "README.md",
@@ -38,7 +40,7 @@ def test_programs_run(tmp_path, text):
     (tmp_path / "public").mkdir()
     (tmp_path / "main.py").write_text(text.replace("8000", str(port)).replace("8888", str(port)))
     words = ["main.py"]
-    if "run(" not in text:
+    if not re.search(r"run[()]", text):
         if "import reactor" in text:
             done = subprocess.run([sys.executable, *words], cwd=tmp_path, timeout=60)
             assert done.returncode == 0
@@ -66,13 +68,14 @@ def test_there_are_programs_and_commands():
 
 @pytest.mark.parametrize("line", COMMANDS)
 def test_commands_are_understood(line):
-    plan = _run.plan_of(shlex.split(line)[2:])
+    words = _command_line.Words(shlex.split(line.replace("$PORT", "8000"))[2:])
+    given = {name: pairs for name, pairs in words.given.items() if name != "static"}
+    plan, _ = plan_of(words.app, given, words.weak, {})
     assert ":" in plan.app or "." in plan.app
 
 
 def flags_here():
-    parser = _run._parser()
-    return {word for action in parser._actions for word in action.option_strings}
+    return {option.flag for option in FIT.values()} | set(_peers.BY_WORD)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name == "python"],
@@ -82,7 +85,7 @@ def test_flags_that_are_ours_are_there(page):
     if page.stem in ("twisted", "cyclone", "README"):
         pytest.skip("its flags are those of twistd and of Cyclone")
     text = page.read_text()
-    compared = re.compile(r"^\| (gunicorn|uvicorn) \| here \|\n(?:\|.*\n)+", re.M)
+    compared = re.compile(r"^\| (gunicorn|uvicorn|granian) \| here \|\n(?:\|.*\n)+", re.M)
     right = [row.split(" | ", 1)[1] for table in compared.finditer(text)
              for row in table.group().splitlines()[2:]]
     rest = re.sub(r"^(gunicorn|uvicorn) .*$", "", compared.sub("", text), flags=re.M)

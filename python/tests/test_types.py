@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gustnado
 import pytest
 
 HERE = Path(__file__).parent
@@ -19,6 +20,13 @@ def told(request: gustnado.Request) -> str:
 
 gustnado.Response("text", status="200")  # a line
 app.run(workers="four")  # a line
+app.run(prot=1)  # a line
+gustnado.run("main:app", prot=1)  # a line
+gustnado.run(5, port=1)  # a line
+gustnado.run("main:app", log_level="loud")  # a line
+gustnado.Server(app, timeout_keep_alive=[])  # a line
+gustnado.run("main:app", port=1, workers="auto", static={"/x": "x"}, timeout=1.5, bind=[":80"])
+version: str = gustnado.__version__
 gustnado.stream(5)  # a line
 """
 
@@ -87,7 +95,15 @@ def test_the_program_runs(tmp_path, start):
     assert server.get("/anything?a=b", method="OPTIONS").status == 200
 
 
-@pytest.mark.parametrize("module", ["_gustnado", "_app", "_events"])
+def test_the_types_of_settings_are_made_of_the_table():
+    from settings_stub import stub
+
+    made = Path(gustnado.__file__).parent / "_settings.pyi"
+    assert made.read_text() == stub(), (
+        "python tests/settings_stub.py > gustnado/_settings.pyi would make it right")
+
+
+@pytest.mark.parametrize("module", ["_gustnado", "_app", "_events", "_server"])
 def test_what_is_told_is_what_is_there(tmp_path, module):
     ours = r"gustnado\._gustnado\.(Cyclone|Twisted|Poller|cyclone_|escape_).*"
     (tmp_path / "allowed").write_text(ours)

@@ -105,5 +105,11 @@ def other(request: Request) -> Response:
 
 app.files("/static", Path("public")).files("/more", "more")
 
+
+def serve_for_a_while() -> list[str]:
+    with gustnado.Server("main:app", port=0, lifespan="off", access_log=Path("a.log")) as server:
+        return server.urls
+
+
 if __name__ == "__main__":
     app.run(port=8000, workers=2, grace=5.0, timeout_keep_alive="30s", scheduler="queue")
