@@ -229,7 +229,8 @@ class Process:
             how = f"ASGI on {loops.name}"
             scope = _scope(self.plan, _sockets.server_of(self.listening.sockets))
             state = lifespan.state if self.plan.lifespan != "off" else None
-            self._build([], [], Ground(loop), Asgi(app, loop, scope, state, Ground.on_error))
+            asgi = Asgi(app, loop, scope, self.plan.root_path, state, Ground.on_error)
+            self._build([], [], Ground(loop), asgi)
         else:
             how = f"functions on {loops.name}"
             self._build(app.handlers(), app._folders, Ground(loop), None)

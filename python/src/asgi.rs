@@ -20,6 +20,7 @@ use crate::errors::{Fault, Told};
 use crate::tunnel;
 use awaited::Done;
 use exchange::Exchange;
+use scope::RootPath;
 
 /// An application, and what it stands on.
 #[pyclass(frozen, module = "gustnado._gustnado")]
@@ -31,6 +32,7 @@ struct Inside {
     starter: Starter,
     /// What is the same in all scopes.
     template: Py<PyDict>,
+    root: RootPath,
     /// What its lifespan has left for the requests.
     state: Option<Py<PyDict>>,
     told: Told,
@@ -42,6 +44,7 @@ impl Asgi {
     /// - `app`: a coroutine function of scope, receive and send.
     /// - `event_loop`: where it runs.
     /// - `template`: the scope of a request but for what differs.
+    /// - `root_path`: the part of the paths that is not the application's, by whole segments.
     /// - `state`: copied into each scope.
     /// - `on_error`: called with an exception, or none, and a line about the request.
     #[new]
@@ -49,13 +52,15 @@ impl Asgi {
         app: Py<PyAny>,
         event_loop: &Bound<'_, PyAny>,
         template: Py<PyDict>,
+        root_path: String,
         state: Option<Py<PyDict>>,
         on_error: Py<PyAny>,
     ) -> PyResult<Self> {
         let (starter, told) = (Starter::new(event_loop)?, Told(on_error));
         let done = Py::new(event_loop.py(), Done)?;
-        let event_loop = event_loop.clone().unbind();
-        Ok(Self(Arc::new(Inside { app, event_loop, starter, template, state, told, done })))
+        let (event_loop, root) = (event_loop.clone().unbind(), RootPath::new(root_path));
+        let inside = Inside { app, event_loop, starter, template, root, state, told, done };
+        Ok(Self(Arc::new(inside)))
     }
 }
 
@@ -159,7 +164,8 @@ impl Inside {
         let py = exchange.py();
         let (template, state) = (self.template.bind(py), self.state.as_ref());
         let state = state.map(|state| state.bind(py));
-        let scope = exchange.get().with_request(|request| scope::make(template, state, request))?;
+        let made = |request: &Request| scope::make(template, &self.root, state, request);
+        let scope = exchange.get().with_request(made)?;
         let receive = exchange.getattr(intern!(py, "receive"))?;
         let send = exchange.getattr(intern!(py, "send"))?;
         self.starter.start(&self.app.bind(py).call1((scope, receive, send))?)

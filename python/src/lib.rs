@@ -19,6 +19,7 @@ mod poller;
 mod regular;
 mod request;
 mod response;
+mod root_path;
 mod tunnel;
 mod twisted;
 mod wishes;

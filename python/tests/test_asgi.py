@@ -129,6 +129,17 @@ class Never:
 """
 
 
+SCOPE_PROGRAM = """
+import json
+
+async def app(scope, receive, send):
+    found = {name: scope[name] for name in ("root_path", "path")}
+    found["raw_path"] = scope["raw_path"].decode("latin-1")
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": json.dumps(found).encode()})
+"""
+
+
 @pytest.fixture
 def server(run):
     return run(PROGRAM, "--half-close-timeout", "50ms")
@@ -147,13 +158,62 @@ def test_the_scope_says_what_was_asked(server):
     assert server.get("/nowhere").body == b"Hello, world!"
 
 
-def test_nothing_is_taken_off_the_path(run):
-    """By ASGI, `path` has the root path in it."""
-    server = run(PROGRAM, "--root-path", "/app/")
-    for path in ("/app/scope", "/application/x", "/app"):
-        server.get(path)
-    scope = json.loads(server.get("/scope").body)
-    assert (scope["root_path"], scope["path"], scope["raw_path"]) == ("/app", "/scope", "/scope")
+ROOT_PATHS = [
+    # The target that comes, the path that the application finds, and the raw path.
+    ("/scope", "/app/scope", "/app/scope"),
+    ("/app/scope", "/app/scope", "/app/scope"),
+    ("/application/x", "/app/application/x", "/app/application/x"),
+    ("/app", "/app", "/app"),
+    ("/app%2Fx", "/app/x", "/app%2Fx"),
+    ("/%61pp/x%20y", "/app/x y", "/%61pp/x%20y"),
+    ("/x/app", "/app/x/app", "/app/x/app"),
+]
+
+
+@pytest.mark.parametrize("root", ["/app", "/app/", "app"])
+def test_the_path_has_the_root_path_in_it(run, root):
+    """Whether a proxy takes it off or not."""
+    server = run(SCOPE_PROGRAM, "--root-path", root)
+    scopes = [json.loads(server.get(path).body) for path, *_ in ROOT_PATHS]
+    assert [scope["root_path"] for scope in scopes] == ["/app"] * len(ROOT_PATHS)
+    assert [(scope["path"], scope["raw_path"]) for scope in scopes] == [
+        (path, raw) for _, path, raw in ROOT_PATHS]
+
+
+def test_a_root_path_may_have_any_letters(run):
+    server = run(SCOPE_PROGRAM, "--root-path", "/caf\xe9 1%")
+    for target in ("/x?y=1", "/caf%C3%A9%201%25/x"):
+        scope = json.loads(server.get(target).body)
+        assert (scope["path"], scope["raw_path"]) == ("/caf\xe9 1%/x", "/caf%C3%A9%201%25/x")
+
+
+def test_mounts_and_files_are_found_below_a_root_path(run):
+    pytest.importorskip("starlette")
+    server = run(
+        """
+        import pathlib
+        from starlette.applications import Starlette
+        from starlette.responses import PlainTextResponse
+        from starlette.routing import Mount, Route
+        from starlette.staticfiles import StaticFiles
+
+        pathlib.Path("files").mkdir(exist_ok=True)
+        pathlib.Path("files/base.css").write_text("css")
+
+        async def page(request):
+            return PlainTextResponse(request.url.path)
+
+        app = Starlette(routes=[
+            Route("/u", page), Mount("/sub", routes=[Route("/x", page)]),
+            Mount("/static", StaticFiles(directory="files")),
+        ])
+        """,
+        "--root-path", "/app",
+    )
+    for prefix in ("", "/app"):
+        found = [server.get(prefix + path) for path in ("/u", "/sub/x", "/static/base.css")]
+        assert [answer.status for answer in found] == [200, 200, 200], prefix
+        assert [answer.body for answer in found] == [b"/app/u", b"/app/sub/x", b"css"]
 
 
 def test_bodies_come_and_go_whole(server):

@@ -1,15 +1,49 @@
 //! The scope of a request: what ASGI tells an application before it is called.
 
-use percent_encoding::percent_decode_str;
+use std::borrow::Cow;
+
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use gustnado::{Endpoint, Request, Version};
 
+use crate::root_path::below;
+
+/// Bytes of a root path that no target has as they are (RFC 3986 §3.3).
+const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'<').add(b'>');
+/// The same, and what ends a path.
+const ESCAPED_IN_PATHS: &AsciiSet = &ESCAPED.add(b'?').add(b'`').add(b'{').add(b'}');
+
+/// The part of the paths that is not the application's, as text and as it stands in targets.
+pub(super) struct RootPath {
+    text: String,
+    raw: String,
+}
+
+impl RootPath {
+    /// - `text`: empty, or whole segments: `/app`.
+    pub(super) fn new(text: String) -> Self {
+        let raw = utf8_percent_encode(&text, ESCAPED_IN_PATHS).to_string();
+        Self { text, raw }
+    }
+
+    /// The path and the raw path of a scope, which the root path is part of: it is put before both
+    /// if a proxy has taken it off.
+    fn of<'a>(&self, raw_path: &'a str) -> (Cow<'a, str>, Cow<'a, str>) {
+        let path = percent_decode_str(raw_path).decode_utf8_lossy();
+        if self.text.is_empty() || below(path.as_bytes(), self.text.as_bytes()).is_some() {
+            return (path, raw_path.into());
+        }
+        ([&self.text, &*path].concat().into(), [&self.raw, raw_path].concat().into())
+    }
+}
+
 /// Makes it of what is the same in all of them.
 pub(super) fn make<'py>(
     template: &Bound<'py, PyDict>,
+    root: &RootPath,
     state: Option<&Bound<'py, PyDict>>,
     request: &Request,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -21,8 +55,7 @@ pub(super) fn make<'py>(
     };
     scope.set_item(intern!(py, "http_version"), version)?;
     scope.set_item(intern!(py, "method"), PyString::intern(py, request.method().as_str()))?;
-    let raw_path = request.raw_path();
-    let path = percent_decode_str(raw_path).decode_utf8_lossy();
+    let (path, raw_path) = root.of(request.raw_path());
     scope.set_item(intern!(py, "path"), &*path)?;
     scope.set_item(intern!(py, "raw_path"), PyBytes::new(py, raw_path.as_bytes()))?;
     let query = request.raw_query().unwrap_or_default();

@@ -10,6 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use gustnado::{Endpoint, Request, Version};
 
 use super::Inside;
+use crate::root_path::below;
 
 /// So many names of fields are remembered.
 pub(super) const NAMES_MAX: usize = 256;
@@ -35,7 +36,7 @@ pub(super) fn make<'py>(
     let method = PyString::intern(py, request.method().as_str());
     environ.set_item(intern!(py, "REQUEST_METHOD"), method)?;
     let path: Cow<'_, [u8]> = percent_decode_str(request.raw_path()).into();
-    let path = below(&path, inside.root_path.as_bytes());
+    let path = below(&path, inside.root_path.as_bytes()).unwrap_or(&path);
     environ.set_item(intern!(py, "PATH_INFO"), native(py, path))?;
     set(intern!(py, "QUERY_STRING"), request.raw_query().unwrap_or_default())?;
     set(intern!(py, "REQUEST_URI"), request.target())?;
@@ -69,14 +70,6 @@ pub(super) fn make<'py>(
     let input = inside.input.bind(py).call1((PyBytes::new(py, body),))?;
     environ.set_item(intern!(py, "wsgi.input"), input)?;
     Ok(environ)
-}
-
-/// The part of a path that is below another one, by whole segments; all of it, if it is not.
-fn below<'a>(path: &'a [u8], root: &[u8]) -> &'a [u8] {
-    match path.strip_prefix(root) {
-        Some(rest @ ([] | [b'/', ..])) => rest,
-        _ => path,
-    }
 }
 
 /// Adds the fields, but for Content-Length. Returns whether there is one.
