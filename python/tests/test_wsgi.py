@@ -41,6 +41,9 @@ def app(environ, start_response):
         body = environ["wsgi.input"].read()
         start_response("200 Fine", [*text, ("Content-Length", str(len(body)))])
         return [body]
+    if path == "/lazily":
+        start_response("201 Lazy", text)
+        return [b"at last"]
     if path == "/pieces":
         start_response("200 OK", text)
         return Pieces(b"a", b"", b"b", b"c")
@@ -219,3 +222,14 @@ def test_threads_work_beside_each_other(run):
     assert all(b"slept" in answer for answer in answers)
     assert took < 2
     assert server.end() == 0
+
+
+def test_phrases_are_the_applications_own(server):
+    lines = {path: server.get(path).raw.split(b"\r\n")[0] for path in ("/lazily", "/echo", "/x")}
+    assert lines == {
+        "/lazily": b"HTTP/1.1 201 Lazy", "/echo": b"HTTP/1.1 200 Fine", "/x": b"HTTP/1.1 200 OK"}
+
+
+def test_no_client_names_a_proxy_for_requests_of_the_application(server):
+    found = server.get("/environ", "Proxy: http://evil/\r\nProxy-Thing: 1\r\n").body
+    assert b"HTTP_PROXY=" not in found and b"HTTP_PROXY_THING='1'" in found

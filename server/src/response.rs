@@ -213,7 +213,8 @@ impl Response {
     /// decides how it is handled (RFC 9110 §15).
     ///
     /// - `code`: 200 to 999. What is below is no answer but an announcement of one.
-    /// - `reason`: the phrase for a code that [`Status`] does not have. It may be empty.
+    /// - `reason`: the phrase that is sent with it; empty: the usual one, if [`Status`] has the
+    ///   code.
     ///
     /// # Errors
     /// [`FieldError::Value`]: the code is out of range, or the phrase holds a control byte.
@@ -221,16 +222,17 @@ impl Response {
         if !(200..=999).contains(&code) {
             return Err(FieldError::Value);
         }
-        if let Some(known) = Status::from_code(code) {
+        let known = Status::from_code(code);
+        if let Some(known) = known.filter(|known| reason.is_empty() || known.reason() == reason) {
             return Ok(self.status(known));
         }
         check_field("Status", reason.as_bytes())?;
-        self.status = match code / 100 {
+        self.status = known.unwrap_or(match code / 100 {
             2 => Status::OK,
             3 => Status::MULTIPLE_CHOICES,
             4 => Status::BAD_REQUEST,
             _ => Status::INTERNAL_SERVER_ERROR,
-        };
+        });
         self.set_status_line(format!("HTTP/1.1 {code} {reason}\r\n"));
         Ok(self)
     }
@@ -424,6 +426,19 @@ mod tests {
         let again = odd.code(404, "").expect("a status");
         assert_eq!(again.status_number(), 404);
         assert!(again.rare.is_some_and(|rare| rare.status_line.is_none()));
+    }
+
+    #[test]
+    fn a_phrase_of_its_own_is_kept_and_the_usual_one_costs_nothing() {
+        let own = Response::text("x").code(201, "Lazy").expect("a status");
+        assert_eq!((own.status_code(), own.status_number()), (Status::CREATED, 201));
+        let line = own.rare.and_then(|rare| rare.status_line);
+        assert_eq!(line.as_deref(), Some("HTTP/1.1 201 Lazy\r\n"));
+        for reason in ["", "Created"] {
+            let usual = Response::text("x").code(201, reason).expect("a status");
+            assert!(usual.rare.is_none());
+        }
+        assert_eq!(Response::text("x").code(200, "a\rb").err(), Some(FieldError::Value));
     }
 
     #[test]

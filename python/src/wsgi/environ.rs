@@ -81,6 +81,8 @@ fn add_fields(environ: &Bound<'_, PyDict>, inside: &Inside, request: &Request) -
             continue;
         }
         let key = match name.len() {
+            // `HTTP_PROXY` names a proxy for the requests that CGI programs make (CVE-2016-5385).
+            5 if name.eq_ignore_ascii_case("proxy") => continue,
             12 if name.eq_ignore_ascii_case("content-type") => intern!(py, "CONTENT_TYPE").clone(),
             14 if name.eq_ignore_ascii_case("content-length") => {
                 has_length = true;

@@ -36,7 +36,7 @@ enum Own {
 
 impl ForeignHead {
     /// - `code`: 200 to 999. What is below is no answer but an announcement of one.
-    /// - `reason`: the phrase for a code that [`Status`] does not have. It may be empty.
+    /// - `reason`: as for [`Response::code`].
     ///
     /// # Errors
     /// [`FieldError::Value`]: the code is out of range, or the phrase holds a control byte.
@@ -168,7 +168,8 @@ mod tests {
     use super::*;
 
     fn head(code: u16, fields: &[(&str, &str)]) -> ForeignHead {
-        let mut head = ForeignHead::new(code, "Odd").expect("it is no interim one");
+        let reason = if Status::from_code(code).is_some() { "" } else { "Odd" };
+        let mut head = ForeignHead::new(code, reason).expect("it is no interim one");
         for (name, value) in fields {
             head.field(name, value.as_bytes()).expect("it is fit to be sent");
         }

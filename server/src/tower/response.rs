@@ -61,8 +61,10 @@ where
 /// Status and fields. `None` for an interim answer, which cannot stand for a whole one: upgrades
 /// above all.
 fn convert_head(head: &response::Parts) -> Option<ForeignHead> {
-    let reason = head.status.canonical_reason().unwrap_or("");
-    let mut foreign = ForeignHead::new(head.status.as_u16(), reason).ok()?;
+    let code = head.status.as_u16();
+    // (The usual phrases are the server's: those of the crate `http` are older.)
+    let own = head.status.canonical_reason().filter(|_| Status::from_code(code).is_none());
+    let mut foreign = ForeignHead::new(code, own.unwrap_or("")).ok()?;
     for (name, value) in &head.headers {
         foreign.checked_field(name.as_str(), value.as_bytes());
     }
