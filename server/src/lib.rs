@@ -96,8 +96,8 @@ pub mod task {
     pub use gustnado_tasks::{
         Closed, Dump, Either, Either3, Group, JoinError, JoinHandle, Receiver, RecvTimeoutError,
         SendTimeoutError, Sender, Sleep, SpawnError, Spawner, TaskInfo, TaskState, TryRecvError,
-        TrySendError, WaitsOn, block_on, dump, mailbox, select_all, select2, select3, sleep, spawn,
-        spawn_detached, spawn_named, timeout, yield_now,
+        TrySendError, WaitsOn, block_on, charge_step, dump, mailbox, select_all, select2, select3,
+        sleep, spawn, spawn_detached, spawn_named, timeout, yield_now,
     };
 }
 

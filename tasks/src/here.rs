@@ -4,6 +4,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use gustnado_reactor::{Reactor, TimerKey, Token, Wheel};
 
@@ -384,6 +385,16 @@ pub(crate) fn spend() -> bool {
 /// - `units`: of some microsecond; a run has 256 of them.
 pub fn charge(units: u32) {
     try_with(|here| here.charge(units));
+}
+
+/// Counts a step of the running task that may have held the thread for long, at a unit for each
+/// microsecond. What is left is enough for the one operation that the step was made for.
+pub fn charge_step(took: Duration) {
+    let units = u32::try_from(took.as_micros()).unwrap_or(u32::MAX);
+    try_with(|here| {
+        let left = here.left.get();
+        here.left.set(left.saturating_sub(units).max(left.min(OPERATION_UNITS)));
+    });
 }
 
 /// Makes a task ready if it is one of the running thread's own. Returns whether that was done.

@@ -108,7 +108,7 @@ pub use gustnado_reactor::{
     Alert, Backend, Endpoint, IoChoice, Names, Outbound, Outgoing, Piece, Preference, Ready,
     SocketOptions, Wants, block_file_size_signal, descriptor_limit, probe_uring,
 };
-pub use here::charge;
+pub use here::{charge, charge_step};
 pub use link_id::{LinkId, TaskMark};
 pub use listening::Listening;
 pub use mailbox::{

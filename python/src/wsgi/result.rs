@@ -5,6 +5,7 @@ use std::fs::File;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use bytes::Bytes;
 use futures_core::Stream;
@@ -14,6 +15,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyIterator, PyList, PyTuple};
 
+use gustnado::task::charge_step;
 use gustnado::{ForeignHead, Method, Request, Response};
 
 use super::Inside;
@@ -223,13 +225,17 @@ impl Stream for Iterated {
             return Poll::Pending;
         }
         self.is_given = self.first.is_empty();
-        Poll::Ready(Python::attach(|py| {
+        let began = Instant::now();
+        let next = Python::attach(|py| {
             let next = self.next(py);
             if next.is_none() {
                 self.close(py);
             }
             next
-        }))
+        });
+        // Others have their turn behind a piece that took long, however many there are to come.
+        charge_step(began.elapsed());
+        Poll::Ready(next)
     }
 }
 
