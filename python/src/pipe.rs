@@ -10,10 +10,11 @@ use bytes::Bytes;
 use futures_core::Stream;
 use pyo3::pybacked::PyBackedBytes;
 
-/// Bytes that may wait; above it a writer is to pause, until no more than `LOW` wait. (As asyncio's
-/// transports have it.)
-const HIGH: usize = 64 << 10;
-const LOW: usize = 16 << 10;
+/// Bytes that may wait; above it a writer is to pause, until no more than `LOW` wait. A pause costs
+/// a turn of the writer's loop, so there are to be few; and while it lasts, the engine still has
+/// something to send.
+const HIGH: usize = 256 << 10;
+const LOW: usize = 128 << 10;
 
 /// The end that Python writes to. Dropped before its [end](Feed::end), it cuts the answer off, so
 /// that nobody takes it for whole.
@@ -45,6 +46,8 @@ struct Inside {
     is_lost: bool,
     reader: Option<Waker>,
     on_room: Vec<Call>,
+    /// How many threads wait for room. (To notify costs a call to the kernel, also if none does.)
+    waiting: usize,
     on_lost: Option<Call>,
 }
 
@@ -135,9 +138,12 @@ impl Room {
 
     /// Holds the thread until there is room. Returns whether the client is there still.
     pub(crate) fn wait(&self) -> bool {
-        let inside = self.0.inside();
+        let mut inside = self.0.inside();
+        inside.waiting += 1;
         let inside = self.0.change.wait_while(inside, |inside| inside.is_full && !inside.is_lost);
-        !inside.unwrap_or_else(PoisonError::into_inner).is_lost
+        let mut inside = inside.unwrap_or_else(PoisonError::into_inner);
+        inside.waiting -= 1;
+        !inside.is_lost
     }
 }
 
@@ -163,8 +169,9 @@ impl Stream for Content {
         let has_room = inside.is_full && inside.bytes <= LOW;
         let on_room = if has_room { std::mem::take(&mut inside.on_room) } else { Vec::new() };
         inside.is_full &= !has_room;
+        let has_waiting = inside.waiting > 0;
         drop(inside);
-        if has_room {
+        if has_room && has_waiting {
             self.0.change.notify_all();
         }
         // (Nothing is locked while somebody else's code runs.)
@@ -181,8 +188,11 @@ impl Drop for Content {
         inside.is_lost = true;
         let (on_room, on_lost) = (std::mem::take(&mut inside.on_room), inside.on_lost.take());
         let pieces = std::mem::take(&mut inside.pieces);
+        let has_waiting = inside.waiting > 0;
         drop(inside);
-        self.0.change.notify_all();
+        if has_waiting {
+            self.0.change.notify_all();
+        }
         for call in on_room.into_iter().chain(on_lost) {
             call();
         }

@@ -6,7 +6,7 @@
 
 mod driven;
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
@@ -15,10 +15,12 @@ use std::task::Poll;
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, recv, send};
+use rustix::net::{
+    RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, accept_with, recv, send, sendmsg,
+};
 
 use crate::names::KnownNames;
-use crate::piece::{Outgoing, Piece, Scratch, Spare};
+use crate::piece::{Form, Outgoing, PARTS_MAX, Piece, Scratch, Spare};
 use crate::readiness::{END, IN, NAMED, OUT, REGISTERED, Readiness, Table};
 use crate::watched::Watched;
 use crate::{Alert, Interest, Names, Token};
@@ -180,11 +182,49 @@ impl Epoll {
         let Some(mut unsent) = out.take() else {
             return Poll::Ready(Ok(()));
         };
-        let more = if unsent.more { SendFlags::MORE } else { SendFlags::empty() };
+        if unsent.form != Form::Plain {
+            return self.send_formed(io, unsent, out, token);
+        }
         while !unsent.rest().is_empty() {
-            let sent = self.attempt(io, OUT, token, || {
-                send(&io.fd, unsent.rest(), SendFlags::NOSIGNAL | more)
-            });
+            let sent =
+                self.attempt(io, OUT, token, || send(&io.fd, unsent.rest(), SendFlags::NOSIGNAL));
+            match sent {
+                Poll::Ready(Ok(sent)) => unsent.at += sent,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    *out = Some(unsent);
+                    return Poll::Pending;
+                }
+            }
+        }
+        self.spare.put(unsent);
+        Poll::Ready(Ok(()))
+    }
+
+    /// The same for what is not plain.
+    #[inline(never)]
+    fn send_formed(
+        &mut self,
+        io: &EpollIo,
+        mut unsent: Box<Outgoing>,
+        out: &mut Option<Box<Outgoing>>,
+        token: Token,
+    ) -> Poll<io::Result<()>> {
+        if unsent.form == Form::Waiting {
+            *out = Some(unsent);
+            return Poll::Ready(Ok(()));
+        }
+        while !unsent.has_left() {
+            let sent = if unsent.form == Form::Parts {
+                let parts: Vec<_> = unsent.parts().take(PARTS_MAX).map(IoSlice::new).collect();
+                self.attempt(io, OUT, token, || {
+                    let mut nothing = SendAncillaryBuffer::default();
+                    sendmsg(&io.fd, &parts, &mut nothing, SendFlags::NOSIGNAL)
+                })
+            } else {
+                let flags = SendFlags::NOSIGNAL | SendFlags::MORE;
+                self.attempt(io, OUT, token, || send(&io.fd, unsent.rest(), flags))
+            };
             match sent {
                 Poll::Ready(Ok(sent)) => unsent.at += sent,
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),

@@ -4,6 +4,8 @@ use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
 
+use bytes::Bytes;
+
 use crate::buffers::Provided;
 
 /// How many bytes one epoll receive can take at most.
@@ -86,14 +88,33 @@ impl Drop for Piece {
     }
 }
 
+/// How many parts one call to the kernel takes at most. (It would take 1,024.)
+pub(crate) const PARTS_MAX: usize = 256;
+
 /// Bytes on their way out, and how many of them have left.
 #[derive(Debug, Default)]
 pub struct Outgoing {
-    /// The bytes, in whole.
+    /// The bytes that are its own.
     pub bytes: Vec<u8>,
-    /// More follows at once (a file): the kernel may hold a last short packet back for it.
-    pub more: bool,
+    /// What is sent from where it lies, each piece behind so many of its own bytes.
+    shared: Vec<(usize, Bytes)>,
+    pub(crate) form: Form,
+    /// How many of all have left.
     pub(crate) at: usize,
+}
+
+/// What there is to know of a send. (One value, so that a plain one has one thing to ask.)
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// All of it lies in one place, and leaves at once.
+    #[default]
+    Plain,
+    /// More follows at once (a file): the kernel may hold a last short packet back for it.
+    MoreFollows,
+    /// It lies in several places.
+    Parts,
+    /// It is sent together with what follows, and stays where it is until then.
+    Waiting,
 }
 
 /// Where the bytes of a send are that its peer has not taken yet.
@@ -109,9 +130,78 @@ pub struct Unsent {
 }
 
 impl Outgoing {
-    /// The bytes that have not left yet.
-    pub fn rest(&self) -> &[u8] {
+    /// Adds a piece that is sent from where it lies.
+    pub fn share(&mut self, piece: Bytes) {
+        self.form = Form::Parts;
+        self.shared.push((self.bytes.len(), piece));
+    }
+
+    /// Says that more follows at once, by another operation: the kernel may hold a last short
+    /// packet back for it.
+    pub fn expect_more(&mut self) {
+        self.form = Form::MoreFollows;
+    }
+
+    /// Has it stay where it is when it is sent, until it is taken back: what follows is to leave
+    /// with it.
+    pub fn wait_for_more(&mut self) {
+        self.form = Form::Waiting;
+    }
+
+    /// Undoes what was said of what follows.
+    pub fn expect_nothing(&mut self) {
+        self.form = if self.shared.is_empty() { Form::Plain } else { Form::Parts };
+    }
+
+    /// How many bytes there are in all, those that have left too.
+    pub fn len(&self) -> usize {
+        self.bytes.len() + self.shared.iter().map(|(_, piece)| piece.len()).sum::<usize>()
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.shared.is_empty()
+    }
+
+    /// Takes all bytes out, in one place.
+    pub fn take_bytes(&mut self) -> Vec<u8> {
+        let bytes = if self.shared.is_empty() {
+            std::mem::take(&mut self.bytes)
+        } else {
+            let all = self.parts().collect::<Vec<_>>().concat();
+            self.bytes.clear();
+            all
+        };
+        self.clear(SPARE_BYTES_MAX);
+        bytes
+    }
+
+    /// The bytes that have not left yet, where all of them lie in one place.
+    pub(crate) fn rest(&self) -> &[u8] {
+        debug_assert!(self.shared.is_empty(), "there are parts");
         &self.bytes[self.at..]
+    }
+
+    /// The bytes that have not left yet, place by place; none is empty.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &[u8]> {
+        let end = [(self.bytes.len(), &[][..])];
+        let shared = self.shared.iter().map(|(behind, piece)| (*behind, &piece[..])).chain(end);
+        let (mut from, mut left_already) = (0, self.at);
+        let parts = shared.flat_map(move |(to, piece)| {
+            let own = &self.bytes[from..to];
+            from = to;
+            [own, piece]
+        });
+        parts.filter_map(move |part| {
+            let cut = left_already.min(part.len());
+            left_already -= cut;
+            Some(&part[cut..]).filter(|part| !part.is_empty())
+        })
+    }
+
+    /// Whether all of it has left.
+    pub(crate) fn has_left(&self) -> bool {
+        self.at == self.len()
     }
 
     /// Forgets everything, and keeps the allocation unless it is larger than `keep_bytes_max`.
@@ -120,7 +210,10 @@ impl Outgoing {
             self.bytes = Vec::new();
         }
         self.bytes.clear();
-        self.more = false;
+        if self.form != Form::Plain {
+            self.shared.clear();
+            self.form = Form::Plain;
+        }
         self.at = 0;
     }
 }
@@ -147,5 +240,31 @@ impl Spare {
             out.clear(SPARE_BYTES_MAX);
             self.unused.push(out);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_what_has_not_left_wherever_it_lies() {
+        let mut out = Outgoing::default();
+        out.share(Bytes::from_static(b"first"));
+        out.bytes.extend_from_slice(b"-own-");
+        out.share(Bytes::from_static(b"second"));
+        out.share(Bytes::from_static(b"third"));
+        out.bytes.extend_from_slice(b".");
+        let whole = b"first-own-secondthird.";
+        assert_eq!(out.len(), whole.len());
+        for at in 0..=whole.len() {
+            out.at = at;
+            assert_eq!(out.parts().collect::<Vec<_>>().concat(), whole[at..], "{at}");
+            assert!(out.parts().all(|part| !part.is_empty()));
+            assert_eq!(out.has_left(), at == whole.len());
+        }
+        out.at = 0;
+        assert_eq!(out.take_bytes(), whole);
+        assert!(out.is_empty() && out.form == Form::Plain);
     }
 }

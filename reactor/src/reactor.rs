@@ -240,6 +240,7 @@ impl Reactor {
 
     /// Sends all bytes of `out`. The reactor may take `out` over while they are under way: ask
     /// again with whatever is left in it until the send is ready. One send per socket at a time.
+    /// What [waits for more](Outgoing::wait_for_more) is ready at once, and stays in `out`.
     pub fn send(
         &mut self,
         io: &Io,
@@ -264,7 +265,7 @@ impl Reactor {
             _ => out,
         };
         let of = |bytes: fn(&Outgoing) -> usize| sending.map_or(0, |out| bytes(out) as u64);
-        Unsent { here: of(|out| out.rest().len()), queued, total: of(|out| out.bytes.len()) }
+        Unsent { here: of(|out| out.len() - out.at), queued, total: of(Outgoing::len) }
     }
 
     /// Sends up to `len` bytes of `file` from `offset`, and moves `offset` on. Zero sent bytes mean

@@ -3,7 +3,7 @@
 //! One of the four files of this room that may say `unsafe`.
 //!
 //! All memory that the kernel may touch after a submission is owned here until its completion:
-//! bytes to send in `sending`, received bytes in the [`Pool`].
+//! bytes to send in `sending`, lists of them in `messages`, received bytes in the [`Pool`].
 
 #![expect(
     unsafe_code,
@@ -13,18 +13,20 @@
 pub(crate) mod by_number;
 pub(crate) mod options;
 
+use std::collections::HashMap;
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::rc::Rc;
 
+use io_uring::opcode::{Send, SendMsg};
 use io_uring::types::{CancelBuilder, DestinationSlot, Fd, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 
 use crate::buffers::Pool;
-use crate::piece::Outgoing;
+use crate::piece::{Form, Outgoing, PARTS_MAX};
 
 /// `MSG_NOSIGNAL`. (With `MSG_WAITALL` the kernel would go on by itself until everything is sent,
 /// and nobody could tell a peer that takes bytes slowly from one that takes none.)
@@ -134,6 +136,8 @@ pub(crate) struct Ring {
     pool: Rc<Pool>,
     /// Bytes being sent, by the index of the socket's key: at most one send each.
     sending: Vec<Option<Box<Outgoing>>>,
+    /// Where the kernel finds the parts of those that lie in several places.
+    messages: HashMap<u32, Box<Message>>,
     sends_under_way: usize,
     /// Receives that may still write to the pool.
     receives_under_way: usize,
@@ -172,8 +176,8 @@ impl Ring {
             )
         }
         .map_err(|error| named("registering provided buffers", &error))?;
-        let sending = Vec::new();
-        Ok(Self { uring, pool, sending, sends_under_way: 0, receives_under_way: 0 })
+        let (sending, messages) = (Vec::new(), HashMap::new());
+        Ok(Self { uring, pool, sending, messages, sends_under_way: 0, receives_under_way: 0 })
     }
 
     pub(crate) fn pool(&self) -> &Rc<Pool> {
@@ -238,9 +242,26 @@ impl Ring {
 
     /// Sends all bytes. They are kept here until the completion brings them back.
     pub(crate) fn send(&mut self, target: Target, key: Key, out: Box<Outgoing>) {
-        let bytes = out.rest();
-        let (start, len) = (bytes.as_ptr(), u32::try_from(bytes.len()).unwrap_or(u32::MAX));
-        let flags = SEND_FLAGS | if out.more { MSG_MORE } else { 0 };
+        let flags = SEND_FLAGS | if out.form == Form::MoreFollows { MSG_MORE } else { 0 };
+        let entry = if out.form == Form::Parts {
+            let message = Message::of(&out);
+            let header = &raw const message.header;
+            let before = self.messages.insert(key.index, message);
+            // As below.
+            assert!(before.is_none(), "a socket has one send in flight");
+            let flags = flags.cast_unsigned();
+            match target {
+                Target::Direct(slot) => SendMsg::new(Fixed(slot), header).flags(flags).build(),
+                Target::Descriptor(fd) => SendMsg::new(Fd(fd), header).flags(flags).build(),
+            }
+        } else {
+            let bytes = out.rest();
+            let (start, len) = (bytes.as_ptr(), u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+            match target {
+                Target::Direct(slot) => Send::new(Fixed(slot), start, len).flags(flags).build(),
+                Target::Descriptor(fd) => Send::new(Fd(fd), start, len).flags(flags).build(),
+            }
+        };
         let index = key.index as usize;
         if self.sending.len() <= index {
             self.sending.resize_with(index + 1, || None);
@@ -250,10 +271,6 @@ impl Ring {
         assert!(place.is_none(), "a socket has one send in flight");
         *place = Some(out);
         self.sends_under_way += 1;
-        let entry = match target {
-            Target::Direct(slot) => opcode::Send::new(Fixed(slot), start, len).flags(flags).build(),
-            Target::Descriptor(fd) => opcode::Send::new(Fd(fd), start, len).flags(flags).build(),
-        };
         self.push(&entry.user_data(Kind::Send.tag(key)));
     }
 
@@ -355,7 +372,7 @@ impl Ring {
 
     /// Takes the completions that have come.
     pub(crate) fn completions(&mut self, into: &mut Vec<Completion>) {
-        let Self { uring, sending, sends_under_way, receives_under_way, pool } = self;
+        let Self { uring, sending, messages, sends_under_way, receives_under_way, pool } = self;
         for entry in uring.completion() {
             let (kind, key) = Kind::of(entry.user_data());
             let (result, more) = (entry.result(), cqueue::more(entry.flags()));
@@ -372,6 +389,9 @@ impl Ring {
                     *sends_under_way -= 1;
                     let out = sending[key.index as usize].take();
                     let out = out.expect("a send was submitted with its bytes kept here");
+                    if out.form == Form::Parts {
+                        messages.remove(&key.index);
+                    }
                     Completion::Sent { key, result, out }
                 }
                 Kind::AcceptDirect => {
@@ -390,7 +410,8 @@ impl Ring {
     }
 
     fn push(&mut self, entry: &squeue::Entry) {
-        // SAFETY: the entries above name either no memory, the pool's, or bytes kept in `sending`.
+        // SAFETY: the entries above name either no memory, the pool's, or bytes kept in `sending`
+        // and lists of them kept in `messages`.
         while unsafe { self.uring.submission().push(entry) }.is_err() {
             // The queue is full: hand it to the kernel. Should that fail, the next turn says so.
             if self.enter(Sleep::Not).is_err() {
@@ -406,10 +427,34 @@ impl Drop for Ring {
         // given up rather than freed under them.
         if self.sends_under_way > 0 {
             mem::forget(mem::take(&mut self.sending));
+            mem::forget(mem::take(&mut self.messages));
         }
         if self.receives_under_way > 0 {
             mem::forget(Rc::clone(&self.pool));
         }
+    }
+}
+
+/// The parts of a send, as the kernel wants them listed. They lie in an [`Outgoing`] that is kept
+/// for as long; the addresses in it are only read by the kernel.
+struct Message {
+    parts: Vec<libc::iovec>,
+    header: libc::msghdr,
+}
+
+impl Message {
+    fn of(out: &Outgoing) -> Box<Self> {
+        let part = |part: &[u8]| libc::iovec {
+            iov_base: part.as_ptr().cast_mut().cast(),
+            iov_len: part.len(),
+        };
+        let parts = out.parts().take(PARTS_MAX).map(part).collect();
+        // SAFETY: a message without a name, parts and control data is all zeros (recvmsg(2)).
+        let header = unsafe { mem::zeroed() };
+        let mut message = Box::new(Self { parts, header });
+        message.header.msg_iov = message.parts.as_mut_ptr();
+        message.header.msg_iovlen = message.parts.len() as _;
+        message
     }
 }
 

@@ -19,7 +19,7 @@ use std::task::Poll;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 
-use crate::piece::{Outgoing, Spare};
+use crate::piece::{Form, Outgoing, Spare};
 use crate::sys::{Completion, Key, Ring, Sleep, Target};
 use crate::{Alert, Interest, Names, Token};
 use listening::{Armed, Listening};
@@ -199,8 +199,12 @@ impl Uring {
         let Some(mut bytes) = out.take() else {
             return Poll::Ready(Ok(()));
         };
+        if bytes.form == Form::Waiting {
+            *out = Some(bytes);
+            return Poll::Ready(Ok(()));
+        }
         // The head of a file whose descriptor is at hand leaves without a trip through the ring.
-        if bytes.more
+        if bytes.form == Form::MoreFollows
             && let Some(fd) = &socket.fd
         {
             let flags = rustix::net::SendFlags::MORE
@@ -212,7 +216,7 @@ impl Uring {
                 Err(error) => return Poll::Ready(Err(error.into())),
             }
         }
-        if bytes.rest().is_empty() {
+        if bytes.has_left() {
             self.spare.put(bytes);
             return Poll::Ready(Ok(()));
         }

@@ -12,6 +12,7 @@ mod body;
 mod body_end;
 mod file_wait;
 mod flight;
+mod gathered;
 mod introduction;
 mod limit;
 mod log;

@@ -247,9 +247,10 @@ impl Link {
     }
 
     /// Takes back what [`Link::start_send`] took over, if nothing of it was sent yet: for who wants
-    /// to send it in smaller parts.
+    /// to send it in smaller parts, or together with what it [waits for](Outgoing::wait_for_more).
     pub fn take_unsent(&mut self) -> Option<Box<Outgoing>> {
-        let out = self.out.take()?;
+        let mut out = self.out.take()?;
+        out.expect_nothing();
         self.sending = false;
         Some(out)
     }

@@ -62,7 +62,7 @@ impl Uring {
         let target = self.target(key);
         let socket = self.live(key)?;
         out.at += usize::try_from(result).unwrap_or(0);
-        if result > 0 && !out.rest().is_empty() && !socket.state.has(State::CLOSING) {
+        if result > 0 && !out.has_left() && !socket.state.has(State::CLOSING) {
             // Interrupted half-way: go on.
             self.ring.send(target, key, out);
             return None;

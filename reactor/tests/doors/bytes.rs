@@ -1,6 +1,6 @@
 //! Receiving and sending.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -18,6 +18,8 @@ through_both_doors!(
     many_writers_are_all_read_with_eight_buffers,
     who_waited_for_buffers_goes_on_when_a_slow_one_has_read,
     small_sends_leave_in_their_order,
+    pieces_leave_from_where_they_lie_whatever_the_kernel_takes_of_them,
+    what_waits_for_more_leaves_with_it,
     bytes_that_nobody_asks_for_keep_no_buffer_from_others,
 );
 
@@ -264,4 +266,58 @@ fn nobody_else_waits_for_a_flood_under_io_uring() {
     if crate::door::has_uring() {
         nobody_else_waits_for_a_flood_that_is_not_read(IoChoice::Uring);
     }
+}
+
+fn pieces_leave_from_where_they_lie_whatever_the_kernel_takes_of_them(io: IoChoice) {
+    let mut door = Door::open(io);
+    let (io, mut client) = door.pair();
+    let mut wanted = Vec::new();
+    // More parts than one call takes, and more bytes than all buffers hold.
+    let mut out = door.outgoing(b"head");
+    wanted.extend_from_slice(b"head");
+    for number in 0..600_usize {
+        let piece = pattern(if number % 50 == 0 { 700_000 } else { number });
+        wanted.extend_from_slice(&piece);
+        out.share(piece.into());
+        let own = format!("-{number}-");
+        wanted.extend_from_slice(own.as_bytes());
+        out.bytes.extend_from_slice(own.as_bytes());
+    }
+    assert_eq!(out.len(), wanted.len());
+    let length = wanted.len();
+    let reader = thread::spawn(move || {
+        let mut came = vec![0; length];
+        client.read_exact(&mut came).expect("bytes go on coming");
+        assert!(came == wanted, "the bytes are others");
+        client
+    });
+    let mut out = Some(out);
+    let sent = door.finish("send parts", |reactor, token| reactor.send(&io, &mut out, token));
+    sent.expect("the reader stays");
+    assert!(out.is_none());
+    let _client = reader.join().expect("the reader ends");
+    door.send(&io, b"more").expect("the reader stays");
+}
+
+fn what_waits_for_more_leaves_with_it(io: IoChoice) {
+    let mut door = Door::open(io);
+    let (io, mut client) = door.pair();
+    let mut out = door.outgoing(b"head, ");
+    out.wait_for_more();
+    let mut out = Some(out);
+    assert!(matches!(door.reactor.send(&io, &mut out, 1), Poll::Ready(Ok(()))));
+    door.turn_for(10);
+    client.set_nonblocking(true).expect("a socket");
+    let nothing = client.read(&mut [0; 16]).map_err(|error| error.kind());
+    assert_eq!(nothing.err(), Some(ErrorKind::WouldBlock));
+    client.set_nonblocking(false).expect("a socket");
+    let mut waiting = out.take().expect("it has stayed");
+    waiting.expect_nothing();
+    waiting.share(pattern(5_000).into());
+    let mut out = Some(waiting);
+    let sent = door.finish("send both", |reactor, token| reactor.send(&io, &mut out, token));
+    sent.expect("the reader stays");
+    let mut came = vec![0; 5_006];
+    client.read_exact(&mut came).expect("all of it comes");
+    assert!(came.starts_with(b"head, ") && came.ends_with(&pattern(5_000)));
 }

@@ -102,7 +102,7 @@ fn a_head_and_its_file_arrive_in_order(io: IoChoice) {
     for number in 0..20 {
         let head = format!("head {number}: ");
         let mut out = door.outgoing(head.as_bytes());
-        out.more = true;
+        out.expect_more();
         let mut out = Some(out);
         let sent = door.finish("send a head", |reactor, token| reactor.send(&io, &mut out, token));
         sent.expect("the reader stays");

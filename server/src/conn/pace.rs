@@ -258,13 +258,12 @@ impl Conn {
         mut out: Box<Outgoing>,
         write: Patience,
     ) -> Result<(), LinkError> {
-        if out.bytes.is_empty() {
+        if out.is_empty() {
             Link::put_back(out);
             return Ok(());
         }
-        let bytes = mem::take(&mut out.bytes);
-        // What follows has a turn of its own, which the kernel is not to wait for.
-        out.more = false;
+        // (What follows has a turn of its own, which the kernel is not to wait for.)
+        let bytes = out.take_bytes();
         let mut at = 0;
         while at < bytes.len() {
             let left = (bytes.len() - at) as u64;

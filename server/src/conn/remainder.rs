@@ -8,12 +8,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use gustnado_http::answer::check_field;
-use gustnado_http::chunk::{LAST_CHUNK, write_chunk};
 use gustnado_tasks::{Link, LinkError, Outgoing, Patience, yield_now};
 
 use super::body_end::Ending;
 use super::flight::{Errand, Flight};
+use super::gathered::{Gathered, end_chunks};
 use super::limit::Terms;
 use super::{Conn, Next};
 use crate::access_log::final_answer;
@@ -24,8 +23,13 @@ use crate::reply::Segment;
 use crate::response::{Failed, OnSent, Sent, Streamed, Trailers};
 use crate::stats::Added;
 
-/// Bytes of ready content that are sent in one go.
-const STEP_BYTES: usize = 64 << 10;
+/// Bytes of ready content that are sent in one go. They are not copied.
+const STEP_BYTES: usize = 1 << 20;
+/// The same at a pace, where they are.
+const PACED_STEP_BYTES: usize = 64 << 10;
+
+/// Sent bytes that are a unit of what a task may do in one run.
+const UNIT_BYTES: usize = 4 << 10;
 
 /// The rest of an answer.
 pub(super) struct Remainder {
@@ -55,8 +59,6 @@ pub(super) struct Paced {
 pub(super) struct StreamOut {
     pub(super) streamed: Streamed,
     pub(super) chunked: bool,
-    /// Bytes of content that were framed and not sent yet.
-    pub(super) gathered: u64,
     pub(super) trailers: Option<Trailers>,
 }
 
@@ -94,9 +96,17 @@ impl Remainder {
         }
     }
 
-    /// Whether more bytes are at hand, so that the head need not leave alone.
-    pub(super) fn follows_at_once(&self) -> bool {
-        self.paced.is_none() && (!self.bytes.is_empty() || !self.segments.is_empty())
+    /// Says to what was written before it when that is to leave: with the first of the content, if
+    /// that is here at once.
+    pub(super) fn announce(&self, out: &mut Outgoing) {
+        if self.paced.is_some() {
+            return;
+        }
+        if !self.bytes.is_empty() || self.stream.is_some() {
+            out.wait_for_more();
+        } else if !self.segments.is_empty() {
+            out.expect_more();
+        }
     }
 
     /// `None` if nothing is left to be done.
@@ -140,12 +150,12 @@ impl Conn {
             self.send_counted(out, write).await?;
             self.log_content(content);
         }
+        let mut next = Gathered::behind(self.link.take_unsent());
+        let step_bytes = if self.is_paced() { PACED_STEP_BYTES } else { STEP_BYTES };
         while !remainder.bytes.is_empty() {
-            let step = remainder.bytes.split_to(remainder.bytes.len().min(STEP_BYTES));
-            let mut out = Link::outgoing();
-            out.bytes.extend_from_slice(&step);
-            self.send_counted(out, write).await?;
-            self.log_content(step.len() as u64);
+            let step = remainder.bytes.split_to(remainder.bytes.len().min(step_bytes));
+            next.take(step, false);
+            self.send_gathered(&mut next, write).await?;
             yield_now().await;
         }
         for segment in mem::take(&mut remainder.segments) {
@@ -153,8 +163,9 @@ impl Conn {
         }
         if let Some(stream) = remainder.stream.take() {
             let terms = remainder.terms.unwrap_or(Terms { write, idle_ms: u64::MAX });
-            self.send_stream(stream, terms, remainder.flight.as_deref_mut()).await?;
+            self.send_stream(stream, terms, remainder.flight.as_deref_mut(), &mut next).await?;
         }
+        Link::put_back(next.into_out());
         if is_paced {
             self.end_route();
         }
@@ -174,19 +185,17 @@ impl Conn {
         mut stream: StreamOut,
         terms: Terms,
         mut flight: Option<&mut Flight>,
+        next: &mut Gathered,
     ) -> Result<(), LinkError> {
         let mut left = stream.streamed.length;
-        let mut out = Link::outgoing();
         self.expect_piece(terms, flight.as_deref_mut());
         loop {
             let step = poll_fn(|context| {
-                self.poll_stream(&mut stream, &mut left, &mut out, flight.as_deref_mut(), context)
+                self.poll_stream(&mut stream, &mut left, next, flight.as_deref_mut(), context)
             });
             match step.await {
                 Ok(Step::Flush) => {
-                    let out = mem::replace(&mut out, Link::outgoing());
-                    self.send_counted(out, terms.write).await?;
-                    self.log_content(mem::take(&mut stream.gathered));
+                    self.send_gathered(next, terms.write).await?;
                     // A stream that always has more, and a client that always takes it, would keep
                     // the worker from everybody else.
                     yield_now().await;
@@ -195,8 +204,7 @@ impl Conn {
                 Ok(Step::End) if left.is_none_or(|left| left == 0) => break,
                 Ok(Step::End | Step::Failed) => {
                     // What came before is the client's all the same.
-                    self.send_counted(out, terms.write).await?;
-                    self.log_content(stream.gathered);
+                    self.send_gathered(next, terms.write).await?;
                     return Err(LinkError::FileTruncated);
                 }
                 Err(LinkError::TimedOut)
@@ -205,17 +213,10 @@ impl Conn {
                 Err(error) => return Err(error),
             }
         }
-        let gathered = stream.gathered;
         if stream.chunked {
-            end_chunks(stream.trailers, &mut out);
+            end_chunks(stream.trailers, next);
         }
-        if out.bytes.is_empty() {
-            Link::put_back(out);
-            return Ok(());
-        }
-        self.send_counted(out, terms.write).await?;
-        self.log_content(gathered);
-        Ok(())
+        self.send_gathered(next, terms.write).await
     }
 
     /// Sets the time by which a stream must have brought something, if there is one.
@@ -233,7 +234,7 @@ impl Conn {
         &mut self,
         stream: &mut StreamOut,
         left: &mut Option<u64>,
-        out: &mut Outgoing,
+        next: &mut Gathered,
         flight: Option<&mut Flight>,
         context: &mut Context<'_>,
     ) -> Poll<Result<Step, LinkError>> {
@@ -242,11 +243,11 @@ impl Conn {
             let polled = contained(|| stream.streamed.poll_next(context));
             match polled.unwrap_or(Poll::Ready(Some(Err(Failed)))) {
                 Poll::Ready(Some(Ok(piece))) => {
-                    if !take(&piece, left, stream.chunked, out) {
+                    if !is_promised(&piece, left) {
                         return Poll::Ready(Ok(Step::Failed));
                     }
-                    stream.gathered += piece.len() as u64;
-                    if out.bytes.len() >= self.app.stream_buffer_bytes {
+                    next.take(piece, stream.chunked);
+                    if next.is_full(self.app.stream_buffer_bytes) {
                         return Poll::Ready(Ok(Step::Flush));
                     }
                     continue;
@@ -255,7 +256,7 @@ impl Conn {
                 Poll::Ready(None) => return Poll::Ready(Ok(Step::End)),
                 Poll::Pending => {}
             }
-            if !out.bytes.is_empty() {
+            if !next.is_empty() {
                 return Poll::Ready(Ok(Step::Flush));
             }
             let Some(flight) = flight.as_deref_mut() else {
@@ -267,6 +268,24 @@ impl Conn {
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
+    }
+
+    /// Sends what has been gathered, if that is anything.
+    async fn send_gathered(
+        &mut self,
+        next: &mut Gathered,
+        write: Patience,
+    ) -> Result<(), LinkError> {
+        if next.is_empty() {
+            return Ok(());
+        }
+        let Gathered { out, counted, content, .. } = mem::replace(next, Gathered::behind(None));
+        let bytes = out.len();
+        self.send_out(out, write).await?;
+        gustnado_tasks::charge(u32::try_from(bytes / UNIT_BYTES).unwrap_or(u32::MAX));
+        self.app.count(&Added { bytes_sent: (bytes - counted) as u64, ..Added::default() });
+        self.log_content(content);
+        Ok(())
     }
 
     async fn send_counted(&mut self, out: Box<Outgoing>, write: Patience) -> Result<(), LinkError> {
@@ -293,32 +312,10 @@ fn content_of(start: &[u8]) -> u64 {
     final_answer(start).map_or(0, |(_, head)| (start.len() - head.end) as u64)
 }
 
-/// Frames a piece. Returns whether it is within the length that was promised.
-fn take(piece: &Bytes, left: &mut Option<u64>, chunked: bool, out: &mut Outgoing) -> bool {
-    if let Some(left) = left {
-        let Some(rest) = left.checked_sub(piece.len() as u64) else { return false };
-        *left = rest;
-    }
-    if chunked {
-        write_chunk(&mut out.bytes, piece);
-    } else {
-        out.bytes.extend_from_slice(piece);
-    }
-    true
-}
-
-/// RFC 9112 §7.1.2
-fn end_chunks(trailers: Option<Trailers>, out: &mut Outgoing) {
-    let fields = trailers.and_then(contained).unwrap_or_default();
-    let fields: Vec<_> =
-        fields.iter().filter(|(name, value)| check_field(name, value.as_bytes()).is_ok()).collect();
-    if fields.is_empty() {
-        out.bytes.extend_from_slice(LAST_CHUNK);
-        return;
-    }
-    out.bytes.extend_from_slice(b"0\r\n");
-    for (name, value) in fields {
-        out.bytes.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
-    }
-    out.bytes.extend_from_slice(b"\r\n");
+/// Whether a piece is within the length that was promised.
+fn is_promised(piece: &Bytes, left: &mut Option<u64>) -> bool {
+    let Some(left) = left else { return true };
+    let rest = left.checked_sub(piece.len() as u64);
+    *left = rest.unwrap_or(*left);
+    rest.is_some()
 }

@@ -130,7 +130,7 @@ fn write_unpaced(
             finish_framed(answer, streamed.length, chunked);
             if !head_only && status.may_have_body() {
                 let trailers = rare.trailers.filter(|_| chunked);
-                remainder.stream = Some(StreamOut { streamed, chunked, gathered: 0, trailers });
+                remainder.stream = Some(StreamOut { streamed, chunked, trailers });
             }
         }
         Content::Part { file, offset, length: len } => {

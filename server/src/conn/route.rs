@@ -430,7 +430,7 @@ fn after_head(
 ) -> Next {
     match rest {
         Some(rest) => {
-            out.more = rest.follows_at_once();
+            rest.announce(out);
             Next::Remainder(rest)
         }
         None => after_rest(Rest::Nothing, ending, request, out),

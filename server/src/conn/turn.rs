@@ -342,13 +342,17 @@ pub(super) fn after_rest(
     match rest {
         Rest::Segments(segments) => {
             // Else the client is woken for the head alone (docs/results/large-files.md).
-            out.more = !is_lookup(&segments);
+            if !is_lookup(&segments) {
+                out.expect_more();
+            }
             Next::Segments { segments, ending }
         }
         Rest::Nothing if ending.lingers() => Next::Linger,
         Rest::Nothing if ending.ends() => {
             // The end travels with the answer: one packet less.
-            out.more = !request.keep_alive();
+            if !request.keep_alive() {
+                out.expect_more();
+            }
             Next::Close
         }
         Rest::Nothing => Next::Receive,
