@@ -31,6 +31,7 @@ mod script;
 mod series;
 mod shared;
 mod slow;
+mod standstill;
 mod tally;
 mod thread;
 mod trace;

@@ -27,9 +27,17 @@ pub struct Outcome {
     pub duration_s: f64,
     /// Right and complete answers: status 2xx, and length and body as expected where checked.
     pub requests: u64,
+    /// Right answers that came within `duration_s`. It lacks those of `requests` that came after
+    /// the end, and has those to requests of the warm-up.
+    #[serde(default)]
+    pub requests_in_window: u64,
     /// Requests sent, answered or not.
     pub sent: u64,
-    /// `requests` per second of `duration_s`.
+    /// Requests that were sent and had no answer by the end, nor in the seconds that it was waited for
+    /// then. They are in no count of errors, and no latency holds them.
+    #[serde(default)]
+    pub unanswered: u64,
+    /// `requests_in_window` per second of `duration_s`.
     pub requests_per_s: f64,
     /// Everything that went wrong, by kind.
     pub errors: Errors,
@@ -41,6 +49,13 @@ pub struct Outcome {
     pub bytes_sent: u64,
     /// Connections that were opened.
     pub connections_opened: u64,
+    /// Connections that did not stand when the load went.
+    #[serde(default)]
+    pub connections_missing: u64,
+    /// Connections that asked, or were to, and never had an answer. The figures are those of the
+    /// others alone, so they say nothing about the load that was asked for.
+    #[serde(default)]
+    pub connections_unserved: u64,
     /// The latency of right answers as the model defines it: on a closed loop from sending the
     /// request, on an open one from the time it was due, to the last byte of its answer.
     pub latency_us: Latency,
@@ -70,6 +85,14 @@ pub struct Outcome {
     /// Idle connections that were held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<Held>,
+}
+
+impl Outcome {
+    /// Right answers that came within `duration_s`: what `requests_per_s` is made of. It is known of
+    /// outcomes too that do not say `requests_in_window`, such as those of another generator.
+    pub fn answered_in_window(&self) -> f64 {
+        self.requests_per_s * self.duration_s
+    }
 }
 
 /// How load was made.

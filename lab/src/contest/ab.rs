@@ -100,7 +100,9 @@ fn outcome(said: &str, table: &str, scenario: &Scenario, url: &str) -> Result<Ou
         started_unix_s: 0.0,
         duration_s,
         requests,
+        requests_in_window: requests,
         sent: complete,
+        unanswered: 0,
         requests_per_s: if duration_s > 0.0 { real(requests) / duration_s } else { 0.0 },
         errors,
         statuses: BTreeMap::new(),
@@ -108,6 +110,8 @@ fn outcome(said: &str, table: &str, scenario: &Scenario, url: &str) -> Result<Ou
         // It does not say.
         bytes_sent: 0,
         connections_opened: if scenario.keep_alive { scenario.connections } else { complete },
+        connections_missing: 0,
+        connections_unserved: 0,
         latency_us,
         service_us: None,
         connect_us: None,

@@ -67,6 +67,9 @@ pub(super) struct Conn {
     /// What of a request has not been sent, by a slow sender.
     unsent: slow::Unsent,
     is_opening: bool,
+    /// Whether something was asked on it, or was to be, and whether it had an answer.
+    has_asked: bool,
+    is_served: bool,
 }
 
 /// Why a connection's loop had to be left.
@@ -106,6 +109,8 @@ impl Conn {
             closing: false,
             unsent: slow::Unsent::default(),
             is_opening: true,
+            has_asked: false,
+            is_served: false,
         }
     }
 }
@@ -218,7 +223,9 @@ impl Conn {
     /// A connection could not be made: so what was to be asked on it has failed.
     fn fail_unsent(&mut self, ticket: Option<Ticket>, failure: Failure) {
         let now = self.shared.now();
+        let first = !std::mem::replace(&mut self.has_asked, true);
         desk::with(|desk| {
+            desk.tally.asking += u64::from(first);
             let ticket = match ticket {
                 Some(ticket) => ticket,
                 None => match desk.turn(self.place, now, None) {
@@ -245,7 +252,9 @@ impl Conn {
 
     /// Writes a request, and takes note of it.
     fn put(&mut self, ticket: Ticket, now: u64, bytes: &mut Vec<u8>) {
+        let first = !std::mem::replace(&mut self.has_asked, true);
         let (line, hashes) = desk::with(|desk| {
+            desk.tally.asking += u64::from(first);
             let line = desk.line_of(self.group);
             let request = &desk.shared.script.lines[line as usize].bytes;
             bytes.extend_from_slice(request);
@@ -412,6 +421,7 @@ impl Conn {
                 at += used;
                 let Some(answer) = whole else { continue };
                 desk.note_answer(flight, &answer, self.first, now);
+                desk.tally.served += u64::from(!std::mem::replace(&mut self.is_served, true));
                 self.first = 0;
                 self.flights.pop_front();
                 let keeps = answer.keep_alive && desk.shared.plan.keep_alive;
@@ -432,7 +442,11 @@ impl Conn {
     fn end_of_stream(&mut self, now: u64) -> Left {
         let Some(flight) = self.flights.front() else { return Left::Closed };
         if let Some(answer) = self.reader.close() {
-            desk::with(|desk| desk.note_answer(flight, &answer, self.first, now));
+            let first = !std::mem::replace(&mut self.is_served, true);
+            desk::with(|desk| {
+                desk.note_answer(flight, &answer, self.first, now);
+                desk.tally.served += u64::from(first);
+            });
             self.flights.pop_front();
             return if self.flights.is_empty() {
                 Left::Closed

@@ -12,9 +12,13 @@ use super::conn::Flight;
 use super::pace::{Due, Schedule};
 use super::reader::{Answer, KnownHead};
 use super::shared::Shared;
+use super::standstill;
 use super::tally::{Failure, Tally};
 use super::trace::{Entry, micros};
 use crate::plan::Load;
+
+/// In nanoseconds.
+const SECOND: u64 = 1_000_000_000;
 
 thread_local! {
     static DESK: RefCell<Option<Box<Desk>>> = const { RefCell::new(None) };
@@ -55,6 +59,26 @@ pub(super) struct Span {
     pub(super) go: u64,
     pub(super) from: u64,
     pub(super) until: u64,
+}
+
+impl Span {
+    /// Whether a moment lies between the begin and the end of measuring.
+    #[inline]
+    pub(super) fn measures(&self, now: u64) -> bool {
+        now >= self.from && now < self.until
+    }
+
+    /// Nanoseconds since measuring began. A moment after the end lies in a second of its own: what
+    /// comes then was not measured in the second that the end has cut.
+    #[inline]
+    pub(super) fn elapsed(&self, now: u64) -> u64 {
+        let elapsed = now.saturating_sub(self.from);
+        if now < self.until {
+            return elapsed;
+        }
+        let window = self.until.saturating_sub(self.from);
+        elapsed.max(window.div_ceil(SECOND).saturating_mul(SECOND))
+    }
 }
 
 /// What a place has to do.
@@ -161,13 +185,11 @@ impl Desk {
     pub(super) fn next(&mut self, now: u64) -> Turn {
         let Some(times) = self.times else { return Turn::Wait };
         let counted = now >= times.from;
-        if counted && self.budget == 0 {
+        // What is overdue at the end is not sent after it: no window would hold its answer.
+        if now >= times.until || (counted && self.budget == 0) {
             return Turn::Over;
         }
         let Some(schedule) = &mut self.schedule else {
-            if now >= times.until {
-                return Turn::Over;
-            }
             return Turn::Ask(self.hand_out(None, counted));
         };
         match schedule.peek() {
@@ -202,6 +224,9 @@ impl Desk {
     /// Hands what is due to those that wait for it. Returns when to come again; `None`: nothing
     /// will be due any more.
     pub(super) fn hand_due(&mut self, now: u64) -> Option<u64> {
+        if self.times.is_some_and(|times| now >= times.until) {
+            return None;
+        }
         loop {
             let due_at = self.schedule.as_mut()?.peek()?.at;
             if due_at > now || self.idle.is_empty() {
@@ -268,6 +293,9 @@ impl Desk {
     /// An answer is whole. Judges it, and counts it.
     pub(super) fn note_answer(&mut self, flight: &Flight, answer: &Answer, first: u64, now: u64) {
         let failure = self.judge(flight.line, answer);
+        if failure.is_none() && self.times.is_some_and(|times| times.measures(now)) {
+            self.tally.in_window += 1;
+        }
         if flight.ticket.counted {
             self.count_second(now);
             self.tally.answered(answer.status);
@@ -304,9 +332,19 @@ impl Desk {
 
     fn end_one(&mut self, now: u64) {
         self.under_way -= 1;
+        self.note_still(now);
         self.tally.last_end = now;
         if self.under_way == 0 && self.budget == 0 {
             self.tell_watcher();
+        }
+    }
+
+    /// Notes the time since the last request ended, if it was long and was measured.
+    #[inline]
+    pub(super) fn note_still(&mut self, now: u64) {
+        if let Some(times) = self.times {
+            let since = self.tally.last_end.max(times.from);
+            standstill::note(&mut self.tally.stills, since, now.min(times.until));
         }
     }
 
@@ -319,9 +357,7 @@ impl Desk {
     #[inline]
     fn count_second(&mut self, now: u64) {
         if let Some(times) = self.times {
-            // What ends after the end counts in the last second.
-            let at = now.min(times.until.saturating_sub(1));
-            self.tally.turn_to(at.saturating_sub(times.from));
+            self.tally.turn_to(times.elapsed(now));
         }
     }
 

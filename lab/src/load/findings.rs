@@ -7,6 +7,7 @@ use super::model::model;
 use super::pace::{Schedule, nanos};
 use super::series::Series;
 use super::shared::Shared;
+use super::standstill::{self, Still};
 use super::tally::{StepTally, Times};
 use super::thread::{Haul, Opening};
 use super::warnings::warnings;
@@ -22,6 +23,7 @@ const KEPT_UP: f64 = 0.99;
 #[derive(Default)]
 pub(super) struct Whole {
     pub(super) right: u64,
+    pub(super) in_window: u64,
     /// Requests that were counted and have ended, well or not.
     pub(super) done: u64,
     pub(super) sent: u64,
@@ -44,6 +46,10 @@ pub(super) struct Whole {
     pub(super) unanswered: u64,
     pub(super) opening: Opening,
     pub(super) last_end: u64,
+    /// Times in which nothing ended on any thread; none before the first thread.
+    pub(super) stills: Option<Vec<Still>>,
+    pub(super) asking: u64,
+    pub(super) served: u64,
     pub(super) ended: u64,
     pub(super) gave_up: bool,
 }
@@ -62,7 +68,7 @@ pub(super) fn put_together(
     let whole = hauls.into_iter().fold(Whole::default(), Whole::with);
     let from = shared.times().map_or(whole.ended, |times| times.from);
     let duration_s = duration_s(shared, &whole);
-    let (latency, seconds) = series.finish(duration_s);
+    let (latency, seconds) = series.finish(duration_s, last_s(from, &whole));
     let steps = steps(shared, &whole);
     let per_s = |count: u64| if duration_s > 0.0 { count as f64 / duration_s } else { 0.0 };
     let mut outcome = Outcome {
@@ -73,8 +79,12 @@ pub(super) fn put_together(
         started_unix_s: shared.unix_us(from) as f64 / 1e6,
         duration_s,
         requests: whole.right,
+        requests_in_window: whole.in_window,
         sent: whole.sent,
-        requests_per_s: per_s(whole.right),
+        unanswered: whole.unanswered,
+        connections_missing: whole.opening.missing,
+        connections_unserved: whole.asking - whole.served,
+        requests_per_s: per_s(whole.in_window),
         errors: whole.errors.clone(),
         statuses: whole.statuses.clone(),
         bytes_received: whole.bytes_received,
@@ -101,6 +111,7 @@ impl Whole {
     fn with(mut self, haul: Haul) -> Self {
         let tally = haul.tally;
         self.right += tally.right;
+        self.in_window += tally.in_window;
         self.done += tally.right + tally.errors.total();
         self.sent += tally.sent;
         self.errors.add(&tally.errors);
@@ -136,6 +147,14 @@ impl Whole {
         self.opening.took = self.opening.took.max(haul.opening.took);
         self.opening.missing += haul.opening.missing;
         self.last_end = self.last_end.max(tally.last_end);
+        if haul.asks {
+            self.stills = Some(match self.stills {
+                None => tally.stills,
+                Some(known) => standstill::common(&known, &tally.stills),
+            });
+        }
+        self.asking += tally.asking;
+        self.served += tally.served;
         self.ended = self.ended.max(haul.ended);
         self.gave_up |= haul.gave_up;
         self
@@ -148,6 +167,11 @@ fn duration_s(shared: &Shared, whole: &Whole) -> f64 {
     let spent = shared.plan.end.requests.is_some_and(|all| whole.done >= all);
     let end = if spent && whole.last_end > 0 { whole.last_end } else { whole.ended };
     end.min(times.until).saturating_sub(times.from) as f64 / 1e9
+}
+
+/// When the last answer came, in seconds since measuring began.
+fn last_s(from: u64, whole: &Whole) -> f64 {
+    whole.last_end.saturating_sub(from) as f64 / 1e9
 }
 
 fn summary(times: &Times) -> Latency {

@@ -40,16 +40,25 @@ impl Series {
         }
     }
 
-    fn close_first(&mut self, ended_s: Option<f64>) {
+    fn close_first(&mut self, ends: Option<(f64, f64)>) {
         if let Some((_, part)) = self.open.pop_first() {
-            self.closed.push(second(&part, ended_s));
+            self.closed.push(second(&part, ends));
         }
     }
 
-    /// All seconds; the last one ends with the run.
-    pub(super) fn finish(mut self, ended_s: f64) -> (Times, Vec<Second>) {
+    /// All seconds; the last one that was measured ends with the run. Those behind it hold what
+    /// came after the end.
+    ///
+    /// - `ended_s`: the end of measuring; `last_s`: that of the last request.
+    pub(super) fn finish(mut self, ended_s: f64, last_s: f64) -> (Times, Vec<Second>) {
         while !self.open.is_empty() {
-            self.close_first(Some(ended_s));
+            self.close_first(Some((ended_s, last_s)));
+        }
+        // Threads that had nothing left to wait for have not told their connections again.
+        let measured = self.closed.iter().filter(|second| second.at_s <= ended_s);
+        let connections = measured.map(|second| second.connections).last();
+        for after in self.closed.iter_mut().filter(|second| second.at_s > ended_s) {
+            after.connections = connections.unwrap_or(after.connections);
         }
         // A moment after the last second in which nothing came is no second.
         while self.closed.last().is_some_and(|last| last.requests == 0 && last.errors == 0)
@@ -110,11 +119,13 @@ impl Series {
     }
 }
 
-fn second(part: &Part, ended_s: Option<f64>) -> Second {
+/// - `ends`: the end of measuring, and that of the last request.
+fn second(part: &Part, ends: Option<(f64, f64)>) -> Second {
     let at = |percentile: f64| part.latency.0.value_at_percentile(percentile) as f64;
-    let whole = (part.second + 1) as f64;
+    let (began, whole) = (part.second as f64, (part.second + 1) as f64);
+    let end = |(ended_s, last_s): (f64, f64)| if began < ended_s { ended_s } else { last_s };
     Second {
-        at_s: ended_s.map_or(whole, |ended| whole.min(ended.max(part.second as f64))),
+        at_s: ends.map_or(whole, |ends| whole.min(end(ends))),
         requests: part.right,
         errors: part.errors,
         connections: part.connections,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
+use super::standstill::Still;
 use super::trace::Trace;
 use crate::outcome::Errors;
 
@@ -103,6 +104,8 @@ pub(super) struct StepTally {
 #[derive(Debug)]
 pub(super) struct Tally {
     pub(super) right: u64,
+    /// Right answers that came while it was measured, to requests of the warm-up too.
+    pub(super) in_window: u64,
     pub(super) sent: u64,
     pub(super) errors: Errors,
     statuses: Vec<u64>,
@@ -127,6 +130,11 @@ pub(super) struct Tally {
     pub(super) trace: Option<Trace>,
     /// When the last request ended, well or not; 0 before any.
     pub(super) last_end: u64,
+    /// Times in which none has ended, in order.
+    pub(super) stills: Vec<Still>,
+    /// Connections that have asked, or were to, and those that had an answer, right or not.
+    pub(super) asking: u64,
+    pub(super) served: u64,
     part: Part,
     finished: Vec<Part>,
 }
@@ -135,6 +143,7 @@ impl Tally {
     pub(super) fn new(has_service: bool, steps: usize, trace: Option<Trace>) -> Self {
         Self {
             right: 0,
+            in_window: 0,
             sent: 0,
             errors: Errors::default(),
             statuses: vec![0; 1000],
@@ -154,6 +163,9 @@ impl Tally {
             steps: vec![StepTally::default(); steps],
             trace,
             last_end: 0,
+            stills: Vec::new(),
+            asking: 0,
+            served: 0,
             part: Part::default(),
             finished: Vec::new(),
         }

@@ -28,7 +28,7 @@ const OPENING_STILL: Duration = Duration::from_millis(700);
 const OPENING_EACH: Duration = Duration::from_millis(1);
 /// How often a thread looks whether it is to stop, and shows what it has.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long answers are waited for after the end of an open load.
+/// How long answers are waited for after the end. Nothing is sent in it.
 const GRACE: Duration = Duration::from_secs(3);
 /// When nothing is there to connect to for so long, a run that has no other end is given up.
 const HOPELESS: u64 = 10_000_000_000;
@@ -47,6 +47,8 @@ pub(super) struct Haul {
     pub(super) unsent: u64,
     /// Requests that were sent and had no answer by the end.
     pub(super) unanswered: u64,
+    /// Whether it has connections that ask.
+    pub(super) asks: bool,
     pub(super) gave_up: bool,
 }
 
@@ -86,6 +88,9 @@ pub(super) fn run(shared: &Arc<Shared>, thread: u32, io: Io) -> Result<Haul, Thr
     let desk = desk::leave();
     let ended = outcome??;
     let mut desk = desk.expect("it was entered above");
+    if desk.under_way > 0 {
+        desk.note_still(ended.at);
+    }
     let overdue = |at: u64| desk.schedule.as_ref().map_or(0, |all| all.overdue(at));
     let unsent = desk.times.map_or(0, |times| overdue(ended.at.min(times.until)));
     let last = desk.tally.take_last();
@@ -99,6 +104,7 @@ pub(super) fn run(shared: &Arc<Shared>, thread: u32, io: Io) -> Result<Haul, Thr
         opening: ended.opening,
         unsent: unsent.min(desk.budget),
         unanswered: desk.under_way,
+        asks: !desk.places.is_empty(),
         gave_up: ended.gave_up,
         tally: desk.tally,
     })
@@ -218,13 +224,13 @@ async fn work(shared: &Arc<Shared>, thread: u32, opening: Opening) -> Result<End
         }
         show(shared, thread);
         gave_up = gave_up || is_hopeless(shared, now);
-        if gave_up || shared.is_stopped() || is_done(now, paces) {
+        if gave_up || shared.is_stopped() || is_done(now) {
             break;
         }
         let mut next =
             LOOK.min(until(now, if now < times.from { times.from } else { times.until }));
         next = next.max(Duration::from_millis(1));
-        wait(next, || Ok(!is_done(shared.now(), paces))).await?;
+        wait(next, || Ok(!is_done(shared.now()))).await?;
     }
     let at = shared.now();
     let clock = clock.map(ThreadClock::stop).unwrap_or_default();
@@ -252,7 +258,7 @@ async fn pace(shared: Arc<Shared>, mut pulse: Pulse) {
 }
 
 /// Whether everything has ended that is to be waited for.
-fn is_done(now: u64, paces: bool) -> bool {
+fn is_done(now: u64) -> bool {
     desk::with(|desk| {
         let Some(times) = desk.times else { return false };
         if !desk.is_over(now) {
@@ -261,9 +267,9 @@ fn is_done(now: u64, paces: bool) -> bool {
         if desk.under_way == 0 {
             return true;
         }
-        // A closed loop is cut at its end: what comes later would count for no time.
-        let grace = if paces { nanos(GRACE) } else { 0 };
-        now >= times.until.saturating_add(grace)
+        // A request that was sent costs the server its work: its answer is waited for, so that both
+        // are counted.
+        now >= times.until.saturating_add(nanos(GRACE))
     })
 }
 

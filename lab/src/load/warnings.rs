@@ -2,15 +2,15 @@
 #![expect(clippy::cast_precision_loss, reason = "what a run counts stays far below 2^53")]
 
 use super::findings::Whole;
+use super::standstill::Still;
 use super::tally::Times;
 use crate::figures::{counted, grouped, grouped_text};
 use crate::outcome::{Kernel, Outcome};
 use crate::plan::{End, Load, Plan};
 
-/// A closed loop hides a stall that is so many times the median, and so long.
+/// A standstill of all connections is a stall if it is so many times the median latency.
 const STALL_RATIO: f64 = 100.0;
-const STALL_US: f64 = 100_000.0;
-/// An open loop reaches its rate if this share of it was answered.
+/// An open loop reaches its rate if this share of it was answered in time.
 const REACHED: f64 = 0.99;
 
 /// Everything that makes the figures less than they seem.
@@ -22,7 +22,8 @@ pub(super) fn warnings(
 ) -> Vec<String> {
     let mut found = Vec::new();
     found.extend(early(plan, whole, outcome));
-    found.extend(hidden_stall(plan, outcome, latency));
+    found.extend(unserved(whole));
+    found.extend(hidden_stall(plan, whole, outcome, latency));
     found.extend(missed_rate(plan, whole, outcome));
     found.extend(knee(outcome));
     found.extend(ports(whole));
@@ -55,27 +56,49 @@ fn early(plan: &Plan, whole: &Whole, outcome: &Outcome) -> Option<String> {
     })
 }
 
-/// What a closed loop does not say: requests that would have been sent meanwhile, and would have
-/// waited.
-fn hidden_stall(plan: &Plan, outcome: &Outcome, latency: &Times) -> Option<String> {
+/// Connections that were never served: the figures leave them out.
+fn unserved(whole: &Whole) -> Option<String> {
+    let never = whole.asking - whole.served;
+    (never > 0).then(|| {
+        format!(
+            "{} of {} never had an answer: the figures are those of the others alone, and say \
+             nothing about so many connections.",
+            grouped(never),
+            counted(whole.asking, "connection")
+        )
+    })
+}
+
+/// What a closed loop does not say: requests that would have been sent while the whole server stood
+/// still, and would have waited. A single slow answer is no stall: the other connections go on.
+fn hidden_stall(
+    plan: &Plan,
+    whole: &Whole,
+    outcome: &Outcome,
+    latency: &Times,
+) -> Option<String> {
     let is_closed = matches!(plan.load, Load::Closed | Load::Hold { rate_per_s: None, .. });
-    let median = latency.0.value_at_percentile(50.0).max(1) as f64;
-    let max = latency.0.max() as f64;
-    if !is_closed || max <= STALL_US || max <= STALL_RATIO * median {
+    // Of one connection nobody knows whether another one would have been served.
+    if !is_closed || whole.asking < 2 {
         return None;
     }
-    let limit = STALL_US.max(STALL_RATIO * median);
-    let stalls = latency.0.iter_recorded().filter(|step| step.value_iterated_to() as f64 > limit);
-    let missing: f64 = stalls
-        .map(|step| step.count_at_value() as f64 * (step.value_iterated_to() as f64 / median - 1.0))
-        .sum();
-    let share = 100.0 * missing / (missing + outcome.requests as f64);
+    let median_s = latency.0.value_at_percentile(50.0).max(1) as f64 / 1e6;
+    let length_s = |(from, to): &Still| to.saturating_sub(*from) as f64 / 1e9;
+    let stalls: Vec<f64> = whole.stills.iter().flatten().map(length_s).collect();
+    let stalls = stalls.into_iter().filter(|length| *length > STALL_RATIO * median_s);
+    let (longest, sum) = stalls.fold((0.0_f64, 0.0), |(most, sum), one| (most.max(one), sum + one));
+    let moved_s = outcome.duration_s - sum;
+    if longest == 0.0 || moved_s <= 0.0 {
+        return None;
+    }
+    let missing = sum * outcome.answered_in_window() / moved_s;
+    let share = 100.0 * missing / (missing + outcome.answered_in_window());
     Some(format!(
-        "The closed loop hides a stall: an answer took {:.0} ms where the median is {:.3} ms, and \
-         meanwhile some {} requests were not sent that would have waited \
+        "The closed loop hides a stall: for {:.0} ms no connection had an answer, where the median \
+         is {:.3} ms, and meanwhile some {} requests were not sent that would have waited \
          ({share:.0} % of all). The percentiles lack them; measure with --rate to see them.",
-        max / 1000.0,
-        median / 1000.0,
+        longest * 1e3,
+        median_s * 1e3,
         grouped_text(&format!("{missing:.0}")),
     ))
 }
@@ -83,12 +106,17 @@ fn hidden_stall(plan: &Plan, outcome: &Outcome, latency: &Times) -> Option<Strin
 fn missed_rate(plan: &Plan, whole: &Whole, outcome: &Outcome) -> Vec<String> {
     let mut found = Vec::new();
     let is_ramp = matches!(plan.load, Load::Ramp { .. });
+    // What was due last is under way at the end: of a server that keeps up, no more than its service
+    // time holds (Little's law), and one for the rounding.
+    let service_s = outcome.service_us.as_ref().map_or(0.0, |service| service.mean / 1e6);
+    let under_way = |rate: f64| rate * service_s + 1.0;
     if let Some(rate) = plan.last_rate().filter(|_| !is_ramp)
         && plan.end.requests.is_none_or(|all| whole.done < all)
-        && outcome.requests_per_s < REACHED * rate
+        && whole.in_window as f64 + under_way(rate) < REACHED * rate * outcome.duration_s
     {
         found.push(format!(
-            "The rate was not reached: {:.0} of {rate:.0} requests per second were answered.",
+            "The rate was not reached: {:.1} of {rate:.1} requests per second were answered in \
+             time.",
             outcome.requests_per_s
         ));
     }
@@ -99,10 +127,10 @@ fn missed_rate(plan: &Plan, whole: &Whole, outcome: &Outcome) -> Vec<String> {
             grouped(whole.unsent)
         ));
     }
-    if whole.unanswered > 0 && plan.last_rate().is_some() {
+    if whole.unanswered > 0 {
         found.push(format!(
-            "{} requests had no answer by the end: no latency holds them.",
-            grouped(whole.unanswered)
+            "{} had no answer by the end, nor in 3 s after it: no latency holds them.",
+            counted(whole.unanswered, "request")
         ));
     }
     found

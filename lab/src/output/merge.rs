@@ -34,7 +34,7 @@ pub struct Merged {
     pub requests: u64,
     /// How long at least one of the runs was measuring; runs side by side count once.
     pub duration_s: f64,
-    /// `requests` per second of `duration_s`.
+    /// Right answers that came while their run was measured, per second of `duration_s`.
     pub requests_per_s: f64,
     /// Everything that went wrong; left out where a file is a log, which does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,8 +81,13 @@ impl Merged {
         let count =
             |part: &Part| part.outcome.as_ref().map_or(part.histogram.len(), |o| o.requests);
         let requests = parts.iter().map(|(_, part)| count(part)).sum();
+        let in_window = |part: &Part| match &part.outcome {
+            Some(outcome) => outcome.answered_in_window(),
+            None => real(part.histogram.len()),
+        };
+        let answered: f64 = parts.iter().map(|(_, part)| in_window(part)).sum();
         let duration_s = covered(parts.iter().flat_map(|(_, part)| part.spans.iter().copied()));
-        let rate = if duration_s > 0.0 { real(requests) / duration_s } else { 0.0 };
+        let rate = if duration_s > 0.0 { answered / duration_s } else { 0.0 };
         Ok(Self {
             format: FORMAT,
             files: parts.iter().map(|(name, _)| name.clone()).collect(),

@@ -79,7 +79,7 @@ fn what(page: &mut Page, outcome: &Outcome) {
 fn how_much(page: &mut Page, outcome: &Outcome) {
     let latency = &outcome.latency_us;
     page.line("Time taken for tests", &format!("{:.3} s", outcome.duration_s));
-    page.line("Complete requests", &grouped(outcome.requests));
+    page.line("Complete requests", &complete(outcome));
     page.line("Failed requests", &failures(&outcome.errors));
     page.line("Non-2xx answers", &statuses(outcome));
     let opened = grouped(outcome.connections_opened);
@@ -89,12 +89,25 @@ fn how_much(page: &mut Page, outcome: &Outcome) {
     page.line("Requests per second", &format!("{} /s (mean)", decimal(outcome.requests_per_s)));
     if outcome.requests > 0 {
         page.line("Time per request", &format!("{} ms (mean)", ms(latency.mean)));
-        let each = outcome.duration_s * 1e6 / real(outcome.requests);
+    }
+    if outcome.requests_per_s > 0.0 {
+        let each = 1e6 / outcome.requests_per_s;
         page.line("", &format!("{} ms (mean, across all concurrent requests)", ms(each)));
     }
     if outcome.duration_s > 0.0 {
         let rate = bytes(received / outcome.duration_s);
         page.line("Transfer rate", &format!("{rate}/s received"));
+    }
+}
+
+/// All of them, and those that a rate does not count.
+fn complete(outcome: &Outcome) -> String {
+    let all = grouped(outcome.requests);
+    match outcome.requests.saturating_sub(outcome.requests_in_window) {
+        late if late > 0 && outcome.requests_in_window > 0 => {
+            format!("{all}, of which {} came after the end", grouped(late))
+        }
+        _ => all,
     }
 }
 

@@ -5,6 +5,7 @@ mod endings;
 mod failures;
 mod models;
 mod toy;
+mod truth;
 
 use std::sync::Mutex;
 use std::time::Duration;

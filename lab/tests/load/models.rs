@@ -14,6 +14,8 @@ use crate::{counted, outcome_of, timed};
 crate::through_both_doors!(
     an_open_loop_keeps_its_rate,
     an_open_loop_shows_a_stall_that_a_closed_one_hides,
+    a_few_slow_answers_are_no_stall,
+    connections_that_are_never_served_are_named,
     an_open_loop_ends_after_its_number,
     a_ramp_finds_the_knee,
     churn_opens_a_connection_for_each_request,
@@ -64,6 +66,35 @@ fn an_open_loop_shows_a_stall_that_a_closed_one_hides(io: Io) {
     assert!(closed.latency_us.percentiles["99"] < 30_000.0, "{:?}", closed.latency_us);
     let word = closed.warnings.iter().find(|word| word.contains("hides a stall"));
     assert!(word.is_some_and(|word| word.contains("--rate")), "{:?}", closed.warnings);
+}
+
+/// While one connection waits for a slow answer, the others go on.
+fn a_few_slow_answers_are_no_stall(io: Io) {
+    let toy = Toy::start(|asked| {
+        if asked.number % 50 == 49 {
+            thread::sleep(Duration::from_millis(150));
+        }
+        Reply::Bytes(ok("hello"))
+    });
+    let mut plan = timed(&toy.url("/"), 10, Duration::from_secs(1), io);
+    plan.warm_up = Duration::from_millis(100);
+    let outcome = outcome_of(&plan);
+    assert!(outcome.latency_us.max >= 150_000.0, "{:?}", outcome.latency_us);
+    assert!(!outcome.warnings.iter().any(|word| word.contains("stall")), "{outcome:?}");
+}
+
+fn connections_that_are_never_served_are_named(io: Io) {
+    let toy = Toy::with_room(3, |_| {
+        thread::sleep(Duration::from_millis(5));
+        Reply::Bytes(ok("hello"))
+    });
+    let mut plan = timed(&toy.url("/"), 8, Duration::from_millis(300), io);
+    plan.answer_timeout = Duration::from_millis(400);
+    let outcome = outcome_of(&plan);
+    assert!(outcome.requests > 0);
+    assert_eq!(outcome.connections_unserved, 5, "{outcome:?}");
+    let word = "5 of 8 connections never had an answer";
+    assert!(outcome.warnings.iter().any(|found| found.starts_with(word)), "{outcome:?}");
 }
 
 fn an_open_loop_ends_after_its_number(io: Io) {

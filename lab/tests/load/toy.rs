@@ -44,16 +44,28 @@ pub(crate) struct Toy {
 impl Toy {
     /// Serves until the test process ends.
     pub(crate) fn start(answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+        Self::with_room(usize::MAX, answer)
+    }
+
+    /// One that accepts so many connections, and leaves all others to its backlog.
+    pub(crate) fn with_room(
+        most: usize,
+        answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it is bound");
         let (requests, connections) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let answer = Arc::new(answer);
         let (counted, opened) = (Arc::clone(&requests), Arc::clone(&connections));
         thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
+            for stream in listener.incoming().flatten().take(most) {
                 opened.fetch_add(1, Ordering::Relaxed);
                 let (answer, counted) = (Arc::clone(&answer), Arc::clone(&counted));
                 thread::spawn(move || serve(stream, &*answer, &counted));
+            }
+            // The listener stays, and so do those who wait at it.
+            loop {
+                thread::park();
             }
         });
         Self { address, requests, connections }

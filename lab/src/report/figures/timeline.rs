@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Kind, Part, Plot, push, upwards};
+use crate::outcome::{Outcome, Second};
 use crate::plot::lines::{Chart, Series, Spot};
 use crate::plot::scale::{Axis, Scale};
 use crate::plot::units::{Unit, float, index};
@@ -150,7 +151,7 @@ fn together(rounds: &[Vec<Moment>]) -> Vec<Spot> {
 fn rate(run: &Run) -> Vec<Moment> {
     let mut before_s = 0.0;
     let mut moments = Vec::new();
-    for second in run.outcome.iter().flat_map(|outcome| &outcome.series) {
+    for second in run.outcome.iter().flat_map(measured) {
         let lasted_s = second.at_s - before_s;
         before_s = second.at_s;
         if lasted_s >= PART_MIN_S {
@@ -161,10 +162,15 @@ fn rate(run: &Run) -> Vec<Moment> {
     moments
 }
 
+/// The seconds that were measured: what came after the end is no rate of anything.
+fn measured(outcome: &Outcome) -> impl Iterator<Item = &Second> {
+    outcome.series.iter().filter(|second| second.at_s <= outcome.duration_s + 1e-6)
+}
+
 fn latency(run: &Run) -> Vec<Moment> {
-    let seconds = run.outcome.iter().flat_map(|outcome| &outcome.series);
+    let seconds = run.outcome.iter().flat_map(measured);
     let answered = seconds.filter(|second| second.requests > 0);
-    let moment = |second: &crate::outcome::Second| Moment {
+    let moment = |second: &Second| Moment {
         at_s: second.at_s,
         value: second.p99_us,
         failed: second.errors > 0,
