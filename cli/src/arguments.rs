@@ -362,6 +362,11 @@ fn refusal_line(error: &clap::Error, of: &str) -> String {
             format!("{found}: does not go together with {other}; leave one out")
         }
         ErrorKind::InvalidValue => format!("{found}: expected a value, found none; give one"),
+        ErrorKind::MissingRequiredArgument if of == "contest" => {
+            "contest: expected a file such as examples/c10k.toml, found none; `gustnado contest \
+             --help` shows what else there is"
+                .to_owned()
+        }
         ErrorKind::TooManyValues | ErrorKind::NoEquals => {
             format!("{found}: write the value behind an equals sign")
         }

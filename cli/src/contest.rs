@@ -3,6 +3,7 @@
 
 pub(crate) mod arguments;
 pub(crate) mod member;
+mod progress;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use signal_hook::iterator::{Handle, Signals};
 use crate::exit;
 use crate::output::{Output, counted, page, page_paint};
 use arguments::{Asked, Held};
+use progress::Meter;
 
 /// Does what was asked for, and returns the exit code.
 pub(crate) fn run(asked: Asked, program: &Path) -> u8 {
@@ -46,7 +48,10 @@ fn refused(code: u8) -> impl Fn(String) -> Refusal {
 }
 
 fn show_preset(name: &str) -> Result<u8, Refusal> {
-    let names = || format!("{name:?} is no preset; there are {}", presets::names().join(", "));
+    let names = || {
+        let all = presets::names().join(", ");
+        format!("--preset: expected the name of a preset, found {name:?}; there are {all}")
+    };
     let text = presets::text(name).ok_or_else(|| refused(exit::USAGE)(names()))?;
     Ok(page(text))
 }
@@ -84,7 +89,9 @@ fn hold(held: Held, program: &Path, output: Output) -> Result<u8, Refusal> {
         counted(contest.scenarios.len() as u64, "scenario"),
         counted(minutes, "minute"),
     ));
-    let held = contest::hold(&contest, &tools, &stop, &mut |line| output.say(line));
+    let meter = Meter::new(output);
+    let held = contest::hold(&contest, &tools, &stop, &mut |news| meter.show(news));
+    meter.clear();
     signals.close();
     let record = held.map_err(|error| refused(exit::FAILED)(error.to_string()))?;
     if is_check {
@@ -151,7 +158,13 @@ fn listen(stop: &Arc<AtomicBool>, output: Output) -> std::io::Result<Handle> {
 
 fn show(record: &Record) {
     let paint = page_paint();
-    page(&table::text(record, &|text| paint.bold(text)));
+    page(&table::text(record, &|text| paint.bold(text), columns()));
+}
+
+/// How wide a line may be: as the shell says, else as every terminal can show.
+fn columns() -> usize {
+    let said = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    said.filter(|columns| *columns > 0).unwrap_or(80)
 }
 
 fn write_report(record: &Record, folder: &Path, output: Output) -> Result<(), Refusal> {

@@ -154,6 +154,28 @@ fn a_slip_in_a_file_is_named_with_its_line() {
     assert!(said.stderr.contains(":1: tilte: no such key here; did you mean title?"));
     let said = ended(&mut command(&["contest"]));
     assert_eq!(said.code, Some(2), "{}", said.stderr);
+    let line = "contest: expected a file such as examples/c10k.toml, found none; ";
+    assert!(said.stderr.contains(line), "{}", said.stderr);
+}
+
+#[test]
+fn all_mistakes_of_a_file_are_said_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("slips.toml");
+    let text = "rounds = \"many\"\n[[contender]]\npreset = \"ngnix\"\n[[scenario]]\n\
+                name = \"page\"\nconnections = \"x\"\nmodle = \"closed\"\nduration = \"1s\"\n";
+    fs::write(&file, text).expect("written");
+    let said = ended(&mut command(&["contest", &file.to_string_lossy()]));
+    assert_eq!(said.code, Some(78));
+    for line in [
+        ":1: rounds: ",
+        ":3: preset: ",
+        ":6: connections: expected a number such as 1000, or a list",
+        ":7: modle: no such key here; did you mean model?",
+    ] {
+        assert!(said.stderr.contains(line), "{line:?} in\n{}", said.stderr);
+    }
+    assert_eq!(said.stderr.lines().count(), 4, "{}", said.stderr);
 }
 
 #[test]
@@ -162,6 +184,10 @@ fn presets_can_be_listed_and_read() {
     assert!(said.stdout.contains("nginx-tuned"), "{}", said.stdout);
     let said = ended(&mut command(&["contest", "--preset", "nginx"]));
     assert!(said.stdout.contains("worker_connections 768"), "{}", said.stdout);
+    let said = ended(&mut command(&["contest", "--preset", "nope"]));
+    assert_eq!(said.code, Some(2));
+    let line = "--preset: expected the name of a preset, found \"nope\"; there are ";
+    assert!(said.stderr.contains(line), "{}", said.stderr);
 }
 
 /// The processes with a mark in their environment whose command line has a word.

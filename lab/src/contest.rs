@@ -65,6 +65,22 @@ impl Tools {
     }
 }
 
+/// What a contest says while it goes on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum News<'a> {
+    /// Something happened.
+    Line(&'a str),
+    /// How far it is.
+    Progress {
+        /// Runs that are over.
+        done: usize,
+        /// All runs.
+        all: usize,
+        /// How long the others will take, by how long those took.
+        left: Duration,
+    },
+}
+
 /// Why a contest could not begin.
 #[derive(Debug)]
 pub enum ContestError {
@@ -94,7 +110,7 @@ impl std::error::Error for ContestError {}
 /// was measured is lost; [`Record::cut`] says if it ended early.
 ///
 /// - `stop`: ends it early; all that it started is ended first.
-/// - `say`: gets a line for each thing that happened.
+/// - `say`: gets a line for each thing that happened, and how far it is.
 ///
 /// # Errors
 /// It could not begin.
@@ -102,7 +118,7 @@ pub fn hold(
     contest: &Contest,
     tools: &Tools,
     stop: &AtomicBool,
-    say: &mut dyn FnMut(&str),
+    say: &mut dyn FnMut(News<'_>),
 ) -> Result<Record, ContestError> {
     let (servers, generator) = (contest.server_cpus.as_deref(), contest.generator_cpus.as_deref());
     let division =
@@ -125,7 +141,7 @@ pub fn hold(
     match round.prepare().and_then(|()| round.measure()) {
         Ok(()) => {}
         Err(cut) => {
-            (round.say)(&cut);
+            (round.say)(News::Line(&cut));
             round.record.cut = Some(cut);
         }
     }
@@ -182,7 +198,7 @@ struct Holding<'a> {
     begun: Instant,
     until: Instant,
     stop: &'a AtomicBool,
-    say: &'a mut dyn FnMut(&str),
+    say: &'a mut dyn FnMut(News<'_>),
 }
 
 const INTERRUPTED: &str = "interrupted: what was measured by then is kept";
@@ -209,7 +225,8 @@ impl Holding<'_> {
                 Ok(ready) => {
                     self.record.contenders[at].command.clone_from(&ready.command);
                     let version = self.record.contenders[at].version.clone().unwrap_or_default();
-                    (self.say)(&format!("{}: ready, the same bytes; {version}", contender.name));
+                    let name = &contender.name;
+                    self.line(&format!("{name}: ready, the same bytes; {version}"));
                 }
                 Err(miss) => self.take_out(at, miss)?,
             }
@@ -231,7 +248,7 @@ impl Holding<'_> {
             Fate::Failed(why) => format!("{name}: left out: {why}"),
             Fate::Unequal(why) => format!("{name}: left out, not the same work: {why}"),
         };
-        (self.say)(&line);
+        self.line(&line);
         self.record.contenders[at].fate = fate;
         self.save()
     }
@@ -244,7 +261,7 @@ impl Holding<'_> {
         let contenders: Vec<&Contender> = taking_part.map(|(contender, _)| contender).collect();
         let rounds: u32 = contest.scenarios.iter().map(|scenario| scenario.rounds).sum();
         let all = rounds as usize * contenders.len();
-        let mut done = 0;
+        let (mut done, begun) = (0, Instant::now());
         for scenario in &contest.scenarios {
             let mut kept = BTreeMap::new();
             for round in 1..=scenario.rounds {
@@ -253,7 +270,10 @@ impl Holding<'_> {
                     done += 1;
                     let run = self.one_run(contender, scenario, round, &mut kept)?;
                     let line = table::progress(&run, scenario.connections);
-                    (self.say)(&format!("{done}/{all} {line}"));
+                    self.line(&format!("{done}/{all} {line}"));
+                    let each = begun.elapsed() / u32::try_from(done).unwrap_or(u32::MAX);
+                    let left = each * u32::try_from(all - done).unwrap_or(u32::MAX);
+                    (self.say)(News::Progress { done, all, left });
                     self.record.runs.push(run);
                     self.save()?;
                 }
@@ -290,6 +310,10 @@ impl Holding<'_> {
             Err(Miss::Interrupted) => Err(INTERRUPTED.to_owned()),
             Err(Miss::Fate(fate)) => Ok(missed(contender, scenario, round, &fate)),
         }
+    }
+
+    fn line(&mut self, line: &str) {
+        (self.say)(News::Line(line));
     }
 
     fn check_time(&self) -> Result<(), String> {

@@ -62,7 +62,7 @@ pub(crate) fn percent(share: f64) -> String {
 
 /// A count as a number that can be divided; exact up to 2^53.
 #[expect(clippy::cast_precision_loss, reason = "nobody counts to 2^53 here")]
-pub(crate) fn real(count: u64) -> f64 {
+pub fn real(count: u64) -> f64 {
     count as f64
 }
 

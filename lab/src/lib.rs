@@ -19,3 +19,4 @@ pub mod plot;
 pub mod record;
 pub mod report;
 pub mod statistics;
+pub mod steal;

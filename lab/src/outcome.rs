@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 /// The version of this shape; a reader refuses one it does not know.
 pub const FORMAT: u32 = 1;
 
+/// So many answers must lie beyond a percentile for it to be told.
+const BEYOND_MIN: f64 = 5.0;
+
 /// Everything that one run found.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct Outcome {
@@ -75,6 +78,14 @@ pub struct Outcome {
     pub generator: Generator,
     /// What the kernel counted meanwhile, for the whole machine.
     pub kernel: Kernel,
+    /// Segments that were sent again on this run's connections, by both ends as far as they are on
+    /// this machine. Left out where the kernel does not tell, or each request had its own connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retransmits: Option<u64>,
+    /// The share of the whole machine's CPU time that its hypervisor gave to others meanwhile, 0 to
+    /// 1. All figures hold it.
+    #[serde(default)]
+    pub steal_share: f64,
     /// Sentences about what makes these figures less than they seem. Empty is good.
     pub warnings: Vec<String>,
     /// Second by second.
@@ -180,6 +191,18 @@ pub struct Latency {
     pub max: f64,
     /// By percentile: 50, 66, 75, 80, 90, 95, 98, 99, 99.9, 99.99 and 100, written so.
     pub percentiles: BTreeMap<String, f64>,
+}
+
+impl Latency {
+    /// A percentile, if enough answers lie beyond it to tell it: five, so that the 99th needs 500
+    /// answers and the 99.9th 5,000. The greatest is always known.
+    pub fn told(&self, name: &str) -> Option<f64> {
+        let share: f64 = name.parse().ok()?;
+        let beyond = crate::figures::real(self.count) * (100.0 - share) / 100.0;
+        // A thousandth for the rounding: 99.9 % of 5,000 leave five.
+        let is_told = self.count > 0 && (share >= 100.0 || beyond > BEYOND_MIN - 1e-3);
+        self.percentiles.get(name).copied().filter(|_| is_told)
+    }
 }
 
 /// What the generator itself used.

@@ -3,9 +3,11 @@
 //! A figure is the median over rounds, with the least and the greatest. A ratio to the reference is
 //! the geometric mean of the ratios within each round, because what disturbs one round disturbs
 //! both contenders in it; its 95 % interval is Student's t over their logarithms. An interval that
-//! includes 1, or a ratio nearer to 1 than [`RESOLUTION`], is called noise. Everything here is a
-//! function of the record.
+//! includes 1, or a ratio nearer to 1 than [`RESOLUTION`], is called noise. Fewer than three rounds
+//! have no interval. Rounds that are void and rows that did other work have no ratio, see `fit`.
+//! Everything here is a function of the record.
 
+mod fit;
 pub(crate) mod spread;
 #[cfg(test)]
 mod tests;
@@ -95,6 +97,9 @@ pub struct Row {
     pub rounds: u32,
     /// Why there are no figures, where there are none.
     pub missing: Option<String>,
+    /// Why this row is compared with none and none with it, where that is so: it failed, did not
+    /// serve every connection, or has no round that counts.
+    pub unfit: Option<String>,
     /// What makes these figures less than they seem, each said once: failures of single rounds, and
     /// what the generator warned of.
     pub notes: Vec<String>,
@@ -152,7 +157,7 @@ pub struct Figure {
 pub struct Ratio {
     /// How many times as much.
     pub value: f64,
-    /// The two ends of the 95 % interval; none of a single round.
+    /// The two ends of the 95 % interval; none of one round or two.
     pub interval: Option<(f64, f64)>,
     /// What that means.
     pub verdict: Verdict,
@@ -181,18 +186,18 @@ pub enum Verdict {
     More,
     /// The difference is within the noise.
     Noise,
-    /// A single round cannot tell.
+    /// One round or two cannot tell.
     Unknown,
 }
 
 impl Verdict {
-    /// `less`, `more`, `noise` or `one round`.
+    /// `less`, `more`, `noise` or `too few rounds`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Less => "less",
             Self::More => "more",
             Self::Noise => "noise",
-            Self::Unknown => "one round",
+            Self::Unknown => "too few rounds",
         }
     }
 }
@@ -222,7 +227,8 @@ pub fn change(
 ) -> Option<Ratio> {
     let values = |record: &Record| -> Option<Vec<f64>> {
         let scenario = record.scenarios.iter().find(|one| one.name == scenario)?;
-        Some(Measured::of(record, contender, scenario).values(column))
+        let measured = Measured::of(record, contender, scenario);
+        measured.unfit().is_none().then(|| measured.values(column))
     };
     unpaired(&values(new)?, &values(old)?).map(Ratio::from)
 }
@@ -230,16 +236,9 @@ pub fn change(
 /// One figure of one run; none where it has no meaning, such as latency without an answer.
 pub fn value(run: &Run, scenario: &Scenario, column: Column) -> Option<f64> {
     let outcome = run.outcome.as_ref()?;
-    let percentile = |name: &str| {
-        let found = outcome.latency_us.percentiles.get(name).copied();
-        found.filter(|_| outcome.latency_us.count > 0)
-    };
+    let percentile = |name: &str| outcome.latency_us.told(name);
     match column {
-        Column::CpuPerRequest if outcome.requests == 0 => None,
-        Column::CpuPerRequest => {
-            let cpu_s = run.usage.cpu_user_s + run.usage.cpu_system_s;
-            Some(cpu_s * 1e6 / number(outcome.requests))
-        }
+        Column::CpuPerRequest => cpu_us_per_request(run),
         Column::Rate => Some(outcome.requests_per_s),
         Column::P50 => percentile("50"),
         Column::P99 => percentile("99"),
@@ -256,6 +255,35 @@ pub fn value(run: &Run, scenario: &Scenario, column: Column) -> Option<f64> {
     }
 }
 
+/// What the server used for each right answer, in microseconds. The time in which CPU is counted and
+/// that in which answers are must be the same: after a warm-up it is that of measuring, else it is
+/// all of the run, to the last answer.
+pub fn cpu_us_per_request(run: &Run) -> Option<f64> {
+    let outcome = run.outcome.as_ref()?;
+    let answers = if run.usage.is_of_window {
+        outcome.answered_in_window()
+    } else {
+        number(outcome.requests)
+    };
+    let cpu_s = run.usage.cpu_user_s + run.usage.cpu_system_s;
+    (answers > 0.0).then(|| cpu_s * 1e6 / answers)
+}
+
+/// The rounds of two contenders in pairs, both of which count.
+pub fn pairs_of<'a>(
+    of: impl Iterator<Item = &'a Run>,
+    to: impl Iterator<Item = &'a Run>,
+    scenario: &Scenario,
+    column: Column,
+) -> Vec<(f64, f64)> {
+    let to: Vec<&Run> = to.filter(|run| fit::void(run).is_none()).collect();
+    let pair = |run: &Run| {
+        let other = to.iter().find(|other| other.round == run.round)?;
+        Some((value(run, scenario, column)?, value(other, scenario, column)?))
+    };
+    of.filter(|run| fit::void(run).is_none()).filter_map(pair).collect()
+}
+
 /// The runs of one contender in one scenario that brought an outcome.
 struct Measured<'a> {
     scenario: &'a Scenario,
@@ -269,23 +297,29 @@ impl<'a> Measured<'a> {
     }
 
     fn values(&self, column: Column) -> Vec<f64> {
-        self.runs.iter().filter_map(|run| value(run, self.scenario, column)).collect()
+        // Of rounds that are all void, their figures are better than none.
+        let all_void = self.runs.iter().all(|run| fit::void(run).is_some());
+        let counts = |run: &&&Run| all_void || fit::void(run).is_none();
+        let runs = self.runs.iter().filter(counts);
+        runs.filter_map(|run| value(run, self.scenario, column)).collect()
     }
 
     /// This value and the other's, for each round that both have.
     fn pairs(&self, other: &Self, column: Column) -> Vec<(f64, f64)> {
-        let of_round = |round: u32| other.runs.iter().find(|run| run.round == round);
-        let pair = |run: &&Run| {
-            let base = value(of_round(run.round)?, self.scenario, column)?;
-            Some((value(run, self.scenario, column)?, base))
-        };
-        self.runs.iter().filter_map(pair).collect()
+        let (of, to) = (self.runs.iter().copied(), other.runs.iter().copied());
+        pairs_of(of, to, self.scenario, column)
+    }
+
+    /// See [`Row::unfit`].
+    fn unfit(&self) -> Option<String> {
+        fit::unfit(&self.runs)
     }
 
     fn figure(&self, column: Column, base: Option<&Self>) -> Option<Figure> {
         let values = self.values(column);
         let spread = spread(&values)?;
-        let compared = base.filter(|_| column != Column::Failures);
+        let is_fit = |base: &&Self| self.unfit().is_none() && base.unfit().is_none();
+        let compared = base.filter(|_| column != Column::Failures).filter(is_fit);
         let ratio = compared.and_then(|base| paired(&self.pairs(base, column)));
         Some(Figure {
             median: spread.median,
@@ -302,7 +336,8 @@ impl<'a> Measured<'a> {
         let mut notes: Vec<(String, usize)> = Vec::new();
         for run in &self.runs {
             let warnings = run.outcome.iter().flat_map(|outcome| &outcome.warnings);
-            for note in run.failure.iter().chain(warnings) {
+            let void = fit::void(run);
+            for note in void.iter().chain(&run.failure).chain(warnings) {
                 match notes.iter_mut().find(|(known, _)| is_alike(known, note)) {
                     Some((_, times)) => *times += 1,
                     None => notes.push((note.clone(), 1)),
@@ -348,6 +383,7 @@ fn row(
         scenario: scenario.name.clone(),
         rounds: u32::try_from(rounds).unwrap_or(u32::MAX),
         missing,
+        unfit: measured.unfit(),
         notes,
         cpu_us_per_request: figure(Column::CpuPerRequest),
         requests_per_s: figure(Column::Rate),

@@ -9,10 +9,11 @@ import urllib.request
 url, *words = sys.argv[1:]
 duration_s = float(words[words.index("-d") + 1].removesuffix("ms")) / 1000
 connections = int(words[words.index("-c") + 1])
+most = int(words[words.index("-n") + 1]) if "-n" in words else sys.maxsize
 
 started = time.time()
 times, failures, received = [], 0, 0
-while time.time() < started + duration_s:
+while time.time() < started + duration_s and len(times) + failures < most:
     begun = time.perf_counter()
     try:
         with urllib.request.urlopen(url, timeout=10) as answer:

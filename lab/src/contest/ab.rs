@@ -119,6 +119,8 @@ fn outcome(said: &str, table: &str, scenario: &Scenario, url: &str) -> Result<Ou
         histogram: String::new(),
         generator: Generator::default(),
         kernel: Kernel::default(),
+        retransmits: None,
+        steal_share: 0.0,
         warnings: Vec::new(),
         series: Vec::new(),
         steps: Vec::new(),

@@ -195,16 +195,19 @@ pub fn read(path: &Path) -> Result<Contest, FileError> {
 /// # Errors
 /// Everything that is wrong with it.
 pub fn parse(path: &Path, text: &str) -> Result<Contest, FileError> {
-    let document = keys::check(path, text, &keys::CONTEST)?;
-    let shape: shape::Contest = shape::read(path, text)?;
-    settle::contest(path, text, &document, shape)
+    let keys::Checked { document, left, problems } = keys::check(path, text, &keys::CONTEST)?;
+    let (shape, problems) = shape::read_whole(path, left, problems)?;
+    settle::contest(path, text, (&document, problems), shape)
 }
 
 /// Makes a contender of a preset's text.
 pub(super) fn parse_preset(name: &str, text: &str) -> Result<Contender, FileError> {
     let path = PathBuf::from(format!("{name}.toml"));
-    keys::check(&path, text, &keys::CONTENDER)?;
-    let shape: shape::Contender = shape::read(&path, text)?;
+    let keys::Checked { left, problems, .. } = keys::check(&path, text, &keys::CONTENDER)?;
+    let (shape, problems) = shape::read_whole(&path, left, problems)?;
+    if !problems.is_empty() {
+        return Err(FileError::new(&path, problems));
+    }
     Ok(settle::plain_contender(shape))
 }
 

@@ -39,7 +39,12 @@ pub(super) fn sentences(contest: &Contest, division: &Division) -> Vec<String> {
         fresh.to_owned(),
         division.sentence.clone(),
         "Only right answers (2xx, whole, of the right length) count as requests. Everything else \
-         is a failure, and shown."
+         is a failure, and shown. A row with failures, or with connections that were never \
+         served, has no ratio. The rate is that of the answers that came while it was measured."
+            .to_owned(),
+        "A round in which the hypervisor took 5 % of the machine's CPU time is void and left out \
+         where others remain. From 1 % on, CPU is counted in clock ticks, which do not hold stolen \
+         time, and it is said."
             .to_owned(),
         "CPU is what the kernel charged to all processes of the server, those that ended included. \
          Without a warm-up it is exact, from before the first connection to after the last; with \
@@ -52,7 +57,8 @@ pub(super) fn sentences(contest: &Contest, division: &Division) -> Vec<String> {
         "A figure is the median over rounds, with the least and the greatest. A ratio is the \
          geometric mean of the ratios within each round; its 95 % interval is Student's t over \
          their logarithms. If the interval includes 1, or the ratio is within 1 % of it, the \
-         difference is called noise. Intervals are not corrected for how many there are."
+         difference is called noise. Fewer than three rounds have no interval and no verdict. A \
+         percentile is told where five answers lie beyond it. Intervals are not corrected for how many there are."
             .to_owned(),
     ];
     if contest.scenarios.iter().any(|one| one.generator == Generator::Ab) {

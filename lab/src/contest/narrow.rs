@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
-use super::file::{Contest, Generator, Model};
+use super::file::{Contest, Generator};
 
-/// How long each contender is loaded by a check, and each run of a quick contest takes.
+/// How long each run of a quick contest takes.
 const QUICK: Duration = Duration::from_secs(1);
-/// Connections of a check.
-const CHECKED_CONNECTIONS: u64 = 50;
+/// What a check asks of each contender: so few requests that it is no load, and so long at most.
+const CHECKED_REQUESTS: u64 = 10;
+const CHECKED_CONNECTIONS: u64 = 2;
+const CHECKED: Duration = Duration::from_secs(5);
+/// Requests per second that are due in a check of an open model.
+const CHECKED_RATE: f64 = 20.0;
 
 impl Contest {
     /// The same with some contenders only. A reference that is left out gives way to the first.
@@ -61,7 +65,7 @@ impl Contest {
         contest
     }
 
-    /// One second of load for each contender, with few connections: proves the set-up.
+    /// Ten requests to each contender on two connections, which load nobody: proves the set-up.
     #[must_use]
     pub fn checked(self) -> Self {
         let mut contest = self.quick();
@@ -73,14 +77,15 @@ impl Contest {
                 scenario.generator = Generator::Own;
                 scenario.arguments.clear();
             }
-            scenario.requests = None;
+            scenario.requests = Some(CHECKED_REQUESTS);
+            scenario.duration = CHECKED;
             scenario.warm_up = Duration::ZERO;
             scenario.sweep = None;
             "check".clone_into(&mut scenario.name);
-            "One second each".clone_into(&mut scenario.title);
-            if scenario.model == Model::Open {
-                scenario.rate = scenario.rate.map(|rate| rate.min(1_000.0));
-            }
+            "Ten requests each".clone_into(&mut scenario.title);
+            scenario.probes = scenario.probes.min(CHECKED_CONNECTIONS);
+            scenario.pipeline = 1;
+            scenario.rate = scenario.rate.map(|rate| rate.min(CHECKED_RATE));
         }
         contest
     }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::cpus;
 use super::family::{Family, Member, Stat};
 use crate::record::{Sample, Usage};
+use crate::steal::{self, CpuTime};
 
 /// The time between two readings.
 const PERIOD: Duration = Duration::from_millis(150);
@@ -34,6 +35,8 @@ pub(super) struct Reading {
     descriptors: u64,
     threads: u64,
     processes: u64,
+    /// Of the whole machine.
+    machine: CpuTime,
 }
 
 /// Context switches so far: by waiting, and forced.
@@ -120,7 +123,8 @@ fn sample(mut family: Family, first: Reading, period: Duration, end: &AtomicBool
 impl Reading {
     fn of(members: &[Member]) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let mut sum = Self { at: now.as_secs_f64(), ..Self::default() };
+        let machine = CpuTime::read();
+        let mut sum = Self { at: now.as_secs_f64(), machine, ..Self::default() };
         let per_s = float(rustix::param::clock_ticks_per_second());
         for id in members.iter().map(|member| member.id) {
             let Some(stat) = Stat::read(id) else { continue };
@@ -148,6 +152,10 @@ impl Reading {
             cpu_s: mix(self.cpu_s, other.cpu_s),
             user_s: mix(self.user_s, other.user_s),
             system_s: mix(self.system_s, other.system_s),
+            machine: CpuTime {
+                all: mix(self.machine.all, other.machine.all),
+                stolen: mix(self.machine.stolen, other.machine.stolen),
+            },
             ..other
         }
     }
@@ -210,22 +218,26 @@ fn usage(readings: &[Reading], window: Option<(f64, f64)>) -> Usage {
     };
     let (from, to) = window.unwrap_or((first.at, last.at));
     let (begin, end) = (at(readings, from), at(readings, to));
+    let steal_share = end.machine.stolen_since(&begin.machine);
+    let cpu_of = clock(steal_share);
     let most = |of: fn(&Reading) -> u64| readings.iter().map(of).max().unwrap_or_default();
     let sample = |reading: &Reading| Sample {
         at_s: reading.at - from,
-        cpu_s: (reading.cpu_s - begin.cpu_s).max(0.0),
+        cpu_s: (cpu_of(reading) - cpu_of(&begin)).max(0.0),
         memory_bytes: reading.memory_bytes,
         descriptors: reading.descriptors,
         threads: reading.threads,
     };
     let grown = |of: fn(&Reading) -> f64| (of(&end) - of(&begin)).max(0.0);
-    let cpu_s = grown(|reading| reading.cpu_s);
+    let cpu_s = grown(cpu_of);
     let (user_s, system_s) = (grown(|reading| reading.user_s), grown(|reading| reading.system_s));
     // Of less than a tick nobody knows.
     let user = if user_s + system_s > 0.0 { user_s / (user_s + system_s) } else { 0.5 };
     Usage {
         cpu_user_s: cpu_s * user,
         cpu_system_s: cpu_s * (1.0 - user),
+        is_of_window: window.is_some(),
+        steal_share,
         memory_before_bytes: first.memory_bytes,
         memory_peak_bytes: most(|reading| reading.memory_bytes),
         descriptors_peak: most(|reading| reading.descriptors),
@@ -234,6 +246,16 @@ fn usage(readings: &[Reading], window: Option<(f64, f64)>) -> Usage {
         switches_voluntary: 0,
         switches_forced: 0,
         samples: readings.iter().filter(|reading| reading.at >= from).map(sample).collect(),
+    }
+}
+
+/// The clock of CPU time that is to be believed: how long threads ran is finer, and holds what a
+/// hypervisor stole meanwhile; ticks do not.
+fn clock(steal_share: f64) -> fn(&Reading) -> f64 {
+    if steal_share >= steal::WORTH_A_WORD {
+        |reading| reading.user_s + reading.system_s
+    } else {
+        |reading| reading.cpu_s
     }
 }
 
@@ -290,6 +312,24 @@ mod tests {
         let used = usage(&readings, None);
         assert!((used.cpu_user_s - 0.004).abs() < 1e-9);
         assert!((used.cpu_system_s - 0.004).abs() < 1e-9, "{used:?}");
+    }
+
+    #[test]
+    fn stolen_time_is_read_off_and_ticks_are_believed_then() {
+        let at = |at: f64, cpu_s: f64, ticks_s: f64, stolen: f64| Reading {
+            at,
+            cpu_s,
+            user_s: ticks_s,
+            processes: 1,
+            machine: CpuTime { all: at * 200.0, stolen },
+            ..Reading::default()
+        };
+        let quiet = usage(&[at(10.0, 1.0, 1.0, 5.0), at(20.0, 3.004, 3.0, 6.0)], None);
+        assert!((quiet.cpu_user_s - 2.004).abs() < 1e-9 && quiet.steal_share < 0.001, "{quiet:?}");
+        let stolen = usage(&[at(10.0, 1.0, 1.0, 5.0), at(20.0, 9.0, 3.0, 805.0)], None);
+        assert!((stolen.steal_share - 0.4).abs() < 1e-9, "{stolen:?}");
+        assert!((stolen.cpu_user_s - 2.0).abs() < 1e-9, "{stolen:?}");
+        assert!((stolen.samples[1].cpu_s - 2.0).abs() < 1e-9, "{stolen:?}");
     }
 
     #[test]

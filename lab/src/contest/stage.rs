@@ -45,10 +45,10 @@ fn failed(why: impl Into<String>) -> Miss {
 
 fn not_installed(contender: &Contender, found: &str) -> Miss {
     let remedy = match contender.install.as_str() {
-        "" => "install it",
-        install => install,
+        "" => "install it, or correct the command in the file".to_owned(),
+        install => format!("to install it: {install}"),
     };
-    Miss::Fate(Fate::NotInstalled(format!("{found}; to install it: {remedy}")))
+    Miss::Fate(Fate::NotInstalled(format!("{found}; {remedy}")))
 }
 
 /// A server that answers as it should.

@@ -1,10 +1,13 @@
 //! What a person sees in the terminal: a line for each run, and the table at the end.
 
 use std::fmt::Write;
+use std::ops::Range;
 
-use crate::figures::grouped_text;
+use crate::figures::{counted, grouped, grouped_text, percent};
+use crate::outcome::Outcome;
 use crate::record::{Fate, Record, Run};
-use crate::statistics::{Column, Figure, Row, Verdict, summarise};
+use crate::statistics::{Column, Figure, Row, Verdict, cpu_us_per_request, summarise};
+use crate::steal::WORTH_A_WORD;
 
 /// One run in a line.
 pub(super) fn progress(run: &Run, connections: u64) -> String {
@@ -12,32 +15,44 @@ pub(super) fn progress(run: &Run, connections: u64) -> String {
     let what = format!("{scenario} ({connections}) round {round}, {contender}");
     let failure = run.failure.as_ref().map_or(String::new(), |why| format!("; {why}"));
     let Some(outcome) = &run.outcome else { return format!("{what}: no figures{failure}") };
-    let cpu_s = run.usage.cpu_user_s + run.usage.cpu_system_s;
-    let cpu = match outcome.requests {
-        0 => "-".to_owned(),
-        requests => short(cpu_s * 1e6 / float(requests)),
-    };
-    let p99 = outcome.latency_us.percentiles.get("99").map_or("-".to_owned(), |of| time(*of));
+    let cpu = cpu_us_per_request(run).map_or("-".to_owned(), short);
+    let p99 = outcome.latency_us.told("99").map_or("-".to_owned(), time);
     let rate = short(outcome.requests_per_s);
-    let failures = match outcome.errors.total() {
+    let mut failures = match outcome.errors.total() {
         0 => String::new(),
         failures => format!(", {failures} failures"),
     };
+    if outcome.connections_unserved > 0 {
+        let _ = write!(
+            failures,
+            ", {} of {} never had an answer",
+            grouped(outcome.connections_unserved),
+            counted(outcome.model.connections, "connection")
+        );
+    }
+    let stolen = run.usage.steal_share.max(outcome.steal_share);
+    if stolen >= WORTH_A_WORD {
+        let _ = write!(failures, ", {} of CPU time stolen", percent(stolen));
+    }
     format!("{what}: {cpu} µs CPU/request, {rate}/s, p99 {p99}{failures}{failure}")
 }
 
 /// All scenarios, each with a row for each contender.
 ///
 /// - `bold`: makes a heading stand out.
-pub fn text(record: &Record, bold: &dyn Fn(&str) -> String) -> String {
+/// - `columns`: how wide a line may be; a table that is wider goes on below itself.
+pub fn text(record: &Record, bold: &dyn Fn(&str) -> String, columns: usize) -> String {
     let rows = summarise(record);
     let mut page = String::new();
     for scenario in &record.scenarios {
         let of_scenario: Vec<&Row> =
             rows.iter().filter(|row| row.scenario == scenario.name).collect();
         let _ = writeln!(page, "\n{}: {}", bold(&scenario.title), scenario.sentence);
-        page.push_str(&grid(&of_scenario));
+        page.push_str(&grid(&of_scenario, columns));
         for row in of_scenario {
+            if let (Some(why), None) = (&row.unfit, &row.missing) {
+                let _ = writeln!(page, "  {}: not compared: {why}", row.contender);
+            }
             for note in &row.notes {
                 let _ = writeln!(page, "  {}: {note}", row.contender);
             }
@@ -46,7 +61,8 @@ pub fn text(record: &Record, bold: &dyn Fn(&str) -> String) -> String {
     let _ = writeln!(
         page,
         "\nEach figure: the median over rounds, (least–greatest), then × the ratio to {} [95 % \
-         interval]; ≈ where the difference is within the noise.",
+         interval]; ≈ where the difference is within the noise. Fewer than three rounds have no \
+         interval and no verdict. A row that is not compared (!) did other work than the others.",
         record.reference
     );
     page
@@ -64,17 +80,7 @@ pub fn checks(record: &Record) -> String {
             (Fate::Unequal(why), _) => format!("NOT THE SAME WORK: {why}"),
             (Fate::Ran, None) => "not reached".to_owned(),
             (Fate::Ran, Some(run)) => match (&run.outcome, &run.failure) {
-                (Some(outcome), failure) => {
-                    let failures = outcome.errors.total();
-                    let well = if failures == 0 && failure.is_none() && outcome.requests > 0 {
-                        "ok"
-                    } else {
-                        "NOT WELL"
-                    };
-                    let rate = short(outcome.requests_per_s);
-                    let why = failure.as_ref().map_or(String::new(), |why| format!("; {why}"));
-                    format!("{well}: {rate} requests/s, {failures} failures{why}")
-                }
+                (Some(outcome), failure) => checked(outcome, failure.as_deref()),
                 (None, why) => format!("FAILED: {}", why.as_deref().unwrap_or("no figures")),
             },
         };
@@ -85,13 +91,33 @@ pub fn checks(record: &Record) -> String {
     page
 }
 
+/// How a contender did, and why not well.
+fn checked(outcome: &Outcome, failure: Option<&str>) -> String {
+    let (right, sent) = (grouped(outcome.requests), counted(outcome.sent, "request"));
+    let mut why = Vec::new();
+    let failed = outcome.errors.named().into_iter().filter(|(_, count)| *count > 0);
+    why.extend(failed.map(|(kind, count)| format!("{kind} {}", grouped(count))));
+    if outcome.unanswered > 0 {
+        why.push(format!("{} had no answer in time", counted(outcome.unanswered, "request")));
+    }
+    why.extend(failure.map(str::to_owned));
+    if outcome.requests == 0 && why.is_empty() {
+        why.push("nothing was answered in time".to_owned());
+    }
+    if why.is_empty() {
+        return format!("ok: {right} of {sent} answered");
+    }
+    format!("NOT WELL: {right} of {sent} answered; {}", why.join(", "))
+}
+
 /// Whether every contender that is installed did well.
 pub fn is_well(record: &Record) -> bool {
     let fine = |one: &crate::record::Contender| match one.fate {
         Fate::NotInstalled(_) => true,
         Fate::Failed(_) | Fate::Unequal(_) => false,
         Fate::Ran => record.runs.iter().any(|run| {
-            let whole = |of: &crate::outcome::Outcome| of.errors.total() == 0 && of.requests > 0;
+            let whole =
+                |of: &Outcome| of.errors.total() == 0 && of.unanswered == 0 && of.requests > 0;
             run.contender == one.name
                 && run.failure.is_none()
                 && run.outcome.as_ref().is_some_and(whole)
@@ -101,7 +127,7 @@ pub fn is_well(record: &Record) -> bool {
 }
 
 /// Two lines for each row: medians with spread, and ratios with intervals.
-fn grid(rows: &[&Row]) -> String {
+fn grid(rows: &[&Row], columns: usize) -> String {
     let mut lines: Vec<Vec<String>> = vec![heading()];
     let mut missing = Vec::new();
     for row in rows {
@@ -109,7 +135,8 @@ fn grid(rows: &[&Row]) -> String {
             missing.push(format!("  {}: {why}\n", row.contender));
             continue;
         }
-        let mut figures = vec![row.contender.clone()];
+        let mark = if row.unfit.is_some() { " !" } else { "" };
+        let mut figures = vec![format!("{}{mark}", row.contender)];
         let mut spreads = vec![String::new()];
         let mut ratios = vec![String::new()];
         for column in Column::ALL {
@@ -119,12 +146,14 @@ fn grid(rows: &[&Row]) -> String {
             ratios.push(figure.map_or(String::new(), ratio));
         }
         lines.push(figures);
-        lines.push(spreads);
+        if spreads.iter().any(|text| !text.is_empty()) {
+            lines.push(spreads);
+        }
         if ratios.iter().any(|text| !text.is_empty()) {
             lines.push(ratios);
         }
     }
-    let mut page = if lines.len() > 1 { aligned(&lines) } else { String::new() };
+    let mut page = if lines.len() > 1 { aligned(&lines, columns) } else { String::new() };
     page.extend(missing);
     page
 }
@@ -137,29 +166,51 @@ fn heading() -> Vec<String> {
     std::iter::once(String::new()).chain(Column::ALL.map(titled)).collect()
 }
 
-fn aligned(lines: &[Vec<String>]) -> String {
-    let columns = lines.iter().map(Vec::len).max().unwrap_or_default();
+/// Cells in columns. Those that do not fit into a line come below, each time behind the first one.
+fn aligned(lines: &[Vec<String>], columns: usize) -> String {
+    let cells = lines.iter().map(Vec::len).max().unwrap_or_default();
     let width = |at: usize| {
         let cells = lines.iter().filter_map(|line| line.get(at));
         cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
     };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let widths: Vec<usize> = (0..cells).map(width).collect();
     let mut page = String::new();
-    for line in lines {
-        let mut text = String::from(" ");
-        for (at, (cell, width)) in line.iter().zip(&widths).enumerate() {
-            let space = " ".repeat(width - cell.chars().count());
-            let cell = if at == 0 { format!(" {cell}{space}") } else { format!("  {space}{cell}") };
-            text.push_str(&cell);
+    let mut from = 1;
+    while from < cells {
+        let mut used = 2 + widths[0];
+        let fits = |width: &&usize| {
+            used += 2 + **width;
+            used <= columns
+        };
+        // At least one, however wide it is.
+        let to = from + widths[from..].iter().take_while(fits).count().max(1);
+        for line in lines {
+            let _ = writeln!(page, "{}", part(line, &widths, from..to));
         }
-        let _ = writeln!(page, "{}", text.trim_end());
+        from = to;
     }
     page
 }
 
+/// The first cell of a line, and some others.
+fn part(line: &[String], widths: &[usize], shown: Range<usize>) -> String {
+    let blank = String::new();
+    let padded = |at: usize| {
+        let cell = line.get(at).unwrap_or(&blank);
+        (cell, " ".repeat(widths[at] - cell.chars().count()))
+    };
+    let (first, space) = padded(0);
+    let mut text = format!("  {first}{space}");
+    for at in shown {
+        let (cell, space) = padded(at);
+        let _ = write!(text, "  {space}{cell}");
+    }
+    text.trim_end().to_owned()
+}
+
 fn spread(column: Column, figure: &Figure) -> String {
     if figure.n < 2 {
-        return "(one round)".to_owned();
+        return String::new();
     }
     let (low, high) = (shown(column, figure.low), shown(column, figure.high));
     // The unit stands behind the second one; behind the first it is only said where it differs.
@@ -190,6 +241,8 @@ pub(super) fn factor(value: f64) -> String {
         format!("{value:.0}")
     } else if value >= 10.0 {
         format!("{value:.1}")
+    } else if value < 0.005 {
+        "<0.01".to_owned()
     } else {
         format!("{value:.2}")
     }
@@ -239,11 +292,6 @@ fn short(value: f64) -> String {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "figures are shown to three places")]
-fn float(count: u64) -> f64 {
-    count as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,7 +312,24 @@ mod tests {
     #[test]
     fn columns_are_aligned_to_the_right_behind_the_first() {
         let line = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-        let text = aligned(&[line(&["", "rate"]), line(&["nginx", "1"])]);
+        let text = aligned(&[line(&["", "rate"]), line(&["nginx", "1"])], 80);
         assert_eq!(text, "         rate\n  nginx     1\n");
+    }
+
+    #[test]
+    fn a_table_that_is_too_wide_goes_on_below_itself() {
+        let line = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let lines = [line(&["", "rate", "p50", "p99"]), line(&["nginx", "1", "2", "3"])];
+        let expected = "         rate  p50\n  nginx     1    2\n         p99\n  nginx    3\n";
+        assert_eq!(aligned(&lines, 18), expected);
+        let narrow = aligned(&lines, 1);
+        assert_eq!(narrow.lines().count(), 6, "a cell in each line: {narrow}");
+    }
+
+    #[test]
+    fn a_factor_is_never_wider_than_its_column() {
+        for (value, text) in [(1.8e-17, "<0.01"), (2e23, ">999"), (0.25, "0.25"), (60.9, "60.9")] {
+            assert_eq!(factor(value), text);
+        }
     }
 }

@@ -66,7 +66,12 @@ fn is_possible() -> bool {
 
 fn held(contest: &Contest, stop: &AtomicBool) -> (Record, Vec<String>) {
     let mut lines = Vec::new();
-    let record = hold(contest, &tools(), stop, &mut |line| lines.push(line.to_owned()));
+    let record = hold(contest, &tools(), stop, &mut |news| match news {
+        News::Line(line) => lines.push(line.to_owned()),
+        News::Progress { done, all, left } => {
+            lines.push(format!("{done} of {all}, {}", left > Duration::ZERO));
+        }
+    });
     (record.expect("it begins"), lines)
 }
 
@@ -79,6 +84,8 @@ fn rounds_are_interleaved_and_everything_is_kept() {
     let both = contender("a", SERVER, "") + &contender("b", SERVER, "");
     let (record, lines) = held(&contest(&both, folder.path()), &AtomicBool::new(false));
     assert_eq!(record.cut, None, "{lines:?}");
+    let progress: Vec<&String> = lines.iter().filter(|line| line.contains(" of 4, ")).collect();
+    assert_eq!(progress, ["1 of 4, true", "2 of 4, true", "3 of 4, true", "4 of 4, false"]);
     let order: Vec<_> = record.runs.iter().map(|run| (&*run.contender, run.round)).collect();
     assert_eq!(order, [("a", 1), ("b", 1), ("a", 2), ("b", 2)]);
     for run in &record.runs {
@@ -93,7 +100,7 @@ fn rounds_are_interleaved_and_everything_is_kept() {
     let rows = summarise(&record);
     assert!(rows.iter().all(|row| row.rounds == 2 && row.missing.is_none()));
     assert!(table::is_well(&record));
-    assert!(table::text(&record, &str::to_owned).contains("requests/s"));
+    assert!(table::text(&record, &str::to_owned, 80).contains("requests/s"));
 }
 
 #[test]
@@ -131,7 +138,7 @@ fn who_cannot_take_part_is_a_row_that_says_why_and_the_rest_go_on() {
         Fate::NotInstalled("there is no program no-such-program; to install it: buy it".to_owned());
     assert_eq!(fate("absent"), absent);
     let Fate::NotInstalled(why) = fate("bare") else { panic!("{:?}", fate("bare")) };
-    assert!(why.contains("No module named 'no_such'; to install it: "), "{why}");
+    assert!(why.contains("No module named 'no_such'; install it, or correct the command"), "{why}");
     for (name, words) in [
         ("dying", "it did not start: it ended with exit code 3, saying: no memory"),
         ("silent", "it was not ready within 0.3 s: it does not listen"),
@@ -182,8 +189,8 @@ fn an_end_asked_for_keeps_what_was_measured() {
     let contest = contest(&contender("a", SERVER, ""), folder.path()).with_rounds(50);
     let stop = AtomicBool::new(false);
     let mut runs = 0;
-    let record = hold(&contest, &tools(), &stop, &mut |line| {
-        runs += usize::from(line.contains("round"));
+    let record = hold(&contest, &tools(), &stop, &mut |news| {
+        runs += usize::from(matches!(news, News::Line(line) if line.contains("round")));
         stop.store(runs == 2, Ordering::Relaxed);
     });
     let record = record.expect("it begins");
@@ -230,7 +237,8 @@ fn less_than_a_whole_contest_can_be_held() {
     assert!(whole.clone().with_scenarios(&["x".to_owned()]).is_err());
     let checked = whole.checked();
     assert_eq!((checked.scenarios.len(), checked.scenarios[0].rounds), (1, 1));
-    assert_eq!(checked.scenarios[0].duration, Duration::from_secs(1));
+    let check = &checked.scenarios[0];
+    assert_eq!((check.requests, check.connections), (Some(10), 1), "it loads nobody");
 }
 
 #[test]

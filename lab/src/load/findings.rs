@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::model::model;
+use super::own::Meanwhile;
 use super::pace::{Schedule, nanos};
 use super::series::Series;
 use super::shared::Shared;
@@ -12,7 +13,7 @@ use super::tally::{StepTally, Times};
 use super::thread::{Haul, Opening};
 use super::warnings::warnings;
 use super::{own, trace};
-use crate::outcome::{Errors, FORMAT, Held, Kernel, Latency, Outcome, Step};
+use crate::outcome::{Errors, FORMAT, Held, Latency, Outcome, Step};
 use crate::output::histogram;
 use crate::plan::{Io, Load, Plan};
 
@@ -60,11 +61,12 @@ pub(super) fn put_together(
     io: Io,
     hauls: Vec<Haul>,
     series: Series,
-    kernel: Kernel,
+    meanwhile: Meanwhile,
 ) -> (Outcome, Vec<trace::Entry>) {
     let plan = &shared.plan;
     let clocks: Vec<_> = hauls.iter().map(|haul| haul.clock).collect();
-    let (generator, crowded) = own::generator(&clocks);
+    let Meanwhile { kernel, steal_share } = meanwhile;
+    let (generator, crowded) = own::generator(&clocks, steal_share);
     let whole = hauls.into_iter().fold(Whole::default(), Whole::with);
     let from = shared.times().map_or(whole.ended, |times| times.from);
     let duration_s = duration_s(shared, &whole);
@@ -97,6 +99,8 @@ pub(super) fn put_together(
         histogram: histogram::encoded(&latency.0).expect("counts of a run fit"),
         generator,
         kernel,
+        steal_share,
+        retransmits: shared.retransmits.get().copied().flatten(),
         warnings: Vec::new(),
         series: seconds,
         steps,
@@ -149,8 +153,8 @@ impl Whole {
         self.last_end = self.last_end.max(tally.last_end);
         if haul.asks {
             self.stills = Some(match self.stills {
-                None => tally.stills,
-                Some(known) => standstill::common(&known, &tally.stills),
+                None => tally.stills.noted,
+                Some(known) => standstill::common(&known, &tally.stills.noted),
             });
         }
         self.asking += tally.asking;

@@ -7,6 +7,7 @@ use std::time::Instant;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::outcome::{Generator, Kernel};
+use crate::steal::{self, CpuTime};
 
 /// From this share of its time on, a thread could do no more.
 const BUSY: f64 = 0.95;
@@ -56,7 +57,10 @@ impl ThreadClock {
 }
 
 /// What all threads have used, and a warning if they had to share their CPUs.
-pub(super) fn generator(threads: &[ThreadClock]) -> (Generator, Option<String>) {
+///
+/// - `steal_share`: what a hypervisor took meanwhile. A thread that waits for that does not run, and
+///   would seem to have had nothing to do.
+pub(super) fn generator(threads: &[ThreadClock], steal_share: f64) -> (Generator, Option<String>) {
     let sum = |of: fn(&ThreadClock) -> f64| threads.iter().map(of).sum::<f64>();
     let (cpu_s, wall_s) = (sum(|thread| thread.cpu_s), sum(|thread| thread.wall_s));
     let (user, system) = (sum(|thread| thread.user_ticks), sum(|thread| thread.system_ticks));
@@ -75,6 +79,12 @@ pub(super) fn generator(threads: &[ThreadClock]) -> (Generator, Option<String>) 
             "The generator was the bottleneck: its busiest thread ran {} of the time. The server \
              can do more than this; give the generator more threads or another machine.",
             percent(busiest)
+        )
+    } else if steal_share >= steal::VOID {
+        format!(
+            "Whether the generator was the bottleneck cannot be told: the hypervisor took {} of the \
+             machine's CPU time.",
+            percent(steal_share)
         )
     } else {
         format!(
@@ -123,6 +133,31 @@ fn delayed_s() -> f64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = text.split_whitespace().nth(1).and_then(|field| field.parse::<f64>().ok());
     nanos.unwrap_or(0.0) / 1e9
+}
+
+/// The whole machine at one moment.
+#[derive(Debug, Default)]
+pub(super) struct Machine {
+    counters: Counters,
+    cpu: CpuTime,
+}
+
+/// What the whole machine did between two moments.
+#[derive(Debug, Default)]
+pub(super) struct Meanwhile {
+    pub(super) kernel: Kernel,
+    pub(super) steal_share: f64,
+}
+
+impl Machine {
+    pub(super) fn read() -> Self {
+        Self { counters: Counters::read(), cpu: CpuTime::read() }
+    }
+
+    pub(super) fn since(&self, before: &Self) -> Meanwhile {
+        let kernel = self.counters.since(&before.counters);
+        Meanwhile { kernel, steal_share: self.cpu.stolen_since(&before.cpu) }
+    }
 }
 
 /// The kernel's counters at one moment.
@@ -193,11 +228,13 @@ mod tests {
         assert!(clock.cpu_s > 0.001 && clock.wall_s >= 0.05, "{clock:?}");
         let full = ThreadClock { wall_s: 1.0, cpu_s: 0.96, ..ThreadClock::default() };
         let half = ThreadClock { wall_s: 1.0, cpu_s: 0.5, ..ThreadClock::default() };
-        let (found, _) = generator(&[full, half]);
+        let (found, _) = generator(&[full, half], 0.0);
         assert!(found.bottleneck && found.verdict.contains("96 %"), "{found:?}");
         let crowded = ThreadClock { delayed_s: 0.4, ..half };
-        let (found, warning) = generator(&[half, crowded]);
+        let (found, warning) = generator(&[half, crowded], 0.0);
         assert!(!found.bottleneck);
         assert!(warning.expect("it stood in line").contains("20 %"));
+        let (found, _) = generator(&[half], 0.3);
+        assert!(found.verdict.contains("cannot be told"), "what is stolen is not idle: {found:?}");
     }
 }

@@ -4,9 +4,10 @@
 use super::findings::Whole;
 use super::standstill::Still;
 use super::tally::Times;
-use crate::figures::{counted, grouped, grouped_text};
+use crate::figures::{counted, grouped, grouped_text, percent};
 use crate::outcome::{Kernel, Outcome};
 use crate::plan::{End, Load, Plan};
+use crate::steal::WORTH_A_WORD;
 
 /// A standstill of all connections is a stall if it is so many times the median latency.
 const STALL_RATIO: f64 = 100.0;
@@ -22,6 +23,7 @@ pub(super) fn warnings(
 ) -> Vec<String> {
     let mut found = Vec::new();
     found.extend(early(plan, whole, outcome));
+    found.extend(stolen(outcome));
     found.extend(unserved(whole));
     found.extend(hidden_stall(plan, whole, outcome, latency));
     found.extend(missed_rate(plan, whole, outcome));
@@ -29,6 +31,7 @@ pub(super) fn warnings(
     found.extend(ports(whole));
     found.extend(odd_connections(plan, whole, outcome));
     found.extend(kernel_words(&outcome.kernel));
+    found.extend(sent_again(outcome));
     if whole.cut > 0 {
         found.push(format!(
             "The trace holds {} requests only; {} more were not kept.",
@@ -56,6 +59,17 @@ fn early(plan: &Plan, whole: &Whole, outcome: &Outcome) -> Option<String> {
     })
 }
 
+/// Time that the hypervisor took.
+fn stolen(outcome: &Outcome) -> Option<String> {
+    (outcome.steal_share >= WORTH_A_WORD).then(|| {
+        format!(
+            "The hypervisor took {} of this machine's CPU time meanwhile: latencies and rates hold \
+             that, too. Measure again when its host has less to do.",
+            percent(outcome.steal_share)
+        )
+    })
+}
+
 /// Connections that were never served: the figures leave them out.
 fn unserved(whole: &Whole) -> Option<String> {
     let never = whole.asking - whole.served;
@@ -71,12 +85,7 @@ fn unserved(whole: &Whole) -> Option<String> {
 
 /// What a closed loop does not say: requests that would have been sent while the whole server stood
 /// still, and would have waited. A single slow answer is no stall: the other connections go on.
-fn hidden_stall(
-    plan: &Plan,
-    whole: &Whole,
-    outcome: &Outcome,
-    latency: &Times,
-) -> Option<String> {
+fn hidden_stall(plan: &Plan, whole: &Whole, outcome: &Outcome, latency: &Times) -> Option<String> {
     let is_closed = matches!(plan.load, Load::Closed | Load::Hold { rate_per_s: None, .. });
     // Of one connection nobody knows whether another one would have been served.
     if !is_closed || whole.asking < 2 {
@@ -226,11 +235,13 @@ fn kernel_words(kernel: &Kernel) -> Vec<String> {
             counted(kernel.syn_cookies, "SYN cookie")
         ));
     }
-    if kernel.retransmits > 0 {
-        found.push(format!(
-            "The kernel sent {} again ({all}): some latencies hold a time-out of TCP.",
-            counted(kernel.retransmits, "segment")
-        ));
-    }
     found
+}
+
+fn sent_again(outcome: &Outcome) -> Option<String> {
+    let count = outcome.retransmits.filter(|count| *count > 0)?;
+    Some(format!(
+        "{} had to be sent again on these connections: some latencies hold a time-out of TCP.",
+        counted(count, "segment")
+    ))
 }

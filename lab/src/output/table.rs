@@ -3,6 +3,7 @@
 use super::tables;
 use crate::figures::{bytes, counted, decimal, grouped, ms, percent, real};
 use crate::outcome::{Errors, Generator, Kernel, Latency, Outcome};
+use crate::steal::WORTH_A_WORD;
 use std::fmt::Write;
 
 /// Where values begin.
@@ -139,6 +140,10 @@ fn who_worked(page: &mut Page, outcome: &Outcome) {
     page.line("Generator", &cpu(&outcome.generator, outcome.sent));
     page.line("", &outcome.generator.verdict);
     page.line("Kernel counted", &kernel(&outcome.kernel));
+    if outcome.steal_share >= WORTH_A_WORD {
+        let text = format!("{} of the whole machine's CPU time", percent(outcome.steal_share));
+        page.line("Stolen", &text);
+    }
 }
 
 fn cpu(generator: &Generator, sent: u64) -> String {

@@ -1,7 +1,7 @@
 //! The tables within the page: parts of a request, percentiles, steps of a ramp.
 
 use super::table::in_order;
-use crate::figures::{decimal, grouped, ms};
+use crate::figures::{counted, decimal, grouped, ms};
 use crate::outcome::{Latency, Outcome, Step};
 use std::fmt::Write;
 
@@ -48,11 +48,19 @@ pub(super) fn served(latency: &Latency, service: Option<&Latency>) -> String {
         text.push_str("        (from when   (from when it\n");
         text.push_str("         it was due)      was sent)\n");
     }
-    for (name, us) in in_order(latency) {
+    let (told, untold): (Vec<_>, Vec<_>) =
+        in_order(latency).into_iter().partition(|(name, _)| latency.told(name).is_some());
+    for (name, us) in told {
         let beside = service.and_then(|service| service.percentiles.get(name));
         let beside = beside.map(|us| format!("{:>16}", ms(*us))).unwrap_or_default();
         let last = if name == "100" { " (longest request)" } else { "" };
         writeln!(text, "{name:>6} %{:>12}{beside}{last}", ms(us)).expect("memory takes all");
+    }
+    if latency.count > 0 && !untold.is_empty() {
+        let names: Vec<String> = untold.iter().map(|(name, _)| format!("{name} %")).collect();
+        let answers = counted(latency.count, "answer");
+        writeln!(text, "    {answers} are too few to tell {}", names.join(", "))
+            .expect("memory takes all");
     }
     text
 }

@@ -47,6 +47,8 @@ pub(super) fn outcome() -> Outcome {
             verdict: "the generator had time to spare".to_owned(),
         },
         kernel: Kernel { retransmits: 4, listen_drops: 2, ..Kernel::default() },
+        retransmits: Some(0),
+        steal_share: 0.0,
         warnings: vec!["17 requests failed".to_owned()],
         series: vec![Second { at_s: 1.0, requests: 98, ..Second::default() }],
         steps: steps(),

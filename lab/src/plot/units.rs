@@ -92,6 +92,16 @@ pub fn times(value: f64) -> String {
     if (0.1..0.9995).contains(&value) { format!("{value:.2}") } else { digits(value) }
 }
 
+/// The two ends of an interval of factors: `1.28–1.36`. An end that is far away says only that.
+pub fn interval_text((low, high): (f64, f64)) -> String {
+    let end = |value: f64| match value {
+        value if value >= 1_000.0 => ">999".to_owned(),
+        value if value < 0.005 => "<0.01".to_owned(),
+        value => times(value),
+    };
+    format!("{}–{}", end(low), end(high))
+}
+
 /// Both ends of a range, the unit said once where it is the same: `3.63–3.80 ms`.
 pub fn range(unit: Unit, low: f64, high: f64) -> String {
     let (low, high) = (unit.write(low), unit.write(high));

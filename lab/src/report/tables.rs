@@ -3,7 +3,7 @@
 use super::view::{View, fate, is_unequal};
 use crate::figures::grouped;
 use crate::markup::Markup;
-use crate::plot::units::{Unit, range, times};
+use crate::plot::units::{Unit, interval_text, range, times};
 use crate::record::{Contender, Environment, Fate, Scenario};
 use crate::statistics::{Column, Figure, Ratio, Row, Verdict};
 
@@ -88,6 +88,8 @@ fn figures_of(page: &mut Markup, view: &View<'_>, scenario: &Scenario, contender
     if is_unequal(contender) {
         tags.push("not the same work");
     }
+    let unfit = row.and_then(|row| row.unfit.as_ref()).map(|why| format!("not compared: {why}"));
+    tags.extend(unfit.as_deref());
     if !tags.is_empty() {
         page.empty("br", &[]);
         page.element("small", &[], &tags.join(", "));
@@ -168,14 +170,13 @@ fn spread(figure: &Figure, unit: Unit) -> String {
     range(unit, figure.low, figure.high)
 }
 
-/// `1.32 × (1.28–1.36)`, or that it is noise, or that one round cannot tell.
+/// `1.32 × (1.28–1.36)`, or that it is noise, or that so few rounds cannot tell.
 fn said(ratio: Ratio) -> String {
     let value = times(ratio.value);
-    let interval = ratio
-        .interval
-        .map_or_else(String::new, |(low, high)| format!(" ({}–{})", times(low), times(high)));
+    let interval =
+        ratio.interval.map_or_else(String::new, |ends| format!(" ({})", interval_text(ends)));
     match ratio.verdict {
-        Verdict::Unknown => format!("{value} × (one round)"),
+        Verdict::Unknown => format!("{value} × (too few rounds)"),
         Verdict::Less | Verdict::More | Verdict::Noise => format!("{value} ×{interval}"),
     }
 }

@@ -277,7 +277,7 @@ fn a_single_round_shows_no_spread_and_no_interval() {
     record.runs.retain(|run| run.round == 1);
     let page = page_of(&record);
     assert!(page.contains("no spread and no interval can be given"));
-    assert!(page.contains("(one round)"));
+    assert!(page.contains("(too few rounds)"));
     parsed(&page, |page| {
         for small in page.descendants().filter(|node| node.has_tag_name("small")) {
             assert!(!text_of_node(small).contains('–'), "{}", text_of_node(small));

@@ -4,7 +4,7 @@ use super::view::{Failed, View, is_unequal};
 use crate::plot::units::{Unit, times};
 use crate::record::{Contender, Fate, Scenario};
 use crate::statistics::spread::paired;
-use crate::statistics::{Column, Ratio, Verdict, value};
+use crate::statistics::{Column, Ratio, Verdict, pairs_of};
 
 /// Who needs least.
 pub(super) fn winners(view: &View<'_>) -> String {
@@ -14,7 +14,7 @@ pub(super) fn winners(view: &View<'_>) -> String {
         return "Nothing was measured that could be compared.".to_owned();
     }
     let mut sentences: Vec<String> = Vec::new();
-    if winners.len() > 1 {
+    if winners.len() > 1 && winners.iter().any(Winner::is_told) {
         sentences.push(counted(&winners));
     }
     sentences.extend(winners.first().map(|winner| winner.sentence(view.rounds())));
@@ -29,7 +29,7 @@ struct Winner<'a> {
     next: Option<(&'a str, f64, Option<Ratio>)>,
 }
 
-/// Only contenders that did the same work without a failure can win, as long as there is one.
+/// Only contenders that did the same work whole can win.
 fn winner<'a>(view: &View<'a>, scenario: &'a Scenario) -> Option<Winner<'a>> {
     let mut order: Vec<(&Contender, f64)> = view
         .contenders()
@@ -40,9 +40,9 @@ fn winner<'a>(view: &View<'a>, scenario: &'a Scenario) -> Option<Winner<'a>> {
             (figure.median > 0.0).then_some((contender, figure.median))
         })
         .collect();
-    if order.iter().any(|(contender, _)| view.failed(scenario, contender).is_none()) {
-        order.retain(|(contender, _)| view.failed(scenario, contender).is_none());
-    }
+    order.retain(|(contender, _)| {
+        view.row(scenario, contender).is_some_and(|row| row.unfit.is_none())
+    });
     order.sort_by(|a, b| a.1.total_cmp(&b.1));
     let (first, cpu_us) = *order.first()?;
     let next = order.get(1).map(|(second, more_us)| {
@@ -53,21 +53,20 @@ fn winner<'a>(view: &View<'a>, scenario: &'a Scenario) -> Option<Winner<'a>> {
 
 /// How many times as much CPU one needs as another, by their rounds.
 fn ratio(view: &View<'_>, scenario: &Scenario, of: &Contender, to: &Contender) -> Option<Ratio> {
-    let pairs: Vec<(f64, f64)> = view
-        .runs(scenario, of)
-        .filter_map(|run| {
-            let other = view.runs(scenario, to).find(|other| other.round == run.round)?;
-            let column = Column::CpuPerRequest;
-            Some((value(run, scenario, column)?, value(other, scenario, column)?))
-        })
-        .collect();
-    paired(&pairs).map(Ratio::from)
+    let (of, to) = (view.runs(scenario, of), view.runs(scenario, to));
+    paired(&pairs_of(of, to, scenario, Column::CpuPerRequest)).map(Ratio::from)
 }
 
 impl Winner<'_> {
+    /// Whether there were rounds enough to say more or less.
+    fn is_told(&self) -> bool {
+        let ratio = self.next.as_ref().and_then(|(_, _, ratio)| *ratio);
+        ratio.is_some_and(|ratio| ratio.verdict != Verdict::Unknown)
+    }
+
     fn is_clear(&self) -> bool {
         let ratio = self.next.as_ref().and_then(|(_, _, ratio)| *ratio);
-        ratio.is_none_or(|ratio| ratio.verdict != Verdict::Noise)
+        ratio.is_none_or(|ratio| matches!(ratio.verdict, Verdict::Less | Verdict::More))
     }
 
     fn sentence(&self, rounds: u32) -> String {
@@ -94,8 +93,8 @@ impl Winner<'_> {
                 times(*high)
             ),
             _ => format!(
-                "{begin}, the least; next is {next} with {more}. One round cannot tell whether \
-                 that is more than noise."
+                "{begin} and {next} {more}. So few rounds cannot tell whether that is more than \
+                 noise: three or more make a verdict."
             ),
         }
     }

@@ -29,7 +29,8 @@ pub(crate) struct Estimate {
 }
 
 /// The geometric mean of ratios that were each taken within one round, with the 95 % interval of
-/// Student's t over their logarithms. A single pair has no interval.
+/// Student's t over their logarithms. One pair or two have no interval: with one degree of freedom it
+/// is so wide that it says nothing, or narrow by chance.
 ///
 /// - `pairs`: the value, and that of the reference. Pairs with a value that is not above 0 have no
 ///   ratio, and are left out.
@@ -37,7 +38,7 @@ pub(crate) fn paired(pairs: &[(f64, f64)]) -> Option<Estimate> {
     let positive = pairs.iter().filter(|(value, base)| *value > 0.0 && *base > 0.0);
     let logs: Vec<f64> = positive.map(|(value, base)| (value / base).ln()).collect();
     let Moments { n, mean, variance } = moments(&logs)?;
-    let half = variance.map(|variance| t_95(n - 1.0) * (variance / n).sqrt());
+    let half = variance.filter(|_| n > 2.0).map(|variance| t_95(n - 1.0) * (variance / n).sqrt());
     Some(estimate(mean, half))
 }
 
@@ -158,6 +159,12 @@ mod tests {
         let of = paired(&[(3.0, 2.0), (0.0, 1.0), (1.0, 0.0)]).expect("one pair");
         assert_eq!(of, Estimate { value: 1.5, interval: None });
         assert_eq!(paired(&[(0.0, 1.0)]), None);
+    }
+
+    #[test]
+    fn two_pairs_have_no_interval_however_near_they_are() {
+        let of = paired(&[(3.0, 2.0), (3.0, 2.0)]).expect("pairs");
+        assert_eq!(of.interval, None);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::outcome::{Errors, Latency, Outcome};
+use crate::outcome::{Errors, Held, Latency, Outcome};
 use crate::record::{Contender, Environment, Usage};
 
 /// An outcome as the generator would write it.
@@ -166,6 +166,96 @@ fn two_records_are_compared_by_all_their_rounds() {
     let same = change((&old, &of([100_100, 102_000, 98_500])), "a", "page", Column::Rate);
     assert_eq!(same.expect("both have it").verdict, Verdict::Noise);
     assert_eq!(change((&old, &new), "z", "page", Column::Rate), None);
+}
+
+/// Three rounds of two, of which `b` needs twice as much in each; `spoil` changes `b`'s.
+fn three_rounds(spoil: impl Fn(&mut Run)) -> Vec<Row> {
+    let rounds = (1..=3).flat_map(|round| {
+        let mut of_b = run("b", round, 50_000, 1.0);
+        spoil(&mut of_b);
+        [run("a", round, 100_000, 1.0), of_b]
+    });
+    summarise(&record(rounds.collect()))
+}
+
+fn ratio_of(rows: &[Row], column: Column) -> Option<Ratio> {
+    rows[1].figure(column).expect("measured").ratio
+}
+
+#[test]
+fn a_row_that_did_other_work_has_figures_and_no_ratio() {
+    assert!(ratio_of(&three_rounds(|_| {}), Column::Rate).is_some());
+    let spoils: [(&str, fn(&mut Outcome)); 4] = [
+        ("21 failures", |of| of.errors.reset = 7),
+        ("2 of 10 connections never had an answer", |of| of.connections_unserved = 2),
+        ("4 connections did not stand when the load went", |of| of.connections_missing = 4),
+        ("5 connections could not be held", |of| {
+            of.held = Some(Held { asked: 20, opened: 15, ..Held::default() });
+        }),
+    ];
+    for (why, spoil) in spoils {
+        let rows = three_rounds(|run| spoil(run.outcome.as_mut().expect("has one")));
+        assert_eq!(rows[1].unfit.as_deref(), Some(why));
+        for column in Column::ALL {
+            let figure = rows[1].figure(column).expect("measured");
+            assert_eq!(figure.ratio, None, "{why}: {column:?}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_compared_with_a_reference_that_did_other_work() {
+    let mut runs: Vec<Run> =
+        (1..=3).flat_map(|at| [run("a", at, 100_000, 1.0), run("b", at, 9_000, 1.0)]).collect();
+    runs[0].outcome.as_mut().expect("has one").connections_unserved = 1;
+    let rows = summarise(&record(runs));
+    assert_eq!(ratio_of(&rows, Column::Rate), None);
+    assert_eq!(rows[1].unfit, None, "it has done nothing wrong itself");
+}
+
+#[test]
+fn a_round_in_which_time_was_stolen_is_void() {
+    // In the second round both took three times as long, by no fault of theirs.
+    let rows = three_rounds(|run| {
+        if run.round == 2 {
+            run.usage.steal_share = 0.4;
+            run.usage.cpu_user_s *= 9.0;
+        }
+    });
+    let cpu = rows[1].cpu_us_per_request.expect("measured");
+    assert_eq!(cpu.n, 2);
+    assert!((cpu.high - 20.0).abs() < 1e-9, "{cpu:?}");
+    assert_eq!(rows[1].unfit, None);
+    let note = "Round 2 is void: the hypervisor took 40.0 % of the machine's CPU time.";
+    assert_eq!(rows[1].notes, [note]);
+    let all = three_rounds(|run| run.usage.steal_share = 0.4);
+    assert_eq!(all[1].unfit.as_deref(), Some("every round is void"));
+    assert_eq!((all[1].cpu_us_per_request.expect("better than none").n, all[1].rounds), (3, 3));
+}
+
+#[test]
+fn after_a_warm_up_cpu_is_divided_by_the_answers_of_the_same_time() {
+    let mut warm = run("a", 1, 1_000, 1.0);
+    let found = warm.outcome.as_mut().expect("has one");
+    // Of 1,000 answers 100 came after the end, and 20 to requests of the warm-up before it.
+    (found.requests_per_s, found.requests_in_window) = (920.0, 920);
+    let whole = cpu_us_per_request(&warm).expect("answered");
+    assert!((whole - 1_000.0).abs() < 1e-9, "without a warm-up all of both counts: {whole}");
+    warm.usage.is_of_window = true;
+    let window = cpu_us_per_request(&warm).expect("answered");
+    assert!((window - 1e6 / 920.0).abs() < 1e-9, "{window}");
+}
+
+#[test]
+fn a_percentile_is_told_from_five_answers_beyond_it() {
+    let of = |count: u64| {
+        let found = run("a", 1, count, 1.0).outcome.expect("has one");
+        ["50", "99", "99.9"].map(|name| found.latency_us.told(name).is_some())
+    };
+    assert_eq!(of(9), [false; 3]);
+    assert_eq!(of(10), [true, false, false]);
+    assert_eq!(of(500), [true, true, false]);
+    assert_eq!(of(5_000), [true; 3]);
 }
 
 #[test]

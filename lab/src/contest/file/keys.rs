@@ -1,6 +1,7 @@
 //! Which keys there are, and which line each stands in: a slip is found before anything is read,
 //! and all of them at once.
 
+use std::ops::Range;
 use std::path::Path;
 
 use toml::Spanned;
@@ -106,9 +107,21 @@ impl Document {
     }
 }
 
+/// A text whose keys were looked at.
+pub(super) struct Checked {
+    pub(super) document: Document,
+    /// The text without the keys that there are not, everything else in its place.
+    pub(super) left: String,
+    /// A line for each of them.
+    pub(super) problems: Vec<Problem>,
+}
+
 /// Parses a text and looks at all its keys.
-pub(super) fn check(path: &Path, text: &str, known: &Keys) -> Result<Document, FileError> {
-    let mut walk = Walk { text, problems: Vec::new(), tables: Vec::new() };
+///
+/// # Errors
+/// What is no TOML. A key that there is not is taken out and said with all that is wrong besides.
+pub(super) fn check(path: &Path, text: &str, known: &Keys) -> Result<Checked, FileError> {
+    let mut walk = Walk { text, problems: Vec::new(), tables: Vec::new(), unknown: Vec::new() };
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in errors {
         let line = error.span().map_or(0, |span| walk.line(span.start));
@@ -120,17 +133,33 @@ pub(super) fn check(path: &Path, text: &str, known: &Keys) -> Result<Document, F
         return Err(FileError::new(path, walk.problems));
     }
     walk.table(document.get_ref(), ("", 0, 0), known);
-    if walk.problems.is_empty() {
-        Ok(Document { tables: walk.tables })
-    } else {
-        Err(FileError::new(path, walk.problems))
+    let Walk { problems, tables, unknown, .. } = walk;
+    let mut left = text.to_owned();
+    for span in unknown {
+        match without(&left, span) {
+            Some(without) => left = without,
+            // Nothing behind it can be read without reading it.
+            None => return Err(FileError::new(path, problems)),
+        }
     }
+    Ok(Checked { document: Document { tables }, left, problems })
+}
+
+/// The text with blanks in place of a part of it, so that all lines stay where they are; `None` where
+/// that is no TOML any more.
+pub(super) fn without(text: &str, span: Range<usize>) -> Option<String> {
+    let blank = |c: char| if c == '\n' { "\n".to_owned() } else { " ".repeat(c.len_utf8()) };
+    let gone: String = text.get(span.clone())?.chars().map(blank).collect();
+    let left = [&text[..span.start], &gone, &text[span.end..]].concat();
+    DeTable::parse_recoverable(&left).1.is_empty().then_some(left)
 }
 
 struct Walk<'a> {
     text: &'a str,
     problems: Vec<Problem>,
     tables: Vec<Lines>,
+    /// Where keys that there are not stand, with their values.
+    unknown: Vec<Range<usize>>,
 }
 
 impl Walk<'_> {
@@ -147,6 +176,7 @@ impl Walk<'_> {
             keys.push((name.to_owned(), line));
             if !known.own.contains(&name) {
                 self.problems.push(Problem { line, text: unknown(name, known.own) });
+                self.unknown.push(key.span().start..value.span().end);
             }
             if let Some((_, below)) = known.below.iter().find(|(table, _)| *table == name) {
                 self.value(value, name, below);

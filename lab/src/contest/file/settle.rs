@@ -43,7 +43,7 @@ impl Problems<'_> {
 pub(super) fn contest(
     path: &Path,
     text: &str,
-    document: &Document,
+    (document, slips): (&Document, Vec<Problem>),
     shape: shape::Contest,
 ) -> Result<Contest, FileError> {
     let mut problems = Problems { document, found: Vec::new() };
@@ -57,8 +57,8 @@ pub(super) fn contest(
     problems.bound(("", 0, "time_limit"), minutes, &(1..=7 * 24 * 60));
     let page = page(&mut problems, path, shape.page, &scenarios);
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    if !problems.found.is_empty() {
-        return Err(FileError::new(path, problems.found));
+    if let Some(error) = wrong(path, slips, problems.found) {
+        return Err(error);
     }
     Ok(Contest {
         title: shape.title.unwrap_or_else(|| stem.clone()),
@@ -76,6 +76,16 @@ pub(super) fn contest(
         folder: folder_of(path),
         text: text.to_owned(),
     })
+}
+
+/// All that is wrong with a file, if anything is. What was written wrongly was left out, so it is not
+/// said as missing as well.
+fn wrong(path: &Path, slips: Vec<Problem>, found: Vec<Problem>) -> Option<FileError> {
+    let key = |problem: &Problem| problem.text.split(':').next().map(str::to_owned);
+    let slipped: Vec<Option<String>> = slips.iter().map(key).collect();
+    let others = found.into_iter().filter(|problem| !slipped.contains(&key(problem)));
+    let all: Vec<Problem> = slips.iter().cloned().chain(others).collect();
+    (!all.is_empty()).then(|| FileError::new(path, all))
 }
 
 /// A contender without a preset beneath it, unchecked.

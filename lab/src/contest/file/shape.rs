@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::duration::Length;
 use super::error::{FileError, Problem};
+use super::keys::without;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -86,19 +87,49 @@ pub(super) enum Connections {
     Sweep(Vec<u64>),
 }
 
-/// Reads a text whose keys are known to be right.
-pub(super) fn read<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, FileError> {
-    toml::from_str(text).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start);
-        let line = text[..at].matches('\n').count() + 1;
-        let said = error.message().trim().to_owned();
-        let said = if said.contains("untagged enum Connections") {
-            "connections: expected a number such as 1000, or a list such as [100, 1000]".to_owned()
-        } else {
-            let before = text[..at].rsplit('\n').next().unwrap_or_default();
-            let key = before.split('=').next().unwrap_or_default().trim();
-            format!("{key}: {said}")
+/// Reads a text whose keys are known to be right. A value of another kind than its key wants is said,
+/// left out, and the rest is read.
+///
+/// - `problems`: those that are known already; all of them come back.
+///
+/// # Errors
+/// Everything that is wrong, where what is behind it cannot be read.
+pub(super) fn read_whole<T: DeserializeOwned>(
+    path: &Path,
+    mut text: String,
+    mut problems: Vec<Problem>,
+) -> Result<(T, Vec<Problem>), FileError> {
+    loop {
+        let error = match toml::from_str(&text) {
+            Ok(shape) => return Ok((shape, problems)),
+            Err(error) => error,
         };
-        FileError::new(path, vec![Problem { line, text: said }])
-    })
+        problems.push(problem(&text, &error));
+        let span = error.span().map(|span| line_start(&text, span.start)..span.end);
+        let left = span.filter(|span| !span.is_empty()).and_then(|span| without(&text, span));
+        match left {
+            Some(left) if left != text => text = left,
+            _ => return Err(FileError::new(path, problems)),
+        }
+    }
+}
+
+/// Where the key of a value stands, which is in the same line.
+fn line_start(text: &str, at: usize) -> usize {
+    text[..at].rfind('\n').map_or(0, |end| end + 1)
+}
+
+/// What is wrong with a value.
+fn problem(text: &str, error: &toml::de::Error) -> Problem {
+    let at = error.span().map_or(0, |span| span.start);
+    let line = text[..at].matches('\n').count() + 1;
+    let said = error.message().trim().to_owned();
+    let said = if said.contains("untagged enum Connections") {
+        "connections: expected a number such as 1000, or a list such as [100, 1000]".to_owned()
+    } else {
+        let before = text[..at].rsplit('\n').next().unwrap_or_default();
+        let key = before.split('=').next().unwrap_or_default().trim();
+        format!("{key}: {said}")
+    };
+    Problem { line, text: said }
 }

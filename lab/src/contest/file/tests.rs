@@ -98,17 +98,39 @@ fn everything_that_is_out_of_bounds_is_said_at_once() {
 
 #[test]
 fn a_value_of_the_wrong_kind_is_named_with_its_line() {
-    assert_eq!(
-        problems("[[scenario]]\nname = \"a\"\nduration = \"soon\"\n"),
-        "c.toml:3: duration: invalid value: string \"soon\", expected a length of time such as \
-         \"1.5s\", \"200ms\", \"30m\" or a number of seconds"
-    );
-    assert_eq!(
-        problems("[[scenario]]\nconnections = \"many\"\n"),
-        "c.toml:2: connections: expected a number such as 1000, or a list such as [100, 1000]"
-    );
+    let found = problems("[[scenario]]\nname = \"a\"\nduration = \"soon\"\n");
+    let line = "c.toml:3: duration: invalid value: string \"soon\", expected a length of time such as \
+                \"1.5s\", \"200ms\", \"30m\" or a number of seconds";
+    assert!(found.lines().any(|one| one == line), "{found}");
+    let found = problems("[[scenario]]\nconnections = \"many\"\n");
+    let line =
+        "c.toml:2: connections: expected a number such as 1000, or a list such as [100, 1000]";
+    assert!(found.lines().any(|one| one == line), "{found}");
     let found = problems("rounds = \"three\"\n");
-    assert!(found.starts_with("c.toml:1: rounds: invalid type: string \"three\""), "{found}");
+    assert!(found.contains("c.toml:1: rounds: invalid type: string \"three\""), "{found}");
+}
+
+/// An unknown key hides no wrong value, and neither hides what is wrong with the whole.
+#[test]
+fn mistakes_of_all_kinds_are_said_at_once() {
+    let text = "rounds = \"three\"\ntitel = \"x\"\n[[contender]]\npreset = \"nginks\"\n\
+                [[scenario]]\nname = \"a\"\nconnections = \"many\"\nmodle = \"closed\"\n\
+                duration = \"1h1h\"\nrate = -1\nmodel = \"open\"\n";
+    let found = problems(text);
+    let begins: Vec<String> = found
+        .lines()
+        .map(|line| line.splitn(4, ':').take(3).collect::<Vec<_>>().join(":"))
+        .collect();
+    let expected = [
+        "c.toml:1: rounds",
+        "c.toml:2: titel",
+        "c.toml:4: preset",
+        "c.toml:7: connections",
+        "c.toml:8: modle",
+        "c.toml:9: duration",
+        "c.toml:10: rate",
+    ];
+    assert_eq!(begins, expected, "{found}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{Kind, Part, Plot, push};
 use crate::plot::bars::{Bar, Bars, Group};
-use crate::plot::units::{Unit, times};
+use crate::plot::units::{Unit, interval_text, times};
 use crate::record::{Contender, Fate, Scenario};
 use crate::report::view::{View, ends_sentence, is_unequal};
 use crate::statistics::{Ratio, Verdict};
@@ -86,7 +86,7 @@ fn factor(ratio: Ratio) -> String {
     let value = times(ratio.value);
     match (ratio.verdict, ratio.interval) {
         (Verdict::Noise, _) => format!("{value} ×, within the noise"),
-        (_, Some((low, high))) => format!("{value} × ({}–{})", times(low), times(high)),
+        (_, Some(ends)) => format!("{value} × ({})", interval_text(ends)),
         (_, None) => format!("{value} ×"),
     }
 }

@@ -153,6 +153,8 @@ fn run(scenario: &Scenario, contender: &Contender, place: usize, round: u32) -> 
         usage: Usage {
             cpu_user_s: busy_s * 0.3,
             cpu_system_s: busy_s * 0.7,
+            is_of_window: false,
+            steal_share: 0.0,
             memory_before_bytes: before as u64,
             memory_peak_bytes: peak as u64,
             descriptors_peak: scenario.connections + 12,
@@ -237,6 +239,8 @@ fn outcome(scenario: &Scenario, place: usize, cpu_us: f64, round: u32) -> (Outco
         latency_us: latency.1,
         generator: Generator { cpu_s: 4.0, cpu_share: 0.4, ..Generator::default() },
         kernel: Kernel::default(),
+        retransmits: None,
+        steal_share: 0.0,
         warnings: if fails { vec!["112 segments were sent again".to_owned()] } else { Vec::new() },
         series,
         steps: Vec::new(),

@@ -1,0 +1,68 @@
+//! How far a contest is: on a terminal a bar below its lines, with the time that is left.
+
+use std::io::{IsTerminal, stderr};
+use std::time::Duration;
+
+use gustnado_lab::contest::News;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::output::Output;
+
+/// Where news of a contest go.
+pub(super) struct Meter {
+    output: Output,
+    /// None where there is no terminal.
+    bar: Option<ProgressBar>,
+}
+
+impl Meter {
+    pub(super) fn new(output: Output) -> Self {
+        Self { output, bar: stderr().is_terminal().then(bar) }
+    }
+
+    pub(super) fn show(&self, news: News<'_>) {
+        match (news, &self.bar) {
+            (News::Line(line), Some(bar)) => bar.suspend(|| self.output.say(line)),
+            (News::Line(line), None) => self.output.say(line),
+            (News::Progress { .. }, None) => {}
+            (News::Progress { done, all, left }, Some(bar)) => {
+                bar.set_length(all as u64);
+                bar.set_position(done as u64);
+                bar.set_message(time_left(left));
+            }
+        }
+    }
+
+    /// Takes the bar away.
+    pub(super) fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("[{wide_bar}] {pos}/{len}  {msg}");
+    let style = style.expect("the template is right").progress_chars("=> ");
+    ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style)
+}
+
+/// `about 12 minutes left`
+fn time_left(left: Duration) -> String {
+    match left.as_secs() {
+        seconds @ 0..90 => format!("about {seconds} s left"),
+        seconds => format!("about {} minutes left", seconds.div_ceil(60)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::time_left;
+    use std::time::Duration;
+
+    #[test]
+    fn the_time_left_is_said_in_a_unit_that_fits() {
+        assert_eq!(time_left(Duration::from_secs(45)), "about 45 s left");
+        assert_eq!(time_left(Duration::from_secs(700)), "about 12 minutes left");
+    }
+}
