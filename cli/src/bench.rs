@@ -21,7 +21,7 @@ pub(crate) use arguments::command;
 pub(crate) use asked::{Asked, Job, read};
 
 use crate::exit;
-use crate::output::Output;
+use crate::output::{Output, grouped};
 use gustnado_lab::load::{LoadError, Stop};
 use gustnado_lab::outcome::Outcome;
 use gustnado_lab::output::threshold::Finding;
@@ -109,12 +109,27 @@ fn nothing(outcome: &Outcome) -> String {
     let kinds = outcome.errors.named();
     let most = kinds.iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 0);
     let url = outcome.urls.first().map_or("the server", String::as_str);
+    if let Some(held) = outcome.held.as_ref().filter(|held| held.opened < held.asked) {
+        return format!(
+            "bench: nothing was measured: {url} lets in {} of the {} connections to hold, and those \
+             that ask wait behind the others; hold fewer with --hold {}, or let the server take more",
+            grouped(held.opened),
+            grouped(held.asked),
+            held.opened.saturating_sub(outcome.model.connections)
+        );
+    }
     match most {
         Some(("refused", count)) => {
             format!("bench: nothing was measured: {count} refused; does a server listen at {url}?")
         }
         Some(("status", count)) => {
-            format!("bench: nothing was measured: {count} answers of {url} were not 2xx")
+            let found: Vec<String> = outcome.statuses.keys().map(u16::to_string).collect();
+            format!(
+                "bench: nothing was measured: {count} answers of {url} had status {}; if that is \
+                 right, say --status {}",
+                found.join(" or "),
+                found.join(",")
+            )
         }
         Some((kind, count)) => {
             format!("bench: nothing was measured: {kind} {count} times; see what {url} is")

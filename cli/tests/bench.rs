@@ -84,6 +84,53 @@ fn where_nobody_listens_nothing_is_measured() {
 }
 
 #[test]
+fn where_the_first_connection_is_refused_one_line_says_so_at_once() {
+    let port = TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("bound");
+    let started = Instant::now();
+    let found = ended(&mut command(&["bench", &format!("http://{port}/")]));
+    assert_eq!((found.code, &*found.stdout), (Some(1), ""), "{found:?}");
+    let line = format!("{port} refused the connection; does a server listen there?");
+    assert!(found.stderr.contains(&line), "{found:?}");
+    assert_eq!(found.stderr.lines().count(), 1, "{found:?}");
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+}
+
+#[test]
+fn too_few_descriptors_are_named_as_the_cause() {
+    let server = Server::start(&[]);
+    let url = format!("http://{}/", server.address);
+    let limited = |connections: &str| {
+        let ours = command(&[]);
+        let mut limited = std::process::Command::new("sh");
+        limited.args(["-c", "ulimit -n 64 && exec \"$0\" \"$@\""]).arg(ours.get_program());
+        limited.args(["bench", "-n", "400", "-t", "2", "-c", connections, &url]);
+        ended(&mut limited)
+    };
+    let refused = limited("200");
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let line = "200 connections are too many for a process that may have 64 descriptors";
+    assert!(refused.stderr.contains(line) && !refused.stderr.contains("uring"), "{refused:?}");
+    let few = limited("30");
+    assert_eq!(few.code, Some(0), "{few:?}");
+    assert!(few.stdout.contains("Complete requests:    400\n"), "{few:?}");
+}
+
+#[test]
+fn statuses_that_are_not_2xx_are_named_with_the_flag_that_takes_them() {
+    let server = Server::start(&[]);
+    let url = format!("http://{}/nothing-here", server.address);
+    let found = ended(&mut command(&["bench", "-n", "20", "-c", "2", &url]));
+    assert_eq!(found.code, Some(1), "{found:?}");
+    assert!(
+        found.stderr.contains("had status 404; if that is right, say --status 404"),
+        "{found:?}"
+    );
+    let taken = ended(&mut command(&["bench", "-n", "20", "-c", "2", "--status", "404", &url]));
+    assert_eq!(taken.code, Some(0), "{taken:?}");
+    assert!(taken.stdout.contains("Complete requests:    20\n"), "{taken:?}");
+}
+
+#[test]
 fn ctrl_c_still_reports() {
     let server = Server::start(&[]);
     let url = format!("http://{}/", server.address);

@@ -31,6 +31,7 @@ mod script;
 mod series;
 mod shared;
 mod slow;
+mod sock_diag;
 mod standstill;
 mod tally;
 mod thread;
@@ -48,10 +49,11 @@ use std::thread::{self as threads, JoinHandle};
 use std::time::{Duration, Instant};
 
 use gustnado_tasks::{StartError, descriptor_limit, probe_uring};
+use rustix::io::Errno;
 
 use crate::outcome::Outcome;
 use crate::plan::{Io, Plan, PlanError};
-use own::Counters;
+use own::Machine;
 use script::Script;
 pub(crate) use script::{ROUND_MAX, round_len};
 use series::Series;
@@ -134,6 +136,11 @@ pub enum LoadError {
     Plan(PlanError),
     /// `io_uring` was asked for, or is needed for so many connections, and cannot be had.
     Uring(io::Error),
+    /// The first connections of all were refused: no server is there.
+    Refused {
+        /// The addresses that were tried.
+        addresses: Vec<String>,
+    },
     /// A thread could not be started, or its reactor not be had.
     Thread(io::Error),
     /// The trace could not be written.
@@ -159,6 +166,19 @@ impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Plan(error) => error.fmt(f),
+            Self::Uring(error) if error.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => {
+                write!(
+                    f,
+                    "so many connections need more descriptors than this process may have ({}): \
+                     raise the limit with ulimit -n, or give fewer connections",
+                    descriptor_limit()
+                )
+            }
+            Self::Refused { addresses } => write!(
+                f,
+                "nothing was measured: {} refused the connection; does a server listen there?",
+                addresses.join(" and ")
+            ),
             Self::Uring(error) => write!(
                 f,
                 "io_uring cannot be used here: {error}; take epoll, with fewer connections than \
@@ -178,7 +198,7 @@ impl Error for LoadError {
         match self {
             Self::Plan(error) => error.source(),
             Self::Uring(error) | Self::Thread(error) | Self::Trace { error, .. } => Some(error),
-            Self::Panicked => None,
+            Self::Refused { .. } | Self::Panicked => None,
         }
     }
 }
@@ -207,12 +227,15 @@ pub fn run(plan: &Plan, watch: &dyn Watch, stop: &Stop) -> Result<Outcome, LoadE
         }
     }
     let mut series = Series::default();
-    let mut counters = Counters::default();
-    watch_until(&shared, &crew, watch, &mut series, &mut counters);
-    let kernel = Counters::read().since(&counters);
+    let before = watch_until(&shared, &crew, watch, &mut series);
+    let meanwhile = Machine::read().since(&before);
     let hauls = join(crew, io)?;
+    if let Some(way) = shared.script.only_way().filter(|_| shared.nobody_listens()) {
+        let addresses = way.all.iter().map(ToString::to_string).collect();
+        return Err(LoadError::Refused { addresses });
+    }
     series.collect(&shared);
-    let (outcome, entries) = findings::put_together(&shared, io, hauls, series, kernel);
+    let (outcome, entries) = findings::put_together(&shared, io, hauls, series, meanwhile);
     match (trace, &plan.trace) {
         (Some(file), Some(path)) => match trace::write(file, entries) {
             Ok(()) => Ok(outcome),
@@ -242,17 +265,16 @@ fn start(shared: &Arc<Shared>, thread: u32, io: Io) -> io::Result<Handle> {
     })
 }
 
-/// Looks on until all threads are done.
+/// Looks on until all threads are done. Returns the machine as it was when measuring began.
 fn watch_until(
     shared: &Shared,
     crew: &[Handle],
     watch: &dyn Watch,
     series: &mut Series,
-    counters: &mut Counters,
-) {
+) -> Machine {
     let began = Instant::now();
     let mut measures = false;
-    *counters = Counters::read();
+    let mut before = Machine::read();
     let mut shown = began;
     while !crew.iter().all(JoinHandle::is_finished) {
         threads::park_timeout(Duration::from_millis(5));
@@ -266,7 +288,7 @@ fn watch_until(
         if let Some(progress) = progress {
             if !measures && progress.phase >= Phase::Measuring {
                 measures = true;
-                *counters = Counters::read();
+                before = Machine::read();
             }
             watch.progress(&progress);
         }
@@ -275,6 +297,7 @@ fn watch_until(
             shared.failed.store(true, Ordering::Relaxed);
         }
     }
+    before
 }
 
 fn join(crew: Vec<Handle>, io: Io) -> Result<Vec<Haul>, LoadError> {

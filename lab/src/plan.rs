@@ -36,6 +36,10 @@ pub struct Plan {
     pub io: Option<Io>,
     /// Local addresses to connect from, in turn. Empty: the kernel chooses.
     pub sources: Vec<IpAddr>,
+    /// A Unix socket to connect to, instead of the hosts of URLs.
+    pub unix_socket: Option<PathBuf>,
+    /// Statuses of right answers, from the first to the last of each range. Empty: 2xx.
+    pub statuses: Vec<(u16, u16)>,
     /// How long connecting may take.
     pub connect_timeout: Duration,
     /// How long an answer may take, from sending its request to its last byte.

@@ -47,7 +47,7 @@ fn load() -> impl Iterator<Item = Arg> {
         .help("Many requests on each connection; this is the default");
     [
         value("connections", "N").short('c').help("Connections that ask at once [50]"),
-        value("requests", "N").short('n').help("End after so many requests"),
+        value("requests", "N").short('n').help("End after so many requests: 10000, 10k, 1e6"),
         value("duration", "TIME")
             .short('d')
             .visible_short_alias('z')
@@ -87,6 +87,10 @@ fn requests() -> impl Iterator<Item = Arg> {
 
 fn checks() -> impl Iterator<Item = Arg> {
     [
+        value("status", "LIST")
+            .action(ArgAction::Append)
+            .value_delimiter(',')
+            .help("Statuses that are right, such as 200,302 or 2xx,404 [2xx]"),
         value("timeout", "TIME").help("How long an answer may take [30s]"),
         value("connect-timeout", "TIME").help("How long connecting may take [5s]"),
         value("check-every", "N")
@@ -101,6 +105,9 @@ fn checks() -> impl Iterator<Item = Arg> {
 
 fn addresses() -> impl Iterator<Item = Arg> {
     [
+        value("unix-socket", "PATH")
+            .conflicts_with_all(["source", "target"])
+            .help("Connect to this Unix socket; the URL says what is asked for there"),
         value("source", "ADDR|CIDR").action(ArgAction::Append).help(
             "Connect from this address, or from all of 127.0.0.0/24 in turn; may be repeated",
         ),

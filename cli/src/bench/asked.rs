@@ -134,12 +134,32 @@ where
     let Some(text) = one(matches, name) else {
         return Ok(None);
     };
-    match text.replace('_', "").parse() {
-        Ok(number) if number >= least && number <= most => Ok(Some(number)),
+    match whole(text).and_then(|number| number.to_string().parse().ok()) {
+        Some(number) if number >= least && number <= most => Ok(Some(number)),
         _ => Err(refusal(&format!(
             "--{name}: expected a whole number from {least} to {most}, found {text:?}"
         ))),
     }
+}
+
+/// A whole number as people write large ones: `10000`, `10_000`, `10k`, `1.5M`, `1e6`.
+fn whole(text: &str) -> Option<u64> {
+    let text = text.replace('_', "");
+    if let Ok(number) = text.parse() {
+        return Some(number);
+    }
+    let (digits, zeros) = match text.split_once(['e', 'E']) {
+        Some((digits, zeros)) => (digits, zeros.parse::<usize>().ok().filter(|zeros| *zeros < 20)?),
+        None if text.ends_with(['k', 'K']) => (&text[..text.len() - 1], 3),
+        None if text.ends_with(['m', 'M']) => (&text[..text.len() - 1], 6),
+        None => return None,
+    };
+    let (before, behind) = digits.split_once('.').unwrap_or((digits, ""));
+    // As text, so that nothing is rounded.
+    let missing = zeros.checked_sub(behind.len())?;
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_whole = !before.is_empty() && is_number(before) && is_number(behind);
+    is_whole.then(|| [before, behind, &"0".repeat(missing)].concat().parse().ok()).flatten()
 }
 
 /// A rate per second, which may have a fraction.

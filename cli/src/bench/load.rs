@@ -36,6 +36,8 @@ pub(super) fn plan(matches: &ArgMatches) -> Result<Plan, Refusal> {
         threads: number(matches, "threads", (1, 1_024))?,
         io: io(matches)?,
         sources: sources::read(all(matches, "source"))?,
+        unix_socket: one(matches, "unix-socket").map(PathBuf::from),
+        statuses: all(matches, "status").map(statuses).collect::<Result<_, _>>()?,
         connect_timeout: duration(matches, "connect-timeout", Duration::from_secs(5))?,
         answer_timeout: duration(matches, "timeout", Duration::from_secs(30))?,
         check_every: number(matches, "check-every", (0, u32::MAX))?.unwrap_or(100),
@@ -151,6 +153,19 @@ fn requests(matches: &ArgMatches) -> Result<Vec<Ask>, Refusal> {
     Ok(asks)
 }
 
+/// `404`, or `3xx` for a whole class.
+fn statuses(text: &str) -> Result<(u16, u16), Refusal> {
+    let class = text.strip_suffix("xx").and_then(|digit| digit.parse::<u16>().ok());
+    let found = match class {
+        Some(class) => (1..=5).contains(&class).then(|| (class * 100, class * 100 + 99)),
+        None => text.parse().ok().map(|status| (status, status)),
+    };
+    found.filter(|(from, _)| (200..600).contains(from)).ok_or_else(|| {
+        let form = "expected statuses from 200 to 599 such as 200,302 or 2xx,404";
+        refusal(&format!("--status: {form}, found {text:?}"))
+    })
+}
+
 /// `3:http://host/` is (3, `http://host/`).
 fn weighted(text: &str) -> Result<(u32, &str), Refusal> {
     let wrong = |remedy: &str| {
@@ -158,6 +173,11 @@ fn weighted(text: &str) -> Result<(u32, &str), Refusal> {
         refusal(&format!("{text}: {form}{remedy}"))
     };
     let Some(at) = text.find("http://") else {
+        if let Some(path) = text.strip_prefix("unix:") {
+            let path = path.trim_start_matches("//");
+            let remedy = format!("; did you mean --unix-socket {path} http://localhost/?");
+            return Err(wrong(&remedy));
+        }
         let near = format!("; did you mean http://{text}?");
         let is_other = text.contains("://");
         return Err(wrong(if is_other { "; it loads http:// only" } else { &near }));

@@ -1,7 +1,8 @@
 //! How it goes: a bar where standard error is a terminal, else a line now and then if asked for.
 
 use super::asked::Shown;
-use crate::output::grouped;
+use crate::output::{counted, grouped};
+use gustnado_lab::figures::real;
 use gustnado_lab::load::{Phase, Progress, Watch};
 use gustnado_lab::plan::Plan;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -56,7 +57,7 @@ impl Meter {
 fn bar(plan: &Plan) -> ProgressBar {
     let length = plan.end.after.map(millis).or(plan.end.requests);
     let target = ProgressDrawTarget::stderr_with_hz(DRAWS_PER_S);
-    let style = ProgressStyle::with_template("[{bar:12}] {wide_msg}");
+    let style = ProgressStyle::with_template("[{wide_bar}] {msg}");
     let style = style.expect("the template is right").progress_chars("=> ");
     ProgressBar::with_draw_target(length, target).with_style(style)
 }
@@ -101,24 +102,41 @@ pub(super) fn share(progress: &Progress) -> (u64, u64) {
     }
 }
 
-/// What stands beside a bar: all that matters within 80 columns, the rest behind it.
+/// What stands beside a bar, which has the rest of the line.
 pub(super) fn beside_bar(progress: &Progress) -> String {
-    let seconds = |time: Duration| format!("{:.1}", time.as_secs_f64());
-    let of = progress.of.map(|of| format!("/{}", seconds(of))).unwrap_or_default();
     let phase = match progress.phase {
         Phase::Measuring => String::new(),
         phase => format!("{phase:?}  ").to_lowercase(),
     };
-    let ms = |us: f64| format!("{:.3}", us / 1_000.0);
     format!(
-        "{phase}{}{of} s  {}/s  p50 {} p99 {} ms  {} errors  {} connections",
-        seconds(progress.elapsed),
+        "{phase}{}  {}/s  p50 {} p99 {} ms  {}  {}",
+        time_left(progress),
         rate(progress),
         ms(progress.p50_us),
         ms(progress.p99_us),
-        grouped(progress.errors),
-        grouped(progress.connections)
+        counted(progress.errors, "error"),
+        counted(progress.connections, "connection")
     )
+}
+
+/// How long it will take still, by what is nearer to its end; where nobody knows, how long it took.
+fn time_left(progress: &Progress) -> String {
+    let elapsed_s = progress.elapsed.as_secs_f64();
+    let by_time = progress.of.map(|of| (of.as_secs_f64() - elapsed_s).max(0.0));
+    let by_count = progress.asked.filter(|_| progress.requests > 0).map(|asked| {
+        let left = real(asked.saturating_sub(progress.requests));
+        elapsed_s * left / real(progress.requests)
+    });
+    match by_time.into_iter().chain(by_count).reduce(f64::min) {
+        Some(left_s) if left_s >= 600.0 => format!("{:.0} min left", left_s / 60.0),
+        Some(left_s) => format!("{left_s:.1} s left"),
+        None => format!("{elapsed_s:.1} s"),
+    }
+}
+
+/// Milliseconds; before the first answer there are none.
+fn ms(us: f64) -> String {
+    if us > 0.0 { format!("{:.3}", us / 1_000.0) } else { "-".to_owned() }
 }
 
 fn rate(progress: &Progress) -> String {
@@ -137,15 +155,16 @@ pub(super) fn line(progress: &Progress) -> String {
         Some(asked) => format!("{} of {}", grouped(progress.requests), grouped(asked)),
         None => grouped(progress.requests),
     };
+    let noun =
+        if progress.asked.unwrap_or(progress.requests) == 1 { "request" } else { "requests" };
     let rate = rate(progress);
-    let ms = |us: f64| format!("{:.3} ms", us / 1_000.0);
     format!(
-        "{}  {time}  {requests} requests  {rate}/s  p50 {}  p99 {}  {} errors  {} connections",
+        "{}  {time}  {requests} {noun}  {rate}/s  p50 {} ms  p99 {} ms  {}  {}",
         format!("{:?}", progress.phase).to_lowercase(),
         ms(progress.p50_us),
         ms(progress.p99_us),
-        grouped(progress.errors),
-        grouped(progress.connections)
+        counted(progress.errors, "error"),
+        counted(progress.connections, "connection")
     )
 }
 

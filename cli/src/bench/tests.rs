@@ -76,6 +76,32 @@ fn each_model_has_its_flags() {
 }
 
 #[test]
+fn large_numbers_are_taken_as_people_write_them() {
+    for (text, number) in [
+        ("10000", 10_000),
+        ("10_000", 10_000),
+        ("10k", 10_000),
+        ("1e6", 1_000_000),
+        ("1.5M", 1_500_000),
+        ("2.5e1", 25),
+    ] {
+        assert_eq!(asked(&["-n", text]).plan.end.requests, Some(number), "{text}");
+    }
+    for text in ["k", "1.5", "1.5e0", "1e", "e6", "1e30", "-1k", "1.0001k", "1kk"] {
+        assert!(refused(&[URL, &format!("-n={text}")]).starts_with("--requests: "), "{text}");
+    }
+}
+
+#[test]
+fn statuses_that_are_right_are_named_or_a_class() {
+    assert_eq!(asked(&[]).plan.statuses, []);
+    let plan = asked(&["--status", "200,302", "--status=4xx"]).plan;
+    assert_eq!(plan.statuses, [(200, 200), (302, 302), (400, 499)]);
+    let plan = asked(&["--unix-socket", "/tmp/x.sock"]).plan;
+    assert_eq!(plan.unix_socket, Some("/tmp/x.sock".into()));
+}
+
+#[test]
 fn requests_have_weights_methods_fields_and_bodies() {
     let Ok(Job::Load(asked)) = job(&[
         "3:http://127.0.0.1/a",
@@ -114,6 +140,9 @@ fn each_mistake_is_one_line_with_what_was_expected() {
     for (words, part) in [
         (&[][..], "bench: expected a URL such as http://127.0.0.1:8080/, found none"),
         (&["localhost:8080"], "did you mean http://localhost:8080?"),
+        (&["unix:./x.sock"], "did you mean --unix-socket ./x.sock http://localhost/?"),
+        (&[URL, "--status", "100"], "--status: expected statuses from 200 to 599"),
+        (&[URL, "--status", "9xx"], "--status: expected statuses from 200 to 599"),
         (&["https://localhost/"], "it loads http:// only"),
         (&["0:http://x/"], "a weight is a whole number from 1 on"),
         (&[URL, "-c", "0"], "--connections: expected a whole number from 1 to 1000000"),
@@ -165,15 +194,21 @@ fn progress_is_a_line_and_a_share_of_what_is_nearer_to_its_end() {
     );
     assert_eq!(
         beside_bar(&progress),
-        "4.2/10.0 s  2,939/s  p50 0.301 p99 1.200 ms  3 errors  50 connections"
+        "5.8 s left  2,939/s  p50 0.301 p99 1.200 ms  3 errors  50 connections"
     );
     let ending = Progress { phase: Phase::Ending, ..progress.clone() };
-    assert!(beside_bar(&ending).starts_with("ending  4.2/10.0 s"), "{}", beside_bar(&ending));
+    assert!(beside_bar(&ending).starts_with("ending  5.8 s left"), "{}", beside_bar(&ending));
     assert_eq!(share(&progress), (4_200, 10_000));
     let counted = Progress { asked: Some(20_000), ..progress.clone() };
     assert_eq!(share(&counted), (12_345, 20_000));
     let only = Progress { of: None, ..counted };
     assert_eq!(share(&only), (12_345, 20_000));
     assert!(line(&only).contains("4.2 s  12,345 of 20,000 requests"), "{}", line(&only));
-    assert_eq!(share(&Progress { asked: None, ..only }), (0, 1));
+    // 12,345 of 20,000 took 4.2 s.
+    assert!(beside_bar(&only).starts_with("2.6 s left"), "{}", beside_bar(&only));
+    assert_eq!(share(&Progress { asked: None, ..only.clone() }), (0, 1));
+    let fresh = Progress { requests: 1, p50_us: 0.0, p99_us: 0.0, asked: None, errors: 1, ..only };
+    let expected = "4.2 s  2,939/s  p50 - p99 - ms  1 error  50 connections";
+    assert_eq!(beside_bar(&fresh), expected, "before the first answer there is no latency");
+    assert!(line(&fresh).contains("  1 request  "), "{}", line(&fresh));
 }

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use gustnado_tasks::{Endpoint, Link, LinkError, Outbound, sleep};
+use gustnado_tasks::{Link, LinkError, Outbound, sleep};
 
 use super::desk::{self, Ticket, Turn};
 use super::reader::Reader;
-use super::route::{broken, millis, route, unmade};
+use super::route::{Route, broken, millis};
 use super::shared::Shared;
 use super::slow;
 use super::tally::Failure;
@@ -50,7 +50,7 @@ pub(super) struct Conn {
     shared: Arc<Shared>,
     place: u32,
     group: u32,
-    to: Endpoint,
+    route: Route,
     outbound: Outbound,
     connect_ms: u64,
     answer_ms: u64,
@@ -90,14 +90,14 @@ impl Conn {
     pub(super) fn new(shared: &Arc<Shared>, number: u64, place: u32) -> Self {
         let plan = &shared.plan;
         let group = shared.script.group_of(number);
-        let (to, source) = route(shared, group, number);
+        let route = Route::of(shared, group, number);
         let recv_bytes = plan.slowness.read_bytes_per_s.map_or(0, slow::recv_bytes);
         Self {
             shared: Arc::clone(shared),
             place,
             group,
-            to,
-            outbound: Outbound { source, recv_bytes },
+            route,
+            outbound: Outbound { source: route.source, recv_bytes },
             connect_ms: millis(plan.connect_timeout),
             answer_ms: millis(plan.answer_timeout),
             depth: plan.pipeline as usize,
@@ -196,7 +196,7 @@ impl Conn {
 
     async fn connect(&mut self) -> Result<(), Failure> {
         let began = self.shared.now();
-        let made = Link::connect_as(&self.to, &self.outbound, self.connect_ms).await;
+        let made = self.route.connect(&self.shared, &self.outbound, self.connect_ms).await;
         let now = self.shared.now();
         desk::with(|desk| match made {
             Ok(mut link) => {
@@ -213,9 +213,9 @@ impl Conn {
                 desk.failures_in_line = 0;
                 Ok(())
             }
-            Err(error) => {
+            Err(failure) => {
                 desk.failures_in_line += 1;
-                Err(unmade(&error))
+                Err(failure)
             }
         })
     }

@@ -12,7 +12,7 @@ use super::conn::Flight;
 use super::pace::{Due, Schedule};
 use super::reader::{Answer, KnownHead};
 use super::shared::Shared;
-use super::standstill;
+use super::standstill::Still;
 use super::tally::{Failure, Tally};
 use super::trace::{Entry, micros};
 use crate::plan::Load;
@@ -317,7 +317,7 @@ impl Desk {
             }
             self.trace(flight, first, now);
         }
-        self.end_one(now);
+        self.end_one(flight.sent, now);
     }
 
     /// A request has come to nothing.
@@ -327,25 +327,25 @@ impl Desk {
             self.tally.fail(failure);
             self.count_step(flight, None, now);
         }
-        self.end_one(now);
+        self.end_one(flight.sent, now);
     }
 
-    fn end_one(&mut self, now: u64) {
+    fn end_one(&mut self, sent: u64, now: u64) {
+        if let Some(still) = self.still_at(now) {
+            self.tally.stills.ended(still, sent, self.under_way);
+        }
         self.under_way -= 1;
-        self.note_still(now);
         self.tally.last_end = now;
         if self.under_way == 0 && self.budget == 0 {
             self.tell_watcher();
         }
     }
 
-    /// Notes the time since the last request ended, if it was long and was measured.
+    /// The time since the last request ended, as far as it was measured.
     #[inline]
-    pub(super) fn note_still(&mut self, now: u64) {
-        if let Some(times) = self.times {
-            let since = self.tally.last_end.max(times.from);
-            standstill::note(&mut self.tally.stills, since, now.min(times.until));
-        }
+    pub(super) fn still_at(&self, now: u64) -> Option<Still> {
+        let times = self.times?;
+        Some((self.tally.last_end.max(times.from), now.min(times.until)))
     }
 
     pub(super) fn tell_watcher(&mut self) {
@@ -378,15 +378,20 @@ impl Desk {
 
     /// Whether an answer is what it should be. The first right one says what that is.
     fn judge(&self, line: u32, answer: &Answer) -> Option<Failure> {
-        if !(200..300).contains(&answer.status) {
+        if !self.shared.plan.accepts(answer.status) {
             return Some(Failure::Status);
         }
         let expected = &self.shared.script.lines[line as usize].expected;
         let Some(expected) = expected.get() else {
-            let (length, hash) = (answer.length, answer.hash.unwrap_or(0));
-            _ = expected.set(super::script::Expected { length, hash });
+            let (status, length) = (answer.status, answer.length);
+            let hash = answer.hash.unwrap_or(0);
+            _ = expected.set(super::script::Expected { status, length, hash });
             return None;
         };
+        // An answer of another status has a body of its own.
+        if answer.status != expected.status && !self.shared.plan.statuses.is_empty() {
+            return None;
+        }
         if answer.length != expected.length {
             return Some(Failure::Length);
         }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gustnado_tasks::{Endpoint, Link, LinkError, Outbound, sleep};
+use gustnado_tasks::{Link, LinkError, Outbound, sleep};
 
 use super::desk;
 use super::reader::{KnownHead, Reader};
-use super::route::{millis, route, unmade};
+use super::route::{Route, millis};
 use super::shared::Shared;
 use super::tally::Failure;
 
@@ -59,11 +59,10 @@ pub(super) async fn hold(shared: Arc<Shared>, number: u64) {
 async fn open(shared: &Arc<Shared>, number: u64) -> Result<Link, Failure> {
     let plan = &shared.plan;
     let group = shared.script.group_of(number);
-    let (to, source): (Endpoint, _) = route(shared, group, number);
-    let outbound = Outbound { source, ..Outbound::default() };
+    let route = Route::of(shared, group, number);
+    let outbound = Outbound { source: route.source, ..Outbound::default() };
     let began = shared.now();
-    let made = Link::connect_as(&to, &outbound, millis(plan.connect_timeout)).await;
-    let mut link = made.map_err(|error| unmade(&error))?;
+    let mut link = route.connect(shared, &outbound, millis(plan.connect_timeout)).await?;
     link.move_in().expect("nothing was sent or received on it yet");
     let took = shared.now() - began;
     desk::with(|desk| desk.tally.connect.record(took));
@@ -89,7 +88,7 @@ async fn read(shared: &Shared, link: &mut Link, asked: u32) -> Result<(), Failur
         let (_, answer) = read.map_err(|_| Failure::Unreadable)?;
         match answer {
             None => {}
-            Some(answer) if !(200..300).contains(&answer.status) => return Err(Failure::Status),
+            Some(answer) if !shared.plan.accepts(answer.status) => return Err(Failure::Status),
             Some(answer) if !answer.keep_alive => return Err(Failure::Reset),
             Some(_) => return Ok(()),
         }

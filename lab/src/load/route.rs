@@ -2,32 +2,73 @@
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use gustnado_tasks::{Endpoint, LinkError};
+use gustnado_tasks::{Link, LinkError, Outbound};
 
+use super::script::Way;
 use super::shared::Shared;
 use super::tally::Failure;
 
-/// Where a connection goes to, and from where.
-pub(super) fn route(shared: &Shared, group: u32, number: u64) -> (Endpoint, Option<SocketAddr>) {
-    let addresses = &shared.script.groups[group as usize].addresses;
-    let sources: &[IpAddr] = &shared.plan.sources;
-    let pick = |length: usize, number: u64| {
-        usize::try_from(number % length as u64).expect("it is below a length")
-    };
-    let source =
-        (!sources.is_empty()).then(|| SocketAddr::new(sources[pick(sources.len(), number)], 0));
-    // (Divided, so that each target meets each source.)
-    let turn = number / (sources.len() as u64).max(1);
-    (Endpoint::Tcp(addresses[pick(addresses.len(), turn)]), source)
+/// Where a connection goes to, and from where: its way among those of its group.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Route {
+    group: u32,
+    way: usize,
+    pub(super) source: Option<SocketAddr>,
+}
+
+impl Route {
+    /// That of a connection.
+    pub(super) fn of(shared: &Shared, group: u32, number: u64) -> Self {
+        let ways = &shared.script.groups[group as usize].ways;
+        let sources: &[IpAddr] = &shared.plan.sources;
+        let pick = |length: usize, number: u64| {
+            usize::try_from(number % length as u64).expect("it is below a length")
+        };
+        let source =
+            (!sources.is_empty()).then(|| SocketAddr::new(sources[pick(sources.len(), number)], 0));
+        // (Divided, so that each target meets each source.)
+        let turn = number / (sources.len() as u64).max(1);
+        Self { group, way: pick(ways.len(), turn), source }
+    }
+
+    /// Connects to the first of its addresses that lets it in, beginning with the one that last did.
+    pub(super) async fn connect(
+        self,
+        shared: &Shared,
+        outbound: &Outbound,
+        timeout_ms: u64,
+    ) -> Result<Link, Failure> {
+        let Way { all, good } = &shared.script.groups[self.group as usize].ways[self.way];
+        let first = good.load(Ordering::Relaxed);
+        let mut failure = Failure::Unconnected;
+        for at in (first..all.len()).chain(0..first) {
+            match Link::connect_as(&all[at], outbound, timeout_ms).await {
+                Ok(link) => {
+                    if at != first {
+                        good.store(at, Ordering::Relaxed);
+                    }
+                    shared.note_reached();
+                    return Ok(link);
+                }
+                Err(error) => failure = unmade(&error),
+            }
+        }
+        if failure == Failure::Refused {
+            shared.note_refused();
+        }
+        Err(failure)
+    }
 }
 
 /// Why a connection was not made.
 pub(super) fn unmade(error: &LinkError) -> Failure {
     let LinkError::Broken(error) = error else { return Failure::TimedOut };
     match error.kind() {
-        ErrorKind::ConnectionRefused => Failure::Refused,
+        // (A Unix socket that is not there refuses as much as one that nobody listens on.)
+        ErrorKind::ConnectionRefused | ErrorKind::NotFound => Failure::Refused,
         ErrorKind::AddrNotAvailable | ErrorKind::AddrInUse => Failure::NoPort,
         ErrorKind::TimedOut => Failure::TimedOut,
         ErrorKind::ConnectionReset => Failure::Reset,
@@ -46,4 +87,58 @@ pub(super) fn broken(error: &LinkError) -> Failure {
 /// Whole milliseconds, as links count time.
 pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX >> 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Route;
+    use crate::load::Stop;
+    use crate::load::script::{Script, Way};
+    use crate::load::shared::Shared;
+    use crate::load::tally::Failure;
+    use crate::plan::Plan;
+    use gustnado_tasks::{Endpoint, Lone, Outbound, block_on_with};
+    use std::net::{SocketAddr, TcpListener};
+
+    /// An address at which nobody listens.
+    fn closed() -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        listener.local_addr().expect("it is bound")
+    }
+
+    fn shared(addresses: &[SocketAddr]) -> Shared {
+        let plan = Plan::closed("http://127.0.0.1/", 1);
+        let mut script = Script::prepare(&plan).expect("a good plan");
+        let all = addresses.iter().map(|address| Endpoint::Tcp(*address)).collect();
+        script.groups[0].ways = vec![Way::of(all)];
+        Shared::new(&plan, script, &Stop::default(), 1)
+    }
+
+    fn connected(shared: &Shared) -> Result<(), Failure> {
+        let route = Route::of(shared, 0, 0);
+        let connect = async { route.connect(shared, &Outbound::default(), 2_000).await.map(drop) };
+        block_on_with(&Lone::default(), connect).expect("it starts")
+    }
+
+    #[test]
+    fn the_next_address_is_tried_where_one_refuses_and_is_remembered() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let open = listener.local_addr().expect("it is bound");
+        let shared = shared(&[closed(), open]);
+        for _ in 0..5 {
+            connected(&shared).expect("one of them listens");
+        }
+        let way = shared.script.only_way().expect("one server");
+        assert_eq!(way.good.load(super::Ordering::Relaxed), 1);
+        assert!(!shared.nobody_listens());
+    }
+
+    #[test]
+    fn a_server_that_refuses_at_all_its_addresses_is_not_there() {
+        let shared = shared(&[closed(), closed()]);
+        for tries in 1..=3 {
+            assert_eq!(connected(&shared), Err(Failure::Refused));
+            assert_eq!(shared.nobody_listens(), tries == 3);
+        }
+    }
 }

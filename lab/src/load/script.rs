@@ -2,9 +2,11 @@
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicUsize;
 
 use gustnado_http::ask::Ask as Writer;
 use gustnado_http::method::Method;
+use gustnado_tasks::Endpoint;
 
 use crate::plan::{Plan, PlanError, Url};
 
@@ -34,6 +36,7 @@ pub(super) struct Line {
 /// What the first right answer of a kind was like.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Expected {
+    pub(super) status: u16,
     pub(super) length: u64,
     pub(super) hash: u64,
 }
@@ -42,12 +45,43 @@ pub(super) struct Expected {
 #[derive(Debug)]
 pub(super) struct Group {
     host: String,
-    pub(super) addresses: Vec<SocketAddr>,
+    /// Its connections take them in turn.
+    pub(super) ways: Vec<Way>,
     /// Indices into the lines, each as often as its weight says, well mixed.
     pub(super) round: Vec<u32>,
 }
 
+/// The addresses of one server: one of them is enough.
+#[derive(Debug)]
+pub(super) struct Way {
+    pub(super) all: Vec<Endpoint>,
+    /// The one that last let a connection in.
+    pub(super) good: AtomicUsize,
+}
+
+impl Way {
+    pub(super) fn of(all: Vec<Endpoint>) -> Self {
+        Self { all, good: AtomicUsize::new(0) }
+    }
+}
+
 impl Script {
+    /// All addresses of TCP that connections may go to.
+    pub(super) fn servers(&self) -> Vec<SocketAddr> {
+        let all = self.groups.iter().flat_map(|group| &group.ways).flat_map(|way| &way.all);
+        let tcp =
+            |to: &Endpoint| if let Endpoint::Tcp(address) = to { Some(*address) } else { None };
+        all.filter_map(tcp).collect()
+    }
+
+    /// Where all of it goes, if that is one server.
+    pub(super) fn only_way(&self) -> Option<&Way> {
+        match &self.groups[..] {
+            [Group { ways, .. }] if ways.len() == 1 => ways.first(),
+            _ => None,
+        }
+    }
+
     /// Looks names up and writes requests.
     ///
     /// # Errors
@@ -64,8 +98,8 @@ impl Script {
                 members.push(member);
                 continue;
             }
-            let addresses = addresses(plan, &url, &ask.targets)?;
-            groups.push((Group { host, addresses, round: Vec::new() }, vec![member]));
+            let ways = ways(plan, &url, &ask.targets)?;
+            groups.push((Group { host, ways, round: Vec::new() }, vec![member]));
         }
         let weights = |members: &[(u32, u32)]| members.iter().map(|(_, weight)| *weight).sum();
         let sums: Vec<(u32, u32)> =
@@ -122,23 +156,25 @@ fn line(plan: &Plan, index: usize, url: &Url<'_>) -> Result<Line, PlanError> {
     Ok(Line { bytes, method, expected: OnceLock::new() })
 }
 
-/// Where to connect to: those of the family of the sources, if there are any.
-fn addresses(
-    plan: &Plan,
-    url: &Url<'_>,
-    targets: &[SocketAddr],
-) -> Result<Vec<SocketAddr>, PlanError> {
+/// Where to connect to. Each target is a server of its own; all addresses of a name are one server,
+/// of the family of the sources, if there are any.
+fn ways(plan: &Plan, url: &Url<'_>, targets: &[SocketAddr]) -> Result<Vec<Way>, PlanError> {
+    if let Some(path) = &plan.unix_socket {
+        return Ok(vec![Way::of(vec![Endpoint::Unix(path.clone())])]);
+    }
     if !targets.is_empty() {
-        return Ok(targets.to_vec());
+        return Ok(targets.iter().map(|target| Way::of(vec![Endpoint::Tcp(*target)])).collect());
     }
     let host = url.host();
     let found = (host, url.port()).to_socket_addrs();
     let found = found.map_err(|error| PlanError::Unknown { host: host.to_owned(), error })?;
     let family = plan.sources.first().map(IpAddr::is_ipv4);
-    // One of them: others may be of another machine.
     let fits = |address: &SocketAddr| family.is_none_or(|is_ipv4| address.is_ipv4() == is_ipv4);
-    let first = found.into_iter().find(fits);
-    first.map(|address| vec![address]).ok_or_else(|| PlanError::Family { host: host.to_owned() })
+    let all: Vec<Endpoint> = found.into_iter().filter(fits).map(Endpoint::Tcp).collect();
+    if all.is_empty() {
+        return Err(PlanError::Family { host: host.to_owned() });
+    }
+    Ok(vec![Way::of(all)])
 }
 
 /// Spreads members by their weights, deterministically: none comes in a bunch where it can come

@@ -1,16 +1,20 @@
 //! What the threads of a run have in common. It is read, and hardly ever written.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::Stop;
 use super::desk::Span;
 use super::pace::nanos;
 use super::script::Script;
+use super::sock_diag;
 use super::tally::{Part, Tally};
 use super::trace::{ENTRIES_MAX, Trace};
 use crate::plan::{Load, Plan};
+
+/// So many refusals before any connection are an answer.
+const REFUSALS: u32 = 3;
 
 /// The value of a time that has not come.
 const NEVER: u64 = u64::MAX;
@@ -25,9 +29,15 @@ pub(super) struct Shared {
     origin_unix_us: u64,
     /// Threads that have opened their connections.
     opened: AtomicU32,
+    /// Threads whose load is over, and what the last of them found before any connection was closed.
+    ended: AtomicU32,
+    pub(super) retransmits: OnceLock<Option<u64>>,
     go: AtomicU64,
     /// A thread has failed: the others need not go on.
     pub(super) failed: AtomicBool,
+    /// Whether any connection was ever made, and how many were refused before.
+    reached: AtomicBool,
+    refused: AtomicU32,
     pub(super) published: Vec<Mutex<Published>>,
 }
 
@@ -55,8 +65,12 @@ impl Shared {
             origin: Instant::now(),
             origin_unix_us: u64::try_from(unix.as_micros()).unwrap_or(0),
             opened: AtomicU32::new(0),
+            ended: AtomicU32::new(0),
+            retransmits: OnceLock::new(),
             go: AtomicU64::new(NEVER),
             failed: AtomicBool::new(false),
+            reached: AtomicBool::new(false),
+            refused: AtomicU32::new(0),
             published: (0..threads).map(|_| Mutex::default()).collect(),
         }
     }
@@ -80,6 +94,15 @@ impl Shared {
         }
     }
 
+    /// A thread's load is over. The last one to say so looks at the connections of all.
+    pub(super) fn note_ended(&self) {
+        if self.ended.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+            // Connections for one request each are gone by now.
+            let told = self.plan.keep_alive.then(|| sock_diag::retransmits(&self.script.servers()));
+            _ = self.retransmits.set(told.flatten());
+        }
+    }
+
     /// The times of the run, once the load goes.
     pub(super) fn times(&self) -> Option<Span> {
         let go = self.go.load(Ordering::Acquire);
@@ -97,7 +120,29 @@ impl Shared {
 
     /// Whether it is to end before its end.
     pub(super) fn is_stopped(&self) -> bool {
-        self.stop.is_stopped() || self.failed.load(Ordering::Relaxed)
+        self.stop.is_stopped() || self.failed.load(Ordering::Relaxed) || self.nobody_listens()
+    }
+
+    /// A connection was made.
+    pub(super) fn note_reached(&self) {
+        if !self.reached.load(Ordering::Relaxed) {
+            self.reached.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// A connection was refused.
+    pub(super) fn note_refused(&self) {
+        if !self.reached.load(Ordering::Relaxed) {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the only server there is has refused everybody so far: there is nothing to measure.
+    /// A server that was there once may come again, and is waited for.
+    pub(super) fn nobody_listens(&self) -> bool {
+        !self.reached.load(Ordering::Relaxed)
+            && self.refused.load(Ordering::Relaxed) >= REFUSALS
+            && self.script.only_way().is_some()
     }
 
     /// A thread's share of something that all share.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
-use super::standstill::Still;
+use super::standstill::Standstills;
 use super::trace::Trace;
 use crate::outcome::Errors;
 
@@ -131,7 +131,7 @@ pub(super) struct Tally {
     /// When the last request ended, well or not; 0 before any.
     pub(super) last_end: u64,
     /// Times in which none has ended, in order.
-    pub(super) stills: Vec<Still>,
+    pub(super) stills: Standstills,
     /// Connections that have asked, or were to, and those that had an answer, right or not.
     pub(super) asking: u64,
     pub(super) served: u64,
@@ -163,7 +163,7 @@ impl Tally {
             steps: vec![StepTally::default(); steps],
             trace,
             last_end: 0,
-            stills: Vec::new(),
+            stills: Standstills::default(),
             asking: 0,
             served: 0,
             part: Part::default(),

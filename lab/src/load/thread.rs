@@ -30,6 +30,8 @@ const OPENING_EACH: Duration = Duration::from_millis(1);
 const LOOK: Duration = Duration::from_millis(50);
 /// How long answers are waited for after the end. Nothing is sent in it.
 const GRACE: Duration = Duration::from_secs(3);
+/// How long a thread that is through waits for the others, in milliseconds.
+const OTHERS_MS: u32 = 500;
 /// When nothing is there to connect to for so long, a run that has no other end is given up.
 const HOPELESS: u64 = 10_000_000_000;
 /// The pacer's longest sleep while requests wait for a connection.
@@ -88,8 +90,8 @@ pub(super) fn run(shared: &Arc<Shared>, thread: u32, io: Io) -> Result<Haul, Thr
     let desk = desk::leave();
     let ended = outcome??;
     let mut desk = desk.expect("it was entered above");
-    if desk.under_way > 0 {
-        desk.note_still(ended.at);
+    if let Some(still) = desk.still_at(ended.at).filter(|_| desk.under_way > 0) {
+        desk.tally.stills.note(still);
     }
     let overdue = |at: u64| desk.schedule.as_ref().map_or(0, |all| all.overdue(at));
     let unsent = desk.times.map_or(0, |times| overdue(ended.at.min(times.until)));
@@ -234,7 +236,23 @@ async fn work(shared: &Arc<Shared>, thread: u32, opening: Opening) -> Result<End
     }
     let at = shared.now();
     let clock = clock.map(ThreadClock::stop).unwrap_or_default();
+    await_others(shared).await;
     Ok(Ended { at, clock, opening, gave_up })
+}
+
+/// Keeps the connections until all threads are through and the kernel was asked about them. A run
+/// that was stopped is not kept up by it.
+async fn await_others(shared: &Shared) {
+    if shared.is_stopped() {
+        return;
+    }
+    shared.note_ended();
+    for _ in 0..OTHERS_MS {
+        if shared.retransmits.get().is_some() || shared.is_stopped() {
+            return;
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
 }
 
 /// Hands out what is due, in time.

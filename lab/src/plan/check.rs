@@ -11,6 +11,11 @@ use gustnado_tasks::descriptor_limit;
 use super::{Ask, End, Io, Load, Plan, Slowness, Url};
 use crate::load::{DESCRIPTORS_APART, ROUND_MAX, round_len};
 
+/// Descriptors that every run needs besides its connections.
+const DESCRIPTORS_APART_MIN: u64 = 24;
+/// Descriptors that a ring needs for itself.
+const RING_DESCRIPTORS: u64 = 6;
+
 /// What is wrong with a plan, and what would be right.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -100,6 +105,8 @@ impl Plan {
             threads: None,
             io: None,
             sources: Vec::new(),
+            unix_socket: None,
+            statuses: Vec::new(),
             connect_timeout: Duration::from_secs(5),
             answer_timeout: Duration::from_secs(30),
             check_every: 100,
@@ -138,7 +145,13 @@ impl Plan {
 
     /// Whether there are more connections than descriptors.
     pub(crate) fn needs_rings(&self) -> bool {
-        self.all_connections() > descriptors_for_connections()
+        self.all_connections() > descriptors_for_connections(limit())
+    }
+
+    /// Whether an answer with this status is right.
+    pub(crate) fn accepts(&self, status: u16) -> bool {
+        let is_in = |(from, to): &(u16, u16)| (*from..=*to).contains(&status);
+        if self.statuses.is_empty() { is_in(&(200, 299)) } else { self.statuses.iter().any(is_in) }
     }
 
     fn check_requests(&self) -> Result<(), PlanError> {
@@ -229,6 +242,9 @@ impl Plan {
 
     fn check_sources(&self) -> Result<(), PlanError> {
         let Some(first) = self.sources.first() else { return Ok(()) };
+        if self.unix_socket.is_some() {
+            return wrong("a Unix socket has no source addresses: take one of the two away");
+        }
         if self.sources.iter().any(|source| source.is_ipv4() != first.is_ipv4()) {
             return wrong("source addresses must all be IPv4, or all be IPv6");
         }
@@ -251,17 +267,40 @@ impl Plan {
     /// Whether there are ports and descriptors for all connections.
     fn check_room(&self) -> Result<(), PlanError> {
         let connections = self.all_connections();
+        self.check_descriptors(connections, limit())?;
+        if self.unix_socket.is_some() {
+            return Ok(());
+        }
         let targets: usize = self.requests.iter().map(|ask| ask.targets.len().max(1)).sum();
         let per_target = connections.div_ceil(targets as u64);
         let sources = per_target.div_ceil(local_ports());
         if sources > (self.sources.len() as u64).max(1) {
             return Err(PlanError::Ports { connections: per_target, sources });
         }
-        let limit = descriptors_for_connections();
-        if self.io == Some(Io::Epoll) && connections > limit {
+        Ok(())
+    }
+
+    /// - `limit`: the descriptors that this process may have.
+    fn check_descriptors(&self, connections: u64, limit: u64) -> Result<(), PlanError> {
+        let left = descriptors_for_connections(limit);
+        if connections <= left {
+            return Ok(());
+        }
+        if self.io == Some(Io::Epoll) {
             return wrong(format!(
-                "{connections} connections are more than the {limit} descriptors that are left for \
+                "{connections} connections are more than the {left} descriptors that are left for \
                  them with epoll: take io_uring, or raise the limit with ulimit -n"
+            ));
+        }
+        // A ring's table of direct descriptors is as long as the limit, and each ring has some
+        // ordinary ones for itself.
+        let table = limit.saturating_sub(DESCRIPTORS_APART);
+        let rings = if table > 0 { connections.div_ceil(table) } else { u64::MAX };
+        if rings.saturating_mul(RING_DESCRIPTORS) > left {
+            let enough = connections + DESCRIPTORS_APART;
+            return wrong(format!(
+                "{connections} connections are too many for a process that may have {limit} \
+                 descriptors: raise that with ulimit -n {enough}, or give at most {left} connections"
             ));
         }
         Ok(())
@@ -280,8 +319,13 @@ fn local_ports() -> u64 {
     }
 }
 
-fn descriptors_for_connections() -> u64 {
-    (descriptor_limit() as u64).saturating_sub(DESCRIPTORS_APART)
+fn limit() -> u64 {
+    descriptor_limit() as u64
+}
+
+/// Under a low limit less is kept apart, so that some are left.
+fn descriptors_for_connections(limit: u64) -> u64 {
+    limit.saturating_sub(DESCRIPTORS_APART.min(limit / 4).max(DESCRIPTORS_APART_MIN))
 }
 
 fn wrong<T>(what: impl Into<String>) -> Result<T, PlanError> {
@@ -335,6 +379,26 @@ mod tests {
             let said = plan.check().expect_err(what).to_string();
             assert!(said.contains(what), "{said}");
         }
+    }
+
+    #[test]
+    fn too_many_connections_for_the_descriptors_name_the_limit_and_not_the_ring() {
+        let plan = good();
+        plan.check_descriptors(40, 64).expect("there is room");
+        for connections in [41, 200] {
+            let refused = plan.check_descriptors(connections, 64).expect_err("no room").to_string();
+            let words = "a process that may have 64 descriptors: raise that with ulimit -n ";
+            assert!(refused.contains(words) && !refused.contains("uring"), "{refused}");
+        }
+        plan.check_descriptors(100_000, 20_000).expect("six rings have room for them");
+    }
+
+    #[test]
+    fn right_answers_are_those_of_2xx_unless_others_are_named() {
+        let mut plan = good();
+        assert!(plan.accepts(204) && !plan.accepts(304) && !plan.accepts(199));
+        plan.statuses = vec![(200, 200), (300, 399)];
+        assert!(plan.accepts(200) && plan.accepts(304) && !plan.accepts(204));
     }
 
     #[test]

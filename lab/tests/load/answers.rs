@@ -1,5 +1,7 @@
 //! Answers in all their forms, and requests in theirs.
 
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,6 +21,7 @@ crate::through_both_doors!(
     weights_decide_how_often_a_url_is_asked,
     a_server_that_closes_politely_makes_no_errors,
     sources_and_targets_are_taken_in_turn,
+    a_unix_socket_is_loaded,
     every_request_is_in_the_trace,
 );
 
@@ -130,6 +133,29 @@ fn sources_and_targets_are_taken_in_turn(io: Io) {
     let outcome = outcome_of(&plan);
     assert_eq!((outcome.requests, outcome.errors.total()), (80, 0), "{:?}", outcome.errors);
     assert_eq!((one.opened(), two.opened()), (4, 4));
+}
+
+fn a_unix_socket_is_loaded(io: Io) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("s");
+    let listener = UnixListener::bind(&path).expect("nothing is there");
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let mut bytes = [0; 512];
+                while stream.read(&mut bytes).is_ok_and(|count| count > 0) {
+                    // (Requests of this test come whole, one at a time.)
+                    if stream.write_all(&ok("hello")).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    let mut plan = counted("http://localhost/", 3, 60, io);
+    plan.unix_socket = Some(path);
+    let outcome = outcome_of(&plan);
+    assert_eq!((outcome.requests, outcome.errors.total()), (60, 0), "{:?}", outcome.errors);
 }
 
 fn every_request_is_in_the_trace(io: Io) {

@@ -1,16 +1,21 @@
 //! Everything that can go wrong with a request, each counted for what it is.
 
 use std::net::{IpAddr, TcpListener};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use gustnado_lab::load::{Stop, run};
 use gustnado_lab::outcome::Errors;
 use gustnado_lab::plan::{Io, Plan};
 
 use crate::toy::{Reply, Toy, ok};
-use crate::{counted, outcome_of};
+use crate::{Seen, counted, outcome_of, timed};
 
 crate::through_both_doors!(
     a_server_that_is_not_there_refuses,
+    a_server_that_goes_away_is_counted,
+    all_addresses_of_a_name_are_tried,
+    other_statuses_can_be_right,
     a_status_beyond_2xx_is_a_failure,
     a_reset_is_counted,
     an_end_before_the_answer_is_a_reset,
@@ -35,8 +40,53 @@ fn a_server_that_is_not_there_refuses(io: Io) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let url = format!("http://{}/", listener.local_addr().expect("it is bound"));
     drop(listener);
-    let errors = errors_of(&counted(&url, 4, 12, io), 0);
-    assert_eq!(errors, Errors { refused: 12, ..Errors::default() });
+    let began = Instant::now();
+    let refused = run(&counted(&url, 4, 12, io), &Seen::default(), &Stop::default());
+    let said = refused.expect_err("there is nothing to measure").to_string();
+    assert!(said.contains("refused the connection; does a server listen there?"), "{said}");
+    assert!(url.contains(said.split(' ').nth(3).expect("an address")), "{said}");
+    let churn = Plan { keep_alive: false, ..timed(&url, 4, Duration::from_mins(1), io) };
+    assert!(run(&churn, &Seen::default(), &Stop::default()).is_err());
+    assert!(began.elapsed() < Duration::from_secs(5), "at once");
+}
+
+/// One that was there and is gone is counted, and waited for.
+fn a_server_that_goes_away_is_counted(io: Io) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let url = format!("http://{}/", listener.local_addr().expect("it is bound"));
+    let going = thread::spawn(move || drop(listener.accept().expect("it listens")));
+    let errors = errors_of(&counted(&url, 1, 5, io), 0);
+    going.join().expect("it only accepts");
+    assert_eq!(errors.refused + errors.reset, 5, "{errors:?}");
+    assert!(errors.refused >= 4, "{errors:?}");
+}
+
+/// A name is served at one of its addresses, which need not be the first.
+fn all_addresses_of_a_name_are_tried(io: Io) {
+    let toy = Toy::friendly();
+    // localhost is ::1 as well where the machine says so; else there is one address only.
+    let url = format!("http://localhost:{}/", toy.address.port());
+    let mut plan = counted(&url, 4, 20, io);
+    plan.check_every = 1;
+    let outcome = outcome_of(&plan);
+    assert_eq!((outcome.requests, outcome.errors.total()), (20, 0), "{:?}", outcome.errors);
+    assert_eq!((toy.seen(), toy.opened()), (20, 4));
+}
+
+fn other_statuses_can_be_right(io: Io) {
+    let toy = Toy::start(|asked| {
+        Reply::Bytes(if asked.number % 2 == 0 {
+            ok("hello")
+        } else {
+            b"HTTP/1.1 404 No\r\nContent-Length: 4\r\n\r\nnone".to_vec()
+        })
+    });
+    let mut plan = counted(&toy.url("/"), 1, 10, io);
+    plan.statuses = vec![(200, 200), (400, 404)];
+    plan.check_every = 1;
+    let outcome = outcome_of(&plan);
+    assert_eq!((outcome.requests, outcome.errors.total()), (10, 0), "{:?}", outcome.errors);
+    assert_eq!((outcome.statuses[&200], outcome.statuses[&404]), (5, 5));
 }
 
 fn a_status_beyond_2xx_is_a_failure(io: Io) {
