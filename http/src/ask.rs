@@ -43,7 +43,7 @@ impl<'o> Ask<'o> {
             return Err(AskError::Target);
         }
         target::authority(host).ok_or(AskError::Host)?;
-        let method = method.as_str().as_bytes();
+        let method = method.as_str().ok_or(AskError::Method)?.as_bytes();
         out.reserve(method.len() + target.len() + host.len() + 20);
         for part in [method, b" ", target, b" HTTP/1.1"] {
             out.extend_from_slice(part);
@@ -135,6 +135,8 @@ const OWN_FIELDS: [&str; 6] =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AskError {
+    /// The method is [`Method::Other`], which has no token of its own.
+    Method,
     /// The target has a byte that must be percent-encoded, or a form that the method does not
     /// allow.
     Target,
@@ -145,6 +147,7 @@ pub enum AskError {
 impl fmt::Display for AskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Method => "the method must be one that has a name",
             Self::Target => {
                 "the target needs percent-encoding, or has a form that the method does not allow"
             }

@@ -1,6 +1,6 @@
 //! The request methods (RFC 9110 §9, RFC 5789).
 
-/// A method that this server knows. Any other token is answered with 501.
+/// A request's method: one of nine that have a name of their own here, or any other token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Method {
@@ -22,10 +22,17 @@ pub enum Method {
     Trace,
     /// RFC 5789 §2
     Patch,
+    /// Any other token of 1 to 64 bytes: `PROPFIND`, `QUERY`, `PURGE`. Which one it is stands in
+    /// the request: [`crate::request::Request::method_token`].
+    Other,
 }
 
+/// A token longer than this is no method that exists: the longest registered one has 17 bytes. It
+/// is refused before it ends, with 501.
+pub const METHOD_BYTES_MAX: usize = 64;
+
 impl Method {
-    /// Every method, in the order of the RFC.
+    /// Every method that has a name, in the order of the RFC.
     pub const ALL: [Self; 9] = [
         Self::Get,
         Self::Head,
@@ -38,15 +45,21 @@ impl Method {
         Self::Patch,
     ];
 
-    /// The method that a token names, exactly as written: methods are case-sensitive (RFC 9110
-    /// §9.1).
+    /// How many there are, [`Method::Other`] included.
+    pub const COUNT: usize = Self::ALL.len() + 1;
+
+    /// The one of the nine that a token names, exactly as written: methods are case-sensitive (RFC
+    /// 9110 §9.1). `None` for any other.
     pub fn from_token(token: &[u8]) -> Option<Self> {
-        Self::ALL.into_iter().find(|method| method.as_str().as_bytes() == token)
+        Self::ALL
+            .into_iter()
+            .find(|method| method.as_str().is_some_and(|name| name.as_bytes() == token))
     }
 
-    /// The token, as it stands in a request line.
-    pub const fn as_str(self) -> &'static str {
-        match self {
+    /// The token, as it stands in a request line. `None` for [`Method::Other`], whose token only
+    /// its request has.
+    pub const fn as_str(self) -> Option<&'static str> {
+        Some(match self {
             Self::Get => "GET",
             Self::Head => "HEAD",
             Self::Post => "POST",
@@ -56,7 +69,8 @@ impl Method {
             Self::Options => "OPTIONS",
             Self::Trace => "TRACE",
             Self::Patch => "PATCH",
-        }
+            Self::Other => return None,
+        })
     }
 
     /// Whether a request with it asks for no change of state (RFC 9110 §9.2.1).
@@ -78,8 +92,9 @@ mod tests {
     #[test]
     fn a_token_names_its_method_only_in_the_right_case() {
         for method in Method::ALL {
-            assert_eq!(Method::from_token(method.as_str().as_bytes()), Some(method));
-            let lower = method.as_str().to_ascii_lowercase();
+            let name = method.as_str().expect("one of the nine");
+            assert_eq!(Method::from_token(name.as_bytes()), Some(method));
+            let lower = name.to_ascii_lowercase();
             assert_eq!(Method::from_token(lower.as_bytes()), None);
         }
         assert_eq!(Method::from_token(b""), None);

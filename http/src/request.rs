@@ -34,6 +34,16 @@ impl<'a> Request<'a> {
         self.head.method()
     }
 
+    /// The method as it was sent: 1 to 64 bytes of a token (RFC 9110 §9.1).
+    pub fn method_token(self) -> &'a [u8] {
+        if let Some(name) = self.method().as_str() {
+            return name.as_bytes();
+        }
+        // One space behind it is the target; empty lines may stand before it.
+        let line = &self.bytes[..usize::from(self.head.target.start).saturating_sub(1)];
+        &line[memchr::memrchr(b'\n', line).map_or(0, |line_end| line_end + 1)..]
+    }
+
     /// The version.
     #[inline]
     pub fn version(self) -> Version {
@@ -130,7 +140,7 @@ impl<'a> Request<'a> {
 
 impl fmt::Debug for Request<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.method().as_str(), self.target().escape_ascii())
+        write!(f, "{} {}", self.method_token().escape_ascii(), self.target().escape_ascii())
     }
 }
 

@@ -170,7 +170,7 @@ proptest! {
         let connect = method == Method::Connect;
         let target = if connect { "host:443".to_owned() } else { target };
         let version = if old { Version::Http10 } else { Version::Http11 };
-        let (token, minor) = (method.as_str(), u8::from(!old));
+        let (token, minor) = (method.as_str().expect("one of the nine"), u8::from(!old));
         let mut text = format!("{token} {target} HTTP/1.{minor}\r\nHost: h.example\r\n");
         for (name, value) in &fields {
             text.extend([name, ": ", value, "\r\n"]);
@@ -202,7 +202,7 @@ proptest! {
 static TAILS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(tails::of_heads);
 
 /// Whether that is a head, or bytes that could not be known to be none before they were whole: past
-/// a limit, or with a method, a version or a coding that we do not know.
+/// a limit, or with a version or a coding that we do not know.
 fn is_open(verdict: &Result<Decoded<Head>, HeadError>) -> bool {
     use HeadError::{
         CodingUnknown, MethodUnknown, TargetTooLong, TooLarge, TooManyFields, VersionUnknown,
@@ -229,7 +229,7 @@ fn agree(bytes: &[u8], head: &Head) {
     let verdict = oracle.parse(bytes);
     assert_eq!(verdict, Ok(httparse::Status::Complete(head.len())), "{}", bytes.escape_ascii());
     let request = head.on(bytes);
-    assert_eq!(oracle.method, Some(request.method().as_str()));
+    assert_eq!(oracle.method, std::str::from_utf8(request.method_token()).ok());
     assert_eq!(oracle.path.map(str::as_bytes), Some(request.target()));
     assert_eq!(oracle.version, Some(u8::from(request.version() == Version::Http11)));
     let ours: Vec<_> = request.fields().collect();

@@ -180,7 +180,7 @@ impl Inside {
         }
         let asked = exchange
             .get()
-            .with_request(|request| format!("{} {}", request.method().as_str(), request.target()));
+            .with_request(|request| format!("{} {}", request.method_str(), request.target()));
         match (error, owed) {
             (Some(error), _) => {
                 let fault = Fault::of_peer(exchange.get().knows_loss());

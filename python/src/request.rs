@@ -47,12 +47,21 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
+/// A request's method. (Only the nine that have a name are interned: an interpreter may keep what is
+/// for good, and clients choose the others.)
+pub(crate) fn method<'py>(py: Python<'py>, request: &gustnado::Request) -> Bound<'py, PyString> {
+    match request.method().as_str() {
+        Some(name) => PyString::intern(py, name),
+        None => PyString::new(py, request.method_str()),
+    }
+}
+
 #[pymethods]
 impl Request {
     /// `GET` and the like.
     #[getter]
     fn method<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
-        PyString::intern(py, self.inner().method().as_str())
+        method(py, &self.inner())
     }
 
     /// The path that routes compare, decoded.
@@ -223,6 +232,6 @@ impl Request {
 
     fn __repr__(&self) -> String {
         let inner = self.inner();
-        format!("<Request {} {}>", inner.method().as_str(), inner.target())
+        format!("<Request {} {}>", inner.method_str(), inner.target())
     }
 }

@@ -150,5 +150,5 @@ impl Inside {
 }
 
 fn line(request: &Request) -> String {
-    format!("{} {}", request.method().as_str(), request.target())
+    format!("{} {}", request.method_str(), request.target())
 }

@@ -101,9 +101,15 @@ impl Request {
         self.parts.view()
     }
 
-    /// The method.
+    /// The method: [`Method::Other`] for all that have no name of their own, which
+    /// [`Request::method_str`] tells apart.
     pub fn method(&self) -> Method {
         self.view().method()
+    }
+
+    /// The method as it was sent: `GET`, `PROPFIND`.
+    pub fn method_str(&self) -> &str {
+        as_text(self.view().method_token())
     }
 
     /// The version.

@@ -187,7 +187,7 @@ impl Request {
     /// # Panics
     /// If there is no whole answer: [`Request::try_send`] returns why.
     pub fn send(self) -> Answer {
-        let asked = format!("{} {}", self.method.as_str(), self.target);
+        let asked = format!("{} {}", self.method.as_str().unwrap_or("?"), self.target);
         self.try_send().unwrap_or_else(|error| panic!("no answer to {asked}: {error}"))
     }
 

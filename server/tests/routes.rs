@@ -81,7 +81,7 @@ fn head_options_and_405_come_by_themselves(setup: Setup) {
     let routes = Routes::new()
         .get("/", |_: &Request| "got")
         .post("/", |_: &Request| "posted")
-        .any("/any", |request: &Request| request.method().as_str());
+        .any("/any", |request: &Request| request.method_str().to_owned());
     let server = Server::routes(setup.config(), routes);
     let mut client = server.connect();
     client.send(request("HEAD", "/", ""));
@@ -91,7 +91,11 @@ fn head_options_and_405_come_by_themselves(setup: Setup) {
     assert_eq!((options.status, options.expect_field("allow")), (204, "GET, HEAD, POST, OPTIONS"));
     let refused = client.ask(request("DELETE", "/", ""));
     assert_eq!((refused.status, refused.expect_field("allow")), (405, "GET, HEAD, POST, OPTIONS"));
-    assert_eq!(client.ask(request("PATCH", "/any", "")).text(), "PATCH");
+    for method in ["PATCH", "PROPFIND", "get", "M-SEARCH"] {
+        assert_eq!(client.ask(request(method, "/any", "")).text(), method);
+    }
+    let refused = client.ask(request("PROPFIND", "/", ""));
+    assert_eq!((refused.status, refused.expect_field("allow")), (405, "GET, HEAD, POST, OPTIONS"));
     assert_eq!(client.ask(request("POST", "/", "Content-Length: 0\r\n")).text(), "posted");
 }
 

@@ -3,17 +3,14 @@
 use super::fields::is_looked_for;
 use super::{Decoded, Head, HeadError, KNOWN, Known, Span, Version, unfinished};
 use crate::limits::Limits;
-use crate::method::Method;
+use crate::method::{METHOD_BYTES_MAX, Method};
 use crate::syntax::{
     PATH, TOKEN, VALUE, skip, skip_plain_host, skip_plain_name, skip_plain_value, skip_query, trim,
 };
-use crate::target::{self, TargetForm};
+use crate::target;
 
 /// Empty lines skipped before a request line: some clients send one after a body.
 const EMPTY_LINES_MAX: usize = 4;
-
-/// A token longer than this is refused before it ends. The longest registered method has 17 bytes.
-const METHOD_BYTES_MAX: usize = 64;
 
 /// What a head may be long at most, whatever the limits say: offsets have 16 bits.
 const HEAD_BYTES_MAX: usize = u16::MAX as usize;
@@ -21,8 +18,8 @@ const HEAD_BYTES_MAX: usize = u16::MAX as usize;
 /// Why the pass stopped before the end of the head.
 ///
 /// `NeedMore` promises that the bytes can still become a head that is served, or one that is
-/// refused for a reason that only bytes to come can tell: a method, a version or a coding that this
-/// server does not know, or a limit. Whoever returns it asks [`unfinished`] first.
+/// refused for a reason that only bytes to come can tell: a version or a coding that this server does
+/// not know, a target that its method does not allow, or a limit. Whoever returns it asks [`unfinished`] first.
 ///
 /// An error is that of the first byte after which it was certain: so it is the same whether or not
 /// a pass was made just then.
@@ -89,14 +86,12 @@ fn pass(bytes: &[u8], limits: &Limits) -> Result<Head, Stop> {
     let target_start = bytes.len() - rest.len();
     let (path_len, target, rest) = target(rest, method, limits)?;
     let target_len = target.len();
-    let (form, path) = match method {
-        Some(method) => target::form(target, method)?,
-        None => (TargetForm::Origin, 0), // refused below
+    let (form, path) = match target::form(target, method) {
+        Ok(form) => form,
+        Err(error) => return Err(no_target(error, method, rest)),
     };
     let (version, rest) = version(rest)?;
-    // A version goes before a method that we do not know: it may say what that one means.
     let version = version.ok_or(HeadError::VersionUnknown)?;
-    let method = method.ok_or(HeadError::MethodUnknown)?;
     let at = |offset: usize| Span::new(offset, offset).start;
     let mut head = Head {
         content_length: 0,
@@ -130,23 +125,25 @@ fn skip_empty_lines(bytes: &[u8]) -> Result<usize, Stop> {
     }
 }
 
-/// The method, if we know it, and what stands behind its space: `method SP request-target SP
+/// The method, and what stands behind its space: `method SP request-target SP
 /// HTTP-version CRLF` (RFC 9112 §3), each space exactly one.
 #[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
 #[inline(always)]
-fn method(line: &[u8]) -> Result<(Option<Method>, &[u8]), Stop> {
+fn method(line: &[u8]) -> Result<(Method, &[u8]), Stop> {
     match line.split_first_chunk::<4>() {
-        Some((token, rest)) if *token == *b"GET " => Ok((Some(Method::Get), rest)),
+        Some((token, rest)) if *token == *b"GET " => Ok((Method::Get, rest)),
         _ => method_other(line),
     }
 }
 
-fn method_other(line: &[u8]) -> Result<(Option<Method>, &[u8]), Stop> {
+fn method_other(line: &[u8]) -> Result<(Method, &[u8]), Stop> {
     let window = &line[..line.len().min(METHOD_BYTES_MAX + 1)];
     let (token, rest) = line.split_at(window.len() - skip(window, TOKEN).len());
     match rest {
         _ if token.len() > METHOD_BYTES_MAX => Err(HeadError::MethodUnknown.into()),
-        [b' ', rest @ ..] if !token.is_empty() => Ok((Method::from_token(token), rest)),
+        [b' ', rest @ ..] if !token.is_empty() => {
+            Ok((Method::from_token(token).unwrap_or(Method::Other), rest))
+        }
         [] => Err(Stop::NeedMore),
         _ => Err(HeadError::MethodSyntax.into()),
     }
@@ -157,7 +154,7 @@ fn method_other(line: &[u8]) -> Result<(Option<Method>, &[u8]), Stop> {
 #[inline(always)]
 fn target<'a>(
     rest: &'a [u8],
-    method: Option<Method>,
+    method: Method,
     limits: &Limits,
 ) -> Result<(usize, &'a [u8], &'a [u8]), Stop> {
     let mut behind = skip(rest, PATH);
@@ -173,7 +170,7 @@ fn target<'a>(
 fn behind_query<'a>(
     rest: &'a [u8],
     query: &'a [u8],
-    method: Option<Method>,
+    method: Method,
     limits: &Limits,
 ) -> Result<&'a [u8], Stop> {
     let behind = skip_query(query);
@@ -190,6 +187,21 @@ fn behind_query<'a>(
             Err(Stop::NeedMore)
         }
         _ => Err(HeadError::Target.into()),
+    }
+}
+
+/// What is wrong with a request line whose target is in no form that its method allows. A version
+/// that we do not know goes before it where the method has no name here: it may say what both mean
+/// (HTTP/2 begins with `PRI * HTTP/2.0`).
+#[cold]
+fn no_target(error: HeadError, method: Method, rest: &[u8]) -> Stop {
+    if method != Method::Other || rest.starts_with(b" HTTP/1.") {
+        return error.into();
+    }
+    match version(rest) {
+        Ok((Some(_), _)) => error.into(),
+        Ok((None, _)) => HeadError::VersionUnknown.into(),
+        Err(stop) => stop,
     }
 }
 

@@ -11,7 +11,7 @@ use crate::status::Status;
 pub enum HeadError {
     /// The request line does not start with a token and one space.
     MethodSyntax,
-    /// A token that is no method of ours, or one longer than any that exists.
+    /// A token longer than any method that exists.
     MethodUnknown,
     /// The target is in none of the four forms, or in one its method does not allow.
     Target,
@@ -109,7 +109,7 @@ impl fmt::Display for HeadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
             Self::MethodSyntax => "the request line must start with a method and one space",
-            Self::MethodUnknown => "the method is not one this server knows",
+            Self::MethodUnknown => "the method is longer than any that exists",
             Self::Target => "the request target is malformed or not allowed with this method",
             Self::TargetTooLong { limit_bytes } => {
                 return write!(f, "the request target is longer than {limit_bytes} bytes");

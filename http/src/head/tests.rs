@@ -202,13 +202,32 @@ fn a_client_is_told_to_go_on_only_if_it_waits_with_a_body() {
 }
 
 #[test]
+fn a_method_without_a_name_is_kept_as_it_was_sent() {
+    let longest = "M".repeat(64);
+    for token in ["PROPFIND", "get", "M-SEARCH", "!", "GETT", "GE", &longest] {
+        for before in ["", "\r\n", "\r\n\r\n"] {
+            let bytes = format!("{before}{token} /a?b HTTP/1.1\r\nHost: h\r\n\r\n");
+            let head = done(bytes.as_bytes());
+            let request = head.on(bytes.as_bytes());
+            assert_eq!((head.method(), request.target()), (Method::Other, b"/a?b".as_slice()));
+            assert_eq!(request.method_token(), token.as_bytes(), "{bytes:?}");
+        }
+    }
+    for method in Method::ALL.into_iter().filter(|method| *method != Method::Connect) {
+        let name = method.as_str().expect("one of the nine");
+        let bytes = format!("{name} / HTTP/1.1\r\nHost: h\r\n\r\n");
+        assert_eq!(done(bytes.as_bytes()).on(bytes.as_bytes()).method_token(), name.as_bytes());
+    }
+}
+
+#[test]
 fn each_bad_request_line_has_its_status() {
     for (line, status) in [
-        ("BREW / HTTP/1.1", 501),
-        ("get / HTTP/1.1", 501),
-        ("PROPFIND / HTTP/1.1", 501),
+        ("BREW * HTTP/1.1", 400),
+        ("get a HTTP/1.1", 400),
+        ("BREW a HTTP/2.0", 505),
         ("PRI * HTTP/2.0", 505),
-        (&format!("{} / HTTP/1.1", "M".repeat(64)), 501),
+        (&format!("{} / HTTP/1.1", "M".repeat(65)), 501),
         (&format!("{} / HTTP/2.0", "M".repeat(64)), 505),
         (&format!("{} / HTTP/2.0", "M".repeat(65)), 501),
         (&"M".repeat(100_000), 501),

@@ -8,12 +8,15 @@ use crate::method::Method;
 use crate::syntax::trim;
 use crate::target;
 
-/// Whether a target can begin like that. Of a method that we do not know, any can.
+/// Whether a target can begin like that. Of a method without a name here, any can, as long as the
+/// version is not known.
 ///
 /// # Errors
 /// The one that every target gets that begins like that.
-pub(super) fn target(begun: &[u8], method: Option<Method>) -> Result<(), HeadError> {
-    let Some(method) = method else { return Ok(()) };
+pub(super) fn target(begun: &[u8], method: Method) -> Result<(), HeadError> {
+    if method == Method::Other {
+        return Ok(());
+    }
     let is_good = |target: &[u8]| target::form(target, method).is_ok();
     let of_scheme = ends::of_word("http://a").chain(ends::of_word("https://a"));
     let of_authority =

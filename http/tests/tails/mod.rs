@@ -41,6 +41,7 @@ pub(crate) fn of_heads() -> Vec<Vec<u8>> {
     firsts.extend(value_ends().iter().map(|end| format!("{end}\r\n")));
     let schemes = suffixes("http://a").chain(suffixes("https://a")).map(str::to_owned);
     let targets = value_ends().into_iter().chain(schemes);
+    firsts.extend(suffixes(" HTTP/2.0\r\n").map(str::to_owned));
     for target in targets.flat_map(|end| [format!("{end}:0"), end]).chain(["/".to_owned()]) {
         firsts.push(format!("{target} HTTP/1.1\r\n"));
     }

@@ -123,7 +123,8 @@ impl Script {
 fn line(plan: &Plan, index: usize, url: &Url<'_>) -> Result<Line, PlanError> {
     let ask = &plan.requests[index];
     let wrong = |why: String| PlanError::Request { url: ask.url.clone(), why };
-    let method = Method::ALL.into_iter().find(|method| method.as_str() == ask.method);
+    let method =
+        Method::ALL.into_iter().find(|method| method.as_str() == Some(ask.method.as_str()));
     let method = method.filter(|method| *method != Method::Connect);
     let method = method.ok_or_else(|| {
         wrong(format!("the method {:?} is none of GET, HEAD, POST, PUT, DELETE, …", ask.method))

@@ -9,6 +9,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use gustnado::{Endpoint, Request, Version};
 
+use crate::request::method;
 use crate::root_path::below;
 
 /// Bytes of a root path that no target has as they are (RFC 3986 §3.3).
@@ -54,7 +55,7 @@ pub(super) fn make<'py>(
         Version::Http11 => intern!(py, "1.1"),
     };
     scope.set_item(intern!(py, "http_version"), version)?;
-    scope.set_item(intern!(py, "method"), PyString::intern(py, request.method().as_str()))?;
+    scope.set_item(intern!(py, "method"), method(py, request))?;
     let (path, raw_path) = root.of(request.raw_path());
     scope.set_item(intern!(py, "path"), &*path)?;
     scope.set_item(intern!(py, "raw_path"), PyBytes::new(py, raw_path.as_bytes()))?;

@@ -10,6 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use gustnado::{Endpoint, Request, Version};
 
 use super::Inside;
+use crate::request::method;
 use crate::root_path::below;
 
 /// So many names of fields are remembered.
@@ -33,8 +34,7 @@ pub(super) fn make<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let environ = inside.template.bind(py).copy()?;
     let set = |key: &Bound<'py, PyString>, value: &str| environ.set_item(key, value);
-    let method = PyString::intern(py, request.method().as_str());
-    environ.set_item(intern!(py, "REQUEST_METHOD"), method)?;
+    environ.set_item(intern!(py, "REQUEST_METHOD"), method(py, request))?;
     let path: Cow<'_, [u8]> = percent_decode_str(request.raw_path()).into();
     let path = below(&path, inside.root_path.as_bytes()).unwrap_or(&path);
     environ.set_item(intern!(py, "PATH_INFO"), native(py, path))?;

@@ -123,7 +123,7 @@ impl Format {
         match line.asked {
             // (What was checked holds nothing but visible ASCII; quotes may be among that.)
             Asked::Request(view) => {
-                out.extend_from_slice(view.method().as_str().as_bytes());
+                out.extend_from_slice(view.method_token());
                 out.push(b' ');
                 escape::plain(view.target(), out);
                 out.push(b' ');
@@ -138,7 +138,7 @@ impl Format {
 impl<'a> Line<'a> {
     fn method(&self) -> Option<&'a [u8]> {
         match self.asked {
-            Asked::Request(view) => Some(view.method().as_str().as_bytes()),
+            Asked::Request(view) => Some(view.method_token()),
             Asked::Refused(first) => parts(first).map(|(method, ..)| method),
             Asked::Unknown => None,
         }

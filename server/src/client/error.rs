@@ -167,7 +167,10 @@ impl fmt::Display for ClientError {
             ),
             Self::Url { url, error } => write!(f, "cannot ask {url:?}: {error}"),
             Self::Method(Method::Connect) => f.write_str("tunnels are not supported: no CONNECT"),
-            Self::Method(method) => write!(f, "a {} request must not have a body", method.as_str()),
+            Self::Method(method) => match method.as_str() {
+                Some(name) => write!(f, "a {name} request must not have a body"),
+                None => f.write_str("expected a method with a name, found Method::Other; name it"),
+            },
             Self::Field { name, .. } => write!(f, "cannot send the field {name:?}"),
             Self::Resolve { host, .. } => {
                 write!(f, "{host} has no address: check the name and the resolver")

@@ -157,7 +157,8 @@ impl Request {
     /// Checks all parts, and writes the head.
     fn prepare(&self) -> Result<(Origin, Vec<u8>), ClientError> {
         let has_body = !matches!(self.content, Content::Nothing);
-        if self.method == Method::Connect || (self.method == Method::Trace && has_body) {
+        let is_nameless = matches!(self.method, Method::Connect | Method::Other);
+        if is_nameless || (self.method == Method::Trace && has_body) {
             return Err(ClientError::Method(self.method));
         }
         let url = Url::parse(&self.url).map_err(|error| self.url_error(error))?;
@@ -227,7 +228,7 @@ impl Request {
 
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.method.as_str(), self.url)
+        write!(f, "{} {}", self.method.as_str().unwrap_or("?"), self.url)
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) struct Table {
 
 /// What one path answers, by method.
 struct PathEntry {
-    by_method: [Option<Endpoint>; Method::ALL.len()],
+    by_method: [Option<Endpoint>; Method::COUNT],
     any: Option<Endpoint>,
     options: Endpoint,
     not_allowed: Endpoint,
@@ -325,7 +325,7 @@ fn merged(paths: &[(String, Route)]) -> Result<Vec<(String, Route)>, RouteError>
             .iter()
             .find(|(method, _)| known.handlers.iter().any(|(other, _)| other == method));
         if let Some((method, _)) = repeated {
-            return Err(RouteError::Repeated { path: path.clone(), method: method.as_str() });
+            return Err(RouteError::Repeated { path: path.clone(), method: method.as_str().unwrap_or("other methods") });
         }
         let is_special = !route.links.is_empty() || !route.fields.is_empty();
         if route.folder.is_some() || known.folder.is_some() || is_special {
@@ -348,7 +348,7 @@ impl PathEntry {
     fn new(path: &str, route: &Route, endpoint: impl Fn(Kind) -> Endpoint) -> Self {
         let allow = allow(route);
         let mut entry = Self {
-            by_method: [const { None }; Method::ALL.len()],
+            by_method: [const { None }; Method::COUNT],
             any: route.any.as_ref().map(|handler| endpoint(handler.0.clone())),
             options: endpoint(plain_status(Status::NO_CONTENT, Some(allow.clone()))),
             not_allowed: endpoint(plain_status(Status::METHOD_NOT_ALLOWED, Some(allow))),
@@ -365,7 +365,7 @@ impl PathEntry {
     /// The same for all methods.
     fn all(endpoint: &Endpoint) -> Self {
         Self {
-            by_method: [const { None }; Method::ALL.len()],
+            by_method: [const { None }; Method::COUNT],
             any: Some(endpoint.clone()),
             options: endpoint.clone(),
             not_allowed: endpoint.clone(),
@@ -399,7 +399,7 @@ fn allow(route: &Route) -> String {
     let methods: Vec<&str> = Method::ALL
         .iter()
         .filter(|method| is_allowed(method))
-        .map(|method| method.as_str())
+        .filter_map(|method| method.as_str())
         .collect();
     methods.join(", ")
 }

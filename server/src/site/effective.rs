@@ -95,7 +95,7 @@ fn route(out: &mut String, prefix: &str, said: &RouteSaid) -> fmt::Result {
     }
     if !said.methods.is_empty() {
         let methods: Vec<String> =
-            said.methods.iter().map(|method| quoted(method.as_str())).collect();
+            said.methods.iter().filter_map(|method| method.as_str()).map(quoted).collect();
         writeln!(out, "methods = [{}]", methods.join(", "))?;
     }
     headers(out, &format!("{prefix}route.headers"), &said.headers)

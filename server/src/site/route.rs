@@ -185,12 +185,12 @@ fn read_methods(reader: &mut Reader<'_>, table: Table<'_>) -> Option<Vec<Method>
     let mut methods = Vec::new();
     for said in said {
         let found = said.value;
-        if let Some(method) = METHODS.iter().find(|method| method.as_str() == found) {
+        if let Some(method) = METHODS.iter().find(|method| method.as_str() == Some(found)) {
             methods.retain(|known| known != method);
             methods.push(*method);
             continue;
         }
-        let names = METHODS.iter().map(|method| method.as_str());
+        let names = METHODS.iter().filter_map(|method| method.as_str());
         let remedy = match nearest(found, names.clone()) {
             Some(near) => format!("did you mean {near}?"),
             None => "name one of them".to_owned(),

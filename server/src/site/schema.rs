@@ -117,7 +117,10 @@ fn definitions() -> Json {
 fn route() -> Json {
     let methods = Json::Map(vec![
         key("type", text("string")),
-        key("enum", Json::List(METHODS.iter().map(|method| text(method.as_str())).collect())),
+        key(
+            "enum",
+            Json::List(METHODS.iter().filter_map(|method| method.as_str()).map(text).collect()),
+        ),
     ]);
     let methods = Json::Map(vec![
         key("description", text("Methods that are answered; GET, and all for a redirect")),

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use gustnado_http::head::Version;
 use gustnado_http::method::Method;
-use gustnado_http::request::TargetForm;
+use gustnado_http::request::{Request as View, TargetForm};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
 use crate::body::Body;
@@ -16,7 +16,7 @@ pub(super) fn convert(request: Request) -> Option<http::Request<Body>> {
     let shared = Bytes::from_owner(HeadBytes(request.parts().clone()));
     let view = request.view();
     *converted.uri_mut() = uri(view.form(), shared.slice_ref(view.target()))?;
-    *converted.method_mut() = method(view.method());
+    *converted.method_mut() = method(view)?;
     *converted.version_mut() = match view.version() {
         Version::Http10 => http::Version::HTTP_10,
         Version::Http11 => http::Version::HTTP_11,
@@ -42,8 +42,9 @@ fn uri(form: TargetForm, target: Bytes) -> Option<Uri> {
     (is_path || form != TargetForm::Origin).then_some(uri)
 }
 
-fn method(method: Method) -> http::Method {
-    match method {
+/// `None` for a token that is none to the crate `http`. (It takes every one today.)
+fn method(view: View<'_>) -> Option<http::Method> {
+    Some(match view.method() {
         Method::Get => http::Method::GET,
         Method::Head => http::Method::HEAD,
         Method::Post => http::Method::POST,
@@ -53,7 +54,8 @@ fn method(method: Method) -> http::Method {
         Method::Options => http::Method::OPTIONS,
         Method::Trace => http::Method::TRACE,
         Method::Patch => http::Method::PATCH,
-    }
+        Method::Other => http::Method::from_bytes(view.method_token()).ok()?,
+    })
 }
 
 /// A head's bytes, held by whoever holds a part of them.

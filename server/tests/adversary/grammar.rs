@@ -42,8 +42,7 @@ const REQUEST_LINES: &[Row] = &[
     ("9112 3", "GET / HTTP/1.1 \r\nHost: h\r\n\r\n", 400),
     ("9112 3", "GET HTTP/1.1\r\nHost: h\r\n\r\n", 400),
     ("9112 3", " GET / HTTP/1.1\r\nHost: h\r\n\r\n", 400),
-    ("9110 9.1", "get / HTTP/1.1\r\nHost: h\r\n\r\n", 501),
-    ("9110 9.1", "FOOBAR / HTTP/1.1\r\nHost: h\r\n\r\n", 501),
+    ("9112 3.2.4", "FOOBAR * HTTP/1.1\r\nHost: h\r\n\r\n", 400),
     ("9110 5.6.2", "G@T / HTTP/1.1\r\nHost: h\r\n\r\n", 400),
     ("9112 3.2", "GET /path#frag HTTP/1.1\r\nHost: h\r\n\r\n", 400),
     ("9112 3.2", "GET /pa th HTTP/1.1\r\nHost: h\r\n\r\n", 400),
@@ -179,6 +178,8 @@ const ALLOWED: &[(&str, &str, [u16; 3])] = &[
     ("9110 4.2.1", "GET /?a\\b=[c]{d}|^` HTTP/1.1\r\nHost: h\r\n\r\n", [200; 3]),
     ("9110 9.3.6", "CONNECT h:443 HTTP/1.1\r\nHost: h:443\r\n\r\n", [405; 3]),
     ("9110 9.3.8", "TRACE / HTTP/1.1\r\nHost: h\r\nAuthorization: secret\r\n\r\n", [405; 3]),
+    ("9110 9.1", "get / HTTP/1.1\r\nHost: h\r\n\r\n", [405; 3]),
+    ("9110 9.1", "FOOBAR / HTTP/1.1\r\nHost: h\r\n\r\n", [405; 3]),
     ("9110 15.5.6", "DELETE / HTTP/1.1\r\nHost: h\r\n\r\n", [405; 3]),
     (
         "9110 7.8",
@@ -329,7 +330,6 @@ fn a_head_too_long_is_refused(setup: Setup) {
     let rows = [
         ("9110 9.1", format!("{long} / HTTP/1.1\r\nHost: h\r\n\r\n"), 501),
         ("9110 9.1", format!("{} / HTTP/1.1\r\nHost: h\r\n\r\n", &long[..65]), 501),
-        ("9110 9.1", format!("{} / HTTP/1.1\r\nHost: h\r\n\r\n", &long[..64]), 501),
         ("9112 3", get(&format!("/{long}")), 414),
         ("9112 5", request("GET", "/", &format!("X: {long}\r\n")), 431),
         ("9112 5", request("GET", "/", &format!("{long}: y\r\n")), 431),
