@@ -325,7 +325,10 @@ fn merged(paths: &[(String, Route)]) -> Result<Vec<(String, Route)>, RouteError>
             .iter()
             .find(|(method, _)| known.handlers.iter().any(|(other, _)| other == method));
         if let Some((method, _)) = repeated {
-            return Err(RouteError::Repeated { path: path.clone(), method: method.as_str().unwrap_or("other methods") });
+            return Err(RouteError::Repeated {
+                path: path.clone(),
+                method: method.as_str().unwrap_or("other methods"),
+            });
         }
         let is_special = !route.links.is_empty() || !route.fields.is_empty();
         if route.folder.is_some() || known.folder.is_some() || is_special {
