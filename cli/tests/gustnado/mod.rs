@@ -25,6 +25,17 @@ pub(crate) fn limited(limit: &str, args: &[&str]) -> Command {
     cleaned(command, args)
 }
 
+/// A line for the shell, which finds the command as its users do.
+pub(crate) fn shell(line: &str) -> Command {
+    let mut command = Command::new("sh");
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_gustnado"));
+    let mut places = program.parent().expect("it lies in a folder").as_os_str().to_owned();
+    places.push(":");
+    places.push(std::env::var_os("PATH").unwrap_or_default());
+    command.env("PATH", places);
+    cleaned(command, &["-ec", line])
+}
+
 fn cleaned(mut command: Command, args: &[&str]) -> Command {
     command.args(args).env("NO_COLOR", "1").env_remove("PORT").stdin(Stdio::null());
     for (name, _) in std::env::vars_os() {
