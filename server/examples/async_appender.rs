@@ -37,6 +37,7 @@ pub(crate) fn server(pause: Duration) -> Server {
 fn main() -> gustnado::Result<()> {
     let mut arguments = env::args().skip(1);
     let address = arguments.next().unwrap_or_else(|| "127.0.0.1:3456".to_owned());
+    println!("try: curl --no-buffer http://{address}/appender");
     let pause_ms = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1_000);
     server(Duration::from_millis(pause_ms)).listen(&address)?.run()
 }

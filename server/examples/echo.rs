@@ -27,6 +27,7 @@ pub(crate) fn server() -> Server {
 fn main() -> gustnado::Result<()> {
     let mut arguments = env::args().skip(1);
     let address = arguments.next().unwrap_or_else(|| "127.0.0.1:3456".to_owned());
+    println!("try: curl http://{address}/echo");
     let io = arguments.next().and_then(|name| Io::NAMES.iter().position(|known| *known == name));
     server().io(io.map_or(Io::Auto, |place| Io::ALL[place])).listen(&address)?.run()
 }

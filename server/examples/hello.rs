@@ -10,6 +10,7 @@ use gustnado::{Request, Server, blocking};
 
 fn main() -> gustnado::Result<()> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:3456".to_owned());
+    println!("try: curl http://{address}/hello");
     Server::new()
         .get("/hello", |_: &Request| "Hello, world!")
         .get("/hello/{name}", |request: &Request| format!("Hello, {}!", request.param("name")))

@@ -36,5 +36,6 @@ pub(crate) fn server() -> Server {
 
 fn main() -> gustnado::Result<()> {
     let address = env::args().nth(1).unwrap_or_else(|| "127.0.0.1:3456".to_owned());
+    println!("try: curl http://{address}/jobs.json");
     server().listen(&address)?.run()
 }

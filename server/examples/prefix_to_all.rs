@@ -37,5 +37,6 @@ fn escaped(text: &str) -> String {
 
 fn main() -> gustnado::Result<()> {
     let address = env::args().nth(1).unwrap_or_else(|| "127.0.0.1:3456".to_owned());
+    println!("try: curl 'http://{address}/hello?url'");
     server().listen(&address)?.run()
 }

@@ -44,5 +44,6 @@ fn megabyte() -> u64 {
 
 fn main() -> gustnado::Result<()> {
     let address = env::args().nth(1).unwrap_or_else(|| "127.0.0.1:3456".to_owned());
+    println!("try: curl http://{address}/primes");
     server().listen(&address)?.run()
 }
