@@ -2,22 +2,23 @@
 
 mod settings;
 
-use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gustnado_http::status::Status;
-use gustnado_tasks::Driven;
+use gustnado_tasks::{Driven, Endpoint};
 
 use crate::chain::{Flow, Link};
 use crate::config::{Config, ConfigError, Origin, Settings};
 use crate::fields::Fields;
 use crate::handler::IntoHandler;
-use crate::hooks::{ClosedConnection, Hooks, Struck, Verdict};
+use crate::hooks::{ClosedConnection, Hooks, Refused, Struck, Verdict};
 use crate::request::Request;
-use crate::response::IntoResponse;
+use crate::response::{IntoResponse, Response};
 use crate::routes::{Route, Routes};
-use crate::server::{Running, StartError, check_server, start_server, start_server_driven};
+use crate::server::{
+    Running, StartError, check_server, endpoint, start_server, start_server_driven,
+};
 use crate::site::{SiteError, SiteFile};
 
 /// A server to be.
@@ -134,6 +135,16 @@ impl Server {
         self.with(|routes| routes.fallback(handler))
     }
 
+    /// [`Routes::fallback_route`]
+    pub fn fallback_route(self, route: Route) -> Self {
+        self.with(|routes| routes.fallback_route(route))
+    }
+
+    /// [`Routes::mount`]
+    pub fn mount(self, path: &str, route: Route) -> Self {
+        self.with(|routes| routes.mount(path, route))
+    }
+
     /// [`Routes::service`]
     #[cfg(feature = "tower")]
     pub fn service<F>(self, path: &str, service: impl IntoHandler<F>) -> Self {
@@ -247,26 +258,47 @@ impl Server {
         self
     }
 
+    /// Calls `hook` when the server refuses a request by itself, with the response that is about to
+    /// be sent: where it adds what links add to all others, such as CORS fields and a request id. It
+    /// runs on the worker, so it should not wait. The last one counts.
+    ///
+    /// (Fields that are the same in every response: [`Server::header`]. What no route answers passes
+    /// the links of [`Server::link`].)
+    ///
+    /// ```
+    /// use gustnado::{Refused, Response, Server};
+    ///
+    /// let server = Server::new().on_refusal(|refused: &Refused<'_>, response: &mut Response| {
+    ///     if let Some(origin) = refused.header("origin") {
+    ///         _ = response.try_header("Access-Control-Allow-Origin", origin);
+    ///     }
+    /// });
+    /// # drop(server);
+    /// ```
+    pub fn on_refusal(
+        mut self,
+        hook: impl Fn(&Refused<'_>, &mut Response) + Send + Sync + 'static,
+    ) -> Self {
+        self.hooks.on_refusal = Some(Arc::new(hook));
+        self
+    }
+
     /// Starts to serve.
     ///
-    /// - `address`: `127.0.0.1:3456`, `[::1]:80`, `localhost:0` (0 picks a free port), or
-    ///   `unix:/run/site.sock`.
+    /// - `address`: `127.0.0.1:3456`, `[::1]:80`, `localhost:0` (0 picks a free port),
+    ///   `unix:/run/site.sock`, or `fd:3` for a socket that listens already.
     ///
     /// # Errors
     /// [`StartError`]: one line that says what is wrong, where, and what helps.
     pub fn listen(mut self, address: &str) -> Result<Running, StartError> {
-        self.config.listen = Vec::new();
-        if let Some(path) = address.strip_prefix("unix:") {
-            self.config.uds = Some(PathBuf::from(path));
-        } else {
-            let unknown = |error| StartError::Host { host: address.to_owned(), error };
-            let mut addresses = address.to_socket_addrs().map_err(unknown)?;
-            let found = addresses.next().ok_or_else(|| {
-                let kind = std::io::ErrorKind::NotFound;
-                unknown(std::io::Error::new(kind, "the name has no address"))
-            })?;
-            self.config.host = found.ip().to_string();
-            self.config.port = found.port();
+        let config = &mut self.config;
+        (config.listen, config.uds) = (Vec::new(), None);
+        match endpoint(address)? {
+            Endpoint::Tcp(found) => {
+                (config.host, config.port) = (found.ip().to_string(), found.port());
+            }
+            Endpoint::Unix(path) => config.uds = Some(path),
+            Endpoint::Inherited(_) => config.listen = vec![address.to_owned()],
         }
         self.start()
     }

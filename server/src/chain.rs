@@ -142,7 +142,7 @@ impl Chain {
             Kind::Task(handler) => Runnable::Task(handler),
             Kind::Blocking(handler) => Runnable::Task(on_pool(handler, means.pool.clone())),
             #[cfg(feature = "tower")]
-            Kind::Service(ready) => Runnable::Task(ready(&means.tokio)),
+            Kind::Service(service) => Runnable::Task((service.make)(&means.tokio)),
             Kind::OfServer(page) => Runnable::Inline(of_server(page, means)),
         };
         if links.is_empty() {

@@ -17,6 +17,8 @@ mod introduction;
 mod limit;
 mod log;
 mod pace;
+mod pathless;
+mod refusal;
 mod remainder;
 mod respond;
 mod route;
@@ -227,7 +229,9 @@ impl Conn {
                 self.next_after(ending)
             }
             Next::Body(request) => match self.read_body(&request).await {
-                Ok(Body::Refused(status)) => self.refuse(status),
+                Ok(Body::Refused(status)) => {
+                    self.refuse(status, Some(request.head.on(&request.bytes)))
+                }
                 Ok(mut body) => {
                     poll_fn(|context| {
                         Poll::Ready(self.answer_with_body(&request, body.pending(), context))

@@ -15,8 +15,6 @@ use crate::response::{IntoResponse, Response};
 
 pub(crate) type InlineFn = dyn Fn(&mut Request) -> Response + Send + Sync;
 pub(crate) type TaskFn = dyn Fn(Request) -> Answering + Send + Sync;
-#[cfg(feature = "tower")]
-pub(crate) type ServiceFn = dyn Fn(&crate::tower::Tokio) -> Arc<TaskFn> + Send + Sync;
 pub(crate) type BlockingFn = dyn Fn(Request) -> Response + Send + Sync;
 
 /// A handler, whatever it was made of.
@@ -34,7 +32,7 @@ pub(crate) enum Kind {
     Blocking(Arc<BlockingFn>),
     /// Becomes a task once the server's tokio runtime is known.
     #[cfg(feature = "tower")]
-    Service(Arc<ServiceFn>),
+    Service(crate::tower::Made),
     /// Tells of the server that it runs on; inline.
     OfServer(fn(&App) -> Response),
 }

@@ -5,6 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gustnado_http::request::Request as View;
+use gustnado_http::status::Status;
+
+use crate::request::as_text;
+use crate::response::Response;
+
 /// A limit that can strike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -99,6 +105,48 @@ pub struct ClosedConnection {
     pub worker: Option<usize>,
 }
 
+/// A request that the server refuses by itself: one whose head breaks the rules or a limit, whose
+/// body is too large, or that comes too slowly. No handler and no link of a chain sees it.
+#[derive(Clone, Copy)]
+pub struct Refused<'a> {
+    status: Status,
+    request: Option<View<'a>>,
+}
+
+impl<'a> Refused<'a> {
+    pub(crate) fn new(status: Status, request: Option<View<'a>>) -> Self {
+        Self { status, request }
+    }
+
+    /// What it is refused with: 400, 408, 413, 414, 417, 431, 501 or 505.
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// Its method as it was sent, where its head was whole.
+    pub fn method(&self) -> Option<&'a str> {
+        self.request.map(|view| as_text(view.method_token()))
+    }
+
+    /// Its target as it was sent, where its head was whole.
+    pub fn target(&self) -> Option<&'a str> {
+        self.request.map(|view| as_text(view.target()))
+    }
+
+    /// The first value of a header field, where its head was whole and the value is text: `Origin`,
+    /// `X-Request-Id`.
+    pub fn header(&self, name: &str) -> Option<&'a str> {
+        str::from_utf8(self.request?.field(name)?).ok()
+    }
+}
+
+impl fmt::Debug for Refused<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Refused").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+type OnRefusal = dyn Fn(&Refused<'_>, &mut Response) + Send + Sync;
 type OnLimit = dyn Fn(&Struck<'_>) -> Verdict + Send + Sync;
 type OnClosed = dyn Fn(&ClosedConnection) + Send + Sync;
 
@@ -107,6 +155,7 @@ type OnClosed = dyn Fn(&ClosedConnection) + Send + Sync;
 pub(crate) struct Hooks {
     pub(crate) on_limit: Option<Arc<OnLimit>>,
     pub(crate) on_closed: Option<Arc<OnClosed>>,
+    pub(crate) on_refusal: Option<Arc<OnRefusal>>,
 }
 
 impl fmt::Debug for Hooks {
@@ -114,6 +163,7 @@ impl fmt::Debug for Hooks {
         f.debug_struct("Hooks")
             .field("on_limit", &self.on_limit.is_some())
             .field("on_closed", &self.on_closed.is_some())
+            .field("on_refusal", &self.on_refusal.is_some())
             .finish()
     }
 }

@@ -74,7 +74,7 @@ pub use gustnado_http::method::Method;
 pub use gustnado_http::status::Status;
 pub use gustnado_tasks::Endpoint;
 pub use handler::{Blocking, Handler, IntoHandler, blocking, form};
-pub use hooks::{ClosedConnection, Limit, Struck, Verdict};
+pub use hooks::{ClosedConnection, Limit, Refused, Struck, Verdict};
 #[cfg(feature = "json")]
 pub use json::{JsonError, QueryError};
 pub use request::{Cookies, Pairs, ParamError, Request, percent_decoded};
@@ -85,7 +85,9 @@ pub use response::{
 #[doc(hidden)]
 pub use routes::canonical_route;
 pub use routes::{Route, RouteError, Routes, route};
-pub use server::{Drain, DrainReport, Reloaded, Running, StartError, probe_io_uring, start};
+pub use server::{
+    Drain, DrainReport, IntoListener, Reloaded, Running, StartError, probe_io_uring, start,
+};
 pub use stats::{Stats, WorkerStats, stats_page};
 #[cfg(feature = "tower")]
 pub use tower::{ClientInfo, ServiceError, Tower, tower};

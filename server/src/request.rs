@@ -320,7 +320,7 @@ fn decoded(text: Cow<'_, str>) -> Cow<'_, str> {
 }
 
 /// What the codec has checked to be ASCII.
-fn as_text(bytes: &[u8]) -> &str {
+pub(crate) fn as_text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("targets and names are ASCII")
 }
 

@@ -262,11 +262,18 @@ impl Response {
             self.kind = None;
             self.remove_header(name);
         }
-        self.lines.extend_from_slice(name.as_bytes());
-        self.lines.extend_from_slice(b": ");
-        self.lines.extend_from_slice(value);
-        self.lines.extend_from_slice(b"\r\n");
+        self.push_line(name, value);
         Ok(())
+    }
+
+    /// Adds a line that was checked.
+    pub(crate) fn push_line(&mut self, name: &str, value: &[u8]) {
+        let lines = &mut self.lines;
+        lines.reserve(name.len() + value.len() + 4);
+        lines.extend_from_slice(name.as_bytes());
+        lines.extend_from_slice(b": ");
+        lines.extend_from_slice(value);
+        lines.extend_from_slice(b"\r\n");
     }
 
     /// Takes all header fields of a name away.
@@ -274,13 +281,7 @@ impl Response {
         if name.eq_ignore_ascii_case("content-type") {
             self.kind = None;
         }
-        let is_other = |line: &&[u8]| {
-            let end = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
-            !line[..end].eq_ignore_ascii_case(name.as_bytes())
-        };
-        let kept: Vec<&[u8]> =
-            self.lines.split_inclusive(|byte| *byte == b'\n').filter(is_other).collect();
-        self.lines = kept.concat();
+        without_field(&mut self.lines, name);
     }
 
     /// The first value of a header field that was added, by its name in any case.
@@ -407,6 +408,16 @@ impl Response {
     pub(crate) fn wants_page(&self) -> bool {
         matches!(self.content, Content::Nothing) && self.status.is_error()
     }
+}
+
+/// Takes all lines of one name away.
+pub(crate) fn without_field(lines: &mut Vec<u8>, name: &str) {
+    let is_other = |line: &&[u8]| {
+        let end = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+        !line[..end].eq_ignore_ascii_case(name.as_bytes())
+    };
+    let kept: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').filter(is_other).collect();
+    *lines = kept.concat();
 }
 
 impl fmt::Debug for Response {

@@ -2,6 +2,7 @@
 
 mod around;
 mod error;
+mod fallback;
 mod path;
 mod table;
 
@@ -51,7 +52,7 @@ pub struct Routes {
     /// Names that share a site, and the site.
     pub(crate) hosts: Vec<(Vec<String>, Routes)>,
     pub(crate) links: Vec<Link>,
-    pub(crate) fallback: Option<Handler>,
+    pub(crate) fallback: Option<Route>,
     /// Served where no route answers.
     pub(crate) root: Option<PathBuf>,
     pub(crate) pages: Vec<(Option<Status>, Page)>,
@@ -83,6 +84,12 @@ pub(crate) struct RouteOptions {
     pub(crate) read: Option<Rate>,
     /// Whether its rest keeps empty segments.
     pub(crate) keeps_empty: bool,
+    /// How long a handler may go on once its client has sent its last byte.
+    pub(crate) half_close_ms: Option<u32>,
+    /// Whether, as a fallback, it answers `OPTIONS *` in place of the server.
+    pub(crate) takes_asterisk: bool,
+    /// The same of CONNECT.
+    pub(crate) takes_connect: bool,
 }
 
 impl RouteOptions {
@@ -409,13 +416,6 @@ impl Routes {
         before: impl Fn(&mut Request) -> crate::Flow + Send + Sync + 'static,
     ) -> Self {
         self.link(Link::before(before))
-    }
-
-    /// Answers what no route does, in place of 404.
-    #[must_use]
-    pub fn fallback<F>(mut self, handler: impl IntoHandler<F>) -> Self {
-        self.fallback = Some(handler.into_handler());
-        self
     }
 
     /// Makes the page for one status of 400 and above, where an answer has no content of its own.

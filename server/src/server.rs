@@ -4,6 +4,7 @@ mod drain;
 mod listeners;
 mod logs;
 mod reload;
+mod serve;
 mod start_error;
 mod urls;
 
@@ -36,6 +37,7 @@ use listeners::Listeners;
 pub use drain::{Drain, DrainReport};
 pub(crate) use listeners::endpoint;
 pub use reload::Reloaded;
+pub use serve::IntoListener;
 pub use start_error::StartError;
 
 /// How long workers may take to end once nothing is left to do.
@@ -214,6 +216,9 @@ impl Making {
             files,
             folders,
             common,
+            #[cfg(feature = "tower")]
+            service_body_bytes: Some(config.limit_body_bytes)
+                .filter(|bytes| *bytes != Config::default().limit_body_bytes),
             app: Arc::default(),
             #[cfg(feature = "tower")]
             tokio: Arc::clone(&self.tokio),

@@ -4,6 +4,7 @@
 //! The types of the crate `http` live here and in the files below only. A request becomes one of
 //! them when its service is called, and an answer is taken apart as soon as it is there.
 
+mod budget;
 mod client_info;
 mod context;
 mod request;
@@ -11,28 +12,45 @@ mod response;
 
 use std::fmt;
 use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll, Waker, ready};
+use std::time::Duration;
 
-use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 use tower_service::Service;
 
 use crate::body::Body;
+use gustnado_tasks::Endpoint;
+
 use crate::handler::{Answering, Handler, IntoHandler, Kind, Placed, TaskFn, form};
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
-use crate::routes::{Routes, route};
+use crate::routes::{RouteOptions, Routes, route};
 
 pub use client_info::ClientInfo;
 use context::Context;
 pub(crate) use context::Tokio;
+use response::Asked;
 
 /// What a service may fail with.
 pub type ServiceError = Box<dyn std::error::Error + Send + Sync>;
 
 type OnError = dyn Fn(ServiceError) -> Response + Send + Sync;
+
+/// Puts into a request's extensions what its service is to be told of it.
+type Tell = dyn Fn(&Request, &mut http::Extensions) + Send + Sync;
+
+type ServiceFn = dyn Fn(&Tokio) -> Arc<TaskFn> + Send + Sync;
+
+/// A service as routes keep it: what makes the handler once the server's runtime is known, and what
+/// it wants where its route has said nothing.
+#[derive(Clone)]
+pub(crate) struct Made {
+    pub(crate) make: Arc<ServiceFn>,
+    pub(crate) options: RouteOptions,
+}
 
 /// A service that is to answer requests: see [`tower`].
 #[derive(Clone)]
@@ -40,7 +58,8 @@ pub struct Tower<S> {
     service: S,
     runtime: Runtime,
     on_error: Option<Arc<OnError>>,
-    has_client_info: bool,
+    tell: Vec<Arc<Tell>>,
+    options: RouteOptions,
 }
 
 /// Which tokio runtime a service finds around it.
@@ -72,12 +91,21 @@ enum Runtime {
 /// threads of the server's own, which start with the server and end with it. See
 /// [`Tower::on_tokio`].
 pub fn tower<S>(service: S) -> Tower<S> {
-    Tower { service, runtime: Runtime::Own, on_error: None, has_client_info: false }
+    // Its limits are its own; whoever has closed is gone, as it is with hyper; and what asks about
+    // the server as a whole asks the service.
+    let options = RouteOptions {
+        half_close_ms: Some(0),
+        takes_asterisk: true,
+        takes_connect: true,
+        ..RouteOptions::default()
+    };
+    Tower { service, runtime: Runtime::Own, on_error: None, tell: Vec::new(), options }
 }
 
 impl<S> Tower<S> {
     /// Runs the service inside this runtime in place of the server's own: the program's, say, so
-    /// that both can use one pool of database connections. It has to outlive the server.
+    /// that both can use one pool of database connections. It has to outlive the server, and to have
+    /// threads of its own: one of the flavor `current_thread` is an error at the start.
     #[must_use]
     pub fn on_tokio(self, handle: tokio::runtime::Handle) -> Self {
         Self { runtime: Runtime::Given(handle), ..self }
@@ -94,7 +122,66 @@ impl<S> Tower<S> {
     /// not.)
     #[must_use]
     pub fn with_client_info(self) -> Self {
-        Self { has_client_info: true, ..self }
+        self.tell(|request, extensions| _ = extensions.insert(ClientInfo::of(request)))
+    }
+
+    /// Has each request over TCP know its peer's address, as a value that `make` makes of it. For
+    /// axum's extractor `ConnectInfo<SocketAddr>` that is its own constructor:
+    ///
+    /// ```
+    /// use axum::{Router, extract::ConnectInfo, routing::get};
+    /// use gustnado::{Server, tower};
+    /// use std::net::SocketAddr;
+    ///
+    /// async fn hello(ConnectInfo(peer): ConnectInfo<SocketAddr>) -> String {
+    ///     format!("Hello, {peer}!")
+    /// }
+    ///
+    /// let app = Router::new().route("/", get(hello));
+    /// let server = Server::new().fallback(tower(app).with_connect_info(ConnectInfo));
+    /// # drop(server);
+    /// ```
+    ///
+    /// As with axum, that is who has connected, be it a proxy: [`ClientInfo`] knows the client.
+    #[must_use]
+    pub fn with_connect_info<T: Clone + Send + Sync + 'static>(
+        self,
+        make: impl Fn(SocketAddr) -> T + Send + Sync + 'static,
+    ) -> Self {
+        self.tell(move |request, extensions| {
+            if let Some(Endpoint::Tcp(peer)) = request.peer() {
+                extensions.insert(make(peer));
+            }
+        })
+    }
+
+    fn tell(
+        mut self,
+        tell: impl Fn(&Request, &mut http::Extensions) + Send + Sync + 'static,
+    ) -> Self {
+        self.tell.push(Arc::new(tell));
+        self
+    }
+
+    /// How many bytes a request's body may have. By default, the service decides, unless the
+    /// setting `limit-body-bytes` has a value of its own; a limit of the route counts more than
+    /// both.
+    ///
+    /// A body that announces more is answered with 413 before the service is called. One in chunks
+    /// fails past the limit with `http_body_util::LengthLimitError`, which axum answers with 413.
+    #[must_use]
+    pub fn limit_body_bytes(mut self, bytes_max: u64) -> Self {
+        self.options.limit_body_bytes = Some(bytes_max);
+        self
+    }
+
+    /// How long the service may go on once its client has sent its last byte. The default is zero,
+    /// as with hyper: whoever closes is gone, and the future is dropped at once. With more, a client
+    /// may shut its sending side and wait for the answer.
+    #[must_use]
+    pub fn half_close_timeout(mut self, patience: Duration) -> Self {
+        self.options = route().half_close_timeout(patience).options.or(self.options);
+        self
     }
 
     /// Makes the answer where the service fails, in place of 500: 503 for a `tower::load_shed`
@@ -116,22 +203,24 @@ where
     B: http_body::Body<Data: Send> + Send + 'static,
 {
     fn into_handler(self) -> Handler {
-        Handler(Kind::Service(Arc::new(move |tokio: &Tokio| {
+        let options = self.options;
+        let make: Arc<ServiceFn> = Arc::new(move |tokio: &Tokio| {
             let context = match &self.runtime {
                 Runtime::Own => tokio.context(),
-                Runtime::Given(handle) => Context::Tokio(handle.clone()),
+                Runtime::Given(handle) => tokio.given(handle),
                 Runtime::Nothing => Context::Nothing,
             };
             let service = self.service.clone();
-            let (on_error, has_client_info) = (self.on_error.clone(), self.has_client_info);
-            let shared = Arc::new(Shared { service, context, on_error, has_client_info });
+            let (on_error, tell) = (self.on_error.clone(), self.tell.clone());
+            let shared = Arc::new(Shared { service, context, on_error, tell });
             let handler: Arc<TaskFn> = Arc::new(move |request| {
                 let mut place = Place::new(Arc::clone(&shared));
                 place.start(request);
                 Answering::Placed(Box::new(place))
             });
             handler
-        })))
+        });
+        Handler(Kind::Service(Made { make, options }))
     }
 }
 
@@ -140,7 +229,7 @@ struct Shared<S> {
     service: S,
     context: Context,
     on_error: Option<Arc<OnError>>,
-    has_client_info: bool,
+    tell: Vec<Arc<Tell>>,
 }
 
 impl<S> Shared<S> {
@@ -158,7 +247,7 @@ struct Place<S: Service<http::Request<Body>>> {
     step: Step<S::Response>,
     /// The service's own future, in memory that the next request's can use.
     future: Pin<Box<Option<S::Future>>>,
-    is_head: bool,
+    asked: Asked,
 }
 
 /// How far a service has come.
@@ -177,19 +266,18 @@ where
     S: Clone + Send + Sync + 'static,
 {
     fn new(shared: Arc<Shared<S>>) -> Self {
-        Self { shared, step: Step::Answered(None), future: Box::pin(None), is_head: false }
+        Self { shared, step: Step::Answered(None), future: Box::pin(None), asked: Asked::default() }
     }
 
     /// Calls the service at once if it is ready.
     fn call(&mut self, request: Request) -> Step<S::Response> {
-        self.is_head = request.method() == Method::Head;
-        let info = self.shared.has_client_info.then(|| ClientInfo::of(&request));
-        let Some(mut request) = request::convert(request) else {
+        let mut told = http::Extensions::new();
+        self.shared.tell.iter().for_each(|tell| tell(&request, &mut told));
+        let Some((mut request, asked)) = request::convert(request) else {
             return Step::Answered(Some(Response::new(Status::BAD_REQUEST)));
         };
-        if let Some(info) = info {
-            request.extensions_mut().insert(info);
-        }
+        self.asked = asked;
+        *request.extensions_mut() = told;
         let _entered = self.shared.context.enter();
         let mut service = self.shared.service.clone();
         // If it is not ready, it is asked again by somebody who can be woken.
@@ -224,23 +312,24 @@ where
     }
 
     fn poll(&mut self, waking: &mut task::Context<'_>) -> Poll<Response> {
-        let Self { shared, step, future, is_head } = self;
-        let _entered = shared.context.enter();
-        let answer = match step {
-            Step::Called => {
-                let future = future.as_mut().as_pin_mut().expect("polled until it is ready");
-                ready!(future.poll(waking)).map_err(Into::into)
-            }
-            Step::Waiting(future) => ready!(future.as_mut().poll(waking)),
-            Step::Answered(answer) => {
-                return Poll::Ready(answer.take().expect("polled until it is ready"));
-            }
-        };
-        future.set(None);
-        *step = Step::Answered(None);
-        Poll::Ready(match answer {
-            Ok(answer) => response::convert(answer, *is_head, &shared.context, waking),
-            Err(error) => shared.failed(error),
+        let Self { shared, step, future, asked } = self;
+        shared.context.poll(waking, |waking| {
+            let answer = match step {
+                Step::Called => {
+                    let future = future.as_mut().as_pin_mut().expect("polled until it is ready");
+                    ready!(future.poll(waking)).map_err(Into::into)
+                }
+                Step::Waiting(future) => ready!(future.as_mut().poll(waking)),
+                Step::Answered(answer) => {
+                    return Poll::Ready(answer.take().expect("polled until it is ready"));
+                }
+            };
+            future.set(None);
+            *step = Step::Answered(None);
+            Poll::Ready(match answer {
+                Ok(answer) => response::convert(answer, *asked, &shared.context, waking),
+                Err(error) => shared.failed(error),
+            })
         })
     }
 }
@@ -262,12 +351,10 @@ impl Routes {
     ///
     /// The service sees the whole path, so an axum `Router` is put together with
     /// `Router::new().nest("/api", …)`. For all that no route answers, use [`Routes::fallback`].
+    /// For limits and links of its own, say `mount("/api", route().any(service)…)`.
     #[must_use]
     pub fn service<F>(self, path: &str, service: impl IntoHandler<F>) -> Self {
-        let path = path.trim_end_matches('/');
-        let below = route().any(service);
-        let own = if path.is_empty() { self } else { self.route(path, below.clone()) };
-        own.route(&format!("{path}/"), below.clone()).route(&format!("{path}/{{*rest}}"), below)
+        self.mount(path, route().any(service))
     }
 }
 

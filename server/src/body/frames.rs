@@ -1,26 +1,31 @@
 //! A request's body as the crate `http-body` sees it: for services of tower.
 
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use futures_core::Stream;
 use gustnado_http::head::Framing;
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::{Full, Limited};
 
 use super::{Body, BodyError, Inside, Live};
+use crate::tower::ServiceError;
 
 /// Frames of data. Trailers of a request are checked and not kept, so there are none.
+///
+/// It fails with a [`BodyError`] in a box; but past a limit with the
+/// [`LengthLimitError`](http_body_util::LengthLimitError) that frameworks know, and answer with 413.
 impl http_body::Body for Body {
     type Data = Bytes;
-    type Error = BodyError;
+    type Error = ServiceError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, ServiceError>>> {
         let piece = ready!(self.poll_next(context));
-        Poll::Ready(piece.map(|piece| piece.map(Frame::data)))
+        Poll::Ready(piece.map(|piece| piece.map(Frame::data).map_err(boxed)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -42,5 +47,22 @@ impl http_body::Body for Body {
             }
             Inside::Live(_) => SizeHint::default(),
         }
+    }
+}
+
+fn boxed(error: BodyError) -> ServiceError {
+    match error {
+        BodyError::TooLarge => length_limit_error(),
+        error => error.into(),
+    }
+}
+
+/// Only a body that is past its limit makes one.
+fn length_limit_error() -> ServiceError {
+    let mut limited = Limited::new(Full::new(Bytes::from_static(b"x")), 0);
+    let polled = Pin::new(&mut limited).poll_frame(&mut Context::from_waker(Waker::noop()));
+    match polled {
+        Poll::Ready(Some(Err(error))) => error,
+        _ => BodyError::TooLarge.into(),
     }
 }

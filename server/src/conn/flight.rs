@@ -54,6 +54,10 @@ pub(super) struct Incoming {
     pub(super) read: Option<Rate>,
     /// It cannot be read to its end: this connection's next request will not be found.
     pub(super) is_spoilt: bool,
+    /// It is a CONNECT: what comes behind its head is no request of ours either way.
+    pub(super) is_tunnel: bool,
+    /// How long the handler may go on once the client has sent its last byte.
+    pub(super) half_close_ms: u64,
 }
 
 /// What the connection has to do for somebody else than its peer.
@@ -117,7 +121,7 @@ impl Incoming {
         let is_read_on =
             || matches!(response.content, Content::Stream(_)) && !exchange.is_given_up();
         match self.decoder.is_done() {
-            _ if self.is_spoilt => BodyEnd::Close,
+            _ if self.is_spoilt || self.is_tunnel => BodyEnd::Close,
             true => BodyEnd::Read,
             false if self.is_worth_draining() || is_read_on() => BodyEnd::Drain,
             false => BodyEnd::Close,
@@ -300,7 +304,7 @@ impl Conn {
             match ready!(waited) {
                 Err(LinkError::TimedOut) if paused_ms < until_ms => {}
                 Ok(piece) if piece.bytes().is_empty() => {
-                    let patience_ms = self.app.times.half_close_ms;
+                    let patience_ms = flight.incoming.half_close_ms;
                     flight.gone_ms = Some(self.link.now().mono_ms.saturating_add(patience_ms));
                 }
                 Ok(piece) => {

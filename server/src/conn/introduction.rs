@@ -77,7 +77,7 @@ impl Conn {
     fn refuse_introduction(&mut self, status: Status) -> Next {
         let fault = Some(Fault::NotIntroduced);
         self.app.count(&Added { fault, ..Added::default() });
-        self.refuse(status)
+        self.refuse(status, None)
     }
 }
 

@@ -91,7 +91,7 @@ impl Conn {
             return Next::Receive;
         }
         let fault = match limit {
-            Limit::Head => return self.refuse(Status::REQUEST_TIMEOUT),
+            Limit::Head => return self.refuse(Status::REQUEST_TIMEOUT, None),
             Limit::FirstRequest => Fault::NeverAsked,
             _ => Fault::Idle,
         };
@@ -121,7 +121,7 @@ impl Conn {
             }
             _ => {}
         }
-        self.write_refusal(error.status(), moment, out)
+        self.write_refusal(error.status(), None, moment, out)
     }
 
     /// A send has failed: the end, unless that was for its time, of which there may be more.

@@ -196,7 +196,9 @@ impl Conn {
         self.requests = self.requests.saturating_add(1);
         self.log_request(Some(head), &request.bytes);
         let end = match self.read_body(&request).await {
-            Ok(Body::Refused(status)) => return self.refuse(status),
+            Ok(Body::Refused(status)) => {
+                return self.refuse(status, Some(head.on(&request.bytes)));
+            }
             Ok(mut body) => body.pending().end(),
             Err(error) => return self.give_up(&error),
         };

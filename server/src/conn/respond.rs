@@ -18,7 +18,7 @@ use crate::handler::contained;
 use crate::proxies::Proxies;
 use crate::reply::{self, Now, Rest, Segment, Turn};
 use crate::request::{Origin, Recycled, Request};
-use crate::response::{Content, INLINE_BYTES_MAX, Response};
+use crate::response::{Content, INLINE_BYTES_MAX, Response, without_field};
 use crate::routes::Pages;
 use crate::stats::Added;
 
@@ -84,7 +84,7 @@ fn write_unpaced(
     out: &mut Vec<u8>,
 ) -> (Option<Box<Remainder>>, Ending) {
     let response = if response.wants_page() { page(response, asked) } else { response };
-    let Response { status, kind, lines, content, rare } = response;
+    let Response { status, kind, mut lines, content, rare } = response;
     let rare = rare.map_or_else(Default::default, |rare| *rare);
     let view = asked.parts.view();
     let head_only = view.method() == Method::Head;
@@ -100,6 +100,10 @@ fn write_unpaced(
             remainder.segments = *segments;
         }
         return (remainder.boxed(), ending);
+    }
+    let sends_trailers = is_endless && !is_old && !head_only && status.may_have_body();
+    if rare.trailers.is_some() && !sends_trailers {
+        without_field(&mut lines, "trailer");
     }
     let before = out.len();
     let mut answer = Answer::start(out, status, &asked.common.opening, persist);

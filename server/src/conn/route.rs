@@ -42,11 +42,11 @@ pub(super) struct Arrived<'a> {
 }
 
 /// A request and the handler that was found for it.
-struct Called<'a> {
-    known: &'a Known,
-    table: &'a Arc<Table>,
-    endpoint: &'a Endpoint,
-    request: Box<Request>,
+pub(super) struct Called<'a> {
+    pub(super) known: &'a Known,
+    pub(super) table: &'a Arc<Table>,
+    pub(super) endpoint: &'a Endpoint,
+    pub(super) request: Box<Request>,
 }
 
 impl<'a> Arrived<'a> {
@@ -161,12 +161,12 @@ impl Conn {
 
     /// What a request is to know of where it came from.
     #[inline]
-    fn origin(&self) -> (LinkId, &App) {
+    pub(super) fn origin(&self) -> (LinkId, &App) {
         (self.link.id(), &self.app)
     }
 
     #[inline(never)] // It would take registers from the way of inline handlers.
-    fn run(
+    pub(super) fn run(
         &self,
         runnable: &Runnable,
         mut called: Called<'_>,
@@ -205,7 +205,8 @@ impl Conn {
         let Called { known, table, endpoint: Endpoint { options, .. }, mut request } = called;
         let is_ahead = arrived.has_body_ahead();
         if is_ahead && self.is_too_large(options, arrived) {
-            return self.write_refusal(Status::CONTENT_TOO_LARGE, moment, out);
+            let view = Some(arrived.view());
+            return self.write_refusal(Status::CONTENT_TOO_LARGE, view, moment, out);
         }
         let body = if is_ahead { arrived.body_at_hand() } else { None };
         request.give_to(context.waker());
@@ -240,7 +241,8 @@ impl Conn {
                 let waits = !is_whole && head.expects_continue();
                 let mut incoming = self.incoming(options, framing, waits);
                 // (One that was given up before its handler was found.)
-                incoming.is_spoilt = is_whole && end == BodyEnd::Close;
+                incoming.is_tunnel = head.method() == Method::Connect;
+                incoming.is_spoilt = is_whole && end == BodyEnd::Close && !incoming.is_tunnel;
                 let parts = request.parts().clone();
                 let terms = Terms::of(*options, self.app.times.write);
                 let table = Arc::clone(table);
@@ -344,6 +346,8 @@ impl Conn {
             granted_ms: 0,
             read: options.read,
             is_spoilt: false,
+            is_tunnel: false,
+            half_close_ms: options.half_close_ms.map_or(self.app.times.half_close_ms, u64::from),
         }
     }
 

@@ -5,9 +5,7 @@ use std::task::Context;
 
 use gustnado_http::answer::Persist;
 use gustnado_http::head::{Decoded, Head, Version};
-use gustnado_http::method::Method;
 use gustnado_http::request::Request;
-use gustnado_http::status::Status;
 use gustnado_tasks::{Link, Now, Outgoing};
 
 use super::body::{BodyRequest, Wish, body_first};
@@ -16,9 +14,9 @@ use super::route::Arrived;
 use super::{Conn, Next, Unread};
 use crate::app::{Common, Manners, Site};
 use crate::config::AnswerVersion;
-use crate::reply::{Rest, Turn, is_lookup, status_page};
+use crate::reply::{Rest, Turn, is_lookup};
 use crate::routes::RouteOptions;
-use crate::stats::{Added, Fault};
+use crate::stats::Added;
 
 /// Answers are sent once they have come to this many bytes, though more requests may be there.
 const OUT_BYTES_MAX: usize = 64 << 10;
@@ -77,7 +75,7 @@ impl Conn {
         let (head, bytes) = (&request.head, &*request.bytes);
         let mut arrived = Arrived { head, bytes, body, wanted };
         let next = if !arrived.view().form().has_path() {
-            self.answer_pathless(&arrived, &moment, &mut out)
+            self.answer_pathless(&mut arrived, &moment, &mut out, context)
         } else if let Site::Routes(routed) = self.app.site() {
             self.answer_by_route(routed, &mut arrived, &moment, &mut out, context)
         } else {
@@ -96,19 +94,6 @@ impl Conn {
             Next::Receive if self.unread.is_some() => Next::Again,
             next => next,
         }
-    }
-
-    /// Answers a request that breaks the rules or comes too late, and ends.
-    pub(super) fn refuse(&mut self, status: Status) -> Next {
-        let (mut out, moment) = (Link::outgoing(), self.moment());
-        let next = self.write_refusal(status, &moment, &mut out);
-        if self.app.access_log.is_some() {
-            let unread = self.unread.take();
-            self.log_refusal(unread.as_ref().map_or(b"", |unread| &unread.bytes), &out.bytes);
-            self.unread = unread;
-        }
-        self.start_send(out);
-        next
     }
 
     /// Answers request after request, and starts sending the answers. Returns how many bytes of
@@ -211,7 +196,7 @@ impl Conn {
         let request = head.on(input);
         let arrived = || Arrived { head, bytes: input, body: PendingBody::new(has_body), wanted };
         if !request.form().has_path() {
-            return self.answer_pathless(&arrived(), moment, out);
+            return self.answer_pathless(&mut arrived(), moment, out, context);
         }
         if let Site::Routes(routed) = self.app.site() {
             return self.answer_by_route(routed, &mut arrived(), moment, out, context);
@@ -239,48 +224,6 @@ impl Conn {
         let rest = self.app.answer(request, body, moment.time, &turn, &mut out.bytes);
         self.app.count(&Added::answer(&out.bytes[before..]));
         after_rest(rest, ending, request, out)
-    }
-
-    /// Answers a request that names no path: an OPTIONS that asks about the server as a whole
-    /// (RFC 9110 §9.3.7), or a CONNECT.
-    #[cold]
-    #[inline(never)]
-    fn answer_pathless(&self, arrived: &Arrived<'_>, moment: &Moment, out: &mut Outgoing) -> Next {
-        let (status, end) = match arrived.head.method() {
-            // RFC 9110 §9.3.6: what comes behind it belongs to a tunnel, and is no request. There
-            // are no tunnels here.
-            Method::Connect => (Status::METHOD_NOT_ALLOWED, BodyEnd::Close),
-            _ if arrived.has_body_ahead() => {
-                return body_first(arrived.head, arrived.bytes, Wish::Nothing);
-            }
-            _ => (Status::NO_CONTENT, arrived.body.end()),
-        };
-        let ending = arrived.wanted.with(end);
-        let turn = Turn { common: &moment.common.opening, persist: ending.persist() };
-        let allow: (&str, &[u8]) = match self.app.site() {
-            Site::Routes(_) => ("Allow", b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"),
-            _ => ("Allow", b"GET, HEAD, OPTIONS"),
-        };
-        let before = out.bytes.len();
-        status_page(&mut out.bytes, status, &turn, false, &[allow]);
-        self.app.count(&Added::answer(&out.bytes[before..]));
-        after_rest(Rest::Nothing, ending, &arrived.view(), out)
-    }
-
-    #[cold]
-    pub(super) fn write_refusal(
-        &self,
-        status: Status,
-        moment: &Moment,
-        out: &mut Outgoing,
-    ) -> Next {
-        let turn = Turn { common: &moment.common.opening, persist: self.app.last_words() };
-        let before = out.bytes.len();
-        status_page(&mut out.bytes, status, &turn, false, &[]);
-        let late = status == Status::REQUEST_TIMEOUT;
-        let fault = Some(if late { Fault::TooSlow } else { Fault::BadRequest });
-        self.app.count(&Added { fault, ..Added::answer(&out.bytes[before..]) });
-        Next::Linger
     }
 
     pub(super) fn moment(&self) -> Moment {

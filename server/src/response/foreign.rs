@@ -148,12 +148,7 @@ impl ForeignHead {
                 return;
             }
         }
-        let lines = &mut self.response.lines;
-        lines.reserve(name.len() + value.len() + 4);
-        lines.extend_from_slice(name.as_bytes());
-        lines.extend_from_slice(b": ");
-        lines.extend_from_slice(value);
-        lines.extend_from_slice(b"\r\n");
+        self.response.push_line(name, value);
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::error::RouteError;
-use super::table::{Endpoint, EndpointDoes, Means};
+use super::table::{Endpoint, EndpointDoes, Means, PathEntry};
 use super::{Route, RouteOptions, Routes};
 use crate::chain::{Chain, Link};
 use crate::fields::Fields;
@@ -37,6 +37,7 @@ impl Around {
 
     pub(super) fn endpoint(&self, kind: Kind, route: &Route, means: &Means) -> Endpoint {
         let is_head_only = matches!(kind, Kind::HeadOnly(_) | Kind::OfServer(_));
+        let options = options_of(&kind, route, means);
         // (A link may look at the body.)
         let reads_body = !is_head_only || self.is_chained(route);
         let fields = self.fields.with(&route.fields).link();
@@ -45,7 +46,16 @@ impl Around {
         let runnable = Chain::around(&links, kind, means);
         let has_terms = route.options.has_terms();
         let runnable = if has_terms { runnable.with_own_time(reads_body) } else { runnable };
-        Endpoint { does: EndpointDoes::Run(runnable), options: route.options, reads_body }
+        Endpoint { does: EndpointDoes::Run(runnable), options, reads_body }
+    }
+
+    /// What answers where no path does.
+    pub(super) fn fallback(&self, route: Route, means: &Means) -> Result<PathEntry, RouteError> {
+        check(&route.fields)?;
+        if let Some(folder) = &route.folder {
+            return Ok(PathEntry::all(&self.folder(folder, 0, &route, means)?));
+        }
+        Ok(PathEntry::new("", &route, |kind| self.endpoint(kind, &route, means)))
     }
 
     /// Whether links stand around a route's endpoints.
@@ -82,6 +92,20 @@ impl Around {
         }
         let handler = move |_: &mut Request| Response::of_folder(files.clone(), mounted_at);
         Ok(self.endpoint(Kind::HeadOnly(Arc::new(handler)), route, means))
+    }
+}
+
+/// A route's options, with those that its handler brings.
+#[cfg_attr(not(feature = "tower"), expect(unused_variables, reason = "only services bring some"))]
+fn options_of(kind: &Kind, route: &Route, means: &Means) -> RouteOptions {
+    match kind {
+        #[cfg(feature = "tower")]
+        Kind::Service(service) => {
+            let usual = means.service_body_bytes.unwrap_or(u64::MAX);
+            let options = route.options.or(service.options);
+            RouteOptions { limit_body_bytes: options.limit_body_bytes.or(Some(usual)), ..options }
+        }
+        _ => route.options,
     }
 }
 

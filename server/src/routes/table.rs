@@ -38,14 +38,14 @@ pub(crate) struct Table {
     router: Router<usize>,
     paths: Vec<PathEntry>,
     matchers: Vec<(Matcher, Endpoint)>,
-    fallback: Endpoint,
+    fallback: PathEntry,
     /// For paths that have no canonical form: 400.
     pub(crate) no_path: Endpoint,
     pub(crate) pages: Pages,
 }
 
 /// What one path answers, by method.
-struct PathEntry {
+pub(super) struct PathEntry {
     by_method: [Option<Endpoint>; Method::COUNT],
     any: Option<Endpoint>,
     options: Endpoint,
@@ -93,6 +93,10 @@ pub(crate) struct Pages(Vec<(Option<Status>, Page)>);
 pub(crate) struct Means {
     pub(crate) pool: BlockingPool,
     pub(crate) files: FileOptions,
+    /// How large a body may be that a service of tower reads, where the settings have a limit of
+    /// their own: their default is not asked for.
+    #[cfg(feature = "tower")]
+    pub(crate) service_body_bytes: Option<u64>,
     /// The server, once it runs.
     pub(crate) app: Arc<OnceLock<Weak<App>>>,
     #[cfg(feature = "tower")]
@@ -107,6 +111,8 @@ impl Means {
         Self {
             pool,
             files,
+            #[cfg(feature = "tower")]
+            service_body_bytes: None,
             app: Arc::default(),
             #[cfg(feature = "tower")]
             tokio: Arc::default(),
@@ -187,15 +193,15 @@ impl Table {
             router: Router::new(),
             paths: Vec::new(),
             matchers: Vec::new(),
-            fallback: plain(plain_status(Status::NOT_FOUND, None)),
+            fallback: PathEntry::all(&plain(plain_status(Status::NOT_FOUND, None))),
             no_path: around.refusal(plain_status(Status::BAD_REQUEST, None), means),
             pages: Pages(routes.pages.clone()),
         };
         if let Some(fallback) = &routes.fallback {
-            table.fallback = plain(fallback.0.clone());
+            table.fallback = around.fallback(fallback.clone().with_pace(), means)?;
         }
         if let Some(root) = &routes.root {
-            table.fallback = around.folder(root, 0, &Route::default(), means)?;
+            table.fallback = PathEntry::all(&around.folder(root, 0, &Route::default(), means)?);
         }
         for (matcher, handler) in &routes.matchers {
             let endpoint = plain(handler.0.clone());
@@ -297,13 +303,19 @@ impl Table {
         path: &'p CanonicalPath<'_>,
     ) -> Found<'t, 'p> {
         let Ok(found) = self.router.at(path.as_str()) else {
-            return Found { endpoint: &self.fallback, names: None, has_rest: false, params: None };
+            let endpoint = self.fallback(method);
+            return Found { endpoint, names: None, has_rest: false, params: None };
         };
         let entry = &self.paths[*found.value];
         let names = entry.names.as_ref();
         let params = names.is_some().then_some(found.params);
         let has_rest = entry.has_rest;
         Found { endpoint: entry.endpoint(method), names, has_rest, params }
+    }
+
+    /// What answers where no path does.
+    pub(crate) fn fallback(&self, method: Method) -> &Endpoint {
+        self.fallback.endpoint(method)
     }
 
     /// The functions that are asked before any path.
@@ -348,7 +360,7 @@ fn merged(paths: &[(String, Route)]) -> Result<Vec<(String, Route)>, RouteError>
 }
 
 impl PathEntry {
-    fn new(path: &str, route: &Route, endpoint: impl Fn(Kind) -> Endpoint) -> Self {
+    pub(super) fn new(path: &str, route: &Route, endpoint: impl Fn(Kind) -> Endpoint) -> Self {
         let allow = allow(route);
         let mut entry = Self {
             by_method: [const { None }; Method::COUNT],
@@ -366,7 +378,7 @@ impl PathEntry {
     }
 
     /// The same for all methods.
-    fn all(endpoint: &Endpoint) -> Self {
+    pub(super) fn all(endpoint: &Endpoint) -> Self {
         Self {
             by_method: [const { None }; Method::COUNT],
             any: Some(endpoint.clone()),

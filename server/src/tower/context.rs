@@ -2,13 +2,21 @@
 
 use std::io;
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::task::{self, Poll};
 use std::thread;
 
-use tokio::runtime::{Builder, EnterGuard, Handle, Runtime};
+use tokio::runtime::{Builder, EnterGuard, Handle, Runtime, RuntimeFlavor};
+
+use super::budget::with_budget;
 
 /// Threads of the runtime that a server starts for its services. They wait for sockets and timers,
 /// and run what is spawned; the services themselves run on the workers.
 const THREADS_MAX: usize = 2;
+
+/// What is wrong with a runtime that has no threads of its own.
+const ONE_THREAD: &str = "on_tokio was given a runtime of one thread (flavor \"current_thread\"), \
+    which nothing drives while that thread runs the server: expected one of several threads; leave \
+    on_tokio out, or start it with flavor \"multi_thread\"";
 
 /// A server's own runtime, from the first service that wants one to the server's end.
 #[derive(Default)]
@@ -33,7 +41,16 @@ impl Tokio {
         }
     }
 
-    /// Why it could not be started.
+    /// A runtime of the program's. [`Tokio::failure`] says why, if it will not do.
+    pub(super) fn given(&self, handle: &Handle) -> Context {
+        // Nothing drives it while its thread runs the server: what sleeps would never wake.
+        if handle.runtime_flavor() == RuntimeFlavor::CurrentThread {
+            *self.locked() = Some(io::Error::new(io::ErrorKind::Unsupported, ONE_THREAD));
+        }
+        Context::Tokio(handle.clone())
+    }
+
+    /// Why it could not be started, or will not do.
     pub(crate) fn failure(&self) -> Option<io::Error> {
         self.locked().take()
     }
@@ -60,6 +77,22 @@ pub(super) enum Context {
 }
 
 impl Context {
+    /// Polls inside, with a budget where there is a runtime.
+    #[inline]
+    pub(super) fn poll<T>(
+        &self,
+        waking: &mut task::Context<'_>,
+        poll: impl FnOnce(&mut task::Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        match self {
+            Self::Tokio(handle) => {
+                let _entered = handle.enter();
+                with_budget(waking, poll)
+            }
+            Self::Nothing => poll(waking),
+        }
+    }
+
     pub(super) fn enter(&self) -> Option<EnterGuard<'_>> {
         match self {
             Self::Tokio(handle) => Some(handle.enter()),

@@ -6,12 +6,13 @@ use gustnado_http::method::Method;
 use gustnado_http::request::{Request as View, TargetForm};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
+use super::response::Asked;
 use crate::body::Body;
 use crate::request::{Recycled, Request};
 
 /// Makes the request that a service takes. `None` if its target is none to the crate `http`, which
 /// is stricter there than RFC 3986 is.
-pub(super) fn convert(request: Request) -> Option<http::Request<Body>> {
+pub(super) fn convert(request: Request) -> Option<(http::Request<Body>, Asked)> {
     let mut converted = http::Request::new(Body::empty());
     let shared = Bytes::from_owner(HeadBytes(request.parts().clone()));
     let view = request.view();
@@ -24,7 +25,13 @@ pub(super) fn convert(request: Request) -> Option<http::Request<Body>> {
     #[expect(clippy::naive_bytecount, reason = "heads are short")]
     let lines = request.parts().bytes().iter().filter(|byte| **byte == b'\n').count();
     let mut fields = HeaderMap::with_capacity(lines.saturating_sub(2));
+    let method = view.method();
+    let (is_head, is_connect) = (method == Method::Head, method == Method::Connect);
+    let mut takes_trailers = false;
     for (name, value) in view.fields() {
+        if name.len() == 2 && name.eq_ignore_ascii_case(b"te") {
+            takes_trailers |= has_trailers(value) && view.version() == Version::Http11;
+        }
         let name = HeaderName::from_bytes(name).ok()?;
         // The values are slices of the one head, which lives for as long as one of them does.
         let value = HeaderValue::from_maybe_shared(shared.slice_ref(value)).ok()?;
@@ -32,7 +39,14 @@ pub(super) fn convert(request: Request) -> Option<http::Request<Body>> {
     }
     *converted.headers_mut() = fields;
     *converted.body_mut() = request.into_body();
-    Some(converted)
+    Some((converted, Asked { is_head, is_connect, takes_trailers }))
+}
+
+/// Whether a value of `TE` names trailers (RFC 9110 §10.1.4).
+fn has_trailers(value: &[u8]) -> bool {
+    value
+        .split(|byte| *byte == b',')
+        .any(|part| part.trim_ascii().eq_ignore_ascii_case(b"trailers"))
 }
 
 fn uri(form: TargetForm, target: Bytes) -> Option<Uri> {

@@ -8,7 +8,7 @@ use std::task::{self, Poll, ready};
 use bytes::{Buf, Bytes};
 use futures_core::Stream;
 use gustnado_http::status::Status;
-use http::header::{HeaderMap, HeaderValue};
+use http::header::{HeaderMap, HeaderValue, TRAILER};
 use http::response;
 
 use super::context::Context;
@@ -17,10 +17,10 @@ use crate::response::{Content, Failed, ForeignHead, Response, Streamed};
 /// Makes an answer of a service's. Its body is looked at once or twice: most are at hand, and leave
 /// with the head.
 ///
-/// - `is_head`: the request was HEAD, so that the body is nobody's.
+/// - `asked`: what the request was.
 pub(super) fn convert<B>(
     answer: http::Response<B>,
-    is_head: bool,
+    asked: Asked,
     context: &Context,
     waking: &mut task::Context<'_>,
 ) -> Response
@@ -28,9 +28,15 @@ where
     B: http_body::Body<Data: Send> + Send + 'static,
 {
     let (head, body) = answer.into_parts();
+    if asked.is_connect && head.status.is_success() {
+        // It would have to be a tunnel from here on (RFC 9110 §9.3.6), and there are none.
+        return Response::new(Status::NOT_IMPLEMENTED);
+    }
+    let trailer_names = head.headers.get(TRAILER).cloned();
     let Some(head) = convert_head(&head) else {
         return Response::new(Status::INTERNAL_SERVER_ERROR);
     };
+    let is_head = asked.is_head;
     let (exact, said) = (body.size_hint().exact(), head.length());
     if is_head || !head.may_have_content() {
         // axum says 0 of whatever body is empty: of a 304's too, where it would mean the resource.
@@ -46,26 +52,38 @@ where
     match frames.look(length, waking) {
         Ok(true) => head.bytes(frames.first.take().unwrap_or_default()),
         Ok(false) => {
-            let trailers = length.is_none().then(|| frames.shared.get_or_insert_default().clone());
-            let response = head.with(Content::Stream(Streamed::new(frames, length)));
-            match trailers {
-                Some(trailers) => response.trailers(move || trailer_lines(&trailers)),
-                None => response,
+            let takes_trailers = length.is_none() && asked.takes_trailers;
+            let trailers = takes_trailers.then(|| frames.shared.get_or_insert_default().clone());
+            let mut response = head.with(Content::Stream(Streamed::new(frames, length)));
+            let Some(trailers) = trailers else { return response };
+            if let Some(names) = trailer_names {
+                response.push_line(TRAILER.as_str(), names.as_bytes());
             }
+            response.trailers(move || trailer_lines(&trailers))
         }
         // Nothing has been sent yet, so the client can be told.
         Err(Failed) => Response::new(Status::INTERNAL_SERVER_ERROR),
     }
 }
 
-/// Status and fields. `None` for an interim answer, which cannot stand for a whole one: upgrades
+/// What a request was, as far as its answer depends on it.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Asked {
+    /// It was HEAD, so that the body is nobody's.
+    pub(super) is_head: bool,
+    pub(super) is_connect: bool,
+    /// Its client waits for trailers (RFC 9110 §6.5.1).
+    pub(super) takes_trailers: bool,
+}
+
+/// Status and fields, but for `Trailer`, which stands where trailers follow. `None` for an interim answer, which cannot stand for a whole one: upgrades
 /// above all.
 fn convert_head(head: &response::Parts) -> Option<ForeignHead> {
     let code = head.status.as_u16();
     // (The usual phrases are the server's: those of the crate `http` are older.)
     let own = head.status.canonical_reason().filter(|_| Status::from_code(code).is_none());
     let mut foreign = ForeignHead::new(code, own.unwrap_or("")).ok()?;
-    for (name, value) in &head.headers {
+    for (name, value) in head.headers.iter().filter(|(name, _)| *name != TRAILER) {
         foreign.checked_field(name.as_str(), value.as_bytes());
     }
     Some(foreign)
@@ -160,11 +178,8 @@ impl<B: http_body::Body> Stream for Frames<B> {
         if let Some(held) = this.first.take().or_else(|| this.second.take()) {
             return Poll::Ready(Some(Ok(held)));
         }
-        let data = {
-            let context = this.context.clone();
-            let _inside = context.enter();
-            ready!(this.poll_data(waking))
-        };
+        let context = this.context.clone();
+        let data = ready!(context.poll(waking, |waking| this.poll_data(waking)));
         if let (None, Some(shared)) = (&data, &this.shared) {
             let trailers = mem::take(&mut this.trailers);
             *shared.lock().unwrap_or_else(PoisonError::into_inner) = trailers;

@@ -9,6 +9,8 @@ mod app;
 mod context;
 mod example;
 mod layers;
+mod reach;
+mod serving;
 mod streams;
 
 use answers::*;
@@ -16,6 +18,8 @@ use app::*;
 use context::*;
 use example::*;
 use layers::*;
+use reach::*;
+use serving::*;
 use streams::*;
 
 use std::future::Future;
@@ -69,6 +73,23 @@ on_every_server!(
     a_runtime_can_be_given,
     without_tokio_there_is_none,
     the_runtime_ends_with_the_server,
+    // reach
+    every_method_reaches_a_service,
+    what_asks_about_the_whole_server_reaches_a_fallback,
+    a_tunnel_is_asked_of_a_service_and_not_made,
+    the_limits_of_a_service_are_its_own,
+    a_limit_that_is_asked_for_is_one_that_frameworks_know,
+    a_client_that_closes_drops_the_service_at_once,
+    a_time_out_strikes_around_a_busy_future,
+    a_runtime_of_one_thread_is_refused_at_the_start,
+    trailers_are_for_those_who_wait_for_them,
+    a_service_is_told_its_peer_as_axum_tells_it,
+    a_fallback_has_all_that_a_route_may_have,
+    // serving
+    a_listener_of_the_program_is_served,
+    a_socket_is_named_by_its_number,
+    a_server_ends_when_an_async_program_says_so,
+    what_the_server_refuses_can_be_dressed,
     // example
     the_axum_example_answers,
 );

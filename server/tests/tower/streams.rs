@@ -78,6 +78,12 @@ impl http_body::Body for Frames {
     }
 }
 
+/// A body of pieces with trailers behind them.
+pub(crate) fn with_trailers<const N: usize>(pieces: [&'static str; N], fields: HeaderMap) -> Body {
+    let pieces = pieces.into_iter().map(|piece| Ok(Frame::data(piece.into())));
+    Body::new(Frames(pieces.chain([Ok(Frame::trailers(fields))]).collect()))
+}
+
 pub(crate) fn a_stream_is_echoed_as_it_comes(setup: Setup) {
     let app = Router::new().route("/", post(async |body: Body| body));
     let server = serve(setup, app);
@@ -136,16 +142,11 @@ pub(crate) fn trailers_follow_the_frames(setup: Setup) {
     let make = async || {
         let mut fields = HeaderMap::new();
         fields.insert("x-sum", HeaderValue::from_static("42"));
-        let frames = [
-            Ok(Frame::data("one".into())),
-            Ok(Frame::data("two".into())),
-            Ok(Frame::trailers(fields)),
-        ];
-        Body::new(Frames(frames.into()))
+        with_trailers(["one", "two"], fields)
     };
     let server = serve(setup, Router::new().route("/", get(make)));
     let mut client = server.connect();
-    client.send(asking("/"));
+    client.send(request("GET", "/", "TE: trailers\r\n"));
     assert_eq!(client.read_head().expect_field("transfer-encoding"), "chunked");
     let expected = b"3\r\none\r\n3\r\ntwo\r\n0\r\nx-sum: 42\r\n\r\n";
     assert_eq!(client.take(expected.len()).expect("all of it"), expected);

@@ -1,0 +1,91 @@
+//! Requests that name no path: an OPTIONS that asks about the server as a whole (RFC 9110 §9.3.7),
+//! and CONNECT. A fallback answers them if it wants to, as applications of other interfaces do;
+//! else the server.
+
+use std::task::Context;
+
+use gustnado_http::method::Method;
+use gustnado_http::status::Status;
+use gustnado_tasks::Outgoing;
+
+use super::body::{Wish, body_first};
+use super::body_end::{BodyEnd, PendingBody};
+use super::route::{Arrived, Called};
+use super::turn::{Moment, after_rest};
+use super::{Conn, Next};
+use crate::app::{Known, Site};
+use crate::reply::{Rest, Turn, status_page};
+use crate::request::Request;
+use crate::routes::EndpointDoes;
+use crate::stats::Added;
+
+impl Conn {
+    /// Answers a request that names no path.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn answer_pathless(
+        &self,
+        arrived: &mut Arrived<'_>,
+        moment: &Moment,
+        out: &mut Outgoing,
+        context: &mut Context<'_>,
+    ) -> Next {
+        let by_fallback = match self.app.site() {
+            Site::Routes(routed) => {
+                routed.with(|known| self.ask_fallback(known, arrived, moment, out, context))
+            }
+            _ => None,
+        };
+        by_fallback.unwrap_or_else(|| self.answer_itself(arrived, moment, out))
+    }
+
+    /// Has the fallback answer, if it takes such requests.
+    fn ask_fallback(
+        &self,
+        known: &Known,
+        arrived: &mut Arrived<'_>,
+        moment: &Moment,
+        out: &mut Outgoing,
+        context: &mut Context<'_>,
+    ) -> Option<Next> {
+        let view = arrived.view();
+        let table = known.tables.of_host(view);
+        let endpoint = table.fallback(view.method());
+        let is_connect = view.method() == Method::Connect;
+        let options = &endpoint.options;
+        let takes = if is_connect { options.takes_connect } else { options.takes_asterisk };
+        let EndpointDoes::Run(runnable) = &endpoint.does else { return None };
+        if !takes {
+            return None;
+        }
+        if is_connect {
+            // What comes behind the head is for the tunnel, whatever its fields say.
+            arrived.body = PendingBody::Unread;
+        }
+        let request = Request::bare(&known.used, arrived.head, arrived.bytes, self.origin());
+        let called = Called { known, table, endpoint, request };
+        Some(self.run(runnable, called, arrived, moment, out, context))
+    }
+
+    fn answer_itself(&self, arrived: &Arrived<'_>, moment: &Moment, out: &mut Outgoing) -> Next {
+        let (status, end) = match arrived.head.method() {
+            // RFC 9110 §9.3.6: what comes behind it belongs to a tunnel, and is no request. There
+            // are no tunnels here.
+            Method::Connect => (Status::METHOD_NOT_ALLOWED, BodyEnd::Close),
+            _ if arrived.has_body_ahead() => {
+                return body_first(arrived.head, arrived.bytes, Wish::Nothing);
+            }
+            _ => (Status::NO_CONTENT, arrived.body.end()),
+        };
+        let ending = arrived.wanted.with(end);
+        let turn = Turn { common: &moment.common.opening, persist: ending.persist() };
+        let allow: (&str, &[u8]) = match self.app.site() {
+            Site::Routes(_) => ("Allow", b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"),
+            _ => ("Allow", b"GET, HEAD, OPTIONS"),
+        };
+        let before = out.bytes.len();
+        status_page(&mut out.bytes, status, &turn, false, &[allow]);
+        self.app.count(&Added::answer(&out.bytes[before..]));
+        after_rest(Rest::Nothing, ending, &arrived.view(), out)
+    }
+}

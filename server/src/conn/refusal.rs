@@ -1,0 +1,79 @@
+//! Requests that the server refuses by itself: no handler sees them.
+
+use gustnado_http::answer::Answer;
+use gustnado_http::request::Request as View;
+use gustnado_http::status::Status;
+use gustnado_tasks::{Link, Outgoing};
+
+use super::turn::Moment;
+use super::{Conn, Next};
+use crate::fields::says;
+use crate::handler::contained;
+use crate::hooks::Refused;
+use crate::reply::{Turn, page, status_page};
+use crate::response::{Content, Response};
+use crate::stats::{Added, Fault};
+
+impl Conn {
+    /// Answers a request that breaks the rules or comes too late, and ends.
+    ///
+    /// - `request`: its head, where that was whole.
+    pub(super) fn refuse(&mut self, status: Status, request: Option<View<'_>>) -> Next {
+        let (mut out, moment) = (Link::outgoing(), self.moment());
+        let next = self.write_refusal(status, request, &moment, &mut out);
+        if self.app.access_log.is_some() {
+            let unread = self.unread.take();
+            self.log_refusal(unread.as_ref().map_or(b"", |unread| &unread.bytes), &out.bytes);
+            self.unread = unread;
+        }
+        self.start_send(out);
+        next
+    }
+
+    #[cold]
+    pub(super) fn write_refusal(
+        &self,
+        status: Status,
+        request: Option<View<'_>>,
+        moment: &Moment,
+        out: &mut Outgoing,
+    ) -> Next {
+        let turn = Turn { common: &moment.common.opening, persist: self.app.last_words() };
+        let before = out.bytes.len();
+        let dressed = self.app.hooks.on_refusal.as_ref().and_then(|hook| {
+            let refused = Refused::new(status, request);
+            let mut response = Response::html(page(status)).status(status);
+            if !says(turn.common.lines(), "X-Content-Type-Options") {
+                response = response.header("X-Content-Type-Options", "nosniff");
+            }
+            // A panic in it is its own, and leaves the page as it always is.
+            contained(|| hook(&refused, &mut response)).map(|()| response)
+        });
+        match dressed {
+            Some(response) => write_at_once(&response, &turn, &mut out.bytes),
+            None => status_page(&mut out.bytes, status, &turn, false, &[]),
+        }
+        let late = status == Status::REQUEST_TIMEOUT;
+        let fault = Some(if late { Fault::TooSlow } else { Fault::BadRequest });
+        self.app.count(&Added { fault, ..Added::answer(&out.bytes[before..]) });
+        Next::Linger
+    }
+}
+
+/// Writes a response whose content is at hand, and nothing of any other content.
+fn write_at_once(response: &Response, turn: &Turn<'_>, out: &mut Vec<u8>) {
+    let content: &[u8] = match &response.content {
+        Content::Bytes(bytes) if response.status.may_have_body() => bytes,
+        _ => &[],
+    };
+    let mut answer = Answer::start(out, response.status, turn.common, turn.persist);
+    if let Some(kind) = response.kind.filter(|_| response.status.may_have_body()) {
+        answer.constant("Content-Type", kind.name());
+    }
+    answer.ready_lines(&response.lines);
+    if response.status.may_have_body() {
+        answer.content_length(content.len() as u64);
+    }
+    answer.finish();
+    out.extend_from_slice(content);
+}

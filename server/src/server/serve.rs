@@ -1,0 +1,149 @@
+//! Serving on a socket that the program has bound itself, and ending when it says so: the way
+//! programs with an async `main` start and stop servers.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Poll, Waker};
+use std::thread;
+
+use super::{DrainReport, Running, StartError};
+use crate::builder::Server;
+
+/// A socket that listens already: std's `TcpListener` or `UnixListener`, with the feature `tower`
+/// also those of tokio.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no listener that a server can take over",
+    label = "expected a `TcpListener` or `UnixListener` of std or tokio",
+    note = "tokio's need the cargo feature `tower`; any other socket is served by its number: \
+            `server.listen(\"fd:9\")`"
+)]
+pub trait IntoListener {
+    /// The socket itself.
+    ///
+    /// # Errors
+    /// It could not be taken out of what has held it.
+    fn into_listener(self) -> io::Result<OwnedFd>;
+}
+
+impl IntoListener for TcpListener {
+    fn into_listener(self) -> io::Result<OwnedFd> {
+        Ok(self.into())
+    }
+}
+
+impl IntoListener for UnixListener {
+    fn into_listener(self) -> io::Result<OwnedFd> {
+        Ok(self.into())
+    }
+}
+
+#[cfg(feature = "tower")]
+impl IntoListener for tokio::net::TcpListener {
+    fn into_listener(self) -> io::Result<OwnedFd> {
+        Ok(self.into_std()?.into())
+    }
+}
+
+#[cfg(feature = "tower")]
+impl IntoListener for tokio::net::UnixListener {
+    fn into_listener(self) -> io::Result<OwnedFd> {
+        Ok(self.into_std()?.into())
+    }
+}
+
+impl Server {
+    /// Starts to serve on a socket that listens already, as `axum::serve` does. The file of a Unix
+    /// socket stays: who has bound it removes it.
+    ///
+    /// ```no_run
+    /// use gustnado::{Request, Server};
+    ///
+    /// # fn main() -> gustnado::Result<()> {
+    /// let listener = std::net::TcpListener::bind("127.0.0.1:3456").expect("a free port");
+    /// Server::new().get("/", |_: &Request| "Hello, world!").serve(listener)?.run()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Server::listen`].
+    pub fn serve(mut self, listener: impl IntoListener) -> Result<Running, StartError> {
+        let unusable = |error| StartError::Host { host: "the listener".to_owned(), error };
+        let socket = listener.into_listener().map_err(unusable)?;
+        let number = socket.as_raw_fd();
+        self.config.listen = vec![format!("fd:{number}")];
+        let running = self.start()?;
+        // It is the server's alone now: its queue is served to the end, and closing is its business.
+        running.take_socket_over(number);
+        drop(socket);
+        Ok(running)
+    }
+}
+
+impl Running {
+    /// Serves until `signal` comes, then ends in order within `timeout-graceful-shutdown`. For an
+    /// async `main`; no thread of the runtime waits meanwhile. Dropping the future ends the server
+    /// at once.
+    ///
+    /// ```no_run
+    /// # async fn shutdown() {}
+    /// # async fn serve(server: gustnado::Server) -> gustnado::Result<()> {
+    /// server.listen("127.0.0.1:3456")?.until(shutdown()).await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn until<F: Future>(self, signal: F) -> DrainReport {
+        signal.await;
+        let deadline = self.state().config.timeout_graceful_shutdown;
+        let (running, ended) = (Arc::new(self), Arc::new(Ended::default()));
+        let drained = {
+            let (running, ended) = (Arc::clone(&running), Arc::clone(&ended));
+            let drain = move || ended.set(running.drain(deadline));
+            thread::Builder::new().name("gust-drain".to_owned()).spawn(drain)
+        };
+        if drained.is_err() {
+            // Without a thread for it, this one waits.
+            ended.set(running.drain(deadline));
+        }
+        ended.wait().await
+    }
+
+    /// [`Running::until`], by the name that it has in axum.
+    pub async fn with_graceful_shutdown<F: Future>(self, signal: F) -> DrainReport {
+        self.until(signal).await
+    }
+}
+
+/// How a drain on another thread ended, and who waits for that.
+#[derive(Default)]
+struct Ended(Mutex<(Option<DrainReport>, Option<Waker>)>);
+
+impl Ended {
+    fn set(&self, report: DrainReport) {
+        let waker = {
+            let mut ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            ended.0 = Some(report);
+            ended.1.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    async fn wait(&self) -> DrainReport {
+        poll_fn(|context| {
+            let mut ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match ended.0 {
+                Some(report) => Poll::Ready(report),
+                None => {
+                    ended.1 = Some(context.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+}
