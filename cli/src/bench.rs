@@ -111,8 +111,9 @@ fn nothing(outcome: &Outcome) -> String {
     let url = outcome.urls.first().map_or("the server", String::as_str);
     if let Some(held) = outcome.held.as_ref().filter(|held| held.opened < held.asked) {
         return format!(
-            "bench: nothing was measured: {url} lets in {} of the {} connections to hold, and those \
-             that ask wait behind the others; hold fewer with --hold {}, or let the server take more",
+            "bench: nothing was measured: {url} lets in {} of the {} connections to hold, and \
+             those that ask wait behind the others; hold fewer with --hold {}, or let the server \
+             take more",
             grouped(held.opened),
             grouped(held.asked),
             held.opened.saturating_sub(outcome.model.connections)

@@ -116,6 +116,17 @@ fn too_few_descriptors_are_named_as_the_cause() {
 }
 
 #[test]
+fn a_server_that_holds_fewer_than_were_asked_for_is_named_as_the_cause() {
+    let server = Server::start(&["--connections-max", "20"]);
+    let flags = ["--hold", "60", "-c", "2", "-t", "1", "-d", "300ms", "--connect-timeout", "500ms"];
+    let found = bench(&server, &[&flags[..], &["--timeout", "500ms"]].concat());
+    assert_eq!(found.code, Some(1), "{found:?}");
+    let line =
+        "of the 60 connections to hold, and those that ask wait behind the others; hold fewer";
+    assert!(found.stderr.contains(line), "{found:?}");
+}
+
+#[test]
 fn statuses_that_are_not_2xx_are_named_with_the_flag_that_takes_them() {
     let server = Server::start(&[]);
     let url = format!("http://{}/nothing-here", server.address);

@@ -36,8 +36,8 @@ pub struct Outcome {
     pub requests_in_window: u64,
     /// Requests sent, answered or not.
     pub sent: u64,
-    /// Requests that were sent and had no answer by the end, nor in the seconds that it was waited for
-    /// then. They are in no count of errors, and no latency holds them.
+    /// Requests that were sent and had no answer by the end, nor in the seconds that it was waited
+    /// for then. They are in no count of errors, and no latency holds them.
     #[serde(default)]
     pub unanswered: u64,
     /// `requests_in_window` per second of `duration_s`.
@@ -79,7 +79,8 @@ pub struct Outcome {
     /// What the kernel counted meanwhile, for the whole machine.
     pub kernel: Kernel,
     /// Segments that were sent again on this run's connections, by both ends as far as they are on
-    /// this machine. Left out where the kernel does not tell, or each request had its own connection.
+    /// this machine. Left out where the kernel does not tell, or each request had its own
+    /// connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
     /// The share of the whole machine's CPU time that its hypervisor gave to others meanwhile, 0 to
@@ -99,8 +100,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Right answers that came within `duration_s`: what `requests_per_s` is made of. It is known of
-    /// outcomes too that do not say `requests_in_window`, such as those of another generator.
+    /// Right answers that came within `duration_s`: what `requests_per_s` is made of. It is known
+    /// of outcomes too that do not say `requests_in_window`, such as those of another generator.
     pub fn answered_in_window(&self) -> f64 {
         self.requests_per_s * self.duration_s
     }

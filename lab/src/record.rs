@@ -150,7 +150,8 @@ pub struct Usage {
     pub cpu_user_s: f64,
     /// Seconds of CPU in the kernel.
     pub cpu_system_s: f64,
-    /// Whether these are of the time of measuring alone, as after a warm-up; else of all of the run.
+    /// Whether these are of the time of measuring alone, as after a warm-up; else of all of the
+    /// run.
     #[serde(default)]
     pub is_of_window: bool,
     /// The share of the whole machine's CPU time that its hypervisor gave to others, 0 to 1.

@@ -255,9 +255,9 @@ pub fn value(run: &Run, scenario: &Scenario, column: Column) -> Option<f64> {
     }
 }
 
-/// What the server used for each right answer, in microseconds. The time in which CPU is counted and
-/// that in which answers are must be the same: after a warm-up it is that of measuring, else it is
-/// all of the run, to the last answer.
+/// What the server used for each right answer, in microseconds. The time in which CPU is counted
+/// and that in which answers are must be the same: after a warm-up it is that of measuring, else it
+/// is all of the run, to the last answer.
 pub fn cpu_us_per_request(run: &Run) -> Option<f64> {
     let outcome = run.outcome.as_ref()?;
     let answers = if run.usage.is_of_window {

@@ -27,8 +27,8 @@ impl CpuTime {
         Self::parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
     }
 
-    /// The first line is the sum of all CPUs: user, nice, system, idle, iowait, irq, softirq, steal;
-    /// what stands behind it is part of the first two.
+    /// The first line is the sum of all CPUs: user, nice, system, idle, iowait, irq, softirq,
+    /// steal; what stands behind it is part of the first two.
     fn parse(text: &str) -> Self {
         let line = text.lines().next().and_then(|line| line.strip_prefix("cpu ")).unwrap_or("");
         let ticks: Vec<f64> =

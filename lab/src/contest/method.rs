@@ -58,7 +58,8 @@ pub(super) fn sentences(contest: &Contest, division: &Division) -> Vec<String> {
          geometric mean of the ratios within each round; its 95 % interval is Student's t over \
          their logarithms. If the interval includes 1, or the ratio is within 1 % of it, the \
          difference is called noise. Fewer than three rounds have no interval and no verdict. A \
-         percentile is told where five answers lie beyond it. Intervals are not corrected for how many there are."
+         percentile is told where five answers lie beyond it. Intervals are not corrected for \
+         how many there are."
             .to_owned(),
     ];
     if contest.scenarios.iter().any(|one| one.generator == Generator::Ab) {

@@ -16,7 +16,7 @@ use super::reader::Reader;
 use super::route::{Route, broken, millis};
 use super::shared::Shared;
 use super::slow;
-use super::tally::Failure;
+use super::tally::{Failure, Service};
 
 /// First and longest pause after a connection that could not be made.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -67,9 +67,7 @@ pub(super) struct Conn {
     /// What of a request has not been sent, by a slow sender.
     unsent: slow::Unsent,
     is_opening: bool,
-    /// Whether something was asked on it, or was to be, and whether it had an answer.
-    has_asked: bool,
-    is_served: bool,
+    service: Service,
 }
 
 /// Why a connection's loop had to be left.
@@ -109,8 +107,7 @@ impl Conn {
             closing: false,
             unsent: slow::Unsent::default(),
             is_opening: true,
-            has_asked: false,
-            is_served: false,
+            service: Service::NotAsked,
         }
     }
 }
@@ -223,9 +220,9 @@ impl Conn {
     /// A connection could not be made: so what was to be asked on it has failed.
     fn fail_unsent(&mut self, ticket: Option<Ticket>, failure: Failure) {
         let now = self.shared.now();
-        let first = !std::mem::replace(&mut self.has_asked, true);
+        let first = self.service.ask();
         desk::with(|desk| {
-            desk.tally.asking += u64::from(first);
+            desk.tally.asking += first;
             let ticket = match ticket {
                 Some(ticket) => ticket,
                 None => match desk.turn(self.place, now, None) {
@@ -252,9 +249,9 @@ impl Conn {
 
     /// Writes a request, and takes note of it.
     fn put(&mut self, ticket: Ticket, now: u64, bytes: &mut Vec<u8>) {
-        let first = !std::mem::replace(&mut self.has_asked, true);
+        let first = self.service.ask();
         let (line, hashes) = desk::with(|desk| {
-            desk.tally.asking += u64::from(first);
+            desk.tally.asking += first;
             let line = desk.line_of(self.group);
             let request = &desk.shared.script.lines[line as usize].bytes;
             bytes.extend_from_slice(request);
@@ -421,7 +418,7 @@ impl Conn {
                 at += used;
                 let Some(answer) = whole else { continue };
                 desk.note_answer(flight, &answer, self.first, now);
-                desk.tally.served += u64::from(!std::mem::replace(&mut self.is_served, true));
+                desk.tally.served += self.service.serve();
                 self.first = 0;
                 self.flights.pop_front();
                 let keeps = answer.keep_alive && desk.shared.plan.keep_alive;
@@ -442,10 +439,10 @@ impl Conn {
     fn end_of_stream(&mut self, now: u64) -> Left {
         let Some(flight) = self.flights.front() else { return Left::Closed };
         if let Some(answer) = self.reader.close() {
-            let first = !std::mem::replace(&mut self.is_served, true);
+            let first = self.service.serve();
             desk::with(|desk| {
                 desk.note_answer(flight, &answer, self.first, now);
-                desk.tally.served += u64::from(first);
+                desk.tally.served += first;
             });
             self.flights.pop_front();
             return if self.flights.is_empty() {

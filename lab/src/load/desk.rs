@@ -12,7 +12,7 @@ use super::conn::Flight;
 use super::pace::{Due, Schedule};
 use super::reader::{Answer, KnownHead};
 use super::shared::Shared;
-use super::standstill::Still;
+use super::standstill;
 use super::tally::{Failure, Tally};
 use super::trace::{Entry, micros};
 use crate::plan::Load;
@@ -343,7 +343,7 @@ impl Desk {
 
     /// The time since the last request ended, as far as it was measured.
     #[inline]
-    pub(super) fn still_at(&self, now: u64) -> Option<Still> {
+    pub(super) fn still_at(&self, now: u64) -> Option<standstill::Span> {
         let times = self.times?;
         Some((self.tally.last_end.max(times.from), now.min(times.until)))
     }

@@ -58,8 +58,8 @@ impl ThreadClock {
 
 /// What all threads have used, and a warning if they had to share their CPUs.
 ///
-/// - `steal_share`: what a hypervisor took meanwhile. A thread that waits for that does not run, and
-///   would seem to have had nothing to do.
+/// - `steal_share`: what a hypervisor took meanwhile. A thread that waits for that does not run,
+///   and would seem to have had nothing to do.
 pub(super) fn generator(threads: &[ThreadClock], steal_share: f64) -> (Generator, Option<String>) {
     let sum = |of: fn(&ThreadClock) -> f64| threads.iter().map(of).sum::<f64>();
     let (cpu_s, wall_s) = (sum(|thread| thread.cpu_s), sum(|thread| thread.wall_s));
@@ -82,8 +82,8 @@ pub(super) fn generator(threads: &[ThreadClock], steal_share: f64) -> (Generator
         )
     } else if steal_share >= steal::VOID {
         format!(
-            "Whether the generator was the bottleneck cannot be told: the hypervisor took {} of the \
-             machine's CPU time.",
+            "Whether the generator was the bottleneck cannot be told: the hypervisor took {} of \
+             the machine's CPU time.",
             percent(steal_share)
         )
     } else {

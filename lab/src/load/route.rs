@@ -34,7 +34,8 @@ impl Route {
         Self { group, way: pick(ways.len(), turn), source }
     }
 
-    /// Connects to the first of its addresses that lets it in, beginning with the one that last did.
+    /// Connects to the first of its addresses that lets it in, beginning with the one that last
+    /// did.
     pub(super) async fn connect(
         self,
         shared: &Shared,

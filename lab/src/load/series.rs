@@ -56,7 +56,7 @@ impl Series {
         }
         // Threads that had nothing left to wait for have not told their connections again.
         let measured = self.closed.iter().filter(|second| second.at_s <= ended_s);
-        let connections = measured.map(|second| second.connections).last();
+        let connections = measured.map(|second| second.connections).next_back();
         for after in self.closed.iter_mut().filter(|second| second.at_s > ended_s) {
             after.connections = connections.unwrap_or(after.connections);
         }

@@ -29,7 +29,8 @@ pub(super) struct Shared {
     origin_unix_us: u64,
     /// Threads that have opened their connections.
     opened: AtomicU32,
-    /// Threads whose load is over, and what the last of them found before any connection was closed.
+    /// Threads whose load is over, and what the last of them found before any connection was
+    /// closed.
     ended: AtomicU32,
     pub(super) retransmits: OnceLock<Option<u64>>,
     go: AtomicU64,

@@ -1,10 +1,11 @@
 //! What TCP had to send again on the connections of this run, as `ss -ti` reads it: the kernel is
-//! asked for the `tcp_info` of all connections, and those with a server of the run at one end count.
+//! asked for the `tcp_info` of all connections, and those with a server of the run at one end
+//! count.
 //!
-//! The kernel's own counter is of the whole machine, and says nothing about this run. A socket option
-//! would need a descriptor, which a connection in a ring has not.
+//! The kernel's own counter is of the whole machine, and says nothing about this run. A socket
+//! option would need a descriptor, which a connection in a ring has not.
 //!
-//! Source: sock_diag(7), `linux/inet_diag.h`, `linux/tcp.h`.
+//! Source: `sock_diag(7)`, `linux/inet_diag.h`, `linux/tcp.h`.
 
 use std::collections::HashSet;
 use std::io;
@@ -35,8 +36,8 @@ const TOTAL_RETRANS: usize = 100;
 /// How long an answer of the kernel is waited for.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Segments that were sent again so far on connections with one of these servers, by both ends as far
-/// as they are on this machine; `None` where the kernel does not tell.
+/// Segments that were sent again so far on connections with one of these servers, by both ends as
+/// far as they are on this machine; `None` where the kernel does not tell.
 pub(super) fn retransmits(servers: &[SocketAddr]) -> Option<u64> {
     let servers: HashSet<SocketAddr> = servers.iter().map(|server| canonical(*server)).collect();
     let of = |family| of_family(family, &servers).ok();

@@ -26,6 +26,31 @@ pub(super) enum Failure {
     Unreadable,
 }
 
+/// Whether something was asked on a connection, or was to be, and whether it ever had an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Service {
+    NotAsked,
+    Asked,
+    Served,
+}
+
+impl Service {
+    /// Something is asked; 1 if it is the first time.
+    pub(super) fn ask(&mut self) -> u64 {
+        let first = *self == Self::NotAsked;
+        if first {
+            *self = Self::Asked;
+        }
+        u64::from(first)
+    }
+
+    /// Something was answered; 1 if it is the first time.
+    pub(super) fn serve(&mut self) -> u64 {
+        let before = std::mem::replace(self, Self::Served);
+        u64::from(before != Self::Served)
+    }
+}
+
 impl Errors {
     pub(super) fn count(&mut self, failure: Failure) {
         *match failure {

@@ -91,7 +91,7 @@ pub(super) fn run(shared: &Arc<Shared>, thread: u32, io: Io) -> Result<Haul, Thr
     let ended = outcome??;
     let mut desk = desk.expect("it was entered above");
     if let Some(still) = desk.still_at(ended.at).filter(|_| desk.under_way > 0) {
-        desk.tally.stills.note(still);
+        desk.tally.stills.cut(still);
     }
     let overdue = |at: u64| desk.schedule.as_ref().map_or(0, |all| all.overdue(at));
     let unsent = desk.times.map_or(0, |times| overdue(ended.at.min(times.until)));

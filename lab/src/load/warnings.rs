@@ -11,6 +11,9 @@ use crate::steal::WORTH_A_WORD;
 
 /// A standstill of all connections is a stall if it is so many times the median latency.
 const STALL_RATIO: f64 = 100.0;
+/// Before a stall requests had been under way for so many times the median at most, or so long.
+const STALL_LAG_RATIO: f64 = 10.0;
+const STALL_LAG_S: f64 = 0.001;
 /// An open loop reaches its rate if this share of it was answered in time.
 const REACHED: f64 = 0.99;
 
@@ -92,9 +95,12 @@ fn hidden_stall(plan: &Plan, whole: &Whole, outcome: &Outcome, latency: &Times) 
         return None;
     }
     let median_s = latency.0.value_at_percentile(50.0).max(1) as f64 / 1e6;
-    let length_s = |(from, to): &Still| to.saturating_sub(*from) as f64 / 1e9;
-    let stalls: Vec<f64> = whole.stills.iter().flatten().map(length_s).collect();
-    let stalls = stalls.into_iter().filter(|length| *length > STALL_RATIO * median_s);
+    // Requests that were under way for long before are slow ones, and no server that stands still.
+    let lag_s = STALL_LAG_S.max(STALL_LAG_RATIO * median_s);
+    let is_stall = |still: &&Still| still.lag as f64 / 1e9 <= lag_s;
+    let stills = whole.stills.iter().flatten().filter(is_stall);
+    let lengths = stills.map(|still| still.to.saturating_sub(still.from) as f64 / 1e9);
+    let stalls = lengths.filter(|length| *length > STALL_RATIO * median_s);
     let (longest, sum) = stalls.fold((0.0_f64, 0.0), |(most, sum), one| (most.max(one), sum + one));
     let moved_s = outcome.duration_s - sum;
     if longest == 0.0 || moved_s <= 0.0 {
@@ -115,8 +121,8 @@ fn hidden_stall(plan: &Plan, whole: &Whole, outcome: &Outcome, latency: &Times) 
 fn missed_rate(plan: &Plan, whole: &Whole, outcome: &Outcome) -> Vec<String> {
     let mut found = Vec::new();
     let is_ramp = matches!(plan.load, Load::Ramp { .. });
-    // What was due last is under way at the end: of a server that keeps up, no more than its service
-    // time holds (Little's law), and one for the rounding.
+    // What was due last is under way at the end: of a server that keeps up, no more than its
+    // service time holds (Little's law), and one for the rounding.
     let service_s = outcome.service_us.as_ref().map_or(0.0, |service| service.mean / 1e6);
     let under_way = |rate: f64| rate * service_s + 1.0;
     if let Some(rate) = plan.last_rate().filter(|_| !is_ramp)

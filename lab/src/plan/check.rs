@@ -300,7 +300,8 @@ impl Plan {
             let enough = connections + DESCRIPTORS_APART;
             return wrong(format!(
                 "{connections} connections are too many for a process that may have {limit} \
-                 descriptors: raise that with ulimit -n {enough}, or give at most {left} connections"
+                 descriptors: raise that with ulimit -n {enough}, or give at most {left} \
+                 connections"
             ));
         }
         Ok(())

@@ -29,8 +29,8 @@ pub(crate) struct Estimate {
 }
 
 /// The geometric mean of ratios that were each taken within one round, with the 95 % interval of
-/// Student's t over their logarithms. One pair or two have no interval: with one degree of freedom it
-/// is so wide that it says nothing, or narrow by chance.
+/// Student's t over their logarithms. One pair or two have no interval: with one degree of freedom
+/// it is so wide that it says nothing, or narrow by chance.
 ///
 /// - `pairs`: the value, and that of the reference. Pairs with a value that is not above 0 have no
 ///   ratio, and are left out.

@@ -1,8 +1,8 @@
 //! The figures against a server whose truth is known: it keeps its own record of when each request
 //! came and when its answer left, by a clock that the generator does not see.
 //!
-//! The machine that tests run on has other work, which delays both sides. So each bound is met by one
-//! run of a few: a figure that is computed wrongly is wrong in all of them.
+//! The machine that tests run on has other work, which delays both sides. So each bound is met by
+//! one run of a few: a figure that is computed wrongly is wrong in all of them.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;

@@ -145,8 +145,8 @@ pub(super) fn check(path: &Path, text: &str, known: &Keys) -> Result<Checked, Fi
     Ok(Checked { document: Document { tables }, left, problems })
 }
 
-/// The text with blanks in place of a part of it, so that all lines stay where they are; `None` where
-/// that is no TOML any more.
+/// The text with blanks in place of a part of it, so that all lines stay where they are; `None`
+/// where that is no TOML any more.
 pub(super) fn without(text: &str, span: Range<usize>) -> Option<String> {
     let blank = |c: char| if c == '\n' { "\n".to_owned() } else { " ".repeat(c.len_utf8()) };
     let gone: String = text.get(span.clone())?.chars().map(blank).collect();

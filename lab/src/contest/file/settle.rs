@@ -57,7 +57,7 @@ pub(super) fn contest(
     problems.bound(("", 0, "time_limit"), minutes, &(1..=7 * 24 * 60));
     let page = page(&mut problems, path, shape.page, &scenarios);
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    if let Some(error) = wrong(path, slips, problems.found) {
+    if let Some(error) = wrong(path, &slips, problems.found) {
         return Err(error);
     }
     Ok(Contest {
@@ -78,9 +78,9 @@ pub(super) fn contest(
     })
 }
 
-/// All that is wrong with a file, if anything is. What was written wrongly was left out, so it is not
-/// said as missing as well.
-fn wrong(path: &Path, slips: Vec<Problem>, found: Vec<Problem>) -> Option<FileError> {
+/// All that is wrong with a file, if anything is. What was written wrongly was left out, so it is
+/// not said as missing as well.
+fn wrong(path: &Path, slips: &[Problem], found: Vec<Problem>) -> Option<FileError> {
     let key = |problem: &Problem| problem.text.split(':').next().map(str::to_owned);
     let slipped: Vec<Option<String>> = slips.iter().map(key).collect();
     let others = found.into_iter().filter(|problem| !slipped.contains(&key(problem)));

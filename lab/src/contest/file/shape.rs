@@ -87,8 +87,8 @@ pub(super) enum Connections {
     Sweep(Vec<u64>),
 }
 
-/// Reads a text whose keys are known to be right. A value of another kind than its key wants is said,
-/// left out, and the rest is read.
+/// Reads a text whose keys are known to be right. A value of another kind than its key wants is
+/// said, left out, and the rest is read.
 ///
 /// - `problems`: those that are known already; all of them come back.
 ///

@@ -99,8 +99,8 @@ fn everything_that_is_out_of_bounds_is_said_at_once() {
 #[test]
 fn a_value_of_the_wrong_kind_is_named_with_its_line() {
     let found = problems("[[scenario]]\nname = \"a\"\nduration = \"soon\"\n");
-    let line = "c.toml:3: duration: invalid value: string \"soon\", expected a length of time such as \
-                \"1.5s\", \"200ms\", \"30m\" or a number of seconds";
+    let line = "c.toml:3: duration: invalid value: string \"soon\", expected a length of time \
+                such as \"1.5s\", \"200ms\", \"30m\" or a number of seconds";
     assert!(found.lines().any(|one| one == line), "{found}");
     let found = problems("[[scenario]]\nconnections = \"many\"\n");
     let line =
