@@ -31,8 +31,8 @@ class Ended(KeyboardInterrupt):
 
 
 class Process:
-    """- `told`: called with `ready` once it serves, with what to say of it, and with `recycle` when
-    it should be replaced.
+    """- `told`: called with `ready` once it serves, with what to say of it, with `recycle` when it
+    should be replaced, and with `stopping` and `stopped` around the application's shutdown.
     - `signals`: which end it: once in order, twice at once. In a thread that is not the main one
     none can be heard.
     - `reloads`: whether HUP has another process take over, which imports the application anew."""
@@ -273,13 +273,15 @@ class Process:
     async def _stop(self, lifespan):
         """Has the application end, in a time that answers have no part in."""
         seconds = self.plan.lifespan_timeout
-        self.told("drained", {})
+        self.told("stopping", {})
         cut = threading.Timer(seconds + CUT_SECONDS, os._exit, [1])
         cut.daemon = True
-        cut.start()
+        if self.successor is None:  # (Else others serve, and end with this process.)
+            cut.start()
         if not await lifespan.stop(seconds):
             self._code = 1
         cut.cancel()
+        self.told("stopped", {})
 
     # --- Both.
 

@@ -1,7 +1,7 @@
 """How many connections each worker process has, in a file in memory that all of them hold.
 
-The engine writes and reads it: a process with more than its share lets the others accept first. Here
-processes are given places in it, and what the dead have left is taken out."""
+The engine writes and reads it: a process with more than its share lets the others accept first.
+Here processes are given places in it, and what the dead have left is taken out."""
 
 import os
 

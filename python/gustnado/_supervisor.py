@@ -45,8 +45,8 @@ class Worker:
         self.channel, self._pending = ours, b""
         self.started = time.monotonic()
         self.is_ready = self.is_ending = False
-        # All that is left to do is the application's shutdown.
-        self.is_drained = False
+        # The application is told that it ends: all answers have been given.
+        self.is_stopping = False
         # Whether it is to open its logs anew once it is ready.
         self._reopens = False
         self.kill_at = None
@@ -105,12 +105,19 @@ class Worker:
             return False
         return True
 
-    def has_drained(self, seconds):
+    def begin_stopping(self, seconds):
         """From now on it has so many seconds, for the application's shutdown."""
-        self.is_drained = True
+        self.is_stopping = True
+        # (It cuts what takes longer by itself, unless it is held.)
+        self._has_left(seconds + 2 * KILL_SECONDS)
+
+    def has_stopped(self):
+        self.is_stopping = False
+        self._has_left(KILL_SECONDS)
+
+    def _has_left(self, seconds):
         if self.kill_at is not None:
-            # (It cuts what takes longer by itself, unless it is held.)
-            self.kill_at = time.monotonic() + seconds + 2 * KILL_SECONDS
+            self.kill_at = time.monotonic() + seconds
 
     def become_ready(self):
         self.is_ready = True
@@ -232,6 +239,8 @@ class Supervisor:
             self._reap()
             self._keep_up()
         signal.set_wakeup_fd(-1)
+        # Whoever goes on pressing Ctrl-C does not change how it has ended.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
         self._listening.close()
         return self._code
 
@@ -284,8 +293,10 @@ class Supervisor:
         for kind, told in lines:
             if kind == "ready":
                 self._on_ready(worker, told)
-            elif kind == "drained":
-                worker.has_drained(self.plan.lifespan_timeout)
+            elif kind == "stopping":
+                worker.begin_stopping(self.plan.lifespan_timeout)
+            elif kind == "stopped":
+                worker.has_stopped()
             elif kind == "recycle":
                 log.info("worker %d (pid %d) is replaced: %s", worker.number, worker.pid,
                          told["reason"])
@@ -326,8 +337,8 @@ class Supervisor:
             else:
                 log.warning("worker %d (pid %d) has ended: %s", worker.number, worker.pid,
                             _how(code))
-                if self._is_ending and worker.is_drained:
-                    # Its answers are given; but the application has not ended in order.
+                if self._is_ending and worker.is_ready and (code > 0 or worker.is_stopping):
+                    # The application has not ended in order.
                     self._code = self._code or 1
 
     def _on_death(self, worker, code):

@@ -25,7 +25,7 @@ def serve(channel, plan):
     """Serves until its supervisor says otherwise. Returns the exit code.
 
     - `channel`: what the supervisor hears, and when it closes, it is gone."""
-    # The supervisor hears of Ctrl-C too, and of a terminal that closes, and says what is to be done.
+    # The supervisor hears of Ctrl-C too, and says what is to be done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 

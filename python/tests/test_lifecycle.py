@@ -150,9 +150,9 @@ def test_term_during_a_reload_ends_both(run):
 # --- INT and TERM before it serves.
 
 SLOW_STARTS = {
-    "import": "import time; print('starting', flush=True); time.sleep(30)\n" + HELLO,
-    "lifespan": waits("print('starting', flush=True); await asyncio.sleep(30)"),
-    "lifespan that blocks": waits("print('starting', flush=True); time.sleep(30)"),
+    "import": "import time; print('starting\\n', end='', flush=True); time.sleep(30)\n" + HELLO,
+    "lifespan": waits("print('starting\\n', end='', flush=True); await asyncio.sleep(30)"),
+    "lifespan that blocks": waits("print('starting\\n', end='', flush=True); time.sleep(30)"),
 }
 
 
