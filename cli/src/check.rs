@@ -121,6 +121,12 @@ fn worked_out(
         }
         "host" | "port" if config.uds.is_some() => (value, "not used: uds is set".to_owned()),
         "port" if config.port == 0 => (value, "a free port, printed at the start".to_owned()),
+        "listing" if value == "auto" => {
+            (value, "on at a terminal, while only loopback is listened on".to_owned())
+        }
+        "access-log" if config.access_log.is_none() && !config.quiet => {
+            (value, "a terminal shows requests".to_owned())
+        }
         "cache-bytes" if config.root.is_none() => (value, "not used: no folder".to_owned()),
         _ => (value, String::new()),
     }

@@ -50,6 +50,36 @@ fn serve_takes_a_file_by_flag_by_variable_or_as_its_argument() {
 }
 
 #[test]
+fn a_folder_is_listed_by_the_setting_or_by_its_own_word() {
+    let place = Place::new();
+    for folder in ["open", "shut", "usual"] {
+        fs::create_dir(place.path(folder)).expect("a folder");
+        fs::write(place.path(folder).join("a.txt"), "a").expect("written");
+    }
+    let route = |name: &str, word: &str| {
+        format!("[[route]]\npath = \"/{name}\"\nfolder = \"{name}\"\n{word}\n")
+    };
+    let routes =
+        [route("open", "listing = \"on\""), route("shut", "listing = \"off\""), route("usual", "")];
+    for (setting, usual) in [("on", true), ("off", false)] {
+        let text = format!("port = 0\nlisting = \"{setting}\"\n{}", routes.concat());
+        let file = place.write("site.toml", &text);
+        let effective = ended(&mut command(&["check", "--effective", &file])).stdout;
+        let again = place.write("again.toml", &effective);
+        for file in [file, again] {
+            let server = Server::start_by(&mut command(&[&file]));
+            for (name, is_listed) in [("open", true), ("shut", false), ("usual", usual)] {
+                let answer = server.get(&format!("/{name}/"));
+                assert_eq!(answer.contains("a.txt"), is_listed, "{name} {setting}: {answer}");
+            }
+        }
+    }
+    let wrong = place.write("site.toml", &route("open", "listing = \"maybe\""));
+    let found = ended(&mut command(&["check", &wrong])).stderr;
+    assert!(found.contains(":4: route.listing: expected on or off, found \"maybe\""), "{found}");
+}
+
+#[test]
 fn a_flag_is_over_a_variable_which_is_over_the_file() {
     let place = Place::new();
     let file = place.write("site.toml", "workers = 1\nslots = 11\nbacklog = 21\n");

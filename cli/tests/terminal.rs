@@ -7,7 +7,6 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -27,7 +26,7 @@ fn terminal() -> (File, File) {
     let name = ptsname(&master, Vec::new()).expect("it has a name");
     let path = name.to_str().expect("UTF-8").to_owned();
     let slave = OpenOptions::new().read(true).write(true).open(path).expect("it opens");
-    (File::from(OwnedFd::from(master)), slave)
+    (File::from(master), slave)
 }
 
 impl Seen {
@@ -75,7 +74,7 @@ impl Seen {
     fn send_many(&self, count: usize) {
         let mut stream = self.connect();
         let one = self.get("/hello.txt").replace("Connection: close\r\n", "").len();
-        let mut bytes = [0; 65536];
+        let mut bytes = [0; 4096];
         for _ in 0..count / 100 {
             ask_often(&mut stream, "/hello.txt", 100);
             let mut left = 100 * one;

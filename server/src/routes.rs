@@ -67,6 +67,7 @@ pub struct Route {
     pub(crate) handlers: Vec<(Method, Handler)>,
     pub(crate) any: Option<Handler>,
     pub(crate) folder: Option<PathBuf>,
+    pub(crate) listing: Option<bool>,
     pub(crate) links: Vec<Link>,
     pub(crate) fields: Fields,
     pub(crate) options: RouteOptions,
@@ -110,8 +111,7 @@ impl RouteOptions {
 }
 
 fn with_silence(own_ms: Option<NonZeroU32>, usual: Patience) -> Patience {
-    let silence_ms = own_ms.map_or(usual.silence_ms, |ms| u64::from(ms.get()));
-    Patience { silence_ms, ..usual }
+    Patience { silence_ms: own_ms.map_or(usual.silence_ms, |ms| u64::from(ms.get())), ..usual }
 }
 
 /// From 1 ms to 49 days.

@@ -77,6 +77,8 @@ struct RouteSaid {
     /// None is all of them.
     methods: Vec<Method>,
     merge_slashes: bool,
+    /// `None`: as the setting has it.
+    listing: Option<bool>,
     headers: Fields,
 }
 

@@ -8,7 +8,7 @@ use super::table::{Endpoint, EndpointDoes, Means, PathEntry};
 use super::{Route, RouteOptions, Routes};
 use crate::chain::{Chain, Link};
 use crate::fields::Fields;
-use crate::files::{Dressing, StaticPage};
+use crate::files::{Dressing, FileOptions, StaticPage};
 use crate::handler::Kind;
 use crate::request::Request;
 use crate::response::Response;
@@ -83,7 +83,9 @@ impl Around {
         // (A chain adds the fields itself.)
         let fields = if is_chained { Fields::default() } else { self.fields.with(&route.fields) };
         let dressing = Dressing::new(&fields, &self.pages, &means.common);
-        let opened = means.folders.open(folder, means.files, dressing);
+        let listing = route.listing.unwrap_or(means.files.listing);
+        let options = FileOptions { listing, ..means.files };
+        let opened = means.folders.open(folder, options, dressing);
         let files = Arc::new(opened.map_err(RouteError::Folder)?);
         if !is_chained {
             // Nothing stands before it: the quick way.

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use super::route::LISTINGS;
 use super::{Does, RouteSaid, Site, SiteFile};
 use crate::config::{Effective, Field, Origin, Settings, TUNABLES};
 use crate::fields::Fields;
@@ -89,6 +90,9 @@ fn route(out: &mut String, prefix: &str, said: &RouteSaid) -> fmt::Result {
             writeln!(out, "status = {}", status.code())?;
             writeln!(out, "type = {}", quoted(content_type))?;
         }
+    }
+    if let Some(on) = said.listing {
+        writeln!(out, "listing = {}", quoted(LISTINGS[usize::from(!on)]))?;
     }
     if !said.merge_slashes {
         writeln!(out, "merge_slashes = false")?;

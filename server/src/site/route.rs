@@ -19,9 +19,10 @@ use crate::files::{ContentType, StaticPage};
 use crate::routes::{path_names, pattern};
 
 /// The keys of a route.
-pub(super) const ROUTE_KEYS: [&str; 9] = [
+pub(super) const ROUTE_KEYS: [&str; 10] = [
     "path",
     "folder",
+    "listing",
     "redirect",
     "answer",
     "status",
@@ -32,6 +33,8 @@ pub(super) const ROUTE_KEYS: [&str; 9] = [
 ];
 /// The keys of a page.
 pub(super) const PAGE_KEYS: [&str; 2] = ["status", "file"];
+/// Whether a folder of its own is listed: yes, or no.
+pub(super) const LISTINGS: [&str; 2] = ["on", "off"];
 /// What a redirect may say.
 pub(super) const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
 /// The type of an answer that says none.
@@ -57,6 +60,7 @@ pub(super) fn read_route(reader: &mut Reader<'_>, table: Table<'_>) -> Option<Ro
     let path = reader.required(table, "path");
     let methods = read_methods(reader, table);
     let merge_slashes = reader.switch(table, "merge_slashes");
+    let listing = read_listing(reader, table);
     let headers = read_headers(reader, table);
     let kinds = ["folder", "redirect", "answer"];
     let said: Vec<&str> =
@@ -71,8 +75,8 @@ pub(super) fn read_route(reader: &mut Reader<'_>, table: Table<'_>) -> Option<Ro
     };
     let misplaced: &[&str] = match kind {
         "folder" => &["status", "type", "methods", "merge_slashes"],
-        "redirect" => &["type"],
-        _ => &["merge_slashes"],
+        "redirect" => &["type", "listing"],
+        _ => &["merge_slashes", "listing"],
     };
     for key in misplaced.iter().filter(|key| table.values.contains_key(**key)) {
         let text = format!("route: {key} does not go with {kind}; leave it out");
@@ -102,6 +106,7 @@ pub(super) fn read_route(reader: &mut Reader<'_>, table: Table<'_>) -> Option<Ro
         does,
         methods,
         merge_slashes: merge_slashes.unwrap_or(true),
+        listing,
         headers,
     })
 }
@@ -111,6 +116,18 @@ fn read_folder(reader: &mut Reader<'_>, table: Table<'_>) -> Option<Does> {
     let folder = reader.path(said.value);
     check_folder(reader, said.line, "route.folder", &folder);
     Some(Does::Folder(folder))
+}
+
+/// Whether a folder is listed, if that is said of it alone.
+fn read_listing(reader: &mut Reader<'_>, table: Table<'_>) -> Option<bool> {
+    let said = reader.text(table, "listing")?;
+    let place = LISTINGS.iter().position(|word| *word == said.value);
+    if place.is_none() {
+        let found = said.value;
+        let text = format!("route.listing: expected on or off, found {found:?}; leave it out");
+        reader.problem(said.line, text);
+    }
+    place.map(|place| place == 0)
 }
 
 fn read_redirect(reader: &mut Reader<'_>, table: Table<'_>, path: &str) -> Option<Does> {

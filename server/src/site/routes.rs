@@ -51,7 +51,8 @@ fn routes(site: &Site) -> Routes {
         routes = match &said.does {
             Does::Folder(folder) => {
                 let folder = Some(folder.clone());
-                let files = Route { folder, fields: said.headers.clone(), ..route() };
+                let (listing, fields) = (said.listing, said.headers.clone());
+                let files = Route { folder, listing, fields, ..route() };
                 routes.route(&said.path, files)
             }
             Does::Redirect { .. } | Does::Answer { .. } => {

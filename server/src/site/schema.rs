@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::route::{METHODS, REDIRECTS};
+use super::route::{LISTINGS, METHODS, REDIRECTS};
 use crate::config::{Field, TUNABLES, Tunable, Unit};
 
 /// A value of JSON, as far as a schema has them.
@@ -126,9 +126,14 @@ fn route() -> Json {
         key("description", text("Methods that are answered; GET, and all for a redirect")),
         key("anyOf", Json::List(vec![methods.clone(), array_of(methods)])),
     ]);
+    let listing = Json::Map(vec![
+        key("description", text("Whether the folder shows what is in it, in place of the setting")),
+        key("enum", Json::List(LISTINGS.iter().map(|word| text(word)).collect())),
+    ]);
     let keys = vec![
         key("path", described("string", "/exact, /{name}/part or /{*rest}")),
         key("folder", described("string", "Folder to serve beneath the path")),
+        key("listing", listing),
         key("redirect", described("string", "Where to lead: a path or a URL, with {name}")),
         key("answer", described("string", "Text to answer")),
         key("status", status(200, "Status of the answer [200] or of the redirect [308]")),
