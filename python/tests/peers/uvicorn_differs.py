@@ -1,0 +1,80 @@
+"""uvicorn's cases of HTTP that this engine does not pass, each with the reason.
+
+A name without brackets stands for all that the case is asked with. What is listed must fail, and
+what is not listed must pass."""
+
+VERSION = "0.54.0"
+
+_REASONS = {
+    "an application's mistake that is seen before anything was sent is answered with 500, and "
+    "the connection goes on; uvicorn cuts it": [
+        "test_invalid_header_name",
+        "test_app_exception",
+        "test_no_response_returned",
+        "test_missing_start_message",
+        "test_partial_response_returned",
+        "test_response_header_splitting",
+        "test_duplicate_start_message",
+        "test_undersized_request",
+        "test_oversized_request",
+    ],
+    "an application's mistake after its answer is complete is logged, and the connection goes "
+    "on: the client's answer was whole; uvicorn cuts it": [
+        "test_message_after_body_complete",
+        "test_value_returned",
+    ],
+    "the case reads uvicorn's own access lines; those of here have a flag, --access-log": [
+        "test_request_logging",
+    ],
+    "the case looks into uvicorn's objects: its timer, and whether it has stopped reading": [
+        "test_keepalive_timeout_with_pipelined_requests",
+        "test_keepalive_timeout_with_pipelined_websocket_upgrade",
+        "test_large_post_request",
+    ],
+    "Transfer-Encoding is the server's: an answer whose length is known has Content-Length": [
+        "test_chunked_encoding",
+        "test_chunked_encoding_empty_body",
+    ],
+    "there is no --limit-concurrency": [
+        "test_max_concurrency",
+    ],
+    "100 Continue is not sent where the body has come already (RFC 9110, 10.1.1 allows that)": [
+        "test_100_continue_sent_when_body_consumed",
+    ],
+    "a WebSocket handshake is answered with 426 until there is WebSocket; uvicorn without a "
+    "library for it answers as if nothing was asked for, and warns": [
+        "test_unsupported_ws_upgrade_request",
+        "test_unsupported_ws_upgrade_request_warn_on_auto",
+    ],
+    "an upgrade to anything else is not worth a line in the log, which the case wants": [
+        "test_header_upgrade_is_not_websocket_depend_installed",
+        "test_header_upgrade_is_websocket_depend_not_installed",
+    ],
+    "applications by ASGI 2 are not served: asgiref's guarantee_single_callable wraps one": [
+        "test_scopes[asyncio-asgi2app-expected_scopes1]",
+    ],
+    "refused with 400 as in uvicorn, but the page says it in other words": [
+        "test_invalid_http_request",
+    ],
+    "a head that is too large is 431 here, and 400 by h11": [
+        "test_huge_headers_h11protocol_failure",
+        "test_huge_headers_h11protocol_failure_with_setting",
+    ],
+    "a head has 65,535 bytes at most here (--limit-head-bytes), and any number by httptools": [
+        "test_huge_headers_httptools_will_pass",
+        "test_huge_headers_httptools",
+        "test_huge_headers_h11_max_incomplete",
+    ],
+    "the case wants `content-type` in small letters; this one is written `Content-Type`": [
+        "test_return_close_header",
+        "test_close_connection_with_multiple_requests",
+    ],
+    "a connection that has said nothing is not accepted yet (TCP_DEFER_ACCEPT), and so not closed": [
+        "test_shutdown_during_idle",
+    ],
+    "HTTP/1.0 with `Connection: keep-alive` is kept open, as h11 and nginx do": [
+        "test_httptools_http10_keep_alive_disabled",
+    ],
+}
+
+DIFFERS = {name: reason for reason, names in _REASONS.items() for name in names}
