@@ -7,7 +7,7 @@ HOSTILE_SECONDS ?= 600
 LOOM_TARGET := target/loom
 MIRI_CRATES := gustnado-http gustnado-tasks
 
-.PHONY: run test test-python test-twisted check fmt fmt-check clippy doc deny loom miri
+.PHONY: run test test-python test-python-peers test-twisted frameworks check fmt fmt-check clippy doc deny loom miri
 .PHONY: bench bench-quick callgrind gate c1m fuzz hostile
 
 # Serves the built-in site on http://127.0.0.1:8080
@@ -27,14 +27,28 @@ test-python: $(PYTHON_HOME)/bin/python
 	$(PYTHON_HOME)/bin/pip install --quiet --no-deps cyclone==1.3
 	$(PYTHON_HOME)/bin/python -m pytest -q -n 3 python/tests
 
+# The tests that uvicorn, gunicorn and granian have for themselves; theirs are fetched, not kept
+# here. (The reasons for what fares otherwise: python/tests/peers/*_differs.py.)
+PEERS_HOME := target/python-peers
+test-python-peers: $(PEERS_HOME)/bin/python
+	$(PEERS_HOME)/bin/pip install --quiet "./python[test]" -r python/tests/peers/needs.txt
+	$(PEERS_HOME)/bin/python python/tests/peers/run.py $(PEERS_HOME)/sources
+
+# Frameworks beside uvicorn and gunicorn, for a minute or two: writes docs/python/frameworks.md.
+FRAMEWORKS_HOME := target/python-frameworks
+frameworks: $(FRAMEWORKS_HOME)/bin/python
+	$(FRAMEWORKS_HOME)/bin/pip install --quiet ./python -r python/tests/frameworks/needs.txt
+	$(FRAMEWORKS_HOME)/bin/python python/tests/frameworks/table.py \
+		--report docs/python/frameworks.md
+
 # Twisted's own suites on its epoll reactor and on ours, for some minutes: what differs is listed.
 test-twisted: $(PYTHON_HOME)/bin/python
 	$(PYTHON_HOME)/bin/pip install --quiet "./python[test]"
 	$(PYTHON_HOME)/bin/python python/tests/trial_of_twisted.py \
 		--report docs/results/twisted-suites.md
 
-$(PYTHON_HOME)/bin/python:
-	$(PYTHON) -m venv $(PYTHON_HOME)
+$(PYTHON_HOME)/bin/python $(PEERS_HOME)/bin/python $(FRAMEWORKS_HOME)/bin/python:
+	$(PYTHON) -m venv $(@D)/..
 
 # The tidy test (cli/tests/tidy.rs) is one of the tests.
 check: fmt-check clippy test doc deny
