@@ -41,13 +41,16 @@ frameworks: $(FRAMEWORKS_HOME)/bin/python
 	$(FRAMEWORKS_HOME)/bin/python python/tests/frameworks/table.py \
 		--report docs/python/frameworks.md
 
-# Twisted's own suites on its epoll reactor and on ours, for some minutes: what differs is listed.
-test-twisted: $(PYTHON_HOME)/bin/python
-	$(PYTHON_HOME)/bin/pip install --quiet "./python[test]"
-	$(PYTHON_HOME)/bin/python python/tests/trial_of_twisted.py \
-		--report docs/results/twisted-suites.md
+# Twisted's own suites, and Klein's, treq's, autobahn's, txtorcon's and Scrapy's, on its epoll
+# reactor and on ours, for some minutes: what differs is listed.
+TWISTED_HOME := target/python-twisted
+test-twisted: $(TWISTED_HOME)/bin/python
+	$(TWISTED_HOME)/bin/pip install --quiet "./python[test]" -r python/tests/needs_of_twisted.txt
+	$(TWISTED_HOME)/bin/python python/tests/trial_of_twisted.py \
+		--sources $(TWISTED_HOME)/sources --report docs/results/twisted-suites.md
 
-$(PYTHON_HOME)/bin/python $(PEERS_HOME)/bin/python $(FRAMEWORKS_HOME)/bin/python:
+$(PYTHON_HOME)/bin/python $(PEERS_HOME)/bin/python $(FRAMEWORKS_HOME)/bin/python \
+$(TWISTED_HOME)/bin/python:
 	$(PYTHON) -m venv $(@D)/..
 
 # The tidy test (cli/tests/tidy.rs) is one of the tests.

@@ -1,10 +1,12 @@
-"""Twisted's own suites on its epoll reactor and on ours, in the same environment, side by side.
+"""Twisted's own suites, and those of programs that stand on it, on Twisted's epoll reactor and on
+ours, in the same environment, side by side.
 
     python trial_of_twisted.py [SUITE...]
 
 runs each suite in a process of its own for each reactor, and prints what differs, test by test. The
 last line says whether anything does. Wants `pip install "twisted[test,tls,http2]"`: without it, the
-most important modules are not imported, and pass by not being there.
+most important modules are not imported, and pass by not being there. The suites of others, which
+suites_of_others.py names, want needs_of_twisted.txt.
 """
 
 import argparse
@@ -19,6 +21,7 @@ import tempfile
 import time
 
 import twisted
+from suites_of_others import OTHERS, environment_of, run_by_pytest
 
 REACTORS = ("epoll", "gustnado")
 # The first asks for reactors by name and makes many; the others use the one that is installed.
@@ -31,22 +34,27 @@ SUITES = [
     "twisted.test.test_policies", "twisted.test.test_ftp", "twisted.test.test_abstract",
     "twisted.test.test_application", "twisted.test.test_defer", "twisted.test.test_task",
     "twisted.test.test_factories", "twisted.spread.test", "twisted.test.test_twistd",
-    "twisted.protocols.test", "twisted.names.test", "twisted.mail.test.test_smtp",
+    "twisted.protocols.test", "twisted.names.test", "twisted.mail.test.test_smtp", *OTHERS,
 ]
+# What a suite may take on one reactor.
+SUITE_SECONDS = 900
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("suites", nargs="*", default=SUITES)
     parser.add_argument("--report", metavar="FILE", help="also write a page of it")
+    parser.add_argument("--sources", metavar="DIR", default="target/python-sources",
+                        help="where sdists are kept, for suites that no wheel has")
     parser.add_argument("--only", help=argparse.SUPPRESS)
+    parser.add_argument("--ended", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.only:
-        return run_here(options.only, options.suites[0])
+        return run_here(options.only, options.suites[0], options.ended)
     for needed in ("hypothesis", "hamcrest", "OpenSSL", "h2"):
         if importlib.util.find_spec(needed) is None:
             sys.exit(f"{needed} is missing: pip install 'twisted[test,tls,http2]'")
-    ran = [Suite(suite) for suite in options.suites]
+    ran = [Suite(suite, options.sources) for suite in options.suites]
     tests = sum(len(suite.results[0]) for suite in ran)
     different = sum(suite.different for suite in ran)
     end = f"{len(ran)} suites, {tests} tests on each reactor: {different or 'none'} " + (
@@ -61,11 +69,11 @@ def main():
 class Suite:
     """A suite that has been run on both."""
 
-    def __init__(self, name):
+    def __init__(self, name, sources):
         self.name, self.different, self.notes, self.results = name, 0, [], []
         for reactor in REACTORS:
             began = time.monotonic()
-            self.results.append(run_apart(reactor, name))
+            self.results.append(run_apart(reactor, name, sources))
             counts = ", ".join(f"{count} {kind}" for kind, count in self.counts(-1).items())
             print(f"{name} on {reactor}: {len(self.results[-1])} tests, {counts};"
                   f" {time.monotonic() - began:.0f} s", flush=True)
@@ -97,9 +105,10 @@ class Suite:
 
 def page(ran, end):
     python = ".".join(map(str, sys.version_info[:3]))
-    yield "# Twisted's own suites\n"
-    yield (f"Written by `python/tests/trial_of_twisted.py`, which `make test-twisted` runs."
-           f" Twisted {twisted.__version__}, Python {python}.\n")
+    yield "# Suites on Twisted's reactors\n"
+    yield (f"Written by `python/tests/trial_of_twisted.py`, which `make test-twisted` runs: Twisted's"
+           f" own suites, and those of programs on it. Twisted {twisted.__version__}, Python"
+           f" {python}.\n")
     yield f"**{end}.**\n"
     yield "| suite | on epoll | on ours |\n| --- | --- | --- |"
     for suite in ran:
@@ -123,11 +132,13 @@ def page(ran, end):
             yield f"| {len(tests)} | {reason.replace('|', '/')} | {names} |"
 
 
-def run_apart(reactor, suite):
-    command = [sys.executable, os.path.abspath(__file__), "--only", reactor, suite]
+def run_apart(reactor, suite, sources):
     with tempfile.TemporaryDirectory() as folder:
-        ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
         path = os.path.join(folder, "ended.json")
+        command = [sys.executable, os.path.abspath(__file__), suite, "--only", reactor, "--ended",
+                   path]
+        ended = subprocess.run(command, cwd=folder, capture_output=True, text=True,
+                               timeout=SUITE_SECONDS, env=environment_of(suite, sources))
         if not os.path.exists(path):
             sys.exit(f"{suite} on {reactor} ended by itself:\n{ended.stdout}{ended.stderr}")
         with open(path) as file:
@@ -137,8 +148,8 @@ def run_apart(reactor, suite):
     return tests
 
 
-def run_here(reactor, suite):
-    """Runs a suite in this process, and writes what became of each test to ended.json."""
+def run_here(reactor, suite, path):
+    """Runs a suite in this process, and writes what became of each test to a file."""
     if reactor == "gustnado":
         from gustnado.twisted import GustnadoReactor as kind
     else:
@@ -156,33 +167,43 @@ def run_here(reactor, suite):
         # (Under its own name: children of some tests install it again by that.)
         installReactor(kind())
 
-    from twisted.trial import reporter, runner
-
     ended = {}
 
-    def note(kind):
+    def note(name, kind, text):
+        # A test may fail and be skipped in the end: what is worst counts.
+        if ended.get(name, ["successes"])[0] in ("successes", kind):
+            ended[name] = [kind, text.strip().split("\n")[0]]
+
+    other = OTHERS.get(suite)
+    if other is not None and other.files:
+        run_by_pytest(other.files, note)
+    else:
+        run_by_trial(other.suite if other else suite, note)
+    with open(path, "w") as file:
+        json.dump(ended, file)
+    return 0
+
+
+def run_by_trial(suite, note):
+    from twisted.trial import reporter, runner
+
+    def noted(kind):
         def add(self, test, *words):
             reason = words[0] if words else ""
-            text = getattr(reason, "getErrorMessage", lambda: str(reason))()
-            # A test may fail and be skipped in the end: what is worst counts.
-            if ended.get(test.id(), ["successes"])[0] in ("successes", kind):
-                ended[test.id()] = [kind, text.strip().split("\n")[0]]
+            note(test.id(), kind, getattr(reason, "getErrorMessage", lambda: str(reason))())
 
         return add
 
     class Notes(reporter.Reporter):
-        addSuccess, addSkip = note("successes"), note("skips")
-        addFailure, addError = note("failures"), note("errors")
-        addExpectedFailure = note("expected failures")
-        addUnexpectedSuccess = note("unexpected successes")
+        addSuccess, addSkip = noted("successes"), noted("skips")
+        addFailure, addError = noted("failures"), noted("errors")
+        addExpectedFailure = noted("expected failures")
+        addUnexpectedSuccess = noted("unexpected successes")
 
     trial = runner.TrialRunner(lambda *words: Notes(io.StringIO()), workingDirectory="trial",
                                stream=io.StringIO())
     result = trial.run(runner.TestLoader().loadByNames([suite], recurse=True))
     del result
-    with open("ended.json", "w") as file:
-        json.dump(ended, file)
-    return 0
 
 
 if __name__ == "__main__":
