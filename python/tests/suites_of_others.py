@@ -70,7 +70,8 @@ def run_by_pytest(files, note):
                 note(report.nodeid, "errors", reason_of(report))
 
     os.chdir(os.environ["SUITE_FOLDER"])
-    pytest.main(["-q", "-p", "no:cacheprovider", "--reactor=default", "--timeout=60", *files],
+    pytest.main(["-q", "-p", "no:cacheprovider", "--reactor=default", "--timeout=60",
+                 "-W", "ignore::pytest.PytestWarning", *files],
                 plugins=[Notes()])
 
 
