@@ -4,20 +4,18 @@ loop stand where uvicorn's tests have a transport and a loop of their own.
 `GustnadoProtocol` has of uvicorn's protocol classes what those cases use. Those that cannot pass
 are listed in `uvicorn_differs`; a case that fares otherwise than is said there fails the run."""
 
-import asyncio
 import select
 import socket
 import threading
 import time
 from types import SimpleNamespace
-from unittest import mock
 
 import pytest
 import uvicorn
 import uvicorn.protocols.http.h11_impl as of_h11
 import uvicorn.protocols.http.httptools_impl as of_httptools
-from gustnado import _process
 from gustnado._plan import Plan
+from gustnado._process import Process
 from uvicorn_differs import DIFFERS
 
 # A case may take so long to be answered; where nothing more is said for QUIET_SECONDS, no more is
@@ -27,18 +25,17 @@ ANSWER_SECONDS, QUIET_SECONDS = 5.0, 0.15
 FASTER = 5
 # The most that the setting takes.
 HEAD_BYTES_MAX = 65_535
-_process.LOOK_SECONDS = 0.02
 
 
 class Running:
-    """A process's part that serves, on a thread. (Signals are the main thread's.)"""
+    """What serves in a process, on a thread."""
 
     def __init__(self, app, state=None, settings=None, root_path="", port=0):
         settings = {"host": "127.0.0.1", "port": port, **(settings or {})}
         plan = Plan(app, "asgi", settings=settings, loop="asyncio", root_path=root_path,
                     grace=2.0, lifespan="on" if state else "off")
         self._ready, self.address = threading.Event(), None
-        self._process = _process.Process(plan, self._told, signals=())
+        self._process = Process(plan, self._told, signals=())
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         assert self._ready.wait(ANSWER_SECONDS), "the engine has not started"
@@ -50,12 +47,10 @@ class Running:
             self._ready.set()
 
     def _run(self):
-        with mock.patch.object(asyncio.SelectorEventLoop, "add_signal_handler", mock.Mock()), \
-                mock.patch.object(_process.signal, "signal", mock.Mock()):
-            self._process.run()
+        self._process.run()
 
     def begin_end(self):
-        self._process._ending = True
+        self._process.stop()
 
     def end(self):
         self.begin_end()
