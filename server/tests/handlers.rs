@@ -6,7 +6,7 @@ mod harness;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gustnado::config::Config;
 use gustnado::{BodyError, Request, Response, Routes, Sent, Status, blocking, route};
@@ -30,6 +30,8 @@ on_every_server!(
     a_handler_learns_that_the_answer_was_sent,
     a_client_that_goes_drops_the_task,
     a_half_closed_client_is_waited_for_and_then_given_up,
+    a_half_closed_client_may_be_taken_for_gone_at_once,
+    an_end_does_not_wait_for_a_half_closed_client,
     a_full_pool_is_answered_with_503,
     head_runs_the_handler_and_sends_no_content,
     a_304_claims_no_length,
@@ -303,6 +305,40 @@ fn a_half_closed_client_is_waited_for_and_then_given_up(setup: Setup) {
     client.send(get("/"));
     client.shut_write();
     assert_eq!(client.read_answer().text(), "in time");
+}
+
+fn a_half_closed_client_may_be_taken_for_gone_at_once(setup: Setup) {
+    let alive = Arc::new(AtomicUsize::new(0));
+    let config = Config { half_close_timeout: Duration::ZERO, ..setup.config() };
+    let server = Server::routes(config, waiting(&alive));
+    let mut client = server.connect();
+    client.send(get("/"));
+    wait_until("the handler runs", || alive.load(Ordering::SeqCst) == 1);
+    client.shut_write();
+    wait_until("the handler is dropped", || alive.load(Ordering::SeqCst) == 0);
+    server.wait_until_empty();
+}
+
+fn an_end_does_not_wait_for_a_half_closed_client(setup: Setup) {
+    let alive = Arc::new(AtomicUsize::new(0));
+    // (The configuration's half-close time is long.)
+    let server = Server::routes(setup.config(), waiting(&alive));
+    let mut before = server.connect();
+    let mut meanwhile = server.connect();
+    for client in [&mut before, &mut meanwhile] {
+        client.send(get("/"));
+    }
+    wait_until("the handlers run", || alive.load(Ordering::SeqCst) == 2);
+    before.shut_write();
+    let began = Instant::now();
+    let report = thread::scope(|scope| {
+        let ending = scope.spawn(|| server.running().drain(Duration::from_secs(15)));
+        wait_until("one handler is dropped", || alive.load(Ordering::SeqCst) == 1);
+        meanwhile.shut_write();
+        ending.join().expect("the drain ends")
+    });
+    assert_eq!(report.cut, 0);
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
 
 fn a_full_pool_is_answered_with_503(setup: Setup) {

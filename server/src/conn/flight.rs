@@ -2,6 +2,7 @@
 //! for.
 
 use std::future::poll_fn;
+use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -22,6 +23,10 @@ use crate::request::Recycled;
 use crate::response::{Content, Response};
 use crate::routes::Table;
 
+/// For so long a handler may ignore that its request's body is broken, where clients that send no
+/// more are not waited for at all.
+const SPOILT_MS: u64 = 10_000;
+
 /// A request that is being answered.
 pub(super) struct Flight {
     pub(super) parts: Recycled,
@@ -30,6 +35,9 @@ pub(super) struct Flight {
     pub(super) incoming: Incoming,
     /// Set when the client has sent its last byte: when it is taken for gone.
     pub(super) gone_ms: Option<u64>,
+    /// The client has said that this was its last byte: it may have gone, and the end of the server
+    /// does not wait for it.
+    is_half_closed: bool,
     /// What is special about its route's time.
     pub(super) terms: Option<Terms>,
     /// When the handler, or the stream, has had nothing to say for too long.
@@ -83,8 +91,17 @@ impl Flight {
         terms: Option<Terms>,
     ) -> Self {
         let idle_until_ms = terms.map_or(u64::MAX, |terms| terms.idle_from(incoming.began_ms));
-        let (gone_ms, is_overdue) = (None, false);
-        Self { parts, table, answering, incoming, gone_ms, terms, idle_until_ms, is_overdue }
+        Self {
+            parts,
+            table,
+            answering,
+            incoming,
+            gone_ms: None,
+            is_half_closed: false,
+            terms,
+            idle_until_ms,
+            is_overdue: false,
+        }
     }
 
     /// Something has moved: the handler, or the stream, may be quiet for as long as at first.
@@ -213,7 +230,10 @@ impl Conn {
             let deadline = incoming.patience.deadline_ms(incoming.began_ms, since_ms, received);
             self.link.set_deadline(deadline.max(incoming.granted_ms));
             let failed = match ready!(self.link.poll_recv(false)) {
-                Ok(piece) if piece.bytes().is_empty() => BodyError::Gone,
+                Ok(piece) if piece.bytes().is_empty() => {
+                    flight.is_half_closed = true;
+                    BodyError::Gone
+                }
                 Ok(piece) => {
                     incoming.waits_since_ms = None;
                     incoming.began_ms += self.charge_read(&piece);
@@ -289,7 +309,10 @@ impl Conn {
             let paused_ms = self.read_pause_ms();
             if flight.incoming.is_spoilt && flight.gone_ms.is_none() {
                 // What is behind a broken body is nobody's: its client sends no more.
-                let patience_ms = self.app.times.half_close_ms;
+                let patience_ms = match self.app.times.half_close_ms {
+                    0 => SPOILT_MS,
+                    patience_ms => patience_ms,
+                };
                 flight.gone_ms = Some(self.link.now().mono_ms.saturating_add(patience_ms));
             }
             let gone_ms = flight.gone_ms.unwrap_or(u64::MAX);
@@ -297,7 +320,7 @@ impl Conn {
             self.link.set_deadline(until_ms.min(paused_ms));
             let is_held = paused_ms < u64::MAX || unread >= self.app.read_ahead_bytes;
             let waited = if flight.gone_ms.is_some() || is_held {
-                self.link.poll_deadline(false).map(Err)
+                self.link.poll_deadline(flight.is_half_closed).map(Err)
             } else {
                 self.link.poll_recv(false)
             };
@@ -305,6 +328,11 @@ impl Conn {
                 Err(LinkError::TimedOut) if paused_ms < until_ms => {}
                 Ok(piece) if piece.bytes().is_empty() => {
                     let patience_ms = flight.incoming.half_close_ms;
+                    if patience_ms == 0 {
+                        let gone = io::ErrorKind::ConnectionAborted;
+                        return Poll::Ready(Err(LinkError::Broken(gone.into())));
+                    }
+                    flight.is_half_closed = true;
                     flight.gone_ms = Some(self.link.now().mono_ms.saturating_add(patience_ms));
                 }
                 Ok(piece) => {
