@@ -7,13 +7,14 @@ mod foreign;
 mod into_response;
 mod later;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_core::Stream;
-use gustnado_http::answer::{Answer, FieldError, Persist, check_field};
+use gustnado_http::answer::{Answer, FieldError, Opening, Persist, check_field};
 use gustnado_http::status::Status;
 
 use crate::app::Common;
@@ -86,6 +87,36 @@ pub(crate) struct Rare {
     pub(crate) status_line: Option<String>,
     /// The pace of its route.
     pub(crate) pace: Option<Arc<AnswerPace>>,
+    pub(crate) replaced: Replaced,
+}
+
+/// Fields of the server's own in whose place an answer has others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Replaced {
+    pub(crate) date: bool,
+    pub(crate) server: bool,
+}
+
+impl Replaced {
+    /// What an answer begins with then.
+    pub(crate) fn opening(self, usual: &Opening) -> Cow<'_, Opening> {
+        if self.date || self.server {
+            return Cow::Owned(self.without(usual));
+        }
+        Cow::Borrowed(usual)
+    }
+
+    #[cold]
+    fn without(self, usual: &Opening) -> Opening {
+        let is = |line: &[u8], name: &[u8]| {
+            line.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name))
+        };
+        let lines = usual.lines().split_inclusive(|byte| *byte == b'\n');
+        let kept = lines.filter(|line| {
+            !(self.date && is(line, b"date:") || self.server && is(line, b"server:"))
+        });
+        Opening::new(&kept.collect::<Vec<_>>().concat())
+    }
 }
 
 pub(crate) type OnSent = Box<dyn FnOnce(Sent) + Send>;

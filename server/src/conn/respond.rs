@@ -106,7 +106,8 @@ fn write_unpaced(
         without_field(&mut lines, "trailer");
     }
     let before = out.len();
-    let mut answer = Answer::start(out, status, &asked.common.opening, persist);
+    let opening = rare.replaced.opening(&asked.common.opening);
+    let mut answer = Answer::start(out, status, &opening, persist);
     if let Some(kind) = kind.filter(|_| status.may_have_body()) {
         answer.constant("Content-Type", kind.name());
     }

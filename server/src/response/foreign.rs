@@ -18,7 +18,8 @@ use super::{Content, Response, Streamed};
 /// | --- | --- |
 /// | `Content-Length` | [`ForeignHead::length`]; what is sent is counted all the same |
 /// | `Connection` | [`Response::close`], if it says so |
-/// | `Date`, `Server`, `Transfer-Encoding`, `Keep-Alive`, `Proxy-Connection` | nothing |
+/// | `Date`, `Server` | sent in place of the server's own |
+/// | `Transfer-Encoding`, `Keep-Alive`, `Proxy-Connection` | nothing |
 /// | `Upgrade` | nothing, but with 426 (RFC 9110 §15.5.22) |
 #[derive(Debug)]
 pub struct ForeignHead {
@@ -56,6 +57,7 @@ impl ForeignHead {
             return Ok(());
         }
         check_field(name, value)?;
+        self.replace(name);
         self.push(name, value);
         Ok(())
     }
@@ -65,7 +67,19 @@ impl ForeignHead {
     pub(crate) fn checked_field(&mut self, name: &str, value: &[u8]) {
         match self.own(name) {
             Some(own) => self.take(&own, value),
-            None => self.push(name, value),
+            None => {
+                self.replace(name);
+                self.push(name, value);
+            }
+        }
+    }
+
+    /// Has the server's own field of this name left out, if it has one.
+    fn replace(&mut self, name: &str) {
+        match name.len() {
+            4 if name.eq_ignore_ascii_case("date") => self.response.rare().replaced.date = true,
+            6 if name.eq_ignore_ascii_case("server") => self.response.rare().replaced.server = true,
+            _ => {}
         }
     }
 
@@ -117,15 +131,14 @@ impl ForeignHead {
 
     /// Whether a field is the server's own, or of the framework's own connection (RFC 9110 §7.6.1).
     fn own(&self, name: &str) -> Option<Own> {
-        const PASSED: [&str; 5] =
-            ["date", "server", "transfer-encoding", "keep-alive", "proxy-connection"];
+        const PASSED: [&str; 3] = ["transfer-encoding", "keep-alive", "proxy-connection"];
         let is = |own: &str| name.eq_ignore_ascii_case(own);
         // (Their lengths tell most fields apart.)
         match name.len() {
             14 if is("content-length") => Some(Own::Length),
             10 if is("connection") => Some(Own::Connection),
             7 if self.code != 426 && is("upgrade") => Some(Own::Passed),
-            4 | 6 | 10 | 16 | 17 if PASSED.into_iter().any(is) => Some(Own::Passed),
+            10 | 16 | 17 if PASSED.into_iter().any(is) => Some(Own::Passed),
             _ => None,
         }
     }
@@ -160,6 +173,7 @@ fn says_close(value: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Replaced;
     use super::*;
 
     fn head(code: u16, fields: &[(&str, &str)]) -> ForeignHead {
@@ -177,8 +191,6 @@ mod tests {
             200,
             &[
                 ("content-length", "12"),
-                ("Date", "never"),
-                ("SERVER", "other"),
                 ("Transfer-Encoding", "chunked"),
                 ("Upgrade", "h2c"),
                 ("X-Own", "1"),
@@ -189,6 +201,14 @@ mod tests {
         let response = head.bytes("x");
         assert_eq!(response.lines, b"X-Own: 1\r\n");
         assert!(response.rare.is_some_and(|rare| rare.close));
+    }
+
+    #[test]
+    fn a_date_and_a_server_of_its_own_are_kept() {
+        let response = head(200, &[("date", "then"), ("SERVER", "other")]).bytes("x");
+        assert_eq!(response.lines, b"date: then\r\nSERVER: other\r\n");
+        let replaced = response.rare.map(|rare| rare.replaced);
+        assert_eq!(replaced, Some(Replaced { date: true, server: true }));
     }
 
     #[test]
