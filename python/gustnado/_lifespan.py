@@ -22,6 +22,7 @@ class Lifespan:
         self._failure = None
         # It ended otherwise than by its own word.
         self._has_failed = False
+        self._was_asked = False
 
     async def start(self):
         if self._mode == "off":
@@ -60,7 +61,7 @@ class Lifespan:
             "state": self.state,
         }
         try:
-            await self._app(scope, self._asked.get, self._send)
+            await self._app(scope, self._receive, self._send)
         except asyncio.CancelledError:
             pass  # It was cut, and that was said.
         except KeyboardInterrupt:
@@ -72,10 +73,18 @@ class Lifespan:
             elif self._mode == "on":
                 log.error("the application's lifespan has failed", exc_info=error)
                 self._failure = "the application could not start"
+            elif self._was_asked:
+                log.warning("the application's lifespan has failed while it started; requests are "
+                            "served all the same; with --lifespan on they would not be, and with "
+                            "--lifespan off it is not asked", exc_info=error)
             # Else: it has none. (The specification has it fail then.)
         finally:
             self._started.set()
             self._stopped.set()
+
+    async def _receive(self):
+        self._was_asked = True
+        return await self._asked.get()
 
     async def _send(self, message):
         kind = message["type"]
