@@ -109,7 +109,7 @@ def stream(pieces, **options):
     import asyncio
 
     response, writer = Response.open(**options)
-    task = asyncio.get_running_loop().create_task(_pump(pieces, writer))
+    task = asyncio.get_running_loop().create_task(_pump(pieces, writer, _handler_name()))
     _pumping.add(task)
     task.add_done_callback(_pumping.discard)
     # One that waits for its next piece would otherwise wait for ever.
@@ -121,7 +121,15 @@ def stream(pieces, **options):
 _pumping = set()
 
 
-async def _pump(pieces, writer):
+def _handler_name():
+    """What runs, as the log calls it: a task of a handler has its coroutine."""
+    import asyncio
+
+    task = asyncio.current_task()
+    return "a stream" if task is None else task.get_coro().__qualname__
+
+
+async def _pump(pieces, writer, name):
     import asyncio
 
     try:
@@ -133,17 +141,32 @@ async def _pump(pieces, writer):
                 await _write(writer, piece)
                 await asyncio.sleep(0)
         writer.close()
-    except ConnectionError:
-        pass  # The client has gone.
+    except _ClientGone:
+        pass
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:
+        _routes.Ground.on_error(error, f"{name} has failed within its stream")
+        if not isinstance(error, Exception):
+            raise
     finally:
+        # At once: whoever waits for the rest would wait until this task is forgotten.
+        writer.abort()
         close = getattr(pieces, "aclose", None)
         if close is not None:
             await close()
 
 
+class _ClientGone(Exception):
+    """There is nobody to write to. (A `ConnectionError` may be the source's own.)"""
+
+
 async def _write(writer, piece):
-    if writer.write(piece.encode() if isinstance(piece, str) else piece):
-        return
+    try:
+        if writer.write(piece.encode() if isinstance(piece, str) else piece):
+            return
+    except ConnectionError:
+        raise _ClientGone from None
     import asyncio
 
     room = asyncio.get_running_loop().create_future()

@@ -9,6 +9,7 @@ from ._settings import Settings
 
 # Any function may be a handler: it takes the request, named parts of the path, both or nothing.
 _Function = TypeVar("_Function", bound=Callable[..., object])
+_Piece = str | bytes | bytearray | memoryview
 
 class App:
     def __init__(self) -> None: ...
@@ -50,7 +51,7 @@ class App:
     def stop(self) -> None: ...
 
 def stream(
-    pieces: Iterable[str | bytes] | AsyncIterable[str | bytes],
+    pieces: Iterable[_Piece] | AsyncIterable[_Piece],
     *,
     status: int = 200,
     headers: _Fields | None = None,

@@ -2,14 +2,26 @@
 
 import asyncio
 
+from . import _routes
 
-async def read(request, limit=None):
-    """All of it, as bytes."""
+
+async def read(request, limit=None, usual=None):
+    """All of it, as bytes.
+
+    - `usual`: the limit where none is said; none: the server's own.
+    """
+    is_said = limit is not None
+    limit = limit if is_said else usual
     pieces, length = [], 0
     async for piece in stream(request):
         length += len(piece)
         if limit is not None and length > limit:
             request.note_too_large()
+            if not is_said:
+                _routes.warn(
+                    f"{request.target}: refused with 413: its body has more than {limit} bytes; "
+                    "request.read(limit=…) takes more, as does --limit-body-bytes for all handlers"
+                )
             raise ValueError(f"the body has more than {limit} bytes")
         pieces.append(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)

@@ -60,7 +60,7 @@ class Response:
     """An answer that is more than its content. It can be returned once."""
     def __new__(
         cls,
-        content: str | bytes | None = None,
+        content: str | bytes | bytearray | memoryview | None = None,
         status: int = 200,
         headers: _Fields | None = None,
         content_type: str | None = None,
@@ -90,9 +90,10 @@ class Response:
 @final
 class Writer:
     """Writes an answer piece by piece."""
-    def write(self, piece: bytes | bytearray) -> bool: ...
+    def write(self, piece: bytes | bytearray | memoryview) -> bool: ...
     def when_room(self, then: Callable[[], object]) -> None: ...
     def when_lost(self, then: Callable[[], object]) -> None: ...
+    def abort(self) -> None: ...
     def close(self) -> None: ...
 
 __version__: str

@@ -85,7 +85,8 @@ class Plan:
 
     def engine_settings(self):
         """As the engine takes them: pairs of text. A process has one worker."""
-        settings = {**self.settings, "workers": "1"}
+        # (Loops of Python's know no half-close: a client that sends no more has gone.)
+        settings = {"half-close-timeout": "0s", **self.settings, "workers": "1"}
         # (The engine takes whole numbers.)
         settings["timeout-graceful-shutdown"] = f"{round(self.grace * 1000)}ms"
         return [(name, text_of(value)) for name, value in settings.items()]

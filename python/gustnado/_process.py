@@ -396,7 +396,7 @@ def _scope(plan, server):
     return {
         **dict.fromkeys(("http_version", "method", "path", "raw_path", "query_string", "headers")),
         "type": "http",
-        "asgi": {"version": "3.0", "spec_version": "2.4"},
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
         "scheme": "http",
         "server": server,
         "client": None,

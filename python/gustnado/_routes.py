@@ -37,6 +37,13 @@ class Ground:
             log.error("%s", what, exc_info=error)
 
 
+def warn(what):
+    """What an operator should know of, though nothing has failed here."""
+    import logging
+
+    logging.getLogger("gustnado.error").warning("%s", what)
+
+
 def to_json(value):
     import json
 

@@ -4,19 +4,22 @@ mod awaited;
 mod exchange;
 mod message;
 mod scope;
+mod sending;
 
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 
 use gustnado::{Reply, Request, Response, Routes, Status};
 
-use crate::coroutine::{self, Starter};
+use crate::coroutine::{self, Started, Starter};
 use crate::errors::{Fault, Told};
+use crate::learned::Last;
 use crate::tunnel;
 use awaited::Done;
 use exchange::Exchange;
@@ -37,6 +40,8 @@ struct Inside {
     state: Option<Py<PyDict>>,
     told: Told,
     done: Py<Done>,
+    /// What `server` in a scope was last, which mostly is what it is next.
+    servers: Last<SocketAddr, PyTuple>,
 }
 
 #[pymethods]
@@ -59,7 +64,9 @@ impl Asgi {
         let (starter, told) = (Starter::new(event_loop)?, Told(on_error));
         let done = Py::new(event_loop.py(), Done)?;
         let (event_loop, root) = (event_loop.clone().unbind(), RootPath::new(root_path));
-        let inside = Inside { app, event_loop, starter, template, root, state, told, done };
+        let servers = Last::default();
+        let inside =
+            Inside { app, event_loop, starter, template, root, state, told, done, servers };
         Ok(Self(Arc::new(inside)))
     }
 }
@@ -70,29 +77,19 @@ impl Asgi {
         let inside = Arc::clone(&self.0);
         routes.fallback(move |request: Request| {
             if tunnel::is_wanted(&request) {
-                return Answering::Refused(tunnel::refusal);
+                return Answering::Refused(tunnel::refusal());
             }
-            if wants_websocket(&request) {
-                // They are not spoken here (yet).
-                return Answering::Refused(refusal);
+            if tunnel::is_websocket(&request) {
+                return Answering::Refused(tunnel::no_websocket(&request));
             }
             Answering::Asked(Arc::clone(&inside), Box::new(request))
         })
     }
 }
 
-fn wants_websocket(request: &Request) -> bool {
-    request.header("upgrade").is_some_and(|to| to.eq_ignore_ascii_case("websocket"))
-}
-
-/// The answer to who wants a WebSocket. It has to say what is spoken (RFC 9110 §15.5.22).
-fn refusal() -> Response {
-    Response::new(Status::UPGRADE_REQUIRED).header("Upgrade", "HTTP/1.1")
-}
-
 /// A request that is being answered: the application is called with the first poll.
 enum Answering {
-    Refused(fn() -> Response),
+    Refused(Response),
     Asked(Arc<Inside>, Box<Request>),
     Waiting(Reply),
     Over,
@@ -107,7 +104,7 @@ impl Future for Answering {
                 Ok(response) => return Poll::Ready(response),
                 Err(reply) => reply,
             },
-            Self::Refused(refusal) => return Poll::Ready(refusal()),
+            Self::Refused(refusal) => return Poll::Ready(refusal),
             Self::Waiting(reply) => reply,
             Self::Over => unreachable!("it has answered"),
         };
@@ -120,16 +117,17 @@ impl Future for Answering {
 impl Inside {
     /// Calls the application. Returns its answer, or who waits for it.
     fn begin(self: &Arc<Self>, py: Python<'_>, request: Request) -> Result<Response, Reply> {
-        let made = Exchange::new(request, self.event_loop.clone_ref(py), self.done.clone_ref(py));
+        let (done, pause) = (self.done.clone_ref(py), self.starter.pause().clone_ref(py));
+        let made = Exchange::new(request, self.event_loop.clone_ref(py), done, pause);
         let started =
             Bound::new(py, made).and_then(|exchange| Ok((self.start(&exchange)?, exchange)));
-        let (task, exchange) = match started {
+        let (started, exchange) = match started {
             Ok(started) => started,
             Err(error) => {
                 return Ok(self.failed(py, &error, "the application could not be called"));
             }
         };
-        let ended = coroutine::result(&task).transpose();
+        let ended = coroutine::result(&started.task).transpose();
         let is_running = ended.is_none();
         if let Some(ended) = ended {
             self.end(&exchange, ended.err());
@@ -138,7 +136,7 @@ impl Inside {
             let then = move |py: Python<'_>, ended: PyResult<Bound<'_, PyAny>>| {
                 inside.end(of_task.bind(py), ended.err());
             };
-            if let Err(error) = self.starter.when_done(&task, then) {
+            if let Err(error) = self.starter.when_done(started, then) {
                 self.told.tell(py, Some(&error), "the application's end will not be seen");
             }
         }
@@ -160,11 +158,12 @@ impl Inside {
     }
 
     /// Runs the application's first step.
-    fn start<'py>(&self, exchange: &Bound<'py, Exchange>) -> PyResult<Bound<'py, PyAny>> {
+    fn start<'py>(&self, exchange: &Bound<'py, Exchange>) -> PyResult<Started<'py>> {
         let py = exchange.py();
         let (template, state) = (self.template.bind(py), self.state.as_ref());
         let state = state.map(|state| state.bind(py));
-        let made = |request: &Request| scope::make(template, &self.root, state, request);
+        let made =
+            |request: &Request| scope::make(template, &self.root, state, &self.servers, request);
         let scope = exchange.get().with_request(made)?;
         let receive = exchange.getattr(intern!(py, "receive"))?;
         let send = exchange.getattr(intern!(py, "send"))?;

@@ -20,17 +20,26 @@ pub(crate) struct Ground {
     told: Told,
     /// Makes a text of a dictionary or list.
     to_json: Py<PyAny>,
+    /// The limit of bodies was set: it is that of coroutine functions, too, which have none of
+    /// their own.
+    has_body_limit: bool,
 }
+
+/// How many bytes of a body are read into memory for a function that names no limit.
+const READ_BYTES_MAX: u64 = 1 << 20;
 
 impl Ground {
     /// Takes it over from `gustnado._routes.Ground`.
-    pub(crate) fn of(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+    ///
+    /// - `has_body_limit`: `limit-body-bytes` was set.
+    pub(crate) fn of(given: &Bound<'_, PyAny>, has_body_limit: bool) -> PyResult<Self> {
         let event_loop = given.getattr("loop")?;
         let starter = if event_loop.is_none() { None } else { Some(Starter::new(&event_loop)?) };
         Ok(Self {
             starter,
             told: Told(given.getattr("on_error")?.unbind()),
             to_json: given.getattr("to_json")?.unbind(),
+            has_body_limit,
         })
     }
 
@@ -86,7 +95,11 @@ impl Callee {
         method: Option<Method>,
         (path, merges): (&str, bool),
     ) -> Routes {
-        let place = route().merge_slashes(merges);
+        let mut place = route().merge_slashes(merges);
+        if self.is_coroutine && !self.ground.has_body_limit {
+            // It reads as it likes, and waits while it does not.
+            place = place.limit_body_bytes(u64::MAX);
+        }
         let place = if self.takes_request || self.is_coroutine {
             let handler = move |request: gustnado::Request| Arc::clone(&self).answer(request);
             match method {
@@ -104,6 +117,9 @@ impl Callee {
     }
 
     fn answer_at_once(&self, request: &gustnado::Request) -> Response {
+        if tunnel::is_websocket(request) {
+            return tunnel::no_websocket(request);
+        }
         Python::attach(|py| {
             let named = self.named(py, request);
             let returned = named.and_then(|named| self.function.bind(py).call((), named.as_ref()));
@@ -112,6 +128,9 @@ impl Callee {
     }
 
     async fn answer(self: Arc<Self>, mut request: gustnado::Request) -> Response {
+        if tunnel::is_websocket(&request) {
+            return tunnel::no_websocket(&request);
+        }
         let mut body = None;
         if !self.is_coroutine {
             match request.body_mut().bytes(usize::MAX).await {
@@ -135,7 +154,8 @@ impl Callee {
         let returned = self.named(py, &request).and_then(|named| {
             let function = self.function.bind(py);
             if self.takes_request {
-                let request = asked.insert(Bound::new(py, Request::new(request, body))?);
+                let read_max = (!self.ground.has_body_limit).then_some(READ_BYTES_MAX);
+                let request = asked.insert(Bound::new(py, Request::new(request, body, read_max))?);
                 function.call((&*request,), named.as_ref())
             } else {
                 function.call(PyTuple::empty(py), named.as_ref())
@@ -158,16 +178,16 @@ impl Callee {
         asked: Option<&Bound<'_, Request>>,
     ) -> Begun {
         let judged = |returned| Begun::Answered(self.judge(py, returned, asked));
-        let task = match starter.start(coroutine) {
-            Ok(task) => task,
+        let started = match starter.start(coroutine) {
+            Ok(started) => started,
             Err(error) => return judged(Err(error)),
         };
-        match coroutine::result(&task) {
+        match coroutine::result(&started.task) {
             Ok(Some(returned)) => judged(Ok(returned)),
             Err(error) => judged(Err(error)),
             Ok(None) => {
                 let (replier, reply) = reply_later();
-                let lost = task.clone().unbind();
+                let lost = started.task.clone().unbind();
                 replier.on_lost(move || {
                     Python::attach(|py| {
                         if let Err(error) = lost.call_method0(py, pyo3::intern!(py, "cancel")) {
@@ -181,7 +201,7 @@ impl Callee {
                     let asked = of_task.as_ref().map(|asked| asked.bind(py));
                     replier.answer(callee.judge(py, returned, asked));
                 };
-                match starter.when_done(&task, judge) {
+                match starter.when_done(started, judge) {
                     Ok(()) => Begun::Later(reply),
                     Err(error) => judged(Err(error)),
                 }

@@ -2,6 +2,11 @@
 //!
 //! A handler that never waits so costs no turn of the loop, and is a real task all the same: it is
 //! the current one while it runs, has its own context, can be cancelled and time out.
+//!
+//! A step that the engine runs ends where what it has sent can leave (see [`Pause`]), and goes on
+//! after the engine's turn, in which that was sent: [`go_on`].
+
+mod pause;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,38 +17,82 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::kept::Kept;
+pub(crate) use pause::{Pause, Turn, go_on, has_paused, thrown};
+use pause::{PutOff, put_off};
 
 /// Starts coroutines on one loop.
 pub(crate) struct Starter {
     task_type: Py<PyAny>,
     /// `loop=` the loop.
     options: Py<PyDict>,
-    /// The attributes of the loop object itself.
-    attributes: Py<PyDict>,
     catcher: Py<Catcher>,
+    pause: Py<Pause>,
     running: Running,
 }
 
 /// Tasks that wait, by their addresses: loops hold them weakly only.
 type Running = Arc<Kept<HashMap<usize, Py<PyAny>>>>;
 
-/// Stands for `loop.call_soon` while a task is made, and keeps what it is given: the first step.
+/// Stands for `loop.call_soon` while a task is made, or pauses, and keeps what it is given: the
+/// task's next step. It stands there for one call.
 #[pyclass(frozen)]
-struct Catcher(Kept<Option<Step>>);
+struct Catcher {
+    /// The attributes of the loop object itself.
+    attributes: Py<PyDict>,
+    caught: Kept<Option<Step>>,
+}
 
 /// A callable and its context, if it has one.
-type Step = (Py<PyAny>, Option<Py<PyAny>>);
+struct Step {
+    callback: Py<PyAny>,
+    context: Option<Py<PyAny>>,
+}
+
+/// A coroutine whose first step has run.
+pub(crate) struct Started<'py> {
+    pub(crate) task: Bound<'py, PyAny>,
+    /// Its next step, if it pauses.
+    next: Option<Step>,
+}
 
 #[pymethods]
 impl Catcher {
     #[pyo3(signature = (callback, *_arguments, context = None))]
     fn __call__(
         &self,
+        py: Python<'_>,
         callback: Py<PyAny>,
         _arguments: &Bound<'_, PyTuple>,
         context: Option<Py<PyAny>>,
-    ) {
-        *self.0.borrow_mut() = Some((callback, context));
+    ) -> PyResult<()> {
+        self.remove(py)?;
+        *self.caught.borrow_mut() = Some(Step { callback, context });
+        Ok(())
+    }
+}
+
+impl Catcher {
+    fn put(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let py = slf.py();
+        slf.get().attributes.bind(py).set_item(intern!(py, "call_soon"), slf)
+    }
+
+    fn remove(&self, py: Python<'_>) -> PyResult<()> {
+        self.attributes.bind(py).del_item(intern!(py, "call_soon"))
+    }
+
+    fn take(&self) -> Option<Step> {
+        self.caught.borrow_mut().take()
+    }
+}
+
+impl Step {
+    fn run(&self, py: Python<'_>) -> PyResult<()> {
+        match &self.context {
+            Some(context) => context.call_method1(py, intern!(py, "run"), (&self.callback,)),
+            None => self.callback.call0(py),
+        }
+        .map(drop)
     }
 }
 
@@ -53,32 +102,57 @@ impl Starter {
         let py = event_loop.py();
         let options = PyDict::new(py);
         options.set_item("loop", event_loop)?;
+        let attributes = event_loop.getattr("__dict__")?.cast_into::<PyDict>()?.unbind();
+        let catcher = Py::new(py, Catcher { attributes, caught: Kept::default() })?;
+        let pause = Py::new(py, Pause::new(catcher.clone_ref(py)))?;
         Ok(Self {
             task_type: py.import("asyncio")?.getattr("Task")?.unbind(),
             options: options.unbind(),
-            attributes: event_loop.getattr("__dict__")?.cast_into::<PyDict>()?.unbind(),
-            catcher: Py::new(py, Catcher(Kept::new(None)))?,
+            catcher,
+            pause,
             running: Running::default(),
         })
     }
 
+    /// What a step awaits for what it has sent to leave.
+    pub(crate) fn pause(&self) -> &Py<Pause> {
+        &self.pause
+    }
+
     /// Makes a task, and runs its first step. Only between the tasks of the running loop.
-    pub(crate) fn start<'py>(&self, coroutine: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn start<'py>(&self, coroutine: &Bound<'py, PyAny>) -> PyResult<Started<'py>> {
         let py = coroutine.py();
-        let (attributes, name) = (self.attributes.bind(py), intern!(py, "call_soon"));
-        attributes.set_item(name, &self.catcher)?;
+        let catcher = self.catcher.bind(py);
+        Catcher::put(catcher)?;
         let made = self.task_type.bind(py).call((coroutine,), Some(self.options.bind(py)));
-        attributes.del_item(name)?;
-        let task = made?;
-        let caught = self.catcher.get().0.borrow_mut().take();
-        let (step, context) = caught.ok_or_else(|| {
-            PyRuntimeError::new_err("asyncio.Task has not asked for its first step")
-        })?;
-        match context {
-            Some(context) => context.call_method1(py, intern!(py, "run"), (step,))?,
-            None => step.call0(py)?,
+        let Some(first) = catcher.get().take() else {
+            catcher.get().remove(py)?;
+            made?;
+            let text = "asyncio.Task has not asked for its first step";
+            return Err(PyRuntimeError::new_err(text));
         };
-        Ok(task)
+        let task = made?;
+        let next = self.pause.get().run(py, &first)?;
+        Ok(Started { task, next })
+    }
+
+    /// Has `then` called with what a task returns or raises, which is kept until then. One that
+    /// pauses goes on after this turn.
+    pub(crate) fn when_done<F>(&self, started: Started<'_>, then: F) -> PyResult<()>
+    where
+        F: FnOnce(Python<'_>, PyResult<Bound<'_, PyAny>>) + Send + 'static,
+    {
+        let Started { task, next } = started;
+        let task_py = task.py();
+        match next {
+            None => wait(&self.running, &task, then),
+            Some(next) => {
+                let (task, running) = (task.unbind(), Arc::clone(&self.running));
+                let pause = self.pause.clone_ref(task_py);
+                put_off(PutOff { next, task, pause, running, then: Box::new(then) });
+                Ok(())
+            }
+        }
     }
 }
 
@@ -91,24 +165,20 @@ pub(crate) fn result<'py>(task: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py
     Ok(None)
 }
 
-impl Starter {
-    /// Has `then` called with what a task returns or raises, which is kept until then.
-    pub(crate) fn when_done<F>(&self, task: &Bound<'_, PyAny>, then: F) -> PyResult<()>
-    where
-        F: FnOnce(Python<'_>, PyResult<Bound<'_, PyAny>>) + Send + 'static,
-    {
-        let (address, running) = (task.as_ptr() as usize, Arc::clone(&self.running));
-        let forget = move |py: Python<'_>, ended: PyResult<Bound<'_, PyAny>>| {
-            let kept = running.borrow_mut().remove(&address);
-            then(py, ended);
-            drop(kept);
-        };
-        let callback = Done(Kept::new(Some(Box::new(forget))));
-        task.call_method1(intern!(task.py(), "add_done_callback"), (callback,))?;
-        let mut running = self.running.borrow_mut();
-        running.insert(address, task.clone().unbind());
-        Ok(())
-    }
+fn wait<F>(running: &Running, task: &Bound<'_, PyAny>, then: F) -> PyResult<()>
+where
+    F: FnOnce(Python<'_>, PyResult<Bound<'_, PyAny>>) + Send + 'static,
+{
+    let (address, kept) = (task.as_ptr() as usize, Arc::clone(running));
+    let forget = move |py: Python<'_>, ended: PyResult<Bound<'_, PyAny>>| {
+        let kept = kept.borrow_mut().remove(&address);
+        then(py, ended);
+        drop(kept);
+    };
+    let callback = Done(Kept::new(Some(Box::new(forget))));
+    task.call_method1(intern!(task.py(), "add_done_callback"), (callback,))?;
+    running.borrow_mut().insert(address, task.clone().unbind());
+    Ok(())
 }
 
 type Then = Box<dyn FnOnce(Python<'_>, PyResult<Bound<'_, PyAny>>) + Send>;

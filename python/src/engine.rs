@@ -16,9 +16,10 @@ use gustnado::{Drain, Method, Routes, Running, Server};
 
 use crate::asgi::Asgi;
 use crate::call::{Callee, Ground};
-use crate::errors;
+use crate::coroutine::has_paused;
 use crate::poller::up_to_ms;
 use crate::wsgi::Wsgi;
+use crate::{coroutine, errors, limits};
 
 /// A handler's place, as `gustnado._routes` lays it out: method (none: all), path, function,
 /// whether it takes the request, which named parts of the path it takes, whether a rest among them
@@ -83,9 +84,14 @@ impl Engine {
         ground: &Bound<'_, PyAny>,
         application: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let ground = Arc::new(Ground::of(ground)?);
+        let has_body_limit = settings.iter().any(|(name, _)| name == "limit-body-bytes");
+        let ground = Arc::new(Ground::of(ground, has_body_limit)?);
         // (Folders beside an application are its assets: no list unless somebody asks for it.)
-        let mut server = Server::new().listing(Listing::Off);
+        let mut server = Server::new().listing(Listing::Off).on_limit(limits::tell);
+        if application.is_some_and(|application| application.is_instance_of::<Asgi>()) {
+            // It reads as it likes, and waits while it does not. What is set counts.
+            server = server.limit_body_bytes(u64::MAX);
+        }
         for (name, value) in settings {
             server = server
                 .set(&name, &value)
@@ -126,7 +132,7 @@ impl Engine {
     ///
     /// - `timeout`: seconds to sleep at most; none: until something happens.
     fn turn(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Vec<(u64, bool, bool)>> {
-        let timeout = timeout.map(up_to_ms);
+        let timeout = if has_paused() { Some(Duration::ZERO) } else { timeout.map(up_to_ms) };
         let mut ready = self.ready.take();
         let turned = self.driven.turn(timeout, &mut ready, &mut |sleep| {
             let sleep = SendWrapper::new(sleep);
@@ -143,6 +149,7 @@ impl Engine {
         let found = found.collect();
         self.ready.replace(ready);
         let turned = turned.map_err(|error| errors::of_io(&error))?;
+        coroutine::go_on(py);
         if turned.is_interrupted {
             py.check_signals()?;
         }
@@ -174,9 +181,11 @@ impl Engine {
 
     /// One turn without sleeping. Returns in how many seconds the next one is due, if that is so
     /// whatever [`Engine::fileno`] says.
-    fn look(&self) -> PyResult<Option<f64>> {
+    fn look(&self, py: Python<'_>) -> PyResult<Option<f64>> {
         self.pulse.get_up();
         let due = self.driven.look().map_err(|error| errors::of_io(&error))?;
+        coroutine::go_on(py);
+        let due = if has_paused() { Some(Duration::ZERO) } else { due };
         Ok(due.map(|due| due.as_secs_f64()))
     }
 

@@ -3,6 +3,7 @@
 use std::io;
 
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 
 use gustnado::StartError;
@@ -38,12 +39,26 @@ impl Told {
         what: &str,
         fault: Fault,
     ) {
-        let error = error.map(|error| error.value(py));
+        // (Before Python 3.12 `value` alone has no traceback.)
+        let error = error.map(|error| error.clone_ref(py).into_value(py));
         let told = self.0.call1(py, (error, what, fault == Fault::Peers));
         if let Err(second) = told {
             second.write_unraisable(py, None);
         }
     }
+}
+
+/// Tells something that is no exception, and that an operator should know of.
+pub(crate) fn warn(what: &str) {
+    Python::attach(|py| {
+        let warned = py
+            .import(intern!(py, "gustnado._routes"))
+            .and_then(|routes| routes.getattr(intern!(py, "warn")))
+            .and_then(|warn| warn.call1((what,)));
+        if let Err(error) = warned {
+            error.write_unraisable(py, None);
+        }
+    });
 }
 
 /// With its number, as programs ask for it: Twisted looks at `errno`.

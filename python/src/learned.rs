@@ -1,4 +1,4 @@
-//! What Python calls names of head fields: each is made once.
+//! What Python calls names of head fields, and addresses: each is made once.
 
 use std::collections::HashMap;
 
@@ -34,5 +34,34 @@ impl<T> Learned<T> {
             known.insert(sent.into(), name.clone().unbind());
         }
         Ok(name)
+    }
+}
+
+/// What was made last, of what.
+pub(crate) struct Last<K, T>(Kept<Option<(K, Py<T>)>>);
+
+impl<K, T> Default for Last<K, T> {
+    fn default() -> Self {
+        Self(Kept::default())
+    }
+}
+
+impl<K: PartialEq, T> Last<K, T> {
+    /// What was made of `key`, if that came last, or is made now.
+    pub(crate) fn of<'py>(
+        &self,
+        py: Python<'py>,
+        key: K,
+        make: impl FnOnce() -> PyResult<Bound<'py, T>>,
+    ) -> PyResult<Bound<'py, T>> {
+        if let Some((last, made)) = &*self.0.borrow_mut()
+            && *last == key
+        {
+            return Ok(made.bind(py).clone());
+        }
+        let made = make()?;
+        let before = self.0.replace(Some((key, made.clone().unbind())));
+        drop(before);
+        Ok(made)
     }
 }

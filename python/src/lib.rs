@@ -8,12 +8,14 @@
 //! the lock is given up around the sleep in the kernel, once a turn.
 
 mod asgi;
+mod bytes_like;
 mod call;
 mod coroutine;
 mod engine;
 mod errors;
 mod kept;
 mod learned;
+mod limits;
 mod pipe;
 mod poller;
 mod regular;

@@ -22,11 +22,17 @@ pub(crate) struct Request {
     whole: Option<Bytes>,
     /// What was wrong with the body, once the handler has been told.
     broken: Kept<Option<BodyError>>,
+    /// How many bytes `read` takes that names no limit; `None`: what the server's own limit is.
+    read_max: Option<u64>,
 }
 
 impl Request {
-    pub(crate) fn new(inner: gustnado::Request, whole: Option<Bytes>) -> Self {
-        Self { inner: Kept::new(inner), whole, broken: Kept::default() }
+    pub(crate) fn new(
+        inner: gustnado::Request,
+        whole: Option<Bytes>,
+        read_max: Option<u64>,
+    ) -> Self {
+        Self { inner: Kept::new(inner), whole, broken: Kept::default(), read_max }
     }
 
     /// What was wrong with the body, if the handler has been told: what it raises comes of that.
@@ -187,11 +193,13 @@ impl Request {
 
     /// A coroutine that gives the whole body.
     ///
-    /// - `limit`: more bytes raise `ValueError`.
+    /// - `limit`: more bytes raise `ValueError`. Without one, 1 MiB, or what `--limit-body-bytes`
+    ///   says.
     #[pyo3(signature = (limit = None))]
     fn read<'py>(slf: &Bound<'py, Self>, limit: Option<u64>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        py.import(intern!(py, "gustnado._body"))?.getattr(intern!(py, "read"))?.call1((slf, limit))
+        let read = py.import(intern!(py, "gustnado._body"))?.getattr(intern!(py, "read"))?;
+        read.call1((slf, limit, slf.get().read_max))
     }
 
     /// The body piece by piece: an asynchronous iterator of bytes.

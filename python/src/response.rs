@@ -11,6 +11,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use gustnado::{Response as EngineResponse, Status};
 
+use crate::bytes_like::copied;
 use crate::kept::Kept;
 use crate::pipe::{owned, pipe};
 use crate::writer::Writer;
@@ -177,13 +178,27 @@ pub(crate) fn of(value: &Bound<'_, PyAny>, to_json: &Bound<'_, PyAny>) -> PyResu
     )))
 }
 
-/// Text and bytes.
+/// Text, and bytes of any kind.
 fn plain(value: &Bound<'_, PyAny>) -> PyResult<Option<EngineResponse>> {
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(Some(EngineResponse::text(Bytes::copy_from_slice(text.to_str()?.as_bytes()))));
     }
-    let Ok(bytes) = value.cast::<PyBytes>() else { return Ok(None) };
-    Ok(Some(EngineResponse::bytes(owned(bytes.clone().into()))))
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Ok(Some(EngineResponse::bytes(owned(bytes.clone().into()))));
+    }
+    if is_native(value) {
+        return Ok(None);
+    }
+    Ok(copied(value)?.map(|bytes| EngineResponse::bytes(owned(bytes.into()))))
+}
+
+/// Whether it is one of the usual values, which are not bytes: so nobody looks for their memory.
+fn is_native(value: &Bound<'_, PyAny>) -> bool {
+    value.is_none()
+        || value.is_instance_of::<Response>()
+        || value.is_instance_of::<PyDict>()
+        || value.is_instance_of::<PyList>()
+        || value.is_instance_of::<PyTuple>()
 }
 
 fn with_status(response: EngineResponse, code: u16) -> PyResult<EngineResponse> {

@@ -1,6 +1,9 @@
-//! CONNECT (RFC 9110 §9.3.6): no Python application is asked for a tunnel.
+//! CONNECT (RFC 9110 §9.3.6) and WebSockets (RFC 6455): no Python application is asked for a
+//! tunnel.
 
 use gustnado::{Method, Request, Response, Route, Status};
+
+use crate::errors::warn;
 
 const ALLOW: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
@@ -17,4 +20,22 @@ pub(crate) fn refusal() -> Response {
 /// Refuses it at a path whose handler takes all methods. (As a task, which waits for no body.)
 pub(crate) fn refused_by(route: Route) -> Route {
     route.on(Method::Connect, |_: Request| async { refusal() })
+}
+
+/// Whether a request asks for a WebSocket, which is not spoken here.
+pub(crate) fn is_websocket(request: &Request) -> bool {
+    request.header("upgrade").is_some_and(|to| to.eq_ignore_ascii_case("websocket"))
+}
+
+/// The answer to it, which is told: whose client it is sees an empty page, or nothing at all. It
+/// says what is spoken (RFC 9110 §15.5.22).
+#[cold]
+pub(crate) fn no_websocket(request: &Request) -> Response {
+    let line = format!(
+        "{} {} asks for a WebSocket, and they are not spoken here: answered 426",
+        request.method().as_str(),
+        request.target()
+    );
+    warn(&line);
+    Response::new(Status::UPGRADE_REQUIRED).header("Upgrade", "HTTP/1.1")
 }

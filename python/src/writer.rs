@@ -4,10 +4,10 @@ use std::sync::MutexGuard;
 
 use pyo3::exceptions::{PyConnectionError, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 
+use crate::bytes_like::bytes_of;
 use crate::kept::Kept;
-use crate::pipe::{Feed, Room, owned};
+use crate::pipe::{Feed, Room};
 
 /// Writes an answer piece by piece. The answer is whole with [`Writer::close`]; an object that goes
 /// without it cuts the answer off.
@@ -36,7 +36,8 @@ impl Writer {
     /// for [`Writer::when_room`].
     ///
     /// Raises `ConnectionError` if the client has gone.
-    fn write(&self, piece: PyBackedBytes) -> PyResult<bool> {
+    fn write(&self, piece: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let piece = bytes_of(piece, "a piece of an answer")?;
         let mut state = self.state();
         let Some(feed) = &state.feed else {
             return Err(PyRuntimeError::new_err("the answer was closed already"));
@@ -44,7 +45,7 @@ impl Writer {
         if feed.is_lost() {
             return Err(PyConnectionError::new_err("the client has gone"));
         }
-        state.room = feed.push(owned(piece));
+        state.room = feed.push(piece);
         Ok(state.room.is_none())
     }
 
@@ -82,6 +83,12 @@ impl Writer {
             feed.on_lost(call);
             self.state().feed = Some(feed);
         }
+    }
+
+    /// Cuts the answer off, so that nobody takes it for whole.
+    fn abort(&self) {
+        let feed = self.state().feed.take();
+        drop(feed);
     }
 
     /// The answer is whole.

@@ -5,15 +5,16 @@ mod pool;
 mod result;
 mod start;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use gustnado::{Request, Response, Routes, Status};
 
 use crate::errors::Told;
-use crate::learned::Learned;
+use crate::learned::{Last, Learned};
 use crate::tunnel;
 use pool::{Job, Pool};
 use result::Ending;
@@ -35,6 +36,8 @@ struct Inside {
     /// `gustnado.FileWrapper`
     file_wrapper: Py<PyType>,
     told: Told,
+    /// What the address of this end was last, as `SERVER_NAME` and `SERVER_PORT`.
+    servers: Last<SocketAddr, PyTuple>,
     /// None: it is called on the engine's thread.
     pool: Option<Pool>,
 }
@@ -65,6 +68,7 @@ impl Wsgi {
             input: py.import("io")?.getattr("BytesIO")?.unbind(),
             file_wrapper: file_wrapper.clone().unbind(),
             told: Told(on_error),
+            servers: Last::default(),
             pool: waiting_max.map(Pool::new),
         })))
     }
@@ -107,6 +111,9 @@ impl Wsgi {
             if tunnel::is_wanted(request) {
                 return tunnel::refusal();
             }
+            if tunnel::is_websocket(request) {
+                return tunnel::no_websocket(request);
+            }
             Python::attach(|py| match inside.ending(py, request, request.bytes()) {
                 Ending::Whole(response) => response,
                 Ending::Iterated(head, iterated) => head.stream(iterated),
@@ -119,6 +126,9 @@ impl Inside {
     async fn answer_in_pool(self: Arc<Self>, mut request: Request) -> Response {
         if tunnel::is_wanted(&request) {
             return tunnel::refusal();
+        }
+        if tunnel::is_websocket(&request) {
+            return tunnel::no_websocket(&request);
         }
         let body = match request.body_mut().bytes(usize::MAX).await {
             Ok(body) => body,

@@ -1,5 +1,6 @@
 """Servers in processes of their own, asked over real sockets."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -125,6 +126,19 @@ def free_port():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return taken.getsockname()[1]
+
+
+@contextlib.contextmanager
+def serving(folder, program, *options):
+    """`gustnado run` of a program for several tests: what they log is in one place."""
+    (folder / "site_app.py").write_text(textwrap.dedent(program))
+    port = free_port()
+    command = [sys.executable, "-m", "gustnado", "run", "--port", str(port), *options]
+    server = Server(folder, [*command, "site_app:app"], port)
+    try:
+        yield server
+    finally:
+        server.kill()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use crate::coroutine::thrown;
 use crate::kept::Kept;
 
 /// Something that is there already.
@@ -131,9 +132,4 @@ impl Waiting {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.0.bind(py).call_method0(intern!(py, "close")).map(drop)
     }
-}
-
-/// What was thrown into something that has nothing to clean up.
-fn thrown(kind: &Bound<'_, PyAny>, value: Option<&Bound<'_, PyAny>>) -> PyErr {
-    PyErr::from_value(value.filter(|value| !value.is_none()).unwrap_or(kind).clone())
 }

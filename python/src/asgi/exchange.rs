@@ -3,54 +3,61 @@
 //! The connection and the body reach an exchange by weak references only. So the application's task
 //! is all that keeps one alive, and one that goes gives 500 where no answer was given.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::{Arc, MutexGuard};
+use std::sync::MutexGuard;
 use std::task::{Context, Poll, Waker};
+use std::time::Instant;
 
 use bytes::Bytes;
 use futures_core::Stream;
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDict, PyString, PyWeakrefMethods, PyWeakrefReference};
 
-use gustnado::{BodyError, ForeignHead, Method, Replier, Reply, Request, Response, reply_later};
+use gustnado::{BodyError, ForeignHead, Replier, Reply, Request, Response, reply_later};
 
 use super::awaited::{Done, Given, Waiting};
-use super::message::{self, add_field, check_length, expect, gone};
+use super::message::{self, expect, gone};
+use super::sending::Taken;
+use crate::coroutine::{Pause, Turn};
 use crate::kept::Kept;
-use crate::pipe::{Feed, Room, owned, pipe};
-use crate::regular;
+use crate::pipe::Feed;
 
 /// A request that is being answered.
 #[pyclass(frozen, weakref, module = "gustnado._gustnado")]
 pub(super) struct Exchange {
     inside: Kept<Inside>,
-    event_loop: Py<PyAny>,
+    pub(super) event_loop: Py<PyAny>,
     done: Py<Done>,
+    pause: Py<Pause>,
 }
 
-struct Inside {
-    request: Request,
+pub(super) struct Inside {
+    pub(super) request: Request,
     /// Bytes of its body that were handed out.
     taken: u64,
     /// Its body was handed out up to the end.
     has_all: bool,
     /// The next bytes of the body, or none at its end, which came when no `receive` waited.
     ahead: Option<Bytes>,
-    stage: Stage,
-    to: To,
+    pub(super) stage: Stage,
+    pub(super) to: To,
     /// The application has been told that the client is lost.
     knows_loss: bool,
     /// The futures of those `receive` that wait.
     receivers: VecDeque<Py<PyAny>>,
+    /// When the application last made room for what it had sent.
+    pub(super) left: Option<Instant>,
+    /// A file that was to be sent and is not there.
+    pub(super) missing: Option<PathBuf>,
 }
 
 /// What the application may send next.
-enum Stage {
+pub(super) enum Stage {
     Head,
     /// The content, behind this head.
     Content(ForeignHead),
@@ -63,7 +70,7 @@ enum Stage {
 }
 
 /// Where the answer goes.
-enum To {
+pub(super) enum To {
     /// Nobody waits for it yet: the application is in its first step.
     Nobody,
     /// It is kept for who asks next.
@@ -74,7 +81,12 @@ enum To {
 }
 
 impl Exchange {
-    pub(super) fn new(request: Request, event_loop: Py<PyAny>, done: Py<Done>) -> Self {
+    pub(super) fn new(
+        request: Request,
+        event_loop: Py<PyAny>,
+        done: Py<Done>,
+        pause: Py<Pause>,
+    ) -> Self {
         let (stage, to) = (Stage::Head, To::Nobody);
         let inside = Inside {
             request,
@@ -85,11 +97,13 @@ impl Exchange {
             to,
             knows_loss: false,
             receivers: VecDeque::new(),
+            left: None,
+            missing: None,
         };
-        Self { inside: Kept::new(inside), event_loop, done }
+        Self { inside: Kept::new(inside), event_loop, done, pause }
     }
 
-    fn inside(&self) -> MutexGuard<'_, Inside> {
+    pub(super) fn inside(&self) -> MutexGuard<'_, Inside> {
         self.inside.borrow_mut()
     }
 
@@ -122,7 +136,7 @@ impl Exchange {
     }
 
     /// A call for the connection to make, which does nothing once the exchange has gone.
-    fn later(
+    pub(super) fn later(
         slf: &Bound<'_, Self>,
         then: fn(&Bound<'_, Self>),
     ) -> PyResult<impl FnOnce() + Send + 'static> {
@@ -142,15 +156,17 @@ impl Exchange {
     }
 
     /// The application has ended, well or not. Returns what it owes still, if that is anything.
-    pub(super) fn end(slf: &Bound<'_, Self>) -> Option<&'static str> {
+    pub(super) fn end(slf: &Bound<'_, Self>) -> Option<Cow<'static, str>> {
         let mut inside = slf.get().inside();
         let is_lost = matches!(inside.stage, Stage::Lost);
         let stage = if is_lost { Stage::Lost } else { Stage::Over };
         let owes = match std::mem::replace(&mut inside.stage, stage) {
-            Stage::Head | Stage::Content(_) => Some("has sent no answer"),
+            Stage::Head | Stage::Content(_) => Some("has sent no answer".into()),
             // (The content is cut off by its feed.)
-            Stage::More(_) => Some("has not sent all of its answer"),
-            Stage::Over | Stage::Lost => None,
+            Stage::More(_) => Some("has not sent all of its answer".into()),
+            Stage::Over | Stage::Lost => inside.missing.take().map(|path| {
+                format!("has sent a file that is not there: {}", path.display()).into()
+            }),
         };
         // (One that is kept is asked for yet.)
         let to = match &inside.to {
@@ -165,7 +181,7 @@ impl Exchange {
     }
 
     /// The client has gone, or the answer was sent.
-    fn lose(slf: &Bound<'_, Self>) {
+    pub(super) fn lose(slf: &Bound<'_, Self>) {
         let mut inside = slf.get().inside();
         let is_over = matches!(inside.stage, Stage::Over);
         let before = (!is_over).then(|| std::mem::replace(&mut inside.stage, Stage::Lost));
@@ -193,7 +209,7 @@ impl Exchange {
 
     /// Something has come, or come to its end: gives it to each `receive` that waits, in their
     /// order.
-    fn tell_receivers(slf: &Bound<'_, Self>) {
+    pub(super) fn tell_receivers(slf: &Bound<'_, Self>) {
         let py = slf.py();
         let told = || -> PyResult<()> {
             let mut is_taken = false;
@@ -279,133 +295,6 @@ impl Exchange {
         drop(inside);
         message::http_request(py, &piece, !has_all).map(Some)
     }
-
-    /// Takes the head of the answer.
-    fn begin(&self, message: &Bound<'_, PyDict>) -> PyResult<()> {
-        let py = message.py();
-        let status: u16 = expect(message, intern!(py, "status"))?.extract()?;
-        let mut head = ForeignHead::new(status, "").map_err(|_| {
-            PyValueError::new_err(format!("expected a status from 200 to 999, found {status}"))
-        })?;
-        if let Some(fields) = message.get_item(intern!(py, "headers"))? {
-            for pair in fields.try_iter()? {
-                let (name, value): (PyBackedBytes, PyBackedBytes) = pair?.extract()?;
-                add_field(&mut head, &name, &value)?;
-            }
-        }
-        let mut inside = self.inside();
-        match inside.stage {
-            Stage::Head => {
-                inside.stage = Stage::Content(head);
-                Ok(())
-            }
-            Stage::Lost => Err(inside.lost()),
-            _ => Err(PyRuntimeError::new_err("http.response.start was sent before")),
-        }
-    }
-
-    /// Takes content, the first or more of it. Returns what there is to wait for before more.
-    fn go_on(slf: &Bound<'_, Self>, message: &Bound<'_, PyDict>) -> PyResult<Option<Room>> {
-        let py = message.py();
-        let body = match message.get_item(intern!(py, "body"))? {
-            Some(body) => owned(body.extract()?),
-            None => Bytes::new(),
-        };
-        let more = message.get_item(intern!(py, "more_body"))?;
-        let more = more.map(|more| more.is_truthy()).transpose()?.unwrap_or(false);
-        let mut inside = slf.get().inside();
-        match std::mem::replace(&mut inside.stage, Stage::Over) {
-            Stage::Content(head) if more => {
-                let (feed, content) = pipe();
-                let room = feed.push(body);
-                inside.stage = Stage::More(feed);
-                let is_unsent = is_unsent(&inside.request, &head);
-                drop(inside);
-                content.on_lost(Self::later(slf, Self::lose)?);
-                let response =
-                    if is_unsent { head.without_content() } else { head.stream(content) };
-                slf.get().give(response);
-                Ok(room)
-            }
-            Stage::Content(head) => {
-                if is_unsent(&inside.request, &head) {
-                    drop(inside);
-                    let is_said = head.length().is_some() || !head.may_have_content();
-                    let response = if is_said { head.without_content() } else { head.bytes(body) };
-                    slf.get().give(response);
-                } else if let Err(error) = check_length(&head, body.len() as u64) {
-                    inside.stage = Stage::Content(head);
-                    return Err(error);
-                } else {
-                    drop(inside);
-                    slf.get().give(head.bytes(body));
-                }
-                Self::tell_receivers(slf);
-                Ok(None)
-            }
-            Stage::More(feed) => {
-                let room = feed.push(body);
-                if more {
-                    inside.stage = Stage::More(feed);
-                    return Ok(room);
-                }
-                drop(inside);
-                feed.end();
-                Self::tell_receivers(slf);
-                Ok(None)
-            }
-            stage => Err(inside.refuse(stage)),
-        }
-    }
-
-    /// Sends a file by its path, as the content.
-    fn send_file(slf: &Bound<'_, Self>, message: &Bound<'_, PyDict>) -> PyResult<()> {
-        let path: PathBuf = expect(message, intern!(message.py(), "path"))?.extract()?;
-        let opened = regular::open(&path)?;
-        let (file, found) = opened.ok_or_else(|| {
-            let path = path.display();
-            PyOSError::new_err(format!("expected a regular file to send, found another: {path}"))
-        })?;
-        let length = found.len();
-        let mut inside = slf.get().inside();
-        let head = match std::mem::replace(&mut inside.stage, Stage::Over) {
-            Stage::Content(head) => head,
-            stage => return Err(inside.refuse(stage)),
-        };
-        if let Err(error) = check_length(&head, length) {
-            inside.stage = Stage::Content(head);
-            return Err(error);
-        }
-        drop(inside);
-        slf.get().give(head.file(Arc::new(file), 0, length));
-        Self::tell_receivers(slf);
-        Ok(())
-    }
-
-    /// Gives an answer to who waits for it, or keeps it for who asks.
-    fn give(&self, response: Response) {
-        // (Not under the lock: if the client has gone, the answer is dropped, which calls us.)
-        let to = std::mem::replace(&mut self.inside().to, To::Given);
-        match to {
-            To::Client(replier) => _ = replier.answer(response),
-            To::Nobody => self.inside().to = To::Kept(Box::new(response)),
-            To::Kept(_) | To::Given => {}
-        }
-    }
-
-    /// A future that is there once more content may be sent.
-    fn wait_for<'py>(&self, py: Python<'py>, room: &Room) -> PyResult<Bound<'py, PyAny>> {
-        let future = self.event_loop.bind(py).call_method0(intern!(py, "create_future"))?;
-        let there = future.clone().unbind();
-        room.call(move || {
-            Python::attach(|py| {
-                if let Err(error) = set(there.bind(py)) {
-                    error.write_unraisable(py, None);
-                }
-            });
-        });
-        Ok(future)
-    }
 }
 
 impl Inside {
@@ -419,13 +308,13 @@ impl Inside {
         Pin::new(self.request.body_mut()).poll_next(&mut context)
     }
 
-    fn lost(&mut self) -> PyErr {
+    pub(super) fn lost(&mut self) -> PyErr {
         self.knows_loss = true;
         gone()
     }
 
     /// Puts a stage back in which content is not wanted, and says why.
-    fn refuse(&mut self, stage: Stage) -> PyErr {
+    pub(super) fn refuse(&mut self, stage: Stage) -> PyErr {
         let error = match &stage {
             Stage::Lost => self.lost(),
             Stage::Head => PyRuntimeError::new_err("http.response.start has to be sent first"),
@@ -434,11 +323,6 @@ impl Inside {
         self.stage = stage;
         error
     }
-}
-
-/// Whether no content is sent, whatever the application sends.
-fn is_unsent(request: &Request, head: &ForeignHead) -> bool {
-    request.method() == Method::Head || !head.may_have_content()
 }
 
 #[pymethods]
@@ -459,10 +343,10 @@ impl Exchange {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let kind = expect(message, intern!(py, "type"))?;
-        let room = match kind.cast::<PyString>()?.to_str()? {
-            "http.response.start" => slf.get().begin(message).map(|()| None),
+        let taken = match kind.cast::<PyString>()?.to_str()? {
+            "http.response.start" => slf.get().begin(message).map(|()| Taken::Kept),
             "http.response.body" => Self::go_on(slf, message),
-            "http.response.pathsend" => Self::send_file(slf, message).map(|()| None),
+            "http.response.pathsend" => Self::send_file(slf, message).map(|()| Taken::Leaves),
             other => {
                 let text = format!(
                     "expected http.response.start, http.response.body or http.response.pathsend, \
@@ -471,20 +355,16 @@ impl Exchange {
                 Err(PyValueError::new_err(text))
             }
         };
-        match room? {
-            None => Ok(slf.get().done.bind(py).clone().into_any()),
-            Some(room) => {
+        match taken? {
+            Taken::Kept => Ok(slf.get().done.bind(py).clone().into_any()),
+            Taken::Leaves => match Pause::give(slf.get().pause.bind(py)) {
+                Some(pause) => Ok(pause),
+                None => Ok(Bound::new(py, Turn::default())?.into_any()),
+            },
+            Taken::Fills(room) => {
                 let future = slf.get().wait_for(py, &room)?;
                 Ok(Bound::new(py, Waiting::new(&future)?)?.into_any())
             }
         }
     }
-}
-
-fn set(future: &Bound<'_, PyAny>) -> PyResult<()> {
-    let py = future.py();
-    if !future.call_method0(intern!(py, "done"))?.is_truthy()? {
-        future.call_method1(intern!(py, "set_result"), (py.None(),))?;
-    }
-    Ok(())
 }

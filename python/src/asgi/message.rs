@@ -3,9 +3,11 @@
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use gustnado::ForeignHead;
+
+use crate::bytes_like::bytes_of;
 
 /// Bytes of the body.
 ///
@@ -39,8 +41,39 @@ pub(super) fn expect<'py>(
     })
 }
 
-/// Adds a field that the application has given.
-pub(super) fn add_field(head: &mut ForeignHead, name: &[u8], value: &[u8]) -> PyResult<()> {
+/// Adds the fields that the application has given: any iterable of names and values.
+pub(super) fn add_fields(head: &mut ForeignHead, fields: &Bound<'_, PyAny>) -> PyResult<()> {
+    for pair in fields.try_iter()? {
+        let pair = pair?;
+        // (Most are tuples of bytes.)
+        if let Ok(pair) = pair.cast::<PyTuple>()
+            && let [name, value] = pair.as_slice()
+            && let (Ok(name), Ok(value)) = (name.cast::<PyBytes>(), value.cast::<PyBytes>())
+        {
+            add_field(head, name.as_bytes(), value.as_bytes())?;
+        } else {
+            add_pair(head, &pair)?;
+        }
+    }
+    Ok(())
+}
+
+/// Adds one that is a pair of another kind, of bytes of another kind.
+#[cold]
+fn add_pair(head: &mut ForeignHead, pair: &Bound<'_, PyAny>) -> PyResult<()> {
+    let wrong = || {
+        let text = format!("expected a name and a value as a header field, found {pair:?}");
+        PyTypeError::new_err(text)
+    };
+    let mut items = pair.try_iter().map_err(|_| wrong())?;
+    let (Some(name), Some(value), None) = (items.next(), items.next(), items.next()) else {
+        return Err(wrong());
+    };
+    let name = bytes_of(&name?, "the name of a header field")?;
+    add_field(head, &name, &bytes_of(&value?, "the value of a header field")?)
+}
+
+fn add_field(head: &mut ForeignHead, name: &[u8], value: &[u8]) -> PyResult<()> {
     let text = str::from_utf8(name).unwrap_or("");
     head.field(text, value).map_err(|error| {
         let name = String::from_utf8_lossy(name).into_owned();

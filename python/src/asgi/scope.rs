@@ -1,14 +1,16 @@
 //! The scope of a request: what ASGI tells an application before it is called.
 
 use std::borrow::Cow;
+use std::net::SocketAddr;
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use gustnado::{Endpoint, Request, Version};
 
+use crate::learned::Last;
 use crate::request::method;
 use crate::root_path::below;
 
@@ -42,14 +44,23 @@ impl RootPath {
 }
 
 /// Makes it of what is the same in all of them.
+///
+/// - `servers`: the pairs that addresses of this end stand for.
 pub(super) fn make<'py>(
     template: &Bound<'py, PyDict>,
     root: &RootPath,
     state: Option<&Bound<'py, PyDict>>,
+    servers: &Last<SocketAddr, PyTuple>,
     request: &Request,
 ) -> PyResult<Bound<'py, PyDict>> {
     let py = template.py();
     let scope = template.copy()?;
+    // Middleware may write into them, for this request alone.
+    for key in [intern!(py, "asgi"), intern!(py, "extensions")] {
+        if let Some(shared) = template.get_item(key)? {
+            scope.set_item(key, shared.cast::<PyDict>()?.copy()?)?;
+        }
+    }
     let version = match request.version() {
         Version::Http10 => intern!(py, "1.0"),
         Version::Http11 => intern!(py, "1.1"),
@@ -68,6 +79,13 @@ pub(super) fn make<'py>(
     if let Some(Endpoint::Tcp(client)) = request.client() {
         let client = (client.ip().to_canonical().to_string(), client.port());
         scope.set_item(intern!(py, "client"), client)?;
+    }
+    if let Some(Endpoint::Tcp(local)) = request.local() {
+        let pair = || {
+            let address = local.ip().to_canonical().to_string();
+            (address, local.port()).into_pyobject(py)
+        };
+        scope.set_item(intern!(py, "server"), servers.of(py, local, pair)?)?;
     }
     if let Some(state) = state {
         scope.set_item(intern!(py, "state"), state.copy()?)?;

@@ -59,6 +59,15 @@ pub(super) fn make<'py>(
         Some(client) => set(intern!(py, "REMOTE_PORT"), &client.port().to_string())?,
         None => environ.del_item(intern!(py, "REMOTE_PORT"))?,
     }
+    if let Some(Endpoint::Tcp(local)) = request.local() {
+        let pair = || {
+            let address = local.ip().to_canonical().to_string();
+            (address, local.port().to_string()).into_pyobject(py)
+        };
+        let pair = inside.servers.of(py, local, pair)?;
+        environ.set_item(intern!(py, "SERVER_NAME"), pair.get_borrowed_item(0)?)?;
+        environ.set_item(intern!(py, "SERVER_PORT"), pair.get_borrowed_item(1)?)?;
+    }
     if request.scheme() == "https" {
         set(intern!(py, "wsgi.url_scheme"), "https")?;
     }

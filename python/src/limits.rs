@@ -1,0 +1,20 @@
+//! What the log says of requests that a limit has refused.
+
+use gustnado::{Limit, Struck, Verdict};
+
+use crate::errors::warn;
+
+/// Tells of a size that has struck, and leaves the rest to the server.
+pub(crate) fn tell(struck: &Struck<'_>) -> Verdict {
+    let (status, what) = match struck.limit {
+        Limit::BodyBytes => (413, "bytes of its body"),
+        Limit::HeadBytes => (431, "bytes of its head"),
+        Limit::TargetBytes => (414, "bytes of its target"),
+        Limit::HeaderFields => (431, "fields"),
+        _ => return Verdict::Close,
+    };
+    let Struck { limit, configured, reached, target, .. } = struck;
+    let (target, name) = (target.unwrap_or("a request"), limit.name());
+    warn(&format!("{target}: refused with {status}: {reached} {what}; --{name} is {configured}"));
+    Verdict::Close
+}
