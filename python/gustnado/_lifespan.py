@@ -28,6 +28,8 @@ class Lifespan:
         if self._mode == "off":
             return
         self._task = asyncio.get_running_loop().create_task(self._run())
+        # (A signal may have ended it: that is known.)
+        self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
         await self._asked.put({"type": "lifespan.startup"})
         await self._either(self._started)
         if self._failure is not None:

@@ -76,7 +76,8 @@ def _read(path, file):
     try:
         import yaml
     except ImportError:
-        raise ValueError("PyYAML is not installed; pip install pyyaml, or write it as JSON") from None
+        raise ValueError(
+            "PyYAML is not installed; pip install pyyaml, or write it as JSON") from None
     return yaml.safe_load(file)
 
 
@@ -87,8 +88,9 @@ def redirect(plan):
         return
     sys.stderr.flush()
     sys.stdout.flush()
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
     try:
-        number = os.open(plan.error_log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        number = os.open(plan.error_log, flags, 0o666)
     except OSError as error:
         raise SettingError(
             f"--error-log {plan.error_log}: {error.strerror}; name a file in a folder that you "

@@ -99,7 +99,7 @@ class Process:
         if isinstance(app, str):
             self._now_starts("the application's import")
             app = _loading.load(app, self.plan.app_dir, self.plan.factory)
-            _logs.keep()
+        _logs.keep()
         self._interface = interface = _loading.interface_of(app, self.plan.interface)
         self.listening = _sockets.listen(self.plan.settings)
         try:

@@ -64,7 +64,8 @@ def check(path):
     """Raises ValueError for a path that no request could come to, or whose parts have one name."""
     canonical_route(path)
     if not path.startswith("/"):
-        raise ValueError(f"expected a path such as /hello/{{name}}, found {path!r}; begin it with /")
+        raise ValueError(
+            f"expected a path such as /hello/{{name}}, found {path!r}; begin it with /")
     parts = _PART.findall(path)
     twice = [part for part in parts if parts.count(part) > 1]
     if twice:

@@ -32,7 +32,7 @@ use gustnado::config::{Field, Origin, Settings, TUNABLES, Tunable};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 
 /// A setting as Python is told of it: its name, what it does, whether it is a switch, the heading
 /// that it stands under, its default, what it takes, and what stands for its value in help.
@@ -55,9 +55,9 @@ fn settings() -> Vec<Told> {
 /// - `place`: what a person has written, for the message: `--port`, or a variable's name.
 /// - `is_variable`: whether that is a variable of the environment.
 #[pyfunction]
-fn check_setting(name: &str, value: OsString, place: String, is_variable: bool) -> PyResult<()> {
+fn check_setting(name: &str, value: &str, place: String, is_variable: bool) -> PyResult<()> {
     let origin = if is_variable { Origin::Environment(place) } else { Origin::Flag(place) };
-    let checked = Settings::default().set(name, &value, origin);
+    let checked = Settings::default().set(name, OsStr::new(value), origin);
     checked.map_err(|error| PyValueError::new_err(error.to_string()))
 }
 

@@ -46,7 +46,8 @@ def app(environ, start_response):
 def test_an_application_s_basic_configuration_works_whole(run, tmp_path):
     server = run(BASIC)
     assert server.get("/").status == 200 and server.get("/fail").status == 500
-    assert (tmp_path / "my.log").read_text() == 2 * "DEBUG|it is asked for\nWARNING|it is asked for\n"
+    said = "DEBUG|it is asked for\nWARNING|it is asked for\n"
+    assert (tmp_path / "my.log").read_text() == 2 * said
     server.wait_for_words("KeyError: 'lost'")
     assert "shop" not in server.said() and "ERROR gustnado.error:" in server.said()
 

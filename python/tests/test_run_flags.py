@@ -198,7 +198,8 @@ def test_the_first_lines_are_those_of_the_other_command(run):
     ("main:Thing", "say --factory"), ("", "gustnado run main:app"),
 ])
 def test_what_is_no_application_is_told_with_the_remedy(tmp_path, name, said):
-    (tmp_path / "main.py").write_text(WSGI + "\ndef plain():\n    return app\nclass Thing:\n    pass\n")
+    more = "\ndef plain():\n    return app\nclass Thing:\n    pass\n"
+    (tmp_path / "main.py").write_text(WSGI + more)
     code, text = refused(tmp_path, *filter(None, [name]))
     assert code in (1, 2) and said in text and text.count("\n") == 1, text
 

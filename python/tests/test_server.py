@@ -158,8 +158,8 @@ def test_what_is_wrong_is_raised_where_it_was_started():
 
 def ended_program(folder, program):
     (folder / "program.py").write_text(textwrap.dedent(program))
-    done = subprocess.run([sys.executable, "program.py"], cwd=folder, capture_output=True, text=True,
-                          timeout=30)
+    done = subprocess.run([sys.executable, "program.py"], cwd=folder, capture_output=True,
+                          text=True, timeout=30)
     return done.returncode, done.stderr
 
 
@@ -170,7 +170,7 @@ def ended_program(folder, program):
     ("host='192.0.2.1', port=1", 1, "gustnado: cannot listen on 192.0.2.1:1"),
     ("header_timeout='abc', workers=2", 2, "gustnado: header_timeout: expected a duration"),
     ("static={'/x': '/nope'}", 2, "no folder at /nope"),
-    ("reload=True", 2, "gustnado: reload needs an application by its name"),
+    ("reload=True", 2, "reload needs an application by its name"),
     ("root='.'", 2, "gustnado: root: the application answers at every path"),
 ])
 @pytest.mark.parametrize("way", ["app.run({})", "gustnado.run(app, {})"])
