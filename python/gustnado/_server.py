@@ -118,7 +118,9 @@ class Server:
 
     def _tell(self, plan, kind, told):
         if kind == "ready":
-            self._names = told["names"]
+            # (Behind a URL may stand what else is listened on.)
+            self._names = [name if name.startswith("unix:") else name.split()[0]
+                           for name in told["names"]]
             self._started.set()
         _run.tell(plan, kind, told)
 

@@ -210,8 +210,13 @@ def name_of(listening):
     name = listening.getsockname()
     if listening.family == socket.AF_UNIX:
         return f"unix:{name}"
-    host = f"[{name[0]}]" if ":" in name[0] else name[0]
-    return f"http://{host}:{name[1]}/"
+    # To click; what else is listened on is said behind it.
+    host, every = _EVERY.get(name[0], (name[0], ""))
+    host = f"[{host}]" if ":" in host else host
+    return f"http://{host}:{name[1]}/{every}"
+
+
+_EVERY = {"0.0.0.0": ("127.0.0.1", " (every IPv4 interface)"), "::": ("::1", " (every interface)")}
 
 
 def server_of(sockets):

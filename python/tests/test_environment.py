@@ -1,5 +1,6 @@
 """Variables that are settings: GUSTNADO_*, PORT, WEB_CONCURRENCY, and files of them."""
 
+import io
 import json
 import os
 import subprocess
@@ -134,19 +135,25 @@ def test_a_file_of_variables(tmp_path, run):
     assert answer.fields["server"] == "breeze"
 
 
-@pytest.mark.parametrize("text, found", [
+LINES = [
     ("A=1\n\n# c\nexport B = two words # c\n", {"A": "1", "B": "two words"}),
     ("C='a $x # b'\nD=\"q\\n\\\"x\\\"\"\nE=\nF=a#b", {
         "C": "a $x # b", "D": 'q\n"x"', "E": "", "F": "a#b"}),
     ('G="two\nlines"\r\nH=${NO:-other}\r\n', {"G": "two\nlines", "H": "other"}),
-])
-def test_lines_are_read_as_others_read_them(text, found):
-    assert dict(assignments(text, "file", {})) == found
-    dotenv = pytest.importorskip("dotenv") if os.environ.get("WITH_DOTENV") else None
-    if dotenv:
-        import io
+    ("I= a \nJ='q'#c\nK=\"\"\n\n\n  L=1", {"I": "a", "J": "q", "K": "", "L": "1"}),
+    ("M=${A}x\nA=1\nN=${A}2", {"M": "x", "A": "1", "N": "12"}),
+]
 
-        assert dict(dotenv.dotenv_values(stream=io.StringIO(text))) == found
+
+@pytest.mark.parametrize("text, found", LINES)
+def test_lines_are_read(text, found):
+    assert dict(assignments(text, "file", {})) == found
+
+
+@pytest.mark.parametrize("text, found", LINES)
+def test_they_are_read_as_uvicorn_reads_them(text, found):
+    dotenv = pytest.importorskip("dotenv")
+    assert dict(dotenv.dotenv_values(stream=io.StringIO(text))) == found
 
 
 def test_what_is_no_line_is_named():

@@ -69,7 +69,7 @@ def test_an_address_without_a_host_is_every_interface(tmp_path, start):
     (tmp_path / "main.py").write_text(HELLO)
     command = [sys.executable, "-m", "gustnado", "run", "-b", ":{port}", "main:app"]
     server = start(command)
-    server.wait_for_words(f"listens on http://0.0.0.0:{server.port}/")
+    server.wait_for_words(f"listens on http://127.0.0.1:{server.port}/ (every IPv4 interface)")
 
 
 @pytest.mark.parametrize("words, believed", [

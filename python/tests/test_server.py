@@ -82,6 +82,11 @@ def test_it_is_run_as_uvicorn_s_is():
     assert not thread.is_alive()
 
 
+def test_its_address_is_to_click():
+    with gustnado.Server(hello(), host="0.0.0.0", port=0, quiet=True) as server:
+        assert server.urls[0].startswith("http://127.0.0.1:") and got(server) == b"hello"
+
+
 def test_one_that_was_asked_to_end_before_it_began_ends():
     server = gustnado.Server(asgi, port=0, quiet=True)
     server.stop()
