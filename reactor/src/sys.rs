@@ -14,6 +14,7 @@ pub(crate) mod by_number;
 pub(crate) mod options;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -244,11 +245,10 @@ impl Ring {
     pub(crate) fn send(&mut self, target: Target, key: Key, out: Box<Outgoing>) {
         let flags = SEND_FLAGS | if out.form == Form::MoreFollows { MSG_MORE } else { 0 };
         let entry = if out.form == Form::Parts {
-            let message = Message::of(&out);
-            let header = &raw const message.header;
-            let before = self.messages.insert(key.index, message);
-            // As below.
-            assert!(before.is_none(), "a socket has one send in flight");
+            let place = self.messages.entry(key.index);
+            // As below. (It is asked for once it lies where it stays.)
+            assert!(matches!(place, Entry::Vacant(_)), "a socket has one send in flight");
+            let header = &raw const place.or_insert(Box::new(Message::of(&out))).header;
             let flags = flags.cast_unsigned();
             match target {
                 Target::Direct(slot) => SendMsg::new(Fixed(slot), header).flags(flags).build(),
@@ -443,7 +443,7 @@ struct Message {
 }
 
 impl Message {
-    fn of(out: &Outgoing) -> Box<Self> {
+    fn of(out: &Outgoing) -> Self {
         let part = |part: &[u8]| libc::iovec {
             iov_base: part.as_ptr().cast_mut().cast(),
             iov_len: part.len(),
@@ -451,7 +451,7 @@ impl Message {
         let parts = out.parts().take(PARTS_MAX).map(part).collect();
         // SAFETY: a message without a name, parts and control data is all zeros (recvmsg(2)).
         let header = unsafe { mem::zeroed() };
-        let mut message = Box::new(Self { parts, header });
+        let mut message = Self { parts, header };
         message.header.msg_iov = message.parts.as_mut_ptr();
         message.header.msg_iovlen = message.parts.len() as _;
         message

@@ -3,6 +3,7 @@
 #[macro_use]
 mod harness;
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::future;
 use std::io::{Read, Write};
@@ -31,6 +32,7 @@ on_every_server!(
     a_client_that_goes_drops_a_stream_that_was_begun_at_once,
     a_head_request_for_a_stream_gets_its_head_only,
     a_stream_that_always_has_more_lets_others_have_their_turn,
+    pieces_of_all_sizes_arrive_whole_however_they_are_framed,
 );
 
 fn numbers() -> Response {
@@ -261,4 +263,41 @@ fn a_stream_that_always_has_more_lets_others_have_their_turn(setup: Setup) {
         is_over.store(true, Ordering::Relaxed);
     });
     assert!(taken.load(Ordering::Relaxed) < PIECES_MAX, "they came only after the stream's end");
+}
+
+/// Pieces that are all here.
+struct Ready(VecDeque<Vec<u8>>);
+
+impl futures_core::Stream for Ready {
+    type Item = Result<Vec<u8>, Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.0.pop_front().map(Ok))
+    }
+}
+
+fn pieces() -> VecDeque<Vec<u8>> {
+    const SIZES: [usize; 9] = [1, 0, 4_095, 4_096, 70_000, 3, 600_000, 65_536, 2];
+    SIZES.into_iter().zip(b'a'..).map(|(size, letter)| vec![letter; size]).collect()
+}
+
+fn pieces_of_all_sizes_arrive_whole_however_they_are_framed(setup: Setup) {
+    let whole = pieces().into_iter().collect::<Vec<_>>().concat();
+    let length = whole.len() as u64;
+    let content = whole.clone();
+    let routes = Routes::new()
+        .get("/first", |_: &Request| "first")
+        .get("/chunked", async |_: Request| Response::stream(Ready(pieces())))
+        .get("/sized", move |_: &Request| Response::stream_of_length(Ready(pieces()), length))
+        .get("/ready", move |_: &Request| Response::bytes(content.clone()));
+    let server = Server::routes(setup.config(), routes);
+    let mut client = server.connect();
+    for path in ["/chunked", "/sized", "/ready"] {
+        assert!(client.get(path).body == whole, "{path}");
+        // Behind another answer, and before one.
+        client.send([get("/first"), get(path), get("/first")].concat());
+        assert_eq!(client.read_answer().text(), "first");
+        assert!(client.read_answer().body == whole, "{path} in a pipeline");
+        assert_eq!(client.read_answer().text(), "first");
+    }
 }

@@ -34,10 +34,6 @@ impl Gathered {
         Self { out, counted, content: 0, copied: 0, shared: 0 }
     }
 
-    pub(super) fn into_out(self) -> Box<Outgoing> {
-        self.out
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.out.is_empty()
     }

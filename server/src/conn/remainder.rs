@@ -165,7 +165,7 @@ impl Conn {
             let terms = remainder.terms.unwrap_or(Terms { write, idle_ms: u64::MAX });
             self.send_stream(stream, terms, remainder.flight.as_deref_mut(), &mut next).await?;
         }
-        Link::put_back(next.into_out());
+        Link::put_back(next.out);
         if is_paced {
             self.end_route();
         }
