@@ -146,6 +146,7 @@ class Asgi:
         app: Callable[..., object],
         event_loop: AbstractEventLoop,
         template: dict[str, Any],
+        root_path: str,
         state: dict[str, Any] | None,
         on_error: Callable[[BaseException | None, str, bool], object],
     ) -> Asgi: ...
@@ -160,6 +161,7 @@ class Wsgi:
         root_path: str,
         file_wrapper: type,
         waiting_max: int | None,
+        spool_bytes: int,
         on_error: Callable[[BaseException | None, str, bool], object],
     ) -> Wsgi: ...
     def work(self) -> None: ...

@@ -259,6 +259,10 @@ _OWN = [
     Option("backlog-of-threads", "a whole number from 1", "1024", "N", PROCESSES,
            "Requests that may wait for a thread; more are answered 503", whole(1),
            "waiting_max"),
+    Option("body-spool-bytes", "a size such as 4g", "4g", "SIZE", PROCESSES,
+           "What bodies of requests to a WSGI application may take on the disk, together, in each "
+           "process; those beyond 1m are kept there, and answered 503 if there is no room", size,
+           "body_spool_bytes"),
     Option("preload", "true or false", "false", "BOOL", PROCESSES,
            "Load the application once, before workers are made, so that they share its memory",
            switch, "preload", SWITCH),

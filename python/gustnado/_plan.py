@@ -10,6 +10,7 @@ from ._options import (FIT, NEVER, OPTIONS, REPEATED, UNFIT, WORKERS_MAX, YES, S
 
 GRACE_SECONDS = 10.0
 LIFESPAN_SECONDS = 30.0
+SPOOL_BYTES = 4 << 30
 # Settings of sockets that are open already.
 _OF_SOCKETS = ("host", "port", "uds", "uds-permissions", "backlog")
 
@@ -33,6 +34,8 @@ class Plan:
     # Threads that call a WSGI application; with one, the engine's own does.
     threads: int = 1
     waiting_max: int = 1024
+    # What bodies for a WSGI application may take on the disk, together.
+    body_spool_bytes: int = SPOOL_BYTES
     loop: str = "auto"
     lifespan: str = "auto"
     root_path: str = ""
@@ -82,6 +85,11 @@ class Plan:
         settings = {name: value for name, value in self.settings.items()
                     if name not in _OF_SOCKETS}
         return dataclasses.replace(self, settings={**settings, "listen": listening.numbers()})
+
+    def without_body_limit(self):
+        """The same where bodies may have any length, unless one was set."""
+        return dataclasses.replace(
+            self, settings={"limit-body-bytes": "1024g", **self.settings})
 
     def engine_settings(self):
         """As the engine takes them: pairs of text. A process has one worker."""

@@ -166,11 +166,12 @@ class Process:
     # --- Without a loop of Python's.
 
     def _run_wsgi(self, app):
-        plan = self.plan
+        plan = self.plan = self.plan.without_body_limit()
         host, port = _sockets.server_of(self.listening.sockets)
         environ = template(host, port, "http", plan.root_path, plan.threads, plan.workers)
         waiting_max = plan.waiting_max if plan.threads > 1 else None
-        wsgi = Wsgi(app, environ, plan.root_path, FileWrapper, waiting_max, Ground.on_error)
+        wsgi = Wsgi(app, environ, plan.root_path, FileWrapper, waiting_max,
+                    plan.body_spool_bytes, Ground.on_error)
         self._build([], [], Ground(), wsgi)
         threads = [
             threading.Thread(target=wsgi.work, name=f"wsgi-{number}", daemon=True)

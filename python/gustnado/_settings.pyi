@@ -19,6 +19,7 @@ class Settings(TypedDict, total=False):
     backlog_of_threads: int | None
     bind: str | Sequence[str] | None
     body_rate_min: int | str | None
+    body_spool_bytes: int | str | None
     body_timeout: float | str | None
     cache_bytes: int | str | None
     capture_output: bool | None

@@ -1,5 +1,6 @@
 //! Applications by WSGI (PEP 3333), on the engine's thread or on threads of their own.
 
+mod body;
 mod environ;
 mod pool;
 mod result;
@@ -11,11 +12,12 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
-use gustnado::{Request, Response, Routes, Status};
+use gustnado::{Request, Response, Routes, Status, by_length};
 
 use crate::errors::Told;
 use crate::learned::{Last, Learned};
 use crate::tunnel;
+use body::{Input, MEMORY_BYTES_MAX, Spool};
 use pool::{Job, Pool};
 use result::Ending;
 use start::Start;
@@ -38,6 +40,7 @@ struct Inside {
     told: Told,
     /// What the address of this end was last, as `SERVER_NAME` and `SERVER_PORT`.
     servers: Last<SocketAddr, PyTuple>,
+    spool: Arc<Spool>,
     /// None: it is called on the engine's thread.
     pool: Option<Pool>,
 }
@@ -49,6 +52,7 @@ impl Wsgi {
     /// - `root_path`: the part of the paths that is not the application's.
     /// - `waiting_max`: how many requests may wait for a thread of [`Wsgi::work`]; more get 503.
     ///   None: the engine's own thread calls the application, and nobody else is served meanwhile.
+    /// - `spool_bytes`: what bodies that are not kept in memory may take on the disk, together.
     /// - `on_error`: called with an exception, or none, and a line about the request.
     #[new]
     fn new(
@@ -57,6 +61,7 @@ impl Wsgi {
         root_path: String,
         file_wrapper: &Bound<'_, PyType>,
         waiting_max: Option<usize>,
+        spool_bytes: u64,
         on_error: Py<PyAny>,
     ) -> PyResult<Self> {
         let py = file_wrapper.py();
@@ -69,6 +74,7 @@ impl Wsgi {
             file_wrapper: file_wrapper.clone().unbind(),
             told: Told(on_error),
             servers: Last::default(),
+            spool: Spool::new(spool_bytes),
             pool: waiting_max.map(Pool::new),
         })))
     }
@@ -80,7 +86,7 @@ impl Wsgi {
             if replier.is_lost() {
                 continue;
             }
-            match self.0.ending(py, &request, &body) {
+            match self.0.ending(py, &request, body.input()) {
                 Ending::Whole(response) => _ = replier.answer(response),
                 Ending::Iterated(head, iterated) => {
                     let (feed, content) = crate::pipe::pipe();
@@ -103,47 +109,69 @@ impl Wsgi {
     /// Has the application answer whatever else has no answer.
     pub(crate) fn add_to(&self, routes: Routes) -> Routes {
         let inside = Arc::clone(&self.0);
+        let task = {
+            let inside = Arc::clone(&inside);
+            move |request: Request| Arc::clone(&inside).answer(request)
+        };
         if inside.pool.is_some() {
-            return routes
-                .fallback(move |request: Request| Arc::clone(&inside).answer_in_pool(request));
+            return routes.fallback(task);
         }
-        routes.fallback(move |request: &Request| {
+        let at_once = move |request: &Request| {
             if tunnel::is_wanted(request) {
                 return tunnel::refusal();
             }
             if tunnel::is_websocket(request) {
                 return tunnel::no_websocket(request);
             }
-            Python::attach(|py| match inside.ending(py, request, request.bytes()) {
-                Ending::Whole(response) => response,
-                Ending::Iterated(head, iterated) => head.stream(iterated),
-            })
-        })
+            inside.answer_at_once(request, Input::Memory(request.bytes()))
+        };
+        routes.fallback(by_length(MEMORY_BYTES_MAX as u64, at_once, task))
     }
 }
 
 impl Inside {
-    async fn answer_in_pool(self: Arc<Self>, mut request: Request) -> Response {
+    /// Calls the application on this thread.
+    fn answer_at_once(self: &Arc<Self>, request: &Request, body: Input<'_>) -> Response {
+        Python::attach(|py| match self.ending(py, request, body) {
+            Ending::Whole(response) => response,
+            Ending::Iterated(head, iterated) => head.stream(iterated),
+        })
+    }
+
+    /// Reads the body, and has the application called once it is here.
+    async fn answer(self: Arc<Self>, mut request: Request) -> Response {
         if tunnel::is_wanted(&request) {
             return tunnel::refusal();
         }
         if tunnel::is_websocket(&request) {
             return tunnel::no_websocket(&request);
         }
-        let body = match request.body_mut().bytes(usize::MAX).await {
+        let body = match self.spool.read(&mut request).await {
             Ok(body) => body,
-            Err(error) => return Response::new(error.status()),
+            Err(refused) => {
+                if let Some(why) = refused.text() {
+                    let text = format!("{}: {why}", line(&request));
+                    Python::attach(|py| self.told.tell(py, None, &text));
+                }
+                return Response::new(refused.status());
+            }
         };
+        let Some(pool) = &self.pool else { return self.answer_at_once(&request, body.input()) };
         // On another thread nobody could be asked any more; the answer stays with the request.
         _ = request.peer();
-        match self.pool.as_ref().and_then(|pool| pool.put(request, body)) {
+        match pool.put(request, body) {
             Some(reply) => reply.await,
             None => Response::new(Status::SERVICE_UNAVAILABLE),
         }
     }
 
     /// Calls the application, and looks at what it returns.
-    fn call(self: &Arc<Self>, py: Python<'_>, request: &Request, body: &[u8]) -> PyResult<Ending> {
+    fn call(
+        self: &Arc<Self>,
+        py: Python<'_>,
+        request: &Request,
+        body: Input<'_>,
+    ) -> PyResult<Ending> {
         let environ = environ::make(py, self, request, body)?;
         let start = Bound::new(py, Start::default())?;
         let returned = self.app.bind(py).call1((environ, &start))?;
@@ -151,7 +179,7 @@ impl Inside {
     }
 
     /// The same, where an application that fails is made up for.
-    fn ending(self: &Arc<Self>, py: Python<'_>, request: &Request, body: &[u8]) -> Ending {
+    fn ending(self: &Arc<Self>, py: Python<'_>, request: &Request, body: Input<'_>) -> Ending {
         self.call(py, request, body).unwrap_or_else(|error| {
             self.told.tell(py, Some(&error), &format!("{} has failed", line(request)));
             Ending::Whole(Response::new(Status::INTERNAL_SERVER_ERROR))

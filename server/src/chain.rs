@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::{Future, ready};
 use std::sync::{Arc, Weak};
 
+use gustnado_http::head::Framing;
 use gustnado_http::status::Status;
 use gustnado_tasks::BlockingPool;
 
@@ -106,6 +107,25 @@ pub(crate) struct Chain {
 pub(crate) enum Runnable {
     Inline(Arc<InlineFn>),
     Task(Arc<TaskFn>),
+    ByLength(Arc<ByLength>),
+}
+
+/// One handler for requests whose body is short, or none, and another for others.
+pub(crate) struct ByLength {
+    pub(crate) whole_bytes_max: u64,
+    pub(crate) whole: Runnable,
+    pub(crate) other: Arc<TaskFn>,
+}
+
+impl ByLength {
+    /// Whether a body is announced to be short.
+    pub(crate) fn takes_whole(&self, framing: Framing) -> bool {
+        match framing {
+            Framing::Length(length) => length <= self.whole_bytes_max,
+            Framing::Chunked => false,
+            Framing::None => true,
+        }
+    }
 }
 
 impl Runnable {
@@ -119,6 +139,7 @@ impl Runnable {
                 Answering::Boxed(Box::pin(ready(handler(&mut request))))
             }),
             Self::Task(handler) => handler,
+            Self::ByLength(both) => Arc::clone(&both.other),
         };
         Self::Task(Arc::new(move |request| {
             let answering = handler(request);
@@ -140,6 +161,12 @@ impl Chain {
         let handler = match handler {
             Kind::Inline(handler) | Kind::HeadOnly(handler) => Runnable::Inline(handler),
             Kind::Task(handler) => Runnable::Task(handler),
+            // (A chain is one of tasks, or has none.)
+            Kind::ByLength(_, _, other) if !links.is_empty() => Runnable::Task(other),
+            Kind::ByLength(whole_bytes_max, whole, other) => {
+                let whole = Runnable::Inline(whole);
+                Runnable::ByLength(Arc::new(ByLength { whole_bytes_max, whole, other }))
+            }
             Kind::Blocking(handler) => Runnable::Task(on_pool(handler, means.pool.clone())),
             #[cfg(feature = "tower")]
             Kind::Service(service) => Runnable::Task((service.make)(&means.tokio)),
@@ -165,7 +192,7 @@ impl Chain {
         let Some(link) = self.links.get(at) else {
             return match &self.handler {
                 Runnable::Inline(handler) => handler(request),
-                Runnable::Task(_) => unreachable!("a chain around a task is a task"),
+                _ => unreachable!("a chain around a task is a task"),
             };
         };
         match &link.does {
@@ -249,6 +276,7 @@ impl Next {
         }
         match self.chain.handler {
             Runnable::Task(handler) => handler(request),
+            Runnable::ByLength(both) => (both.other)(request),
             Runnable::Inline(handler) => {
                 Answering::Boxed(Box::pin(with_whole_body(handler, request)))
             }

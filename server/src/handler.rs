@@ -28,6 +28,8 @@ pub(crate) enum Kind {
     HeadOnly(Arc<InlineFn>),
     /// A light task: may wait for anything that is a future.
     Task(Arc<TaskFn>),
+    /// The first for bodies that are short, the second for others: see [`by_length`].
+    ByLength(u64, Arc<InlineFn>, Arc<TaskFn>),
     /// Runs on a thread of the pool, and may wait for anything.
     Blocking(Arc<BlockingFn>),
     /// Becomes a task once the server's tokio runtime is known.
@@ -127,6 +129,27 @@ where
     }
 }
 
+/// Makes a handler of two: one that finds the body whole, for requests without one and for those
+/// that announce a short one, and a task for all others.
+///
+/// - `whole_bytes_max`: how long a short body is at most.
+///
+/// # Panics
+/// If the two are not of these forms, which their types ensure.
+#[doc(hidden)]
+pub fn by_length(
+    whole_bytes_max: u64,
+    whole: impl IntoHandler<form::Inline>,
+    other: impl IntoHandler<form::Task>,
+) -> Handler {
+    match (whole.into_handler().0, other.into_handler().0) {
+        (Kind::Inline(whole), Kind::Task(other)) => {
+            Handler(Kind::ByLength(whole_bytes_max, whole, other))
+        }
+        _ => unreachable!("each form makes its own kind"),
+    }
+}
+
 impl IntoHandler<form::Ready> for Handler {
     fn into_handler(self) -> Handler {
         self
@@ -138,6 +161,7 @@ impl std::fmt::Debug for Handler {
         f.write_str(match self.0 {
             Kind::Inline(_) | Kind::HeadOnly(_) => "Handler (inline)",
             Kind::Task(_) => "Handler (task)",
+            Kind::ByLength(..) => "Handler (inline or task)",
             Kind::Blocking(_) => "Handler (blocking)",
             #[cfg(feature = "tower")]
             Kind::Service(_) => "Handler (service)",

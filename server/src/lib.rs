@@ -73,6 +73,8 @@ pub use gustnado_http::head::Version;
 pub use gustnado_http::method::Method;
 pub use gustnado_http::status::Status;
 pub use gustnado_tasks::Endpoint;
+#[doc(hidden)]
+pub use handler::by_length;
 pub use handler::{Blocking, Handler, IntoHandler, blocking, form};
 pub use hooks::{ClosedConnection, Limit, Refused, Struck, Verdict};
 #[cfg(feature = "json")]

@@ -10,6 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use gustnado::{Endpoint, Request, Version};
 
 use super::Inside;
+use super::body::Input;
 use crate::request::method;
 use crate::root_path::below;
 
@@ -30,7 +31,7 @@ pub(super) fn make<'py>(
     py: Python<'py>,
     inside: &Inside,
     request: &Request,
-    body: &[u8],
+    body: Input<'_>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let environ = inside.template.bind(py).copy()?;
     let set = |key: &Bound<'py, PyString>, value: &str| environ.set_item(key, value);
@@ -72,11 +73,16 @@ pub(super) fn make<'py>(
         set(intern!(py, "wsgi.url_scheme"), "https")?;
     }
     let has_length = add_fields(&environ, inside, request)?;
-    if has_length || !body.is_empty() {
+    let (input, length) = match body {
+        Input::Memory(bytes) => {
+            (inside.input.bind(py).call1((PyBytes::new(py, bytes),))?, bytes.len() as u64)
+        }
+        Input::File(file, length) => (file.bind(py).clone(), length),
+    };
+    if has_length || length > 0 {
         // What it has, whatever the field says and how it came: it is all here.
-        set(intern!(py, "CONTENT_LENGTH"), &body.len().to_string())?;
+        set(intern!(py, "CONTENT_LENGTH"), &length.to_string())?;
     }
-    let input = inside.input.bind(py).call1((PyBytes::new(py, body),))?;
     environ.set_item(intern!(py, "wsgi.input"), input)?;
     Ok(environ)
 }

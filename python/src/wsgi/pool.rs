@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
-
 use gustnado::{Replier, Reply, Request, reply_later};
+
+use super::body::Body;
 
 /// The queue between the engine and the threads.
 pub(super) struct Pool {
@@ -23,7 +23,7 @@ struct Waiting {
 /// One request, whole.
 pub(super) struct Job {
     pub(super) request: Request,
-    pub(super) body: Bytes,
+    pub(super) body: Body,
     pub(super) replier: Replier,
 }
 
@@ -37,7 +37,7 @@ impl Pool {
     }
 
     /// Puts a request in line. `None`: too many wait already.
-    pub(super) fn put(&self, request: Request, body: Bytes) -> Option<Reply> {
+    pub(super) fn put(&self, request: Request, body: Body) -> Option<Reply> {
         let mut waiting = self.waiting();
         if waiting.jobs.len() >= self.waiting_max || waiting.has_ended {
             return None;

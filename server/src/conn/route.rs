@@ -190,6 +190,13 @@ impl Conn {
             Runnable::Task(handler) => {
                 self.run_task(handler, called, arrived, moment, out, context)
             }
+            Runnable::ByLength(both) => {
+                if !arrived.has_body_ahead() || both.takes_whole(arrived.head.framing()) {
+                    self.run(&both.whole, called, arrived, moment, out, context)
+                } else {
+                    self.run_task(&both.other, called, arrived, moment, out, context)
+                }
+            }
         }
     }
 

@@ -1,0 +1,200 @@
+//! A request's body as an application reads it: in memory if it is short, else in a file of the
+//! spool, which has no name and goes with the object that reads it.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use gustnado::{BodyError, Request, Status};
+
+use crate::errors;
+
+/// A body up to this length is kept in memory.
+pub(super) const MEMORY_BYTES_MAX: usize = 1 << 20;
+/// A longer one is refused, whatever the limit of bodies is.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+
+/// A body that is all here.
+pub(super) enum Body {
+    Memory(Bytes),
+    /// A file object of Python's at its beginning, and how many bytes are in it.
+    File(Py<PyAny>, u64),
+}
+
+/// The same, lent.
+#[derive(Clone, Copy)]
+pub(super) enum Input<'a> {
+    Memory(&'a [u8]),
+    File(&'a Py<PyAny>, u64),
+}
+
+impl Body {
+    pub(super) fn input(&self) -> Input<'_> {
+        match self {
+            Self::Memory(bytes) => Input::Memory(bytes),
+            Self::File(file, length) => Input::File(file, *length),
+        }
+    }
+}
+
+/// What the files of bodies may take together, and what they do.
+pub(super) struct Spool {
+    bytes_max: u64,
+    used: AtomicU64,
+}
+
+/// Why there is no body.
+pub(super) enum Refused {
+    Broken(BodyError),
+    TooLong,
+    /// The files of other bodies take all that there is for them.
+    Full(u64),
+    /// The folder for temporary files cannot be written to.
+    Disk(PyErr),
+}
+
+/// What the file of one body takes, for as long as this lives.
+#[pyclass(frozen, module = "gustnado._gustnado")]
+struct Share {
+    spool: Arc<Spool>,
+    bytes: AtomicU64,
+}
+
+/// The file of a body that is still coming.
+struct Growing {
+    python: Py<PyAny>,
+    /// The same file. (It is written to by place, so that its position stays where it is.)
+    file: File,
+    share: Share,
+}
+
+impl Spool {
+    pub(super) fn new(bytes_max: u64) -> Arc<Self> {
+        Arc::new(Self { bytes_max, used: AtomicU64::new(0) })
+    }
+
+    /// Reads the body of a request to its end.
+    pub(super) async fn read(self: &Arc<Self>, request: &mut Request) -> Result<Body, Refused> {
+        let body = request.body_mut();
+        let length = body.length().unwrap_or(0);
+        if length > FILE_BYTES_MAX {
+            return Err(Refused::TooLong);
+        }
+        let mut memory = Vec::new();
+        let mut growing = None;
+        if length > MEMORY_BYTES_MAX as u64 {
+            growing = Some(Growing::open(self)?);
+        }
+        while let Some(piece) = body.next().await {
+            let piece = piece.map_err(Refused::Broken)?;
+            if growing.is_none() && memory.len() + piece.len() > MEMORY_BYTES_MAX {
+                let opened = Growing::open(self)?;
+                opened.put(&std::mem::take(&mut memory))?;
+                growing = Some(opened);
+            }
+            match &growing {
+                Some(growing) => growing.put(&piece)?,
+                None => memory.extend_from_slice(&piece),
+            }
+        }
+        match growing {
+            Some(growing) => growing.end(),
+            None => Ok(Body::Memory(memory.into())),
+        }
+    }
+}
+
+impl Growing {
+    fn open(spool: &Arc<Spool>) -> Result<Self, Refused> {
+        let share = Share { spool: Arc::clone(spool), bytes: AtomicU64::new(0) };
+        let opened = Python::attach(|py| {
+            // It has no name from the start where the file system can do that.
+            let temporary = py.import(intern!(py, "tempfile"))?;
+            let python = temporary.call_method0(intern!(py, "TemporaryFile"))?;
+            let number: i32 = python.call_method0(intern!(py, "fileno"))?.extract()?;
+            let file = duplicate(number).map_err(|error| errors::of_io(&error))?;
+            Ok((python.unbind(), file))
+        });
+        let (python, file) = opened.map_err(Refused::Disk)?;
+        Ok(Self { python, file, share })
+    }
+
+    /// Puts bytes behind the others. (They go into the page cache: that seldom takes long.)
+    fn put(&self, piece: &[u8]) -> Result<(), Refused> {
+        let at = self.share.bytes.load(Ordering::Relaxed);
+        self.share.take(piece.len() as u64)?;
+        self.file.write_all_at(piece, at).map_err(|error| Refused::Disk(errors::of_io(&error)))
+    }
+
+    fn end(self) -> Result<Body, Refused> {
+        let length = self.share.bytes.load(Ordering::Relaxed);
+        let kept = Python::attach(|py| {
+            let share = Bound::new(py, self.share)?;
+            self.python.bind(py).setattr(intern!(py, "_share_of_spool"), share)
+        });
+        kept.map_err(Refused::Disk)?;
+        Ok(Body::File(self.python, length))
+    }
+}
+
+impl Share {
+    fn take(&self, bytes: u64) -> Result<(), Refused> {
+        let spool = &self.spool;
+        let length = self.bytes.load(Ordering::Relaxed) + bytes;
+        if length > FILE_BYTES_MAX {
+            return Err(Refused::TooLong);
+        }
+        let before = spool.used.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes.store(length, Ordering::Relaxed);
+        if before + bytes > spool.bytes_max {
+            return Err(Refused::Full(spool.bytes_max));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.spool.used.fetch_sub(self.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+impl Refused {
+    pub(super) fn status(&self) -> Status {
+        match self {
+            Self::Broken(error) => error.status(),
+            Self::TooLong => Status::CONTENT_TOO_LARGE,
+            Self::Full(_) | Self::Disk(_) => Status::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    /// A line for the log, if there is anything to be done about it.
+    pub(super) fn text(&self) -> Option<String> {
+        match self {
+            // (A limit that was set is told where it strikes.)
+            Self::Broken(_) => None,
+            Self::TooLong => Some(format!(
+                "answered 413: its body is longer than {FILE_BYTES_MAX} bytes, the most that is \
+                 kept for a WSGI application"
+            )),
+            Self::Full(max) => Some(format!(
+                "answered 503: the bodies of all requests take more than --body-spool-bytes {max}"
+            )),
+            Self::Disk(error) => Some(format!(
+                "answered 503: its body could not be kept in a temporary file ({error}); TMPDIR \
+                 names another folder"
+            )),
+        }
+    }
+}
+
+/// A hold of our own on a descriptor that Python has open.
+fn duplicate(number: i32) -> io::Result<File> {
+    File::options().read(true).write(true).open(format!("/proc/self/fd/{number}"))
+}
