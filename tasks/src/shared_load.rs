@@ -9,7 +9,7 @@
 
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use gustnado_reactor::duplicate;
 use rustix::io::{pread, pwrite};
@@ -20,7 +20,10 @@ const ENTRY_BYTES: usize = size_of::<u32>();
 /// What is read of the table at a time.
 const READ_BYTES: usize = 64 * ENTRY_BYTES;
 /// A process may have so much more than the mean: this many connections, and this part of it.
-const SLACK: u64 = 1;
+/// (Where connections come and go with each request, who has a few more is soon rid of them.)
+const SLACK: u64 = 4;
+/// Others are told of a change by so many connections.
+const NEWS: usize = 3;
 const SLACK_PART: u64 = 16;
 
 /// The open connections of each process that accepts from the same sockets.
@@ -28,6 +31,8 @@ pub(crate) struct SharedLoad {
     file: OwnedFd,
     /// Where this process stands in it, in bytes.
     at: u64,
+    /// What the others were told last.
+    published: AtomicUsize,
     has_left: AtomicBool,
 }
 
@@ -40,14 +45,18 @@ impl SharedLoad {
     /// What the kernel says: it is no file that can be written.
     pub(crate) fn join(number: RawFd, place: u32) -> io::Result<Self> {
         let at = u64::from(place) * ENTRY_BYTES as u64;
-        let load = Self { file: duplicate(number)?, at, has_left: AtomicBool::new(false) };
+        let (published, has_left) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let load = Self { file: duplicate(number)?, at, published, has_left };
         load.write(0)?;
         Ok(load)
     }
 
-    /// Tells the others how many connections are open here.
+    /// Tells the others how many connections are open here, if that is news: where each request has
+    /// a connection of its own, it would else cost two system calls each time.
     pub(crate) fn publish(&self, open: usize) {
-        if !self.has_left.load(Ordering::Relaxed) {
+        let is_news = open.abs_diff(self.published.load(Ordering::Relaxed)) >= NEWS;
+        if is_news && !self.has_left.load(Ordering::Relaxed) {
+            self.published.store(open, Ordering::Relaxed);
             // Balance is lost if it fails, and nothing else.
             let _ = self.write(u32::try_from(open).unwrap_or(ABSENT - 1));
         }
@@ -62,6 +71,9 @@ impl SharedLoad {
 
     /// Whether the others should accept before this process does, which has so many open.
     pub(crate) fn is_over_share(&self, open: usize) -> bool {
+        if open as u64 <= SLACK {
+            return false;
+        }
         let mut share = Share::default();
         let (mut bytes, mut at) = ([0; READ_BYTES], 0);
         while let Ok(len @ 1..) = pread(&self.file, &mut bytes, at) {
@@ -120,17 +132,30 @@ mod tests {
     fn is_over(open: u32, others: &[u32]) -> io::Result<bool> {
         let file = table(&[&[0], others].concat())?;
         let load = SharedLoad::join(file.as_raw_fd(), 0)?;
-        load.publish(open as usize);
+        load.write(open)?;
         Ok(load.is_over_share(open as usize))
     }
 
     #[test]
-    fn the_share_is_the_mean_of_those_present_and_a_sixteenth() -> io::Result<()> {
+    fn the_share_is_the_mean_of_those_present_and_a_little() -> io::Result<()> {
         assert!(!is_over(500, &[])? && !is_over(500, &[ABSENT])?);
-        assert!(!is_over(1, &[0])? && is_over(3, &[0])?);
-        assert!(!is_over(266, &[245, 245, 244])? && is_over(267, &[245, 245, 244])?);
+        assert!(!is_over(4, &[0])? && is_over(9, &[0])?);
+        assert!(!is_over(269, &[244, 244, 243])? && is_over(270, &[244, 243, 243])?);
         // More of them than are read at a time.
-        assert!(is_over(2, &[0; 200])? && !is_over(9, &[8; 200])? && is_over(10, &[8; 200])?);
+        assert!(is_over(5, &[0; 200])? && !is_over(12, &[8; 200])? && is_over(13, &[8; 200])?);
+        Ok(())
+    }
+
+    #[test]
+    fn the_others_are_told_of_what_is_news() -> io::Result<()> {
+        let file = table(&[])?;
+        let load = SharedLoad::join(file.as_raw_fd(), 0)?;
+        for (open, told) in [(2, 0), (3, 3), (1, 3), (5, 3), (6, 6), (0, 0)] {
+            load.publish(open);
+            let mut bytes = [0; ENTRY_BYTES];
+            pread(&file, &mut bytes, 0)?;
+            assert_eq!(u32::from_ne_bytes(bytes), told, "{open}");
+        }
         Ok(())
     }
 
