@@ -53,8 +53,8 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// A request's method. (Only the nine that have a name are interned: an interpreter may keep what is
-/// for good, and clients choose the others.)
+/// A request's method. (Only the nine that have a name are interned: an interpreter may keep what
+/// is for good, and clients choose the others.)
 pub(crate) fn method<'py>(py: Python<'py>, request: &gustnado::Request) -> Bound<'py, PyString> {
     match request.method().as_str() {
         Some(name) => PyString::intern(py, name),

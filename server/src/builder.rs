@@ -259,11 +259,11 @@ impl Server {
     }
 
     /// Calls `hook` when the server refuses a request by itself, with the response that is about to
-    /// be sent: where it adds what links add to all others, such as CORS fields and a request id. It
-    /// runs on the worker, so it should not wait. The last one counts.
+    /// be sent: where it adds what links add to all others, such as CORS fields and a request id.
+    /// It runs on the worker, so it should not wait. The last one counts.
     ///
-    /// (Fields that are the same in every response: [`Server::header`]. What no route answers passes
-    /// the links of [`Server::link`].)
+    /// (Fields that are the same in every response: [`Server::header`]. What no route answers
+    /// passes the links of [`Server::link`].)
     ///
     /// ```
     /// use gustnado::{Refused, Response, Server};

@@ -51,8 +51,12 @@ pub(crate) enum Kind {
 /// Each returns what [`IntoResponse`] takes. A panic in one is contained: the client gets 500, and
 /// it is counted.
 #[diagnostic::on_unimplemented(
-    message = "this is no handler",
-    label = "expected `|request: &Request| …`, `async |request: Request| …` or `blocking(…)`",
+    message = "`{Self}` is no handler",
+    label = "expected `|request: &Request| …`, `async |request: Request| …`, `blocking(…)`, or \
+             `tower(app)` for an axum `Router`",
+    note = "`tower(app)`, of the cargo feature `tower`, takes an axum `Router` or another \
+            `tower::Service<http::Request<gustnado::Body>>` that is `Clone + Send + Sync`; not \
+            what `into_make_service` makes of one: hand over the `Router` itself",
     note = "a handler returns what `IntoResponse` takes, is `Send + Sync + 'static`, and a task's \
             future is `Send`"
 )]

@@ -312,7 +312,13 @@ impl Response {
         if name.eq_ignore_ascii_case("content-type") {
             self.kind = None;
         }
-        without_field(&mut self.lines, name);
+        let is_other = |line: &&[u8]| {
+            let end = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+            !line[..end].eq_ignore_ascii_case(name.as_bytes())
+        };
+        let kept: Vec<&[u8]> =
+            self.lines.split_inclusive(|byte| *byte == b'\n').filter(is_other).collect();
+        self.lines = kept.concat();
     }
 
     /// The first value of a header field that was added, by its name in any case.
@@ -439,16 +445,6 @@ impl Response {
     pub(crate) fn wants_page(&self) -> bool {
         matches!(self.content, Content::Nothing) && self.status.is_error()
     }
-}
-
-/// Takes all lines of one name away.
-pub(crate) fn without_field(lines: &mut Vec<u8>, name: &str) {
-    let is_other = |line: &&[u8]| {
-        let end = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
-        !line[..end].eq_ignore_ascii_case(name.as_bytes())
-    };
-    let kept: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').filter(is_other).collect();
-    *lines = kept.concat();
 }
 
 impl fmt::Debug for Response {

@@ -83,6 +83,18 @@ enum Runtime {
 /// # running.stop();
 /// ```
 ///
+/// A `Router` alone is no handler, and neither is what `into_make_service` makes of one: the
+/// compiler says so, and names `tower(app)`.
+///
+/// ```compile_fail,E0277
+/// gustnado::Server::new().fallback(axum::Router::<()>::new());
+/// ```
+///
+/// ```compile_fail,E0277
+/// let make = axum::Router::<()>::new().into_make_service();
+/// gustnado::Server::new().fallback(gustnado::tower(make));
+/// ```
+///
 /// The service is cloned for each request, asked whether it is ready, and called, all on the worker
 /// that has the connection. When the client goes, its future is dropped. A service that fails is
 /// answered for with 500: see [`Tower::on_error`].
@@ -91,8 +103,8 @@ enum Runtime {
 /// threads of the server's own, which start with the server and end with it. See
 /// [`Tower::on_tokio`].
 pub fn tower<S>(service: S) -> Tower<S> {
-    // Its limits are its own; whoever has closed is gone, as it is with hyper; and what asks about
-    // the server as a whole asks the service.
+    // Its limits are its own; whoever has closed is gone, as with hyper; and what asks about the
+    // server as a whole asks the service.
     let options = RouteOptions {
         half_close_ms: Some(0),
         takes_asterisk: true,
@@ -104,8 +116,8 @@ pub fn tower<S>(service: S) -> Tower<S> {
 
 impl<S> Tower<S> {
     /// Runs the service inside this runtime in place of the server's own: the program's, say, so
-    /// that both can use one pool of database connections. It has to outlive the server, and to have
-    /// threads of its own: one of the flavor `current_thread` is an error at the start.
+    /// that both can use one pool of database connections. It has to outlive the server, and to
+    /// have threads of its own: one of the flavor `current_thread` is an error at the start.
     #[must_use]
     pub fn on_tokio(self, handle: tokio::runtime::Handle) -> Self {
         Self { runtime: Runtime::Given(handle), ..self }
@@ -176,8 +188,8 @@ impl<S> Tower<S> {
     }
 
     /// How long the service may go on once its client has sent its last byte. The default is zero,
-    /// as with hyper: whoever closes is gone, and the future is dropped at once. With more, a client
-    /// may shut its sending side and wait for the answer.
+    /// as with hyper: whoever closes is gone, and the future is dropped at once. With more, a
+    /// client may shut its sending side and wait for the answer.
     #[must_use]
     pub fn half_close_timeout(mut self, patience: Duration) -> Self {
         self.options = route().half_close_timeout(patience).options.or(self.options);

@@ -18,8 +18,9 @@ const HEAD_BYTES_MAX: usize = u16::MAX as usize;
 /// Why the pass stopped before the end of the head.
 ///
 /// `NeedMore` promises that the bytes can still become a head that is served, or one that is
-/// refused for a reason that only bytes to come can tell: a version or a coding that this server does
-/// not know, a target that its method does not allow, or a limit. Whoever returns it asks [`unfinished`] first.
+/// refused for a reason that only bytes to come can tell: a version or a coding that this server
+/// does not know, a target that its method does not allow, or a limit. Whoever returns it asks
+/// [`unfinished`] first.
 ///
 /// An error is that of the first byte after which it was certain: so it is the same whether or not
 /// a pass was made just then.

@@ -14,8 +14,8 @@ use crate::tower::ServiceError;
 
 /// Frames of data. Trailers of a request are checked and not kept, so there are none.
 ///
-/// It fails with a [`BodyError`] in a box; but past a limit with the
-/// [`LengthLimitError`](http_body_util::LengthLimitError) that frameworks know, and answer with 413.
+/// It fails with a [`BodyError`] in a box; but past a limit with the error that frameworks know,
+/// and answer with 413: [`LengthLimitError`](http_body_util::LengthLimitError).
 impl http_body::Body for Body {
     type Data = Bytes;
     type Error = ServiceError;

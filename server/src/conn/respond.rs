@@ -18,7 +18,7 @@ use crate::handler::contained;
 use crate::proxies::Proxies;
 use crate::reply::{self, Now, Rest, Segment, Turn};
 use crate::request::{Origin, Recycled, Request};
-use crate::response::{Content, INLINE_BYTES_MAX, Response, without_field};
+use crate::response::{Content, INLINE_BYTES_MAX, Response};
 use crate::routes::Pages;
 use crate::stats::Added;
 
@@ -83,8 +83,7 @@ fn write_unpaced(
     asked: &Asked<'_>,
     out: &mut Vec<u8>,
 ) -> (Option<Box<Remainder>>, Ending) {
-    let response = if response.wants_page() { page(response, asked) } else { response };
-    let Response { status, kind, mut lines, content, rare } = response;
+    let Response { status, kind, lines, content, rare } = prepared(response, asked);
     let rare = rare.map_or_else(Default::default, |rare| *rare);
     let view = asked.parts.view();
     let head_only = view.method() == Method::Head;
@@ -100,10 +99,6 @@ fn write_unpaced(
             remainder.segments = *segments;
         }
         return (remainder.boxed(), ending);
-    }
-    let sends_trailers = is_endless && !is_old && !head_only && status.may_have_body();
-    if rare.trailers.is_some() && !sends_trailers {
-        without_field(&mut lines, "trailer");
     }
     let before = out.len();
     let opening = rare.replaced.opening(&asked.common.opening);
@@ -152,6 +147,23 @@ fn write_unpaced(
         out.splice(before..before + status.line().len(), line.into_bytes());
     }
     (remainder.boxed(), ending)
+}
+
+/// With the page for its status, if that is its content; and without `Trailer` where no trailers
+/// can follow.
+fn prepared(response: Response, asked: &Asked<'_>) -> Response {
+    let mut response = if response.wants_page() { page(response, asked) } else { response };
+    if response.rare.as_ref().is_some_and(|rare| rare.trailers.is_some()) {
+        let view = asked.parts.view();
+        let is_old = view.version() == Version::Http10 || asked.ending.persist().is_old();
+        let is_endless =
+            matches!(&response.content, Content::Stream(sent) if sent.length.is_none());
+        let has_content = view.method() != Method::Head && response.status.may_have_body();
+        if is_old || !is_endless || !has_content {
+            response.remove_header("trailer");
+        }
+    }
+    response
 }
 
 /// Ends a head with how its content is framed: by its length, in chunks, or by the end of the

@@ -76,7 +76,7 @@ impl Server {
         let number = socket.as_raw_fd();
         self.config.listen = vec![format!("fd:{number}")];
         let running = self.start()?;
-        // It is the server's alone now: its queue is served to the end, and closing is its business.
+        // It is the server's alone now, which serves its queue to the end, and closes it.
         running.take_socket_over(number);
         drop(socket);
         Ok(running)

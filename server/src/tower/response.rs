@@ -76,8 +76,8 @@ pub(super) struct Asked {
     pub(super) takes_trailers: bool,
 }
 
-/// Status and fields, but for `Trailer`, which stands where trailers follow. `None` for an interim answer, which cannot stand for a whole one: upgrades
-/// above all.
+/// Status and fields, but for `Trailer`, which stands where trailers follow. `None` for an interim
+/// answer, which cannot stand for a whole one: upgrades above all.
 fn convert_head(head: &response::Parts) -> Option<ForeignHead> {
     let code = head.status.as_u16();
     // (The usual phrases are the server's: those of the crate `http` are older.)
