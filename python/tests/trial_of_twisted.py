@@ -21,7 +21,7 @@ import tempfile
 import time
 
 import twisted
-from suites_of_others import OTHERS, environment_of, run_by_pytest
+from suites_of_others import OTHERS, environment_of, run_by_pytest, version_of
 
 REACTORS = ("epoll", "gustnado")
 # The first asks for reactors by name and makes many; the others use the one that is installed.
@@ -34,15 +34,18 @@ SUITES = [
     "twisted.test.test_policies", "twisted.test.test_ftp", "twisted.test.test_abstract",
     "twisted.test.test_application", "twisted.test.test_defer", "twisted.test.test_task",
     "twisted.test.test_factories", "twisted.spread.test", "twisted.test.test_twistd",
-    "twisted.protocols.test", "twisted.names.test", "twisted.mail.test.test_smtp", *OTHERS,
+    "twisted.protocols.test", "twisted.names.test", "twisted.mail.test.test_smtp",
 ]
+OWN = "Twisted's own suites"
 # What a suite may take on one reactor.
 SUITE_SECONDS = 900
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("suites", nargs="*", default=SUITES)
+    parser.add_argument("suites", nargs="*")
+    parser.add_argument("--others", action="store_true",
+                        help="the suites of programs on Twisted, not its own")
     parser.add_argument("--report", metavar="FILE", help="also write a page of it")
     parser.add_argument("--sources", metavar="DIR", default="target/python-sources",
                         help="where sdists are kept, for suites that no wheel has")
@@ -54,7 +57,8 @@ def main():
     for needed in ("hypothesis", "hamcrest", "OpenSSL", "h2"):
         if importlib.util.find_spec(needed) is None:
             sys.exit(f"{needed} is missing: pip install 'twisted[test,tls,http2]'")
-    ran = [Suite(suite, options.sources) for suite in options.suites]
+    suites = options.suites or (list(OTHERS) if options.others else SUITES)
+    ran = [Suite(suite, options.sources) for suite in suites]
     tests = sum(len(suite.results[0]) for suite in ran)
     different = sum(suite.different for suite in ran)
     end = f"{len(ran)} suites, {tests} tests on each reactor: {different or 'none'} " + (
@@ -105,10 +109,13 @@ class Suite:
 
 def page(ran, end):
     python = ".".join(map(str, sys.version_info[:3]))
-    yield "# Suites on Twisted's reactors\n"
-    yield (f"Written by `python/tests/trial_of_twisted.py`, which `make test-twisted` runs: Twisted's"
-           f" own suites, and those of programs on it. Twisted {twisted.__version__}, Python"
-           f" {python}.\n")
+    names = {suite.name for suite in ran}
+    yield f"# {'Suites of programs on Twisted' if names <= set(OTHERS) else OWN}\n"
+    with_others = [f"{suite.name} {version}" for suite in ran
+                   if (version := version_of(suite.name)) is not None]
+    versions = ", ".join([f"Twisted {twisted.__version__}", *with_others, f"Python {python}"])
+    yield ("Written by `python/tests/trial_of_twisted.py`, which `make test-twisted` runs."
+           f" {versions}.\n")
     yield f"**{end}.**\n"
     yield "| suite | on epoll | on ours |\n| --- | --- | --- |"
     for suite in ran:
@@ -120,8 +127,8 @@ def page(ran, end):
         yield "\n## What does not pass, or differs\n"
         if os.geteuid() == 0:
             yield "This was run by root, who may read every file, and whose interpreter others may"
-            yield "not: `test_changeUID` and `test_forbiddenResource` fail for that, on both.\n"
-        yield from (f"- `{note.split(':')[0]}`:{note.split(':', 1)[1]}" for note in notes)
+            yield "not: what wants an unreadable file fails for that, and `test_changeUID`.\n"
+        yield from (f"- `{test}`: {why}" for test, why in (note.split(": ", 1) for note in notes))
     yield "\n## What is skipped, and why"
     for suite in ran:
         skips = suite.skips()

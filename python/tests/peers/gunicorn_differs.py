@@ -28,8 +28,8 @@ _VALID = [
         "rfc9112_target_authority_connect_01", "rfc9112_target_authority_ipv6_01"]),
 ]
 
-_LIMIT = ("a limit of gunicorn's, of each line or field: here is one of the whole head, 16k, and of "
-          "the number of fields, 100")
+_LIMIT = ("a limit of gunicorn's, of each line or field: here is one of the whole head, 16k, and "
+          "of the number of fields, 100")
 
 _INVALID = [
     ("waits", "the request is not complete; gunicorn's case ends the connection there", [

@@ -45,7 +45,8 @@ def unpacked(folder, name, version):
         archive = folder / f"{name}-{version}.tar.gz"
         if not archive.exists():
             subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps",
-                            "--no-binary", name, "--dest", folder, f"{name}=={version}"], check=True)
+                            "--no-binary", name, "--dest", folder, f"{name}=={version}"],
+                           check=True)
         with tarfile.open(archive) as file:
             file.extractall(folder, filter="data")
     return there

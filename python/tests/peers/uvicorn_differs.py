@@ -69,7 +69,8 @@ _REASONS = {
         "test_return_close_header",
         "test_close_connection_with_multiple_requests",
     ],
-    "a connection that has said nothing is not accepted yet (TCP_DEFER_ACCEPT), and so not closed": [
+    "a connection that has said nothing is not accepted yet (TCP_DEFER_ACCEPT), and so is not "
+    "closed": [
         "test_shutdown_during_idle",
     ],
     "HTTP/1.0 with `Connection: keep-alive` is kept open, as h11 and nginx do": [

@@ -91,8 +91,8 @@ urlpatterns = [
 wsgi, asgi = get_wsgi_application(), get_asgi_application()
 
 # What differs from one visit to the next: tokens, times, and what is hashed of them.
-VARIES = [rb'csrfmiddlewaretoken" value="\w+', rb"(csrftoken|sessionid|messages)=[\w.:-]*", rb"expires=[^;]+",
-          rb"\d+ minutes?\b", rb"\d\d?:\d\d(:\d\d)? ?[ap.m]*"]
+VARIES = [rb'csrfmiddlewaretoken" value="\w+', rb"(csrftoken|sessionid|messages)=[\w.:-]*",
+          rb"expires=[^;]+", rb"\d+ minutes?\b", rb"\d\d?:\d\d(:\d\d)? ?[ap.m]*"]
 FORM = "Content-Type: application/x-www-form-urlencoded"
 
 
@@ -102,8 +102,10 @@ def more(ask):
     yield "admin's form", login
     token = re.search(rb'csrfmiddlewaretoken" value="(\w+)', login.body)[1].decode()
     cookies = cookies_of(login)
-    entered = ask("POST", "/admin/login/?next=/admin/", [FORM, f"Cookie: {cookies}"],
-                  f"csrfmiddlewaretoken={token}&username=root&password=secret&next=/admin/".encode())
+    entered = ask(
+        "POST", "/admin/login/?next=/admin/", [FORM, f"Cookie: {cookies}"],
+        f"csrfmiddlewaretoken={token}&username=root&password=secret&next=/admin/".encode(),
+    )
     yield "log in", entered
     cookies = cookies_of(entered)
     form = ask("GET", "/admin/auth/user/add/", [f"Cookie: {cookies}"])
