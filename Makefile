@@ -47,7 +47,9 @@ TWISTED_HOME := target/python-twisted
 test-twisted: $(TWISTED_HOME)/bin/python
 	$(TWISTED_HOME)/bin/pip install --quiet "./python[test]" -r python/tests/needs_of_twisted.txt
 	$(TWISTED_HOME)/bin/python python/tests/trial_of_twisted.py \
-		--sources $(TWISTED_HOME)/sources --report docs/results/twisted-suites.md
+		--report docs/results/twisted-suites.md
+	$(TWISTED_HOME)/bin/python python/tests/trial_of_twisted.py --others \
+		--sources $(TWISTED_HOME)/sources --report docs/results/twisted-programs.md
 
 $(PYTHON_HOME)/bin/python $(PEERS_HOME)/bin/python $(FRAMEWORKS_HOME)/bin/python \
 $(TWISTED_HOME)/bin/python:

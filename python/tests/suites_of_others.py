@@ -1,6 +1,7 @@
 """The suites of programs that stand on Twisted, for trial_of_twisted.py: where they come from, and
 how those are run that pytest runs."""
 
+import importlib.metadata
 import os
 import pathlib
 import sys
@@ -37,6 +38,11 @@ OTHERS = {
     "Scrapy": Other(sdist=("scrapy", "2.19.0"),
                     files=tuple(f"tests/test_{name}.py" for name in OF_SCRAPY)),
 }
+
+
+def version_of(suite):
+    """The version of a program, where its suite is not Twisted's own."""
+    return importlib.metadata.version(suite) if suite in OTHERS else None
 
 
 def environment_of(suite, sources):

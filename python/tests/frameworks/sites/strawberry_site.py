@@ -28,7 +28,7 @@ app.mount("/graphql", GraphQL(strawberry.Schema(Query, Mutation)))
 
 
 def more(ask):
-    for name, text in [("mutation", 'mutation { note(text: "one") }'), ("query", "{ notes }"),
-                       ("wrong query", "{ none }")]:
+    for name, text in [("mutation", 'mutation { note(text: "one") }'), ("query of it", "{ notes }"),
+                       ("query of what is not there", "{ none }")]:
         yield name, ask("POST", "/graphql/", ["Content-Type: application/json"],
                         json.dumps({"query": text}).encode())
