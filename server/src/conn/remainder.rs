@@ -96,6 +96,17 @@ impl Remainder {
         }
     }
 
+    /// What is left of an answer while the request's body may still be coming.
+    pub(super) fn with_flight(
+        rest: Option<Box<Self>>,
+        ending: Ending,
+        flight: Box<Flight>,
+    ) -> Box<Self> {
+        let mut rest = rest.unwrap_or_else(|| Box::new(Self::new(Notices(Vec::new()), ending)));
+        rest.flight = Some(flight);
+        rest
+    }
+
     /// Says to what was written before it when that is to leave: with the first of the content, if
     /// that is here at once.
     pub(super) fn announce(&self, out: &mut Outgoing) {

@@ -17,7 +17,7 @@ use super::body::{Wish, body_first};
 use super::body_end::{BodyEnd, Ending, PendingBody, Wanted};
 use super::flight::{Flight, Incoming};
 use super::limit::Terms;
-use super::remainder::{Notices, Remainder};
+use super::remainder::Remainder;
 use super::respond::Asked;
 use super::turn::{Moment, after_rest};
 use super::{Conn, Next};
@@ -58,6 +58,11 @@ impl<'a> Arrived<'a> {
     #[inline]
     pub(super) fn has_body_ahead(&self) -> bool {
         matches!(self.body, PendingBody::Ahead)
+    }
+
+    /// What of its body is still to be read.
+    fn ahead(&self) -> Framing {
+        if self.has_body_ahead() { self.head.framing() } else { Framing::None }
     }
 
     /// How the connection goes on after a response that is written now.
@@ -190,12 +195,11 @@ impl Conn {
             Runnable::Task(handler) => {
                 self.run_task(handler, called, arrived, moment, out, context)
             }
+            Runnable::ByLength(both) if both.takes_whole(arrived.ahead()) => {
+                self.run(&both.whole, called, arrived, moment, out, context)
+            }
             Runnable::ByLength(both) => {
-                if !arrived.has_body_ahead() || both.takes_whole(arrived.head.framing()) {
-                    self.run(&both.whole, called, arrived, moment, out, context)
-                } else {
-                    self.run_task(&both.other, called, arrived, moment, out, context)
-                }
+                self.run_task(&both.other, called, arrived, moment, out, context)
             }
         }
     }
@@ -424,7 +428,7 @@ impl Conn {
         let has_stream = rest.as_ref().is_some_and(|rest| rest.stream.is_some());
         let parts = flight.parts.clone();
         let rest = if has_stream || !flight.incoming.decoder.is_done() {
-            Some(with_flight(rest, ending, flight))
+            Some(Remainder::with_flight(rest, ending, flight))
         } else {
             rest
         };
@@ -487,15 +491,4 @@ fn find<'t, 'p>(
     drop(found);
     parts.set_path(path.into_changed());
     (endpoint, Some(request), None)
-}
-
-/// What is left of an answer while the request's body may still be coming.
-fn with_flight(
-    rest: Option<Box<Remainder>>,
-    ending: Ending,
-    flight: Box<Flight>,
-) -> Box<Remainder> {
-    let mut rest = rest.unwrap_or_else(|| Box::new(Remainder::new(Notices(Vec::new()), ending)));
-    rest.flight = Some(flight);
-    rest
 }
