@@ -178,16 +178,16 @@ impl Callee {
         asked: Option<&Bound<'_, Request>>,
     ) -> Begun {
         let judged = |returned| Begun::Answered(self.judge(py, returned, asked));
-        let started = match starter.start(coroutine) {
-            Ok(started) => started,
+        let begun = match starter.start(coroutine) {
+            Ok(begun) => begun,
             Err(error) => return judged(Err(error)),
         };
-        match coroutine::result(&started.task) {
+        match coroutine::result(&begun.task) {
             Ok(Some(returned)) => judged(Ok(returned)),
             Err(error) => judged(Err(error)),
             Ok(None) => {
                 let (replier, reply) = reply_later();
-                let lost = started.task.clone().unbind();
+                let lost = begun.task.clone().unbind();
                 replier.on_lost(move || {
                     Python::attach(|py| {
                         if let Err(error) = lost.call_method0(py, pyo3::intern!(py, "cancel")) {
@@ -201,7 +201,7 @@ impl Callee {
                     let asked = of_task.as_ref().map(|asked| asked.bind(py));
                     replier.answer(callee.judge(py, returned, asked));
                 };
-                match starter.when_done(started, judge) {
+                match starter.when_done(begun, judge) {
                     Ok(()) => Begun::Later(reply),
                     Err(error) => judged(Err(error)),
                 }

@@ -54,14 +54,14 @@ impl<K: PartialEq, T> Last<K, T> {
         key: K,
         make: impl FnOnce() -> PyResult<Bound<'py, T>>,
     ) -> PyResult<Bound<'py, T>> {
-        if let Some((last, made)) = &*self.0.borrow_mut()
+        if let Some((last, value)) = &*self.0.borrow_mut()
             && *last == key
         {
-            return Ok(made.bind(py).clone());
+            return Ok(value.bind(py).clone());
         }
-        let made = make()?;
-        let before = self.0.replace(Some((key, made.clone().unbind())));
+        let new = make()?;
+        let before = self.0.replace(Some((key, new.clone().unbind())));
         drop(before);
-        Ok(made)
+        Ok(new)
     }
 }

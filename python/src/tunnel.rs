@@ -33,7 +33,7 @@ pub(crate) fn is_websocket(request: &Request) -> bool {
 pub(crate) fn no_websocket(request: &Request) -> Response {
     let line = format!(
         "{} {} asks for a WebSocket, and they are not spoken here: answered 426",
-        request.method().as_str(),
+        request.method_str(),
         request.target()
     );
     warn(&line);

@@ -247,14 +247,14 @@ impl Server {
         mut self,
         hook: impl Fn(&Struck<'_>) -> Verdict + Send + Sync + 'static,
     ) -> Self {
-        self.hooks.on_limit = Some(Arc::new(hook));
+        self.hooks.limit = Some(Arc::new(hook));
         self
     }
 
     /// Calls `hook` whenever a connection has ended, in whichever way. It runs on the worker, so it
     /// should not wait. The last one counts.
     pub fn on_closed(mut self, hook: impl Fn(&ClosedConnection) + Send + Sync + 'static) -> Self {
-        self.hooks.on_closed = Some(Arc::new(hook));
+        self.hooks.closed = Some(Arc::new(hook));
         self
     }
 
@@ -279,7 +279,7 @@ impl Server {
         mut self,
         hook: impl Fn(&Refused<'_>, &mut Response) + Send + Sync + 'static,
     ) -> Self {
-        self.hooks.on_refusal = Some(Arc::new(hook));
+        self.hooks.refusal = Some(Arc::new(hook));
         self
     }
 

@@ -90,7 +90,7 @@ impl Drop for Conn {
         if self.besides.is_some() {
             self.log_cut();
         }
-        let Some(hook) = &self.app.hooks.on_closed else { return };
+        let Some(hook) = &self.app.hooks.closed else { return };
         let lasted_ms = low_half(self.link.now().mono_ms).wrapping_sub(self.began_ms);
         let closed = ClosedConnection {
             requests: self.requests,

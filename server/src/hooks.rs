@@ -153,17 +153,17 @@ type OnClosed = dyn Fn(&ClosedConnection) + Send + Sync;
 /// The calls of one server.
 #[derive(Clone, Default)]
 pub(crate) struct Hooks {
-    pub(crate) on_limit: Option<Arc<OnLimit>>,
-    pub(crate) on_closed: Option<Arc<OnClosed>>,
-    pub(crate) on_refusal: Option<Arc<OnRefusal>>,
+    pub(crate) limit: Option<Arc<OnLimit>>,
+    pub(crate) closed: Option<Arc<OnClosed>>,
+    pub(crate) refusal: Option<Arc<OnRefusal>>,
 }
 
 impl fmt::Debug for Hooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hooks")
-            .field("on_limit", &self.on_limit.is_some())
-            .field("on_closed", &self.on_closed.is_some())
-            .field("on_refusal", &self.on_refusal.is_some())
+            .field("on_limit", &self.limit.is_some())
+            .field("on_closed", &self.closed.is_some())
+            .field("on_refusal", &self.refusal.is_some())
             .finish()
     }
 }

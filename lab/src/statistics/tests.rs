@@ -185,7 +185,8 @@ fn ratio_of(rows: &[Row], column: Column) -> Option<Ratio> {
 #[test]
 fn a_row_that_did_other_work_has_figures_and_no_ratio() {
     assert!(ratio_of(&three_rounds(|_| {}), Column::Rate).is_some());
-    let spoils: [(&str, fn(&mut Outcome)); 4] = [
+    type Spoil = fn(&mut Outcome);
+    let spoils: [(&str, Spoil); 4] = [
         ("21 failures", |of| of.errors.reset = 7),
         ("2 of 10 connections never had an answer", |of| of.connections_unserved = 2),
         ("4 connections did not stand when the load went", |of| of.connections_missing = 4),

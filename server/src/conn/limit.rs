@@ -43,7 +43,7 @@ impl Conn {
     /// Tells the program, if it wishes, that a limit has struck.
     #[cold]
     fn judge(&self, limit: Limit, (configured, reached): (u64, u64), target: &[u8]) -> Verdict {
-        let Some(hook) = &self.app.hooks.on_limit else { return Verdict::Close };
+        let Some(hook) = &self.app.hooks.limit else { return Verdict::Close };
         let target = std::str::from_utf8(target).ok().filter(|target| !target.is_empty());
         let struck = Struck { limit, configured, reached, target, requests: self.requests };
         // A panic in it is its own.

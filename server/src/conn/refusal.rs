@@ -40,7 +40,7 @@ impl Conn {
     ) -> Next {
         let turn = Turn { common: &moment.common.opening, persist: self.app.last_words() };
         let before = out.bytes.len();
-        let dressed = self.app.hooks.on_refusal.as_ref().and_then(|hook| {
+        let dressed = self.app.hooks.refusal.as_ref().and_then(|hook| {
             let refused = Refused::new(status, request);
             let mut response = Response::html(page(status)).status(status);
             if !says(turn.common.lines(), "X-Content-Type-Options") {

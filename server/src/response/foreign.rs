@@ -65,12 +65,11 @@ impl ForeignHead {
     /// Adds a field that holds no control bytes.
     #[cfg(feature = "tower")]
     pub(crate) fn checked_field(&mut self, name: &str, value: &[u8]) {
-        match self.own(name) {
-            Some(own) => self.take(&own, value),
-            None => {
-                self.replace(name);
-                self.push(name, value);
-            }
+        if let Some(own) = self.own(name) {
+            self.take(&own, value);
+        } else {
+            self.replace(name);
+            self.push(name, value);
         }
     }
 

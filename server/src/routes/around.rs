@@ -50,12 +50,12 @@ impl Around {
     }
 
     /// What answers where no path does.
-    pub(super) fn fallback(&self, route: Route, means: &Means) -> Result<PathEntry, RouteError> {
+    pub(super) fn fallback(&self, route: &Route, means: &Means) -> Result<PathEntry, RouteError> {
         check(&route.fields)?;
         if let Some(folder) = &route.folder {
-            return Ok(PathEntry::all(&self.folder(folder, 0, &route, means)?));
+            return Ok(PathEntry::all(&self.folder(folder, 0, route, means)?));
         }
-        Ok(PathEntry::new("", &route, |kind| self.endpoint(kind, &route, means)))
+        Ok(PathEntry::new("", route, |kind| self.endpoint(kind, route, means)))
     }
 
     /// Whether links stand around a route's endpoints.

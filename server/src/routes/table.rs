@@ -198,7 +198,7 @@ impl Table {
             pages: Pages(routes.pages.clone()),
         };
         if let Some(fallback) = &routes.fallback {
-            table.fallback = around.fallback(fallback.clone().with_pace(), means)?;
+            table.fallback = around.fallback(&fallback.clone().with_pace(), means)?;
         }
         if let Some(root) = &routes.root {
             table.fallback = PathEntry::all(&around.folder(root, 0, &Route::default(), means)?);

@@ -136,13 +136,11 @@ impl Ended {
     async fn wait(&self) -> DrainReport {
         poll_fn(|context| {
             let mut ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            match ended.0 {
-                Some(report) => Poll::Ready(report),
-                None => {
-                    ended.1 = Some(context.waker().clone());
-                    Poll::Pending
-                }
+            if let Some(report) = ended.0 {
+                return Poll::Ready(report);
             }
+            ended.1 = Some(context.waker().clone());
+            Poll::Pending
         })
         .await
     }
