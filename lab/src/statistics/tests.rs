@@ -182,10 +182,11 @@ fn ratio_of(rows: &[Row], column: Column) -> Option<Ratio> {
     rows[1].figure(column).expect("measured").ratio
 }
 
+type Spoil = fn(&mut Outcome);
+
 #[test]
 fn a_row_that_did_other_work_has_figures_and_no_ratio() {
     assert!(ratio_of(&three_rounds(|_| {}), Column::Rate).is_some());
-    type Spoil = fn(&mut Outcome);
     let spoils: [(&str, Spoil); 4] = [
         ("21 failures", |of| of.errors.reset = 7),
         ("2 of 10 connections never had an answer", |of| of.connections_unserved = 2),
