@@ -86,11 +86,6 @@ class Plan:
                     if name not in _OF_SOCKETS}
         return dataclasses.replace(self, settings={**settings, "listen": listening.numbers()})
 
-    def without_body_limit(self):
-        """The same where bodies may have any length, unless one was set."""
-        return dataclasses.replace(
-            self, settings={"limit-body-bytes": "1024g", **self.settings})
-
     def engine_settings(self):
         """As the engine takes them: pairs of text. A process has one worker."""
         # (Loops of Python's know no half-close: a client that sends no more has gone.)

@@ -166,7 +166,7 @@ class Process:
     # --- Without a loop of Python's.
 
     def _run_wsgi(self, app):
-        plan = self.plan = self.plan.without_body_limit()
+        plan = self.plan
         host, port = _sockets.server_of(self.listening.sockets)
         environ = template(host, port, "http", plan.root_path, plan.threads, plan.workers)
         waiting_max = plan.waiting_max if plan.threads > 1 else None

@@ -6,14 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use send_wrapper::SendWrapper;
 
 use gustnado::config::Listing;
 use gustnado::driven::{Alert as EngineAlert, Driven, Ready, Wants};
-use gustnado::{Drain, Limit, Method, Routes, Running, Server, Struck, Verdict};
+use gustnado::{Drain, Method, Routes, Running, Server};
 
 use crate::asgi::Asgi;
 use crate::call::{Callee, Ground};
@@ -26,27 +25,6 @@ use crate::{coroutine, errors, limits};
 /// whether it takes the request, which named parts of the path it takes, whether a rest among them
 /// is without empty segments, and whether it is a coroutine function.
 type Handler = (Option<String>, String, Py<PyAny>, bool, Vec<String>, bool, bool);
-
-/// Has a body that was refused for its length in the log, with the setting that did that.
-fn tell_of_long_bodies(struck: &Struck<'_>) -> Verdict {
-    if struck.limit == Limit::BodyBytes {
-        let (target, reached) = (struck.target.unwrap_or("a request"), struck.reached);
-        let (name, max) = (struck.limit.name(), struck.configured);
-        let text = format!(
-            "{target}: answered 413: its body has {reached} bytes at least, and --{name} is {max}"
-        );
-        Python::attach(|py| {
-            let told = py
-                .import(intern!(py, "logging"))
-                .and_then(|logging| logging.call_method1("getLogger", ("gustnado",)))
-                .and_then(|log| log.call_method1("warning", ("%s", text)));
-            if let Err(error) = told {
-                error.write_unraisable(py, None);
-            }
-        });
-    }
-    Verdict::Close
-}
 
 /// What other threads may know of the engine's turns.
 struct Pulse {
@@ -110,8 +88,8 @@ impl Engine {
         let ground = Arc::new(Ground::of(ground, has_body_limit)?);
         // (Folders beside an application are its assets: no list unless somebody asks for it.)
         let mut server = Server::new().listing(Listing::Off).on_limit(limits::tell);
-        if application.is_some_and(|application| application.is_instance_of::<Asgi>()) {
-            // It reads as it likes, and waits while it does not. What is set counts.
+        if application.is_some() {
+            // By ASGI it reads as it likes, and by WSGI out of a file. What is set counts.
             server = server.limit_body_bytes(u64::MAX);
         }
         for (name, value) in settings {
@@ -136,7 +114,6 @@ impl Engine {
                 Err(_) => application.cast::<Wsgi>()?.get().add_to(routes),
             };
         }
-        let server = server.on_limit(tell_of_long_bodies);
         let (running, driven) =
             server.routes(routes).start_driven().map_err(|error| errors::of_start(&error))?;
         Ok(Self {

@@ -14,7 +14,7 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use gustnado::{Request, Response, Routes, Status, by_length};
 
-use crate::errors::Told;
+use crate::errors::{self, Told};
 use crate::learned::{Last, Learned};
 use crate::tunnel;
 use body::{Input, MEMORY_BYTES_MAX, Spool};
@@ -150,8 +150,7 @@ impl Inside {
             Ok(body) => body,
             Err(refused) => {
                 if let Some(why) = refused.text() {
-                    let text = format!("{}: {why}", line(&request));
-                    Python::attach(|py| self.told.tell(py, None, &text));
+                    errors::warn(&format!("{}: {why}", line(&request)));
                 }
                 return Response::new(refused.status());
             }

@@ -76,7 +76,8 @@ def test_a_limit_that_is_set_holds_and_is_named(run, options):
     assert server.post("/", b"x" * (2 * MIB)).status == 200
     assert server.post("/", b"x" * (2 * MIB + 1)).status == 413
     server.wait_for_words(
-        "/: answered 413: its body has 2097153 bytes at least, and --limit-body-bytes is 2097152")
+        "/: refused with 413: 2097153 bytes of its body; --limit-body-bytes is 2097152")
+    assert server.said().count("--limit-body-bytes is") == 1
 
 
 def test_the_spool_is_bounded_and_freed(run, options):
