@@ -19,7 +19,8 @@ use crate::bytes_like::bytes_of;
 use crate::pipe::{Feed, Room, pipe};
 use crate::regular;
 
-/// Longest piece that the connection is handed at once: it copies what it frames.
+/// Longest piece that the connection is handed at once: one send takes the whole of a piece, and
+/// others wait for it.
 const PIECE_BYTES_MAX: usize = 64 << 10;
 /// Content that was sent waits for so long at most while the application goes on without waiting
 /// for anything itself.
