@@ -106,6 +106,22 @@ fn without_ab_its_scenario_says_so_and_the_others_are_measured() {
 }
 
 #[test]
+fn a_server_at_a_unix_socket_takes_part() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("unix.toml");
+    let text = "rounds = 1\n[[contender]]\nname = \"unix\"\nunix_socket = \"{work}/s\"\n\
+                command = [\"{self}\", \"serve\", \"{root}\", \"--uds\", \"{work}/s\"]\n\
+                [[scenario]]\nname = \"own\"\nconnections = 2\nduration = \"200ms\"\n";
+    fs::write(&file, text).expect("written");
+    let mut command = command(&["contest"]);
+    command.arg(&file).arg("--output").arg(folder.path().join("out")).arg("--check");
+    command.env("TMPDIR", folder.path());
+    let said = ended(&mut command);
+    assert_eq!(said.code, Some(0), "{}{}", said.stdout, said.stderr);
+    assert!(said.stdout.starts_with("unix  ok: 10 of 10 requests answered"), "{}", said.stdout);
+}
+
+#[test]
 fn ctrl_c_ends_the_servers_and_keeps_what_was_measured() {
     if !is_possible() {
         return;

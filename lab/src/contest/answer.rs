@@ -2,6 +2,9 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use gustnado_http::head::Decoded;
@@ -28,16 +31,26 @@ pub(super) fn place(url: &str) -> Option<(u16, &str)> {
 
 /// Asks for a page on a connection of its own.
 ///
+/// - `socket`: a Unix socket to connect to, instead of the port.
 /// - `most`: how long all of it may take.
 ///
 /// # Errors
 /// In words, why there is no whole answer.
-pub(super) fn ask(port: u16, path: &str, most: Duration) -> Result<Answer, String> {
+pub(super) fn ask(
+    socket: Option<&Path>,
+    port: u16,
+    path: &str,
+    most: Duration,
+) -> Result<Answer, String> {
     let until = Instant::now() + most;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let failed = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
-    let mut stream =
-        TcpStream::connect_timeout(&address, most).map_err(failed("it does not listen"))?;
+    let mut stream = match socket {
+        None => TcpStream::connect_timeout(&address, most),
+        // A connected stream socket is read and written alike, whatever its family.
+        Some(path) => UnixStream::connect(path).map(|stream| OwnedFd::from(stream).into()),
+    }
+    .map_err(failed("it does not listen"))?;
     let request =
         format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
     stream.set_write_timeout(Some(most)).map_err(failed("no bound on sending"))?;
@@ -155,7 +168,7 @@ mod tests {
                 let _ = stream.read(&mut request).expect("it asks");
                 stream.write_all(bytes).expect("it reads");
             });
-            ask(port, "/x", PATIENCE)
+            ask(None, port, "/x", PATIENCE)
         })
     }
 
@@ -189,7 +202,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("bound").port();
         drop(listener);
-        let error = ask(port, "/", PATIENCE).expect_err("nobody is there");
+        let error = ask(None, port, "/", PATIENCE).expect_err("nobody is there");
         assert!(error.contains("does not listen"), "{error}");
     }
 

@@ -100,6 +100,8 @@ pub struct Contender {
     pub environment: BTreeMap<String, String>,
     /// Where the page is.
     pub url: String,
+    /// The Unix socket that it listens on, instead of the URL's host.
+    pub unix_socket: Option<String>,
     /// How long starting may take.
     pub ready_timeout: Duration,
     /// How long it has after TERM before KILL.

@@ -1,5 +1,6 @@
 //! The load generator: a process apart, whose outcome is read from what it prints.
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -20,7 +21,15 @@ pub(super) fn missing(scenario: &Scenario) -> Option<String> {
     }
 }
 
-/// Runs it against a URL.
+/// What is asked for, and where.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target<'a> {
+    pub(super) url: &'a str,
+    /// A Unix socket to connect to, instead of the URL's host.
+    pub(super) socket: Option<&'a Path>,
+}
+
+/// Runs it against a server.
 ///
 /// - `program`: the generator and its first arguments.
 ///
@@ -29,16 +38,22 @@ pub(super) fn missing(scenario: &Scenario) -> Option<String> {
 pub(super) fn measure(
     program: &[String],
     scenario: &Scenario,
-    url: &str,
+    Target { url, socket }: Target<'_>,
     cpus: &[u32],
     stop: &AtomicBool,
 ) -> Result<Outcome, Option<String>> {
     let most = scenario.warm_up + scenario.duration + BESIDE;
     if scenario.generator == Generator::Ab {
+        if socket.is_some() {
+            return Err(Some("ab connects to no Unix socket; leave out the generator".to_owned()));
+        }
         return ab::measure(scenario, url, cpus, most, stop);
     }
-    let command: Vec<String> =
+    let mut command: Vec<String> =
         program.iter().cloned().chain(arguments(scenario, url, cpus.len())).collect();
+    if let Some(path) = socket {
+        command.extend(["--unix-socket".to_owned(), path.display().to_string()]);
+    }
     let tool = Tool { command: &command, folder: None, environment: &[], cpus, most };
     let said = match tool.run(stop) {
         Ok(said) => said,
@@ -220,7 +235,8 @@ mod tests {
     fn a_generator_that_prints_no_outcome_is_quoted() {
         let program = ["sh", "-c", "echo no such flag >&2; exit 2"].map(str::to_owned);
         let stop = AtomicBool::new(false);
-        let error = measure(&program, &scenario(), "u", &[], &stop).expect_err("no outcome");
+        let target = Target { url: "u", socket: None };
+        let error = measure(&program, &scenario(), target, &[], &stop).expect_err("no outcome");
         let error = error.expect("not interrupted");
         assert!(error.contains("exit code 2: no such flag"), "{error}");
     }

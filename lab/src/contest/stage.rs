@@ -12,7 +12,7 @@ use super::answer::{self, Answer};
 use super::cpus::Division;
 use super::file::{Contender, Contest, Page, Scenario};
 use super::folders::{self, Folders};
-use super::generator;
+use super::generator::{self, Target};
 use super::process::{Launch, Server};
 use super::sampling::Sampler;
 use super::template::Words;
@@ -180,7 +180,9 @@ impl<'a> Stage<'a> {
         let sampler = Sampler::start(family, expected, generator_cpus)
             .map_err(|error| failed(format!("nothing could be sampled: {error}")))?;
         let program = &self.tools.generator;
-        let found = generator::measure(program, scenario, &url, generator_cpus, self.stop);
+        let socket = self.socket(contender, ready.port)?;
+        let target = Target { url: &url, socket: socket.as_deref() };
+        let found = generator::measure(program, scenario, target, generator_cpus, self.stop);
         if found.is_ok() {
             std::thread::sleep(SETTLE);
         }
@@ -206,6 +208,7 @@ impl<'a> Stage<'a> {
     ) -> Result<Answer, Miss> {
         let until = Instant::now() + contender.ready_timeout;
         let url = self.url(contender, ready.port, page)?;
+        let socket = self.socket(contender, ready.port)?;
         let (port, path) = answer::place(&url).ok_or_else(|| failed(format!("no URL: {url}")))?;
         loop {
             if self.stop.load(Ordering::Relaxed) {
@@ -214,7 +217,8 @@ impl<'a> Stage<'a> {
             if let Some(how) = ready.server.ended() {
                 return Err(failed(format!("it did not start: {how}")));
             }
-            let asked = answer::ask(port, path, ANSWER.min(contender.ready_timeout));
+            let most = ANSWER.min(contender.ready_timeout);
+            let asked = answer::ask(socket.as_deref(), port, path, most);
             match asked {
                 Ok(answer) if (200..300).contains(&answer.status) => return Ok(answer),
                 Ok(answer) if Instant::now() > until => return Ok(answer),
@@ -282,6 +286,12 @@ impl<'a> Stage<'a> {
         let words = self.words(contender, port)?;
         let words = words.with("page", folders::page_name(self.contest, page));
         Ok(words.fill(&contender.url))
+    }
+
+    /// The Unix socket that a contender listens on, if it does.
+    fn socket(&self, contender: &Contender, port: u16) -> Result<Option<PathBuf>, Miss> {
+        let Some(socket) = &contender.unix_socket else { return Ok(None) };
+        Ok(Some(self.words(contender, port)?.fill(socket).into()))
     }
 
     fn words(&self, contender: &Contender, port: u16) -> Result<Words, Miss> {

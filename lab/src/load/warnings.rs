@@ -98,10 +98,10 @@ fn hidden_stall(plan: &Plan, whole: &Whole, outcome: &Outcome, latency: &Times) 
     // Requests that were under way for long before are slow ones, and no server that stands still.
     let lag_s = STALL_LAG_S.max(STALL_LAG_RATIO * median_s);
     let is_stall = |still: &&Still| still.lag as f64 / 1e9 <= lag_s;
-    let still_times = whole.stills.iter().flatten().filter(is_stall);
-    let lengths = still_times.map(|still| still.to.saturating_sub(still.from) as f64 / 1e9);
-    let stalls = lengths.filter(|length| *length > STALL_RATIO * median_s);
-    let (longest, sum) = stalls.fold((0.0_f64, 0.0), |(most, sum), one| (most.max(one), sum + one));
+    let stills = whole.stills.iter().flatten().filter(is_stall);
+    let lengths = stills.map(|still| still.to.saturating_sub(still.from) as f64 / 1e9);
+    let long = lengths.filter(|length| *length > STALL_RATIO * median_s);
+    let (longest, sum) = long.fold((0.0_f64, 0.0), |(most, sum), one| (most.max(one), sum + one));
     let moved_s = outcome.duration_s - sum;
     if longest == 0.0 || moved_s <= 0.0 {
         return None;

@@ -168,6 +168,8 @@ fn two_records_are_compared_by_all_their_rounds() {
     assert_eq!(change((&old, &new), "z", "page", Column::Rate), None);
 }
 
+type Spoil = fn(&mut Outcome);
+
 /// Three rounds of two, of which `b` needs twice as much in each; `spoil` changes `b`'s.
 fn three_rounds(spoil: impl Fn(&mut Run)) -> Vec<Row> {
     let rounds = (1..=3).flat_map(|round| {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use gustnado_lab::plan::{Io, Load};
 
 use crate::toy::{Reply, Toy, ok};
-use crate::{counted, outcome_of, timed};
+use crate::{counted, outcome_of, timed, within};
 
 crate::through_both_doors!(
     an_open_loop_keeps_its_rate,
@@ -39,15 +39,20 @@ fn stalling() -> Toy {
 }
 
 fn an_open_loop_keeps_its_rate(io: Io) {
-    let toy = Toy::friendly();
-    let mut plan = timed(&toy.url("/"), 8, Duration::from_secs(2), io);
-    plan.load = Load::Open { rate_per_s: 300.0 };
-    let outcome = outcome_of(&plan);
-    assert_eq!((outcome.requests, toy.seen()), (600, 600), "{:?}", outcome.warnings);
-    assert!((outcome.duration_s - 2.0).abs() < 0.05, "{}", outcome.duration_s);
-    let service = outcome.service_us.expect("an open loop has both");
-    assert_eq!(service.count, 600);
-    assert!(service.mean <= outcome.latency_us.mean);
+    within(|| {
+        let toy = Toy::friendly();
+        let mut plan = timed(&toy.url("/"), 8, Duration::from_secs(1), io);
+        plan.load = Load::Open { rate_per_s: 300.0 };
+        let outcome = outcome_of(&plan);
+        assert_eq!((outcome.requests, outcome.sent), (toy.seen(), toy.seen()));
+        let service = outcome.service_us.expect("an open loop has both");
+        assert_eq!(service.count, outcome.requests);
+        assert!(service.mean <= outcome.latency_us.mean);
+        assert!((outcome.duration_s - 1.0).abs() < 0.05, "{}", outcome.duration_s);
+        // What is due last of all may be late on a busy machine, and is not sent then.
+        let asked = outcome.requests;
+        if asked == 300 { Ok(()) } else { Err(format!("{asked}: {:?}", outcome.warnings)) }
+    });
 }
 
 /// Requests are due evenly, and those of a stall wait for its end: of 2 s, 0.2 s have latencies
@@ -176,15 +181,19 @@ fn pipelining_has_several_requests_under_way(io: Io) {
 }
 
 fn connections_are_held_while_others_ask(io: Io) {
-    let toy = Toy::friendly();
-    let mut plan = timed(&toy.url("/"), 2, Duration::from_secs(1), io);
-    plan.load = Load::Hold { idle: 200, rate_per_s: Some(50.0) };
-    let outcome = outcome_of(&plan);
-    let held = outcome.held.clone().expect("that is what it was about");
-    assert_eq!((held.asked, held.opened, held.lost), (200, 200, 0));
-    assert_eq!((outcome.requests, toy.seen(), toy.opened()), (50, 250, 202));
-    assert_eq!(outcome.model.name, "hold");
-    assert!(outcome.series.iter().all(|second| second.connections == 202), "{outcome:?}");
+    within(|| {
+        let toy = Toy::friendly();
+        let mut plan = timed(&toy.url("/"), 2, Duration::from_secs(1), io);
+        plan.load = Load::Hold { idle: 200, rate_per_s: Some(50.0) };
+        let outcome = outcome_of(&plan);
+        let held = outcome.held.clone().expect("that is what it was about");
+        assert_eq!((held.asked, held.opened, held.lost), (200, 200, 0));
+        assert_eq!((outcome.requests + 200, toy.opened()), (toy.seen(), 202));
+        assert_eq!(outcome.model.name, "hold");
+        assert!(outcome.series.iter().all(|second| second.connections == 202), "{outcome:?}");
+        let asked = outcome.requests;
+        if asked == 50 { Ok(()) } else { Err(format!("{asked}: {:?}", outcome.warnings)) }
+    });
 }
 
 fn a_slow_sender_is_slow(io: Io) {

@@ -12,7 +12,7 @@ use gustnado_lab::outcome::Outcome;
 use gustnado_lab::plan::{Io, Load, Plan};
 
 use crate::toy::{Reply, Toy, ok};
-use crate::{outcome_of, timed};
+use crate::{outcome_of, timed, within};
 
 crate::through_both_doors!(
     percentiles_are_those_of_the_server,
@@ -24,9 +24,6 @@ crate::through_both_doors!(
     a_held_open_loop_above_capacity_has_the_servers_throughput,
     churn_above_capacity_has_the_servers_throughput,
 );
-
-/// Runs in which a bound may be met.
-const TRIES: u32 = 4;
 
 /// One request as the server knows it.
 #[derive(Clone, Copy)]
@@ -110,17 +107,6 @@ fn reply(fault: Fault) -> Reply {
 
 fn real(count: usize) -> f64 {
     f64::from(u32::try_from(count).expect("tests count to some thousands"))
-}
-
-/// Runs until a bound is met; at the last try what is wrong with it fails the test.
-fn within(mut run: impl FnMut() -> Result<(), String>) {
-    for left in (0..TRIES).rev() {
-        match run() {
-            Ok(()) => return,
-            Err(why) if left == 0 => panic!("{why}"),
-            Err(why) => println!("once more: {why}"),
-        }
-    }
 }
 
 fn near(what: &str, found: f64, truth: f64, bound: f64) -> Result<(), String> {

@@ -50,6 +50,7 @@ pub(super) const CONTENDER: Keys = Keys {
         "files",
         "environment",
         "url",
+        "unix_socket",
         "ready_timeout",
         "stop_timeout",
         "allow_unequal",

@@ -119,6 +119,7 @@ fn over(base: Contender, shape: shape::Contender) -> Contender {
         files,
         environment,
         url: shape.url.unwrap_or(base.url),
+        unix_socket: shape.unix_socket.or(base.unix_socket),
         ready_timeout: length(shape.ready_timeout, base.ready_timeout),
         stop_timeout: length(shape.stop_timeout, base.stop_timeout),
         allow_unequal: shape.allow_unequal.or(base.allow_unequal),

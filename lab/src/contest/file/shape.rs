@@ -52,6 +52,7 @@ pub(super) struct Contender {
     pub(super) files: Option<BTreeMap<String, String>>,
     pub(super) environment: Option<BTreeMap<String, String>>,
     pub(super) url: Option<String>,
+    pub(super) unix_socket: Option<String>,
     pub(super) ready_timeout: Option<Length>,
     pub(super) stop_timeout: Option<Length>,
     pub(super) allow_unequal: Option<String>,

@@ -63,8 +63,8 @@ fn every_unknown_key_is_named_with_its_line_and_what_was_probably_meant() {
         problems(text),
         "c.toml:1: titel: no such key here; did you mean title?\n\
          c.toml:4: port: no such key here; there are preset, name, about, tuning, needs, \
-         installed_if, install, command, version, set_up, files, environment, url, ready_timeout, \
-         stop_timeout, allow_unequal\n\
+         installed_if, install, command, version, set_up, files, environment, url, unix_socket, \
+         ready_timeout, stop_timeout, allow_unequal\n\
          c.toml:7: conections: no such key here; did you mean connections?"
     );
 }
