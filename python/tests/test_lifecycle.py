@@ -191,7 +191,7 @@ def test_a_start_that_takes_long_is_mentioned(run):
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_shutdown_has_time_of_its_own(run, workers):
-    server = run(waits(end="await asyncio.sleep(2.5)"), "--timeout-graceful-shutdown", "300ms",
+    server = run(waits(end="await asyncio.sleep(1.7)"), "--timeout-graceful-shutdown", "200ms",
                  "--workers", workers)
     server.wait_for_words("listens on")
     with server.connect() as stream:
