@@ -189,7 +189,7 @@ def say(line):
 
 def warn(warnings):
     for warning in warnings:
-        say(f"gustnado: warning: {warning}")
+        say(f"warning: {warning}")
 
 
 def refused(error):

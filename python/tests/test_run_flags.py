@@ -49,6 +49,42 @@ def wait_until(holds, server, seconds=15):
         time.sleep(0.02)
 
 
+PROCFILES = [
+    "-b 0.0.0.0:{port} -w 2 -k gthread --threads 4 --timeout 120 --graceful-timeout 30 "
+    "--keep-alive 5 --access-logfile - --error-logfile - --log-level info --capture-output "
+    "--max-requests 1000 --max-requests-jitter 50 --preload --name site wsgi",
+    "-b :{port} -k uvicorn.workers.UvicornWorker -t 60 --worker-tmp-dir /dev/shm asgi",
+    "--host 0.0.0.0 --port {port} --proxy-headers --forwarded-allow-ips * --no-access-log "
+    "--http h11 --ws none --timeout-keep-alive 5 --limit-max-requests 500 --no-server-header asgi",
+    "--interface asgi --port {port} --workers 1 --respawn-failed-workers --workers-max-rss 400 "
+    "--workers-lifetime 6h --http 1 --no-ws --access-log asgi",
+]
+
+
+@pytest.mark.parametrize("line", PROCFILES)
+def test_lines_of_procfiles_work_as_they_are(tmp_path, start, line):
+    (tmp_path / "asgi.py").write_text(HELLO)
+    (tmp_path / "wsgi.py").write_text(WSGI)
+    server = start([sys.executable, "-m", "gustnado", "run", *line.split()])
+    assert server.get("/").body.isdigit()
+    assert server.end() == 0 and "warning" not in server.said().lower()
+
+
+def test_the_environment_of_a_platform(tmp_path, monkeypatch, start):
+    from conftest import free_port
+
+    (tmp_path / "asgi.py").write_text(HELLO)
+    port = free_port()
+    for name, text in [("PORT", str(port)), ("WEB_CONCURRENCY", "2"), ("GUSTNADO_WORKRES", "3")]:
+        monkeypatch.setenv(name, text)
+    server = start([sys.executable, "-m", "gustnado", "run", "asgi:app"], waits=False)
+    server.wait_for_words("2 processes")
+    server.port = port
+    assert server.get("/").body.isdigit() and server.end() == 0
+    line = "warning: GUSTNADO_WORKRES is no setting: ignored; did you mean GUSTNADO_WORKERS?\n"
+    assert server.said().startswith(line)
+
+
 # --- Connections and addresses.
 
 @pytest.mark.parametrize("words, stays", [
