@@ -277,7 +277,9 @@ class Process:
         self.told("stopping", {})
         cut = threading.Timer(seconds + CUT_SECONDS, os._exit, [1])
         cut.daemon = True
-        if self.successor is None:  # (Else others serve, and end with this process.)
+        if self.successor is None and self._signals:
+            # (Else others serve, and end with this process, or it is a program's with a thread
+            # that serves.)
             cut.start()
         if not await lifespan.stop(seconds):
             self._code = 1

@@ -1,9 +1,7 @@
 """`gustnado run module:app`: from the command line to a server, and what is said of it."""
 
 import os
-import signal
 import sys
-import threading
 
 from . import _command_line, _loading, _logs, _threads
 from ._lifespan import LifespanError
@@ -45,7 +43,7 @@ def run(plan, told, began=None):
     """The same, but for what it cannot start for, which is raised.
 
     - `began`: called with the process that serves, if it is this one."""
-    with PidFile(plan.pid), Signals():
+    with PidFile(plan.pid):
         be_named(plan.name)
         if is_supervised(plan):
             from ._supervisor import Supervisor
@@ -66,22 +64,6 @@ def is_supervised(plan):
     """Whether it takes a process that looks after those that serve."""
     return bool(plan.workers > 1 or plan.reload or plan.preload or plan.max_requests
                 or plan.max_memory or plan.max_lifetime or plan.timeout)
-
-
-class Signals:
-    """Gives a program its signals back, once it has served."""
-
-    NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGTTIN,
-               signal.SIGTTOU, signal.SIGUSR1)
-
-    def __enter__(self):
-        is_main = threading.current_thread() is threading.main_thread()
-        self._before = [(number, signal.getsignal(number)) for number in self.NUMBERS if is_main]
-
-    def __exit__(self, *_):
-        for number, handler in self._before:
-            if handler is not None:
-                signal.signal(number, handler)
 
 
 class PidFile:

@@ -109,7 +109,8 @@ class Server:
                     "which hears signals; leave workers, reload, timeout and max_… out"
                 )
             self._owner = os.getpid()
-        return _run.run(plan, lambda kind, told: self._tell(plan, kind, told), self._begin)
+        with _Signals():
+            return _run.run(plan, lambda kind, told: self._tell(plan, kind, told), self._begin)
 
     def _begin(self, process):
         self._process = process
@@ -144,3 +145,27 @@ class Server:
     def __exit__(self, *_):
         self.stop()
         self._thread.join()
+
+
+class _Signals:
+    """Gives a program its signals back, once it has served."""
+
+    ENDING = (signal.SIGINT, signal.SIGTERM)
+    NUMBERS = (*ENDING, signal.SIGHUP, signal.SIGCHLD, signal.SIGTTIN, signal.SIGTTOU,
+               signal.SIGUSR1)
+
+    def __enter__(self):
+        self._before = [(number, signal.getsignal(number)) for number in self.NUMBERS]
+        self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+    def __exit__(self, *_):
+        if not _is_main():
+            return  # It has heard none.
+        signal.pthread_sigmask(signal.SIG_BLOCK, self.ENDING)
+        while pending := signal.sigpending() & set(self.ENDING):
+            # They were for the server.
+            signal.sigtimedwait(pending, 0)
+        for number, handler in self._before:
+            if handler is not None:
+                signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)

@@ -140,6 +140,18 @@ def test_a_start_that_hangs_can_be_ended():
     assert not thread.is_alive() and not server.started
 
 
+def test_a_shutdown_that_holds_on_is_no_end_of_the_program():
+    async def holding(scope, receive, send):
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        time.sleep(1.5)
+
+    # By force a process of its own would be ended by now: this one would take the tests with it.
+    with gustnado.Server(holding, port=0, quiet=True, lifespan_timeout=0.1):
+        pass
+
+
 def test_what_is_wrong_is_raised_where_it_was_started():
     with pytest.raises(SettingError, match='no setting is called "prot"; did you mean "port"'):
         gustnado.Server(hello(), prot=1)
@@ -239,6 +251,7 @@ def test_a_program_has_its_signals_back(tmp_path):
         assert signal.getsignal(signal.SIGTERM) is own
         assert signal.getsignal(signal.SIGUSR1) is own
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert not signal.pthread_sigmask(signal.SIG_BLOCK, ())
         """)
     assert code == 0, text
 
