@@ -7,7 +7,6 @@ mod foreign;
 mod into_response;
 mod later;
 
-use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -98,12 +97,18 @@ pub(crate) struct Replaced {
 }
 
 impl Replaced {
-    /// What an answer begins with then.
-    pub(crate) fn opening(self, usual: &Opening) -> Cow<'_, Opening> {
+    /// Begins an answer without them.
+    pub(crate) fn start<'a>(
+        self,
+        out: &'a mut Vec<u8>,
+        status: Status,
+        usual: &Opening,
+        persist: Persist,
+    ) -> Answer<'a> {
         if self.date || self.server {
-            return Cow::Owned(self.without(usual));
+            return Answer::start(out, status, &self.without(usual), persist);
         }
-        Cow::Borrowed(usual)
+        Answer::start(out, status, usual, persist)
     }
 
     #[cold]

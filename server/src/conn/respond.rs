@@ -89,8 +89,8 @@ fn write_unpaced(
     let head_only = view.method() == Method::Head;
     let is_endless = matches!(&content, Content::Stream(streamed) if streamed.length.is_none());
     let is_old = view.version() == Version::Http10 || asked.ending.persist().is_old();
-    let must_close = rare.close || (is_endless && is_old);
-    let ending = if must_close { asked.ending.ended() } else { asked.ending };
+    let ending =
+        if rare.close || is_endless && is_old { asked.ending.ended() } else { asked.ending };
     let persist = ending.persist();
     let mut remainder = Remainder::new(Notices(rare.on_sent), ending);
     remainder.terms = asked.terms;
@@ -101,8 +101,7 @@ fn write_unpaced(
         return (remainder.boxed(), ending);
     }
     let before = out.len();
-    let opening = rare.replaced.opening(&asked.common.opening);
-    let mut answer = Answer::start(out, status, &opening, persist);
+    let mut answer = rare.replaced.start(out, status, &asked.common.opening, persist);
     if let Some(kind) = kind.filter(|_| status.may_have_body()) {
         answer.constant("Content-Type", kind.name());
     }
