@@ -6,6 +6,7 @@
 //! A step that the engine runs ends where what it has sent can leave (see [`Pause`]), and goes on
 //! after the engine's turn, in which that was sent: [`go_on`].
 
+mod habits;
 mod pause;
 
 use std::collections::HashMap;
@@ -17,7 +18,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::kept::Kept;
-pub(crate) use pause::{Pause, Turn, go_on, has_paused, thrown};
+use habits::Behind;
+pub(crate) use pause::{NotOurs, Pause, Turn, go_on, has_paused, thrown};
 use pause::{PutOff, put_off};
 
 /// Starts coroutines on one loop.
@@ -46,6 +48,8 @@ struct Catcher {
 struct Step {
     callback: Py<PyAny>,
     context: Option<Py<PyAny>>,
+    /// The answer that was sent before it, if one was.
+    behind: Option<Behind>,
 }
 
 /// A coroutine whose first step has run.
@@ -66,7 +70,7 @@ impl Catcher {
         context: Option<Py<PyAny>>,
     ) -> PyResult<()> {
         self.remove(py)?;
-        *self.caught.borrow_mut() = Some(Step { callback, context });
+        *self.caught.borrow_mut() = Some(Step { callback, context, behind: None });
         Ok(())
     }
 }

@@ -11,6 +11,8 @@ import asyncio, os, time
 START = {"type": "http.response.start", "status": 200,
          "headers": [(b"content-type", b"text/plain"), (b"content-length", b"4")]}
 
+turns = []
+
 def hold(scope, name):
     # Nothing else runs here until the client says that it has what was sent.
     deadline = time.monotonic() + 5
@@ -38,6 +40,10 @@ async def app(scope, receive, send):
         hold(scope, "answ")
     elif "quick" in path:
         await send({"type": "http.response.body", "body": b"answ"})
+        if os.path.exists(scope["query_string"].decode() + "slow"):
+            turns.append(path)
+            hold(scope, str(len(turns) - 1))
+            time.sleep(0.002)
     else:
         await send({"type": "http.response.body", "body": b"answ"})
         hold(scope, "answ")
@@ -86,6 +92,23 @@ def test_an_answer_leaves_with_its_last_piece(server, path):
 @pytest.mark.parametrize("path", ["/pieces", "/pieces/later"])
 def test_a_piece_leaves_when_it_is_sent(server, path):
     take_pieces(server, path, [b"an", b"s", b"w"])
+
+
+def test_a_path_that_was_quick_is_late_once(server):
+    for _ in range(30):
+        assert server.get("/mixed/quick").body == b"answ"
+    (server.folder / "mixed-quickslow").touch()
+    for number in range(3):
+        link = server.connect(4)
+        link.sendall(b"GET /mixed/quick?mixed-quick HTTP/1.1\r\nHost: a\r\n\r\n")
+        if number == 0:
+            (server.folder / "mixed-quick0").touch()
+        got = b""
+        while not got.endswith(b"answ"):
+            got += link.recv(4096)
+        (server.folder / f"mixed-quick{number}").touch()
+        link.close()
+    assert "TimeoutError" not in server.said()
 
 
 def test_requests_in_a_row_are_answered_in_their_order(server):

@@ -23,7 +23,7 @@ use gustnado::{BodyError, ForeignHead, Replier, Reply, Request, Response, reply_
 use super::awaited::{Done, Given, Waiting};
 use super::message::{self, expect, gone};
 use super::sending::Taken;
-use crate::coroutine::{Pause, Turn};
+use crate::coroutine::{NotOurs, Pause, Turn};
 use crate::kept::Kept;
 use crate::pipe::Feed;
 
@@ -361,6 +361,17 @@ impl Exchange {
                 Some(pause) => Ok(pause),
                 None => Ok(Bound::new(py, Turn::default())?.into_any()),
             },
+            Taken::Whole => {
+                let pause = slf.get().pause.bind(py);
+                let given = slf
+                    .get()
+                    .with_request(|request| Pause::give_last(pause, request.raw_path().as_bytes()));
+                match given {
+                    Ok(Some(pause)) => Ok(pause),
+                    Ok(None) => Ok(slf.get().done.bind(py).clone().into_any()),
+                    Err(NotOurs) => Ok(Bound::new(py, Turn::default())?.into_any()),
+                }
+            }
             Taken::Fills(room) => {
                 let future = slf.get().wait_for(py, &room)?;
                 Ok(Bound::new(py, Waiting::new(&future)?)?.into_any())

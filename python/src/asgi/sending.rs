@@ -32,6 +32,8 @@ pub(super) enum Taken {
     Kept,
     /// It is to leave before the application goes on, which may compute for long.
     Leaves,
+    /// The same, and it is all: most applications end with it.
+    Whole,
     /// So much waits to be sent that there is no room for more.
     Fills(Room),
 }
@@ -96,7 +98,7 @@ impl Exchange {
                     slf.get().give(head.bytes(body));
                 }
                 Self::tell_receivers(slf);
-                Ok(Taken::Leaves)
+                Ok(Taken::Whole)
             }
             Stage::More(feed) => {
                 let room = push(&feed, body);

@@ -4,11 +4,14 @@
 //! computes, or blocks, behind its last `send` would so have its client wait. Sending from within
 //! `send` is no way out: answers of one turn leave together, which saves much of their cost.
 
+#![expect(clippy::unused_self, reason = "Python calls methods")]
+
 use std::cell::RefCell;
 
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 
+use super::habits::{Behind, Habits};
 use super::{Catcher, Running, Step, Then, result, wait};
 use crate::kept::Kept;
 
@@ -19,6 +22,9 @@ use crate::kept::Kept;
 pub(crate) struct Pause {
     catcher: Py<Catcher>,
     state: Kept<PauseState>,
+    habits: Kept<Habits>,
+    /// What the running step does behind its answer.
+    behind: Kept<Option<Behind>>,
 }
 
 /// How far the pause of the running step has come.
@@ -35,9 +41,13 @@ enum PauseState {
     Awaited,
 }
 
+/// The step is the loop's: it can wait for a turn of that.
+pub(crate) struct NotOurs;
+
 impl Pause {
     pub(super) fn new(catcher: Py<Catcher>) -> Self {
-        Self { catcher, state: Kept::default() }
+        let (habits, behind) = (Kept::new(Habits::new()), Kept::default());
+        Self { catcher, state: Kept::default(), habits, behind }
     }
 
     /// The same for `send` to return, if a step of the engine's runs.
@@ -49,12 +59,38 @@ impl Pause {
         Some(slf.clone().into_any())
     }
 
+    /// The same where the answer is whole, and its application may have nothing more to do. `None`:
+    /// it need not wait.
+    ///
+    /// - `path`: what the request asked for.
+    pub(crate) fn give_last<'py>(
+        slf: &Bound<'py, Self>,
+        path: &[u8],
+    ) -> Result<Option<Bound<'py, PyAny>>, NotOurs> {
+        let pause = slf.get();
+        if pause.state.get() == PauseState::None {
+            return Err(NotOurs);
+        }
+        let (behind, pauses) = pause.habits.borrow_mut().look(path);
+        pause.behind.set(Some(behind));
+        Ok(if pauses { Self::give(slf) } else { None })
+    }
+
     /// Runs a step. Returns the next one, if it pauses.
     pub(super) fn run(&self, py: Python<'_>, step: &Step) -> PyResult<Option<Step>> {
+        self.behind.set(step.behind.map(Behind::again));
         self.state.set(PauseState::Running);
         let ran = step.run(py);
         let is_awaited = self.state.replace(PauseState::None) == PauseState::Awaited;
-        let next = if is_awaited { self.catcher.get().take() } else { None };
+        let behind = self.behind.take();
+        let next = if is_awaited {
+            self.catcher.get().take().map(|next| Step { behind, ..next })
+        } else {
+            if let Some(behind) = behind {
+                self.habits.borrow_mut().note(behind);
+            }
+            None
+        };
         if is_awaited && next.is_none() {
             // Somebody in between has not handed the pause on.
             self.catcher.get().remove(py)?;

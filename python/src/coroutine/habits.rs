@@ -1,0 +1,79 @@
+//! What an application does behind its last `send`, by path: mostly nothing, and a pause for that
+//! is in vain.
+//!
+//! A pause costs a tenth of the smallest request. So where a path has shown often that nothing
+//! comes behind the answer, its steps are not ended early any more. One that is found to go on all
+//! the same is paused again, and for long.
+
+use std::hash::{DefaultHasher, Hasher};
+use std::time::{Duration, Instant};
+
+/// Paths that are remembered. Others may take their places.
+const PLACES: usize = 256;
+/// So many steps have to end at once before no pause is made.
+const QUICK_MIN: i32 = 16;
+/// So many pauses are made at least after a step that has gone on.
+const CAUTION: i32 = 10_000;
+/// What takes longer makes its client wait.
+const LONG: Duration = Duration::from_millis(1);
+
+#[derive(Clone, Copy, Default)]
+struct Habit {
+    hash: u64,
+    /// How many steps in a row have ended at once; below 0 where one has not.
+    quick: i32,
+}
+
+/// What is known of paths.
+pub(super) struct Habits(Vec<Habit>);
+
+/// What goes on behind an answer, and since when.
+#[derive(Clone, Copy)]
+pub(super) struct Behind {
+    hash: u64,
+    since: Instant,
+}
+
+impl Habits {
+    pub(super) fn new() -> Self {
+        Self(vec![Habit::default(); PLACES])
+    }
+
+    fn place(&mut self, hash: u64) -> &mut Habit {
+        let at = usize::try_from(hash % PLACES as u64).expect("there are few places");
+        &mut self.0[at]
+    }
+
+    /// An answer to a request for this path has been sent. Also returns whether the step is to
+    /// pause.
+    pub(super) fn look(&mut self, path: &[u8]) -> (Behind, bool) {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(path);
+        let hash = hasher.finish();
+        let habit = self.place(hash);
+        if habit.hash != hash {
+            *habit = Habit { hash, quick: 0 };
+        }
+        let pauses = habit.quick < QUICK_MIN;
+        (Behind { hash, since: Instant::now() }, pauses)
+    }
+
+    /// The step behind an answer has ended.
+    pub(super) fn note(&mut self, behind: Behind) {
+        let habit = self.place(behind.hash);
+        if habit.hash != behind.hash {
+            return;
+        }
+        habit.quick = match behind.since.elapsed() {
+            took if took >= LONG => -CAUTION,
+            _ => (habit.quick + 1).min(QUICK_MIN),
+        };
+    }
+}
+
+impl Behind {
+    /// It goes on after a pause.
+    pub(super) fn again(self) -> Self {
+        Self { since: Instant::now(), ..self }
+    }
+}
