@@ -21,6 +21,8 @@ class Plan:
 
     # An application, or `module:name`.
     app: object
+    # What it is called in the first lines, also once it has been loaded.
+    title: str = "the application"
     interface: str = "auto"
     factory: bool = False
     app_dir: str = "."
@@ -224,6 +226,8 @@ def _plan(app, values):
     if "umask" in values:
         os.umask(values["umask"][-1])
         settings.setdefault("uds-permissions", _sockets.UDS_MODE & ~values["umask"][-1])
+    if isinstance(app, str):
+        own["title"] = app
     return Plan(app, settings=settings, **own)
 
 

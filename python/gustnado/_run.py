@@ -137,9 +137,8 @@ def say_start(plan, names, told):
 
     paint = _painted if _is_terminal() else lambda code, text: text
     urls = " and ".join(paint("1", name) for name in names)
-    what = plan.app if isinstance(plan.app, str) else "the application"
     count = f"{plan.workers} process{'es' if plan.workers > 1 else ''}"
-    lines = [("serves", f"{what} ({told['how']}, {count})"),
+    lines = [("serves", f"{plan.title} ({told['how']}, {count})"),
              ("runs", _threads.sentence(plan, told["interface"]))]
     lines += [("note", doubt) for doubt in _threads.doubts(plan, told["interface"])]
     lines.append(("stop", "Ctrl-C lets answers finish, a second Ctrl-C does not"))

@@ -68,6 +68,7 @@ def test_lines_of_procfiles_work_as_they_are(tmp_path, start, line):
     server = start([sys.executable, "-m", "gustnado", "run", *line.split()])
     assert server.get("/").body.isdigit()
     assert server.end() == 0 and "warning" not in server.said().lower()
+    assert f"  serves  {line.split()[-1]} (" in server.said()
 
 
 def test_the_environment_of_a_platform(tmp_path, monkeypatch, start):
