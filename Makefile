@@ -7,7 +7,8 @@ HOSTILE_SECONDS ?= 600
 LOOM_TARGET := target/loom
 MIRI_CRATES := gustnado-http gustnado-tasks
 
-.PHONY: run test test-python test-python-peers test-twisted frameworks check fmt fmt-check clippy doc deny loom miri
+.PHONY: run test wheel test-python test-python-peers test-twisted frameworks
+.PHONY: check fmt fmt-check clippy doc deny loom miri
 .PHONY: bench bench-quick callgrind gate c1m fuzz hostile
 
 # Serves the built-in site on http://127.0.0.1:8080
@@ -27,25 +28,36 @@ test-python: $(PYTHON_HOME)/bin/python
 	$(PYTHON_HOME)/bin/pip install --quiet --no-deps cyclone==1.3
 	$(PYTHON_HOME)/bin/python -m pytest -q -n 3 python/tests
 
+# The package for the environments of other tests, built by the Python that `make test-python` has:
+# for another one's path all of it would be compiled anew.
+WHEELS := target/wheels
+INSTALL_WHEEL = pip install --quiet --force-reinstall --no-deps $(WHEELS)/gustnado-*.whl
+wheel: $(PYTHON_HOME)/bin/python
+	rm -rf $(WHEELS)
+	$(PYTHON_HOME)/bin/pip wheel --quiet --no-deps --wheel-dir $(WHEELS) ./python
+
 # The tests that uvicorn, gunicorn and granian have for themselves; theirs are fetched, not kept
 # here. (The reasons for what fares otherwise: python/tests/peers/*_differs.py.)
 PEERS_HOME := target/python-peers
-test-python-peers: $(PEERS_HOME)/bin/python
-	$(PEERS_HOME)/bin/pip install --quiet "./python[test]" -r python/tests/peers/needs.txt
+test-python-peers: wheel $(PEERS_HOME)/bin/python
+	$(PEERS_HOME)/bin/pip install --quiet -r python/tests/peers/needs.txt
+	$(PEERS_HOME)/bin/$(INSTALL_WHEEL)
 	$(PEERS_HOME)/bin/python python/tests/peers/run.py $(PEERS_HOME)/sources
 
 # Frameworks beside uvicorn and gunicorn, for a minute or two: writes docs/python/frameworks.md.
 FRAMEWORKS_HOME := target/python-frameworks
-frameworks: $(FRAMEWORKS_HOME)/bin/python
-	$(FRAMEWORKS_HOME)/bin/pip install --quiet ./python -r python/tests/frameworks/needs.txt
+frameworks: wheel $(FRAMEWORKS_HOME)/bin/python
+	$(FRAMEWORKS_HOME)/bin/pip install --quiet -r python/tests/frameworks/needs.txt
+	$(FRAMEWORKS_HOME)/bin/$(INSTALL_WHEEL)
 	$(FRAMEWORKS_HOME)/bin/python python/tests/frameworks/table.py \
 		--report docs/python/frameworks.md
 
 # Twisted's own suites, and Klein's, treq's, autobahn's, txtorcon's and Scrapy's, on its epoll
 # reactor and on ours, for some minutes: what differs is listed.
 TWISTED_HOME := target/python-twisted
-test-twisted: $(TWISTED_HOME)/bin/python
-	$(TWISTED_HOME)/bin/pip install --quiet "./python[test]" -r python/tests/needs_of_twisted.txt
+test-twisted: wheel $(TWISTED_HOME)/bin/python
+	$(TWISTED_HOME)/bin/pip install --quiet -r python/tests/needs_of_twisted.txt
+	$(TWISTED_HOME)/bin/$(INSTALL_WHEEL)
 	$(TWISTED_HOME)/bin/python python/tests/trial_of_twisted.py \
 		--report docs/results/twisted-suites.md
 	$(TWISTED_HOME)/bin/python python/tests/trial_of_twisted.py --others \
