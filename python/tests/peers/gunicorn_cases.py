@@ -25,8 +25,9 @@ def app(environ, start_response):
     found = {key: value for key, value in environ.items() if isinstance(value, str)}
     return [json.dumps({**found, "body": body.decode("latin-1")}).encode()]
 """
-# So long an answer may take; where nothing more comes for QUIET_SECONDS, the server waits.
-ANSWER_SECONDS, QUIET_SECONDS = 5.0, 0.25
+# So long all answers may take; a server that says nothing for FIRST_SECONDS waits, and behind an
+# answer QUIET_SECONDS are enough.
+ANSWER_SECONDS, FIRST_SECONDS, QUIET_SECONDS = 5.0, 2.0, 0.3
 WAITS = "waits"
 
 
@@ -73,7 +74,8 @@ def answers_to(server, data, wanted):
         link.sendall(data)
         received, found, deadline = b"", [], time.monotonic() + ANSWER_SECONDS
         while len(found) < wanted and time.monotonic() < deadline:
-            if not select.select([link], [], [], QUIET_SECONDS)[0]:
+            patience = QUIET_SECONDS if found else FIRST_SECONDS
+            if not select.select([link], [], [], patience)[0]:
                 break
             try:
                 piece = link.recv(65536)

@@ -32,6 +32,7 @@ _LIMIT = ("a limit of gunicorn's, of each line or field: here is one of the whol
           "of the number of fields, 100")
 
 _INVALID = [
+    ("served", "any token of up to 64 bytes is a method (RFC 9110, 9.1), `-bl` too", ["003c"]),
     ("waits", "the request is not complete; gunicorn's case ends the connection there", [
         "001", "rfc9112_chunked_missing_final_crlf_01"]),
     ("served", _LIMIT, ["006", "007", "008", "010", "011", "012", "017",

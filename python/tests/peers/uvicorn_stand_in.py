@@ -20,9 +20,9 @@ from uvicorn_differs import DIFFERS
 
 # A case may take so long to be answered; where nothing more is said for QUIET_SECONDS, no more is
 # expected.
-ANSWER_SECONDS, QUIET_SECONDS = 5.0, 0.15
+ANSWER_SECONDS, QUIET_SECONDS = 5.0, 0.5
 # Time goes by faster than the cases say, which wait for five seconds.
-FASTER = 5
+FASTER = 2
 # The most that the setting takes.
 HEAD_BYTES_MAX = 65_535
 
