@@ -10,6 +10,8 @@ import pytest
 DIFFERS = {
     "test_content_may_come_in_every_form":
         "a file in a wrapper is hidden by the validator's own, so the answer has no length",
+    "test_long_ones_are_in_a_file_without_a_name":
+        "the validator's own object hides the body's, at whose kind the test looks",
     "test_whoever_fails_is_answered_for":
         "the validator finds mistakes before the server does, and says them in its own words",
 }
