@@ -15,7 +15,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use gustnado::{Reply, Request, Response, Routes, Status};
+use gustnado::{Reply, Request, Response, Routes, Status, route};
 
 use crate::coroutine::{self, Started, Starter};
 use crate::errors::{Fault, Told};
@@ -75,7 +75,7 @@ impl Asgi {
     /// Has the application answer whatever else has no answer.
     pub(crate) fn add_to(&self, routes: Routes) -> Routes {
         let inside = Arc::clone(&self.0);
-        routes.fallback(move |request: Request| {
+        let handler = move |request: Request| {
             if tunnel::is_wanted(&request) {
                 return Answering::Refused(tunnel::refusal());
             }
@@ -83,7 +83,8 @@ impl Asgi {
                 return Answering::Refused(tunnel::no_websocket(&request));
             }
             Answering::Asked(Arc::clone(&inside), Box::new(request))
-        })
+        };
+        routes.fallback_route(route().any(handler).server_wide(true))
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
-use gustnado::{Request, Response, Routes, Status, by_length};
+use gustnado::{Request, Response, Routes, Status, by_length, route};
 
 use crate::errors::{self, Told};
 use crate::learned::{Last, Learned};
@@ -114,7 +114,7 @@ impl Wsgi {
             move |request: Request| Arc::clone(&inside).answer(request)
         };
         if inside.pool.is_some() {
-            return routes.fallback(task);
+            return routes.fallback_route(route().any(task).server_wide(true));
         }
         let at_once = move |request: &Request| {
             if tunnel::is_wanted(request) {
@@ -125,7 +125,8 @@ impl Wsgi {
             }
             inside.answer_at_once(request, Input::Memory(request.bytes()))
         };
-        routes.fallback(by_length(MEMORY_BYTES_MAX as u64, at_once, task))
+        let handler = by_length(MEMORY_BYTES_MAX as u64, at_once, task);
+        routes.fallback_route(route().any(handler).server_wide(true))
     }
 }
 
