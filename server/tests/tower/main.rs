@@ -6,6 +6,7 @@ mod harness;
 
 mod answers;
 mod app;
+mod beside_axum;
 mod context;
 mod example;
 mod layers;
@@ -15,6 +16,7 @@ mod streams;
 
 use answers::*;
 use app::*;
+use beside_axum::*;
 use context::*;
 use example::*;
 use layers::*;
@@ -85,6 +87,8 @@ on_every_server!(
     trailers_are_for_those_who_wait_for_them,
     a_service_is_told_its_peer_as_axum_tells_it,
     a_fallback_has_all_that_a_route_may_have,
+    // beside_axum
+    apps_answer_as_they_do_beside_axum,
     // serving
     a_listener_of_the_program_is_served,
     a_socket_is_named_by_its_number,
