@@ -313,7 +313,7 @@ fn comparable(answer: &Answer) -> (u16, Vec<(String, String)>, String) {
         .filter(|(name, _)| !own.contains(&name.as_str()))
         .collect();
     fields.sort();
-    (answer.status, fields, answer.text().into_owned())
+    (answer.status, fields, answer.text())
 }
 
 pub(crate) fn apps_answer_as_they_do_beside_axum(setup: Setup) {
