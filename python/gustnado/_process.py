@@ -212,10 +212,6 @@ class Process:
         try:
             loops.loop.run_until_complete(self._serve(app, interface, loops))
         finally:
-            if self.successor is not None:
-                # Until the supervisor hears them, which this process becomes.
-                signal.pthread_sigmask(signal.SIG_BLOCK, [*self._signals, signal.SIGHUP,
-                                                          signal.SIGUSR1])
             loops.drive(None)
             self.engine = None
             _end_loop(loops.loop)
@@ -274,6 +270,13 @@ class Process:
     async def _stop(self, lifespan):
         """Has the application end, in a time that answers have no part in."""
         seconds = self.plan.lifespan_timeout
+        if self.successor is not None:
+            # What the loop hears is lost with it, and this process goes on as a supervisor.
+            self._wake = lambda: None
+            for number in [*self._signals, signal.SIGHUP]:
+                asyncio.get_running_loop().remove_signal_handler(number)
+                signal.signal(number, self._on_hup if number == signal.SIGHUP else self._on_signal)
+            await asyncio.sleep(STEP_SECONDS)
         self.told("stopping", {})
         cut = threading.Timer(seconds + CUT_SECONDS, os._exit, [1])
         cut.daemon = True

@@ -40,4 +40,4 @@ def supervise(process):
     """Goes on as the supervisor of what has taken over. Returns the exit code."""
     worker, load = process.successor
     supervisor = Supervisor(process.plan, process.listening, load)
-    return supervisor.run(worker, ends=process.was_told, reloads=process.reloads_again)
+    return supervisor.run(worker, process)

@@ -204,11 +204,11 @@ class Supervisor:
         self._has_said = False
         self._watch = _watching.Watch(plan.reload_dirs) if plan.reload else None
 
-    def run(self, worker=None, ends=False, reloads=False):
+    def run(self, worker=None, before=None):
         """Keeps workers until a signal ends it. Returns the exit code.
 
         - `worker`: one that is ready already.
-        - `ends`, `reloads`: whether that signal has come already, or one to reload."""
+        - `before`: what has heard signals until now."""
         heard, told = socket.socketpair()
         heard.setblocking(False)
         told.setblocking(False)
@@ -220,9 +220,9 @@ class Supervisor:
         if worker is not None:
             self._has_said, self._next_number = True, worker.number + 1
             self._add(worker)
-        if ends:
+        if before is not None and before.was_told:
             self._end()
-        elif reloads:
+        elif before is not None and before.reloads_again:
             self._replace_all("HUP")
         if not isinstance(self.plan.app, str):
             # What workers begin with is not looked through for garbage, which would copy its pages.

@@ -1,4 +1,4 @@
-//! CONNECT (RFC 9110 §9.3.6) and WebSockets (RFC 6455): no Python application is asked for a
+//! CONNECT (RFC 9110 §9.3.6) and upgrades (RFC 6455): no Python application is asked for a
 //! tunnel.
 
 use gustnado::{Method, Request, Response, Route, Status};
