@@ -54,6 +54,7 @@ class Settings(TypedDict, total=False):
     limit_header_fields: int | None
     limit_target_bytes: int | str | None
     listen: str | Sequence[str] | None
+    listing: Literal["auto", "on", "off"] | None
     log_config: _Path | None
     log_level: Literal["debug", "info", "warning", "error", "critical"] | None
     loop: Literal["auto", "asyncio", "uvloop"] | None

@@ -184,8 +184,6 @@ fn ratio_of(rows: &[Row], column: Column) -> Option<Ratio> {
     rows[1].figure(column).expect("measured").ratio
 }
 
-type Spoil = fn(&mut Outcome);
-
 #[test]
 fn a_row_that_did_other_work_has_figures_and_no_ratio() {
     assert!(ratio_of(&three_rounds(|_| {}), Column::Rate).is_some());

@@ -180,15 +180,16 @@ impl Refused {
             // (A limit that was set is told where it strikes.)
             Self::Broken(_) => None,
             Self::TooLong => Some(format!(
-                "refused with 413: its body is longer than {FILE_BYTES_MAX} bytes, the most that is \
-                 kept for a WSGI application"
+                "refused with 413: its body is longer than {FILE_BYTES_MAX} bytes, the most \
+                 that is kept for a WSGI application"
             )),
             Self::Full(max) => Some(format!(
-                "refused with 503: the bodies of all requests take more than --body-spool-bytes {max}"
+                "refused with 503: the bodies of all requests take more than \
+                 --body-spool-bytes {max}"
             )),
             Self::Disk(error) => Some(format!(
-                "refused with 503: its body could not be kept in a temporary file ({error}); TMPDIR \
-                 names another folder"
+                "refused with 503: its body could not be kept in a temporary file ({error}); \
+                 TMPDIR names another folder"
             )),
         }
     }

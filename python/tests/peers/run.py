@@ -28,7 +28,8 @@ def main(folder, *words):
                    "PYTHONPATH": os.pathsep.join([str(HERE), str(theirs), python_path()])}
     failed = False
     for options in [
-        ["-n", "3", "-p", "uvicorn_stand_in", f"--rootdir={theirs}", str(theirs / "tests/protocols")],
+        ["-n", "3", "-p", "uvicorn_stand_in", f"--rootdir={theirs}",
+         str(theirs / "tests/protocols")],
         ["-n", "3", str(HERE / "gunicorn_cases.py"), str(HERE / "granian_cases.py")],
         ["-n", "3", "-p", "validated", *files_with_wsgi()],
     ]:
