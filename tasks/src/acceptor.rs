@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use gustnado_reactor::{Accepted, Io, Listener};
 use rustix::io::Errno;
+use rustix::net::sockopt::socket_reuseport;
 
 use crate::crew::{Crew, Phase, count};
 use crate::here::{self, Here};
@@ -56,6 +57,16 @@ impl Acceptor {
     }
 }
 
+/// Who accepts from a listener.
+#[derive(Clone, Copy)]
+struct Me {
+    /// The place that belongs to the running thread, if connections may stay here.
+    place: Option<usize>,
+    /// Whether connections past this worker's share go to others. They are ordinary descriptors
+    /// then, so it is not done where each has a socket of its own, among which the kernel spreads.
+    hands_over: bool,
+}
+
 /// Accepts from one listener until it is stopped, or the server drains.
 ///
 /// - `me`: the place that belongs to the running thread, if connections may stay here.
@@ -69,6 +80,7 @@ async fn accept_all(
     _open: Open,
 ) {
     let entrance = &entrance;
+    let me = Me { place: me, hands_over: !socket_reuseport(&socket).unwrap_or(false) };
     poll_fn(|context| {
         entrance.join(context.waker());
         Poll::Ready(())
@@ -115,11 +127,7 @@ impl Drop for Open {
 }
 
 /// The next connection, once there is room for it. `None` when that was the last.
-async fn next(
-    listener: &Listener,
-    me: Option<usize>,
-    entrance: &Entrance,
-) -> Option<io::Result<Accepted>> {
+async fn next(listener: &Listener, me: Me, entrance: &Entrance) -> Option<io::Result<Accepted>> {
     let serves = |here: &Here| serves(here, entrance);
     if here::with(|here| serves(here) && choose(here, me).is_none()) {
         here::with(|here| count(&here.crew.counts.accept_paused));
@@ -175,15 +183,15 @@ async fn rest(entrance: &Entrance) {
 }
 
 /// How many connections one request to the kernel may bring into this reactor.
-fn choose_room(here: &Here, me: Option<usize>, entrance: &Entrance) -> usize {
+fn choose_room(here: &Here, me: Me, entrance: &Entrance) -> usize {
     // A connection that will go elsewhere must not come into this reactor's table.
-    let stays = !entrance.descriptors && me.is_some() && choose(here, me) == me;
-    let room = me.filter(|_| stays).map_or(0, |me| here.crew.places.room_on(me));
+    let stays = !entrance.descriptors && me.place.is_some() && choose(here, me) == me.place;
+    let room = me.place.filter(|_| stays).map_or(0, |me| here.crew.places.room_on(me));
     room.min(here.crew.pauses.accept_room_max)
 }
 
-fn choose(here: &Here, me: Option<usize>) -> Option<usize> {
-    here.crew.places.choose(me, here.crew.placement)
+fn choose(here: &Here, me: Me) -> Option<usize> {
+    here.crew.places.choose(me.place, here.crew.placement, me.hands_over)
 }
 
 /// Waits for `done`, looking whenever a place is freed or the phase changes.
@@ -202,13 +210,13 @@ async fn wait_here<T>(mut done: impl FnMut(&Here) -> Option<T>) -> T {
 }
 
 /// Gives a connection its place and its task. It was accepted, so it is kept while all are full.
-async fn place(accepted: Accepted, me: Option<usize>, entrance: &Arc<Entrance>) {
+async fn place(accepted: Accepted, me: Me, entrance: &Arc<Entrance>) {
     here::with(|here| count(&here.crew.counts.accepted));
     match (accepted, me) {
         (Accepted::Here(io), me) => place_own(io, me, entrance).await,
         (Accepted::Away(connection), me) => {
             let Some(worker) = wait_for_place(|here| choose(here, me)).await else { return };
-            if Some(worker) == me {
+            if Some(worker) == me.place {
                 here::with(|here| take_in(here, connection, worker, entrance));
             } else {
                 hand_over(worker, connection, entrance);
@@ -219,11 +227,11 @@ async fn place(accepted: Accepted, me: Option<usize>, entrance: &Arc<Entrance>) 
 
 /// Places a connection that is in this worker's reactor already. Should the last place here have
 /// gone to another one meanwhile, it moves to a worker that has room.
-async fn place_own(io: Io, me: Option<usize>, entrance: &Arc<Entrance>) {
+async fn place_own(io: Io, me: Me, entrance: &Arc<Entrance>) {
     let worker = wait_for_place(|here| choose(here, me)).await;
     match worker {
         None => {}
-        Some(worker) if Some(worker) == me => {
+        Some(worker) if Some(worker) == me.place => {
             return here::with(|here| serve(here, io, worker, entrance));
         }
         Some(worker) => {
@@ -240,7 +248,7 @@ async fn place_own(io: Io, me: Option<usize>, entrance: &Arc<Entrance>) {
                         here.crew.posts[worker].wake_all();
                     }
                 });
-                if let Some(me) = wait_for_place(|_| me).await {
+                if let Some(me) = wait_for_place(|_| me.place).await {
                     return here::with(|here| serve(here, io, me, entrance));
                 }
             }

@@ -72,7 +72,7 @@ impl Places {
 
     /// Whether no worker has room for one more, though in total there is.
     pub(crate) fn is_short_of_workers(&self) -> bool {
-        self.open() < self.total_max && self.choose(None, Placement::Spread).is_none()
+        self.open() < self.total_max && self.choose(None, Placement::Spread, true).is_none()
     }
 
     /// Connections that one worker can have.
@@ -104,10 +104,18 @@ impl Places {
     }
 
     /// The worker that a connection accepted by `me` goes to. `None`: all are full.
-    pub(crate) fn choose(&self, me: Option<usize>, placement: Placement) -> Option<usize> {
+    ///
+    /// - `hands_over`: whether one that is past the share of `me` goes to another.
+    pub(crate) fn choose(
+        &self,
+        me: Option<usize>,
+        placement: Placement,
+        hands_over: bool,
+    ) -> Option<usize> {
         let mut workers = 0..self.open.len();
         match (placement, me) {
             (Placement::Fill, _) => workers.find(|&worker| self.room_on(worker) > 0),
+            (Placement::Spread, Some(me)) if self.room_on(me) > 0 && !hands_over => Some(me),
             (Placement::Spread, Some(me)) if self.room_on(me) > 0 => {
                 let mean = self.open() / self.open.len();
                 let is_over = self.open_on(me) > most_beside(mean);
@@ -201,27 +209,27 @@ mod tests {
     #[test]
     fn spread_prefers_the_accepting_worker_and_fill_the_first() {
         let places = Places::new(3, 100, 2);
-        assert_eq!(places.choose(Some(1), Placement::Spread), Some(1));
-        assert_eq!(places.choose(Some(1), Placement::Fill), Some(0));
+        assert_eq!(places.choose(Some(1), Placement::Spread, true), Some(1));
+        assert_eq!(places.choose(Some(1), Placement::Fill, true), Some(0));
         assert!(places.take(1) && places.take(1) && !places.take(1));
-        assert_ne!(places.choose(Some(1), Placement::Spread), Some(1));
+        assert_ne!(places.choose(Some(1), Placement::Spread, true), Some(1));
         assert!(places.take(0) && places.take(0));
-        assert_eq!(places.choose(None, Placement::Fill), Some(2));
+        assert_eq!(places.choose(None, Placement::Fill, true), Some(2));
         assert!(places.take(2) && places.take(2));
-        assert_eq!(places.choose(Some(0), Placement::Spread), None);
+        assert_eq!(places.choose(Some(0), Placement::Spread, true), None);
         places.release(1);
-        assert_eq!(places.choose(Some(0), Placement::Spread), Some(1));
+        assert_eq!(places.choose(Some(0), Placement::Spread, true), Some(1));
     }
 
     #[test]
     fn one_with_more_than_its_share_hands_over() {
         let places = Places::new(3, 1000, 1000);
         for _ in 0..4 {
-            assert_eq!(places.choose(Some(1), Placement::Spread), Some(1));
+            assert_eq!(places.choose(Some(1), Placement::Spread, true), Some(1));
             assert!(places.take(1));
         }
         for _ in 0..996 {
-            let worker = places.choose(Some(1), Placement::Spread).expect("there is room");
+            let worker = places.choose(Some(1), Placement::Spread, true).expect("there is room");
             assert!(places.take(worker));
         }
         let most = (0..3).map(|worker| places.open_on(worker)).max();
@@ -230,7 +238,7 @@ mod tests {
         let places = Places::new(8, 100, 100);
         (2..8).for_each(|worker| places.close(worker));
         for place in 0..40 {
-            assert_eq!(places.choose(Some(place % 2), Placement::Spread), Some(place % 2));
+            assert_eq!(places.choose(Some(place % 2), Placement::Spread, true), Some(place % 2));
             assert!(places.take(place % 2));
         }
     }
@@ -242,7 +250,7 @@ mod tests {
         places.close(1);
         assert!(!places.take(1) && !places.is_vacant(1));
         assert_eq!((places.open_on(1), places.room_on(1)), (1, 0));
-        assert_eq!(places.choose(Some(1), Placement::Spread), Some(0));
+        assert_eq!(places.choose(Some(1), Placement::Spread, true), Some(0));
         places.release(1);
         assert!(places.is_vacant(1) && !places.is_vacant(0));
         assert!(places.take(0) && places.take(0));

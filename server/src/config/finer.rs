@@ -155,7 +155,7 @@ pub(super) const STREAM_BUFFER_BYTES: Tunable = Tunable {
     name: "stream-buffer-bytes",
     group: Group::Limits,
     default: "16k",
-    doc: "Bytes of a stream that are gathered into one send; 16 times as many of pieces from 4k on",
+    doc: "Bytes of a stream gathered into one send; 16 times as many of pieces from 4k on",
     field: Field::Number {
         unit: Unit::Bytes,
         min: 1,

@@ -155,7 +155,8 @@ fn bodies() -> Vec<Made> {
         let mut told = String::new();
         while let Ok(Some(part)) = parts.next_field().await {
             let name = part.name().unwrap_or_default().to_owned();
-            told += &format!("{name}: {}\n", part.bytes().await.map_or(0, |bytes| bytes.len()));
+            let length = part.bytes().await.map_or(0, |bytes| bytes.len());
+            told = format!("{told}{name}: {length}\n");
         }
         told
     };

@@ -35,7 +35,7 @@ pub(crate) fn every_method_reaches_a_service(setup: Setup) {
     for method in ["PROPFIND", "PURGE", "QUERY", "get", "M-SEARCH", "TRACE", &longest] {
         for target in ["/", "/dav/a"] {
             let answer = client.ask(request(method, target, "Content-Length: 2\r\n") + "hi");
-            assert_eq!((answer.status, answer.text()), (200, format!("{method} {target}").into()));
+            assert_eq!((answer.status, answer.text()), (200, format!("{method} {target}")));
         }
     }
     assert_eq!(server.ask(request(&"M".repeat(65), "/", "")).status, 501);
@@ -187,7 +187,7 @@ pub(crate) fn a_client_that_closes_drops_the_service_at_once(setup: Setup) {
     };
     let app = || Router::new().route("/", get(waits.clone()));
     let nested = Router::new().nest("/patient", app());
-    let patient = tower(nested).half_close_timeout(Duration::from_secs(60));
+    let patient = tower(nested).half_close_timeout(Duration::from_mins(1));
     let routes =
         Routes::new().get("/native", native).service("/patient", patient).fallback(tower(app()));
     let server = Server::routes(setup.patient_config(), routes);
@@ -286,7 +286,7 @@ pub(crate) fn a_fallback_has_all_that_a_route_may_have(setup: Setup) {
         route().any(tower(echo())).post(|_: &Request| "own").header("X-Dressed", "yes").link(
             Link::after(|_, response| {
                 *response =
-                    std::mem::replace(response, Response::new(Status::OK)).header("X-Link", "yes")
+                    std::mem::replace(response, Response::new(Status::OK)).header("X-Link", "yes");
             }),
         );
     let server = Server::routes(setup.config(), Routes::new().fallback_route(dressed));

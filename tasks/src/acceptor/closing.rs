@@ -24,7 +24,7 @@ use gustnado_reactor::{
     Accepted, Listener, gather_connections, refuse_connections, stop_deferring, take_queue,
 };
 
-use super::{AcceptFailure, BURST_MAX, after_error, choose_room, place};
+use super::{AcceptFailure, BURST_MAX, Me, after_error, choose_room, place};
 use crate::crew::Phase;
 use crate::here::{self, Here};
 use crate::listening::Entrance;
@@ -139,7 +139,7 @@ impl Closing {
 pub(super) async fn close(
     listener: Listener,
     socket: Arc<OwnedFd>,
-    me: Option<usize>,
+    me: Me,
     entrance: &Arc<Entrance>,
 ) {
     here::with(|here| {
@@ -183,7 +183,7 @@ pub(super) async fn close(
 /// Accepts until a time, which may move while connections come.
 async fn accept_until(
     listener: &Listener,
-    me: Option<usize>,
+    me: Me,
     entrance: &Arc<Entrance>,
     until_ms: impl Fn() -> u64,
 ) {
@@ -218,7 +218,7 @@ async fn accept_until(
 /// The next connection; `None` when connections are cut.
 async fn next_or_cut(
     listener: &Listener,
-    me: Option<usize>,
+    me: Me,
     entrance: &Entrance,
 ) -> Option<io::Result<Accepted>> {
     poll_fn(|_| {
@@ -235,7 +235,7 @@ async fn next_or_cut(
 }
 
 /// Takes what a ring has accepted already, until it accepts no more.
-async fn take_last(listener: &Listener, me: Option<usize>, entrance: &Arc<Entrance>) {
+async fn take_last(listener: &Listener, me: Me, entrance: &Arc<Entrance>) {
     here::with(|here| here.reactor.borrow_mut().unlisten(listener));
     loop {
         let last = poll_fn(|_| {
