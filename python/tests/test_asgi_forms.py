@@ -119,3 +119,37 @@ def test_a_date_and_a_server_of_the_applications_own_are_kept(server):
             "Thu, 01 Jan 1970 00:00:00 GMT", "mine")
         assert (head.count(b"\ndate:"), head.count(b"\nserver:")) == (1, 1)
         assert len(answer.body) == length
+
+
+THREADS = """
+import asyncio
+
+async def app(scope, receive, send):
+    assert scope["type"] == "http"
+    loop, found = asyncio.get_running_loop(), []
+
+    def work():
+        # As adapters of WSGI do: the call is made here, and awaited on the loop.
+        def wait(awaitable):
+            return asyncio.run_coroutine_threadsafe(awaitable, loop).result(10)
+
+        receive().close()  # Nobody awaits it, so it takes nothing.
+        while True:
+            message = wait(receive())
+            found.append(message["body"])
+            if not message["more_body"]:
+                break
+        length = str(len(b"".join(found))).encode()
+        wait(send({"type": "http.response.start", "status": 200, "headers": []}))
+        wait(send({"type": "http.response.body", "body": length}))
+
+    await asyncio.to_thread(work)
+"""
+
+
+def test_other_threads_may_receive_and_send(tmp_path):
+    from conftest import serving
+
+    with serving(tmp_path, THREADS) as server:
+        for _ in range(20):
+            assert server.post("/", b"x" * 300_000).body == b"300000"

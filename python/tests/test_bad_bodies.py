@@ -74,7 +74,7 @@ async def app(scope, receive, send):
     elif path == "/stays":
         # It gives up what it waits for, and never looks at the body again.
         try:
-            await asyncio.wait_for(read(receive), 0.05)
+            await asyncio.wait_for(read(receive), 0.5)
         except (asyncio.TimeoutError, EOFError):
             pass
         await asyncio.sleep(4)

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::MutexGuard;
 use std::task::{Context, Poll, Waker};
+use std::thread::{self, ThreadId};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -32,6 +33,8 @@ use crate::pipe::Feed;
 pub(super) struct Exchange {
     inside: Kept<Inside>,
     pub(super) event_loop: Py<PyAny>,
+    /// The loop's.
+    thread: ThreadId,
     done: Py<Done>,
     pause: Py<Pause>,
 }
@@ -100,11 +103,31 @@ impl Exchange {
             left: None,
             missing: None,
         };
-        Self { inside: Kept::new(inside), event_loop, done, pause }
+        let thread = thread::current().id();
+        Self { inside: Kept::new(inside), event_loop, thread, done, pause }
     }
 
     pub(super) fn inside(&self) -> MutexGuard<'_, Inside> {
         self.inside.borrow_mut()
+    }
+
+    /// What a call on another thread returns: it is made once it is awaited, on the loop. (Adapters
+    /// of WSGI call `receive` and `send` on their threads, and have the loop await what they get.
+    /// Here and there at once, what comes between two steps would be lost.)
+    fn elsewhere<'py>(
+        slf: &Bound<'py, Self>,
+        name: &Bound<'py, PyString>,
+        message: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if thread::current().id() == slf.get().thread {
+            return Ok(None);
+        }
+        let later = slf.py().import("gustnado._elsewhere")?.getattr("on_the_loop")?;
+        let method = slf.getattr(name)?;
+        match message {
+            None => later.call1((method,)).map(Some),
+            Some(message) => later.call1((method, message)).map(Some),
+        }
     }
 
     /// Looks at the request.
@@ -329,6 +352,9 @@ impl Inside {
 impl Exchange {
     fn receive<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
+        if let Some(later) = Self::elsewhere(slf, intern!(py, "receive"), None)? {
+            return Ok(later);
+        }
         if let Some(message) = Self::next(slf)? {
             return Ok(Bound::new(py, Given::new(message.into_any().unbind()))?.into_any());
         }
@@ -342,6 +368,9 @@ impl Exchange {
         message: &Bound<'py, PyDict>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
+        if let Some(later) = Self::elsewhere(slf, intern!(py, "send"), Some(message))? {
+            return Ok(later);
+        }
         let kind = expect(message, intern!(py, "type"))?;
         let taken = match kind.cast::<PyString>()?.to_str()? {
             "http.response.start" => slf.get().begin(message).map(|()| Taken::Kept),
