@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, IsTerminal, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Instant;
@@ -46,14 +46,14 @@ impl Output {
     /// [`STDERR`] whatever standard error is, even where its file may not be opened again.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let file = if path == Path::new("-") {
-            File::from(io::stdout().as_fd().try_clone_to_owned()?)
+            unblocked(File::from(io::stdout().as_fd().try_clone_to_owned()?))
         } else if path == Path::new(STDERR) {
-            File::from(io::stderr().as_fd().try_clone_to_owned()?)
+            unblocked(File::from(io::stderr().as_fd().try_clone_to_owned()?))
         } else {
             // (So that a pipe without a reader is an error, and does not hold the start up.)
-            let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("a flag below 2^31");
             let mut options = OpenOptions::new();
-            options.append(true).create(true).mode(0o640).custom_flags(flags).open(path)?
+            options.append(true).create(true).mode(0o640);
+            options.custom_flags(number(OFlags::NONBLOCK)).open(path)?
         };
         let is_regular = file.metadata()?.is_file();
         let terminal = file.is_terminal().then(|| Window::new(Instant::now()));
@@ -149,6 +149,22 @@ impl Output {
     pub(super) fn owes(&self) -> bool {
         !self.torn.is_empty() || self.terminal.as_ref().is_some_and(Window::owes)
     }
+}
+
+fn number(flags: OFlags) -> i32 {
+    i32::try_from(flags.bits()).expect("flags below 2^31")
+}
+
+/// A terminal as a description of our own, which does not block; anything else as it is. (One that
+/// says that there is room may still block within a line. The description that came with the
+/// process belongs to others too.)
+fn unblocked(file: File) -> File {
+    let flags = number(OFlags::NONBLOCK | OFlags::NOCTTY);
+    let again = || {
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        OpenOptions::new().write(true).custom_flags(flags).open(path).ok()
+    };
+    file.is_terminal().then(again).flatten().unwrap_or(file)
 }
 
 pub(super) fn count_lines(lines: &[u8]) -> u64 {
