@@ -67,6 +67,7 @@ def test_lines_of_procfiles_work_as_they_are(tmp_path, start, line):
     (tmp_path / "wsgi.py").write_text(WSGI)
     server = start([sys.executable, "-m", "gustnado", "run", *line.split()])
     assert server.get("/").body.isdigit()
+    server.wait_for_words("  serves  ")
     assert server.end() == 0 and "warning" not in server.said().lower()
     assert f"  serves  {line.split()[-1]} (" in server.said()
 
@@ -274,6 +275,8 @@ HANGS = {
 @pytest.mark.parametrize("kind", HANGS)
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_a_signal_ends_a_start(run, tmp_path, number, kind, loop):
+    if loop == "uvloop":
+        pytest.importorskip("uvloop")
     server = run(HANGS[kind], "--loop", loop, "--lifespan", "on", waits=False)
     wait_until((tmp_path / "begun").exists, server)
     assert server.end(number) == 0 and server.said() == ""

@@ -22,8 +22,6 @@ _VALID = [
     (400, "with --proxy-protocol every connection has to begin with that header", ["pp_03"]),
     (400, "a name and a password in a target are refused (RFC 9110, 4.2.4)", [
         "rfc9112_target_absolute_userinfo_01"]),
-    (204, "OPTIONS * asks for the server, which answers it", [
-        "rfc9112_target_asterisk_options_01"]),
     (405, "CONNECT is for proxies, and does not reach an application", [
         "rfc9112_target_authority_connect_01", "rfc9112_target_authority_ipv6_01"]),
 ]
