@@ -196,7 +196,7 @@ fn behind_query<'a>(
 /// (HTTP/2 begins with `PRI * HTTP/2.0`).
 #[cold]
 fn no_target(error: HeadError, method: Method, rest: &[u8]) -> Stop {
-    if method != Method::Other || rest.starts_with(b" HTTP/1.") {
+    if method != Method::Other || rest.starts_with(b" HTTP/1") {
         return error.into();
     }
     match version(rest) {
