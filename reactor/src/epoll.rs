@@ -138,36 +138,52 @@ impl Epoll {
         })
     }
 
+    /// Inlined as far as the wait for an edge goes: each request asks once in vain.
+    #[inline]
     pub(crate) fn recv(&self, io: &EpollIo, token: Token) -> Poll<io::Result<Piece>> {
         let readiness = self.readiness(io);
         if !readiness.has(IN) && self.must_wait(io, readiness, IN, token)? {
             return Poll::Pending;
         }
-        let mut bytes = self.scratch.take();
-        // Cleared first: an edge that comes during the call must not be lost to another thread.
-        readiness.clear(IN, self.shared);
-        match recv(&io.fd, &mut bytes[..], RecvFlags::empty()) {
-            Ok((0, _)) => {
-                self.scratch.put_back(bytes);
-                readiness.set(IN, self.shared);
-                Poll::Ready(Ok(Piece::end()))
-            }
-            Ok((len, _)) => {
-                // A short read empties the socket, unless the end has already been announced: that
-                // edge will not come again.
-                if len == bytes.len() || readiness.has(END) {
+        self.recv_ready(io, readiness, token)
+    }
+
+    #[inline(never)]
+    fn recv_ready(
+        &self,
+        io: &EpollIo,
+        readiness: Readiness<'_>,
+        token: Token,
+    ) -> Poll<io::Result<Piece>> {
+        loop {
+            let mut bytes = self.scratch.take();
+            // Cleared first: an edge that comes during the call must not be lost to another thread.
+            readiness.clear(IN, self.shared);
+            match recv(&io.fd, &mut bytes[..], RecvFlags::empty()) {
+                Ok((0, _)) => {
+                    self.scratch.put_back(bytes);
                     readiness.set(IN, self.shared);
+                    return Poll::Ready(Ok(Piece::end()));
                 }
-                Poll::Ready(Ok(Piece::scratch(self.scratch.clone(), bytes, len)))
+                Ok((len, _)) => {
+                    // A short read empties the socket, unless the end has already been announced:
+                    // that edge will not come again.
+                    if len == bytes.len() || readiness.has(END) {
+                        readiness.set(IN, self.shared);
+                    }
+                    return Poll::Ready(Ok(Piece::scratch(self.scratch.clone(), bytes, len)));
+                }
+                Err(error) => {
+                    self.scratch.put_back(bytes);
+                    match error {
+                        Errno::AGAIN => {}
+                        Errno::INTR => readiness.set(IN, self.shared),
+                        error => return Poll::Ready(Err(error.into())),
+                    }
+                }
             }
-            Err(error) => {
-                self.scratch.put_back(bytes);
-                match error {
-                    Errno::AGAIN => {}
-                    Errno::INTR => readiness.set(IN, self.shared),
-                    error => return Poll::Ready(Err(error.into())),
-                }
-                self.recv(io, token)
+            if !readiness.has(IN) && self.must_wait(io, readiness, IN, token)? {
+                return Poll::Pending;
             }
         }
     }
@@ -402,6 +418,7 @@ impl Epoll {
         }
     }
 
+    #[inline]
     fn readiness(&self, io: &EpollIo) -> Readiness<'_> {
         self.table.get(io.index()).expect("a descriptor past the table is never taken in")
     }

@@ -62,6 +62,7 @@ impl Piece {
     }
 
     /// The received bytes.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         match &self.0 {
             Source::Scratch { bytes: Some(bytes), len, .. } => &bytes[..*len],

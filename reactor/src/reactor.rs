@@ -205,6 +205,7 @@ impl Reactor {
     }
 
     /// Receives bytes; an empty piece is the peer's end.
+    #[inline]
     pub fn recv(&mut self, io: &Io, token: Token) -> Poll<io::Result<Piece>> {
         match (&mut self.door, &io.0) {
             (Door::Epoll(epoll), IoKind::Epoll(io)) => epoll.recv(io, token),

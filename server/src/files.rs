@@ -309,7 +309,7 @@ fn answer_slowly(
     };
     let key = place.below().as_bytes();
     if !place.path.is_as_sent()
-        && let Some(stored) = worker.cache.fresh(key, now.mono_ms)
+        && let Some(stored) = worker.cache.fresh_by_call(key, now.mono_ms)
     {
         return respond::respond(stored, &folder.dressing, request, now, turn, out);
     }

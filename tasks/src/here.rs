@@ -453,6 +453,7 @@ impl Alarm {
     }
 
     /// Whether the deadline has come; if not, sees to it that the task is woken then.
+    #[inline]
     pub(crate) fn poll_at(&mut self, now_ms: u64, here: &Here) -> Poll<()> {
         if now_ms >= self.at_ms {
             return Poll::Ready(());
