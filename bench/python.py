@@ -3,16 +3,20 @@
 
   bench/python.py                        everything, some 15 minutes
   bench/python.py --only http            hello by each way in, beside granian and uvicorn
+  bench/python.py --only json            10 KB of JSON, by frameworks too
+  bench/python.py --only stream          a megabyte in pieces of 64 KiB, by two generators
   bench/python.py --only twisted         twisted.web and Cyclone on both reactors
   bench/python.py --only echo            a protocol without HTTP on both reactors
   bench/python.py --only busy            with a second thread that computes
   bench/python.py --only idle            memory of 10,000 idle connections
   bench/python.py --python VENV/bin/python --rounds 5 --seconds 3
+  bench/python.py --before OLD/bin/python   ours beside an older gustnado; printed, not written
 
 VENV has the package and what it is compared with; what is missing is said, and left out:
-  pip install ./python granian "uvicorn[standard]" flask twisted && pip install --no-deps cyclone
+  pip install ./python granian "uvicorn[standard]" flask fastapi twisted
+  pip install --no-deps cyclone
 
-A server has one CPU, the generator (`gustnado bench`) another; contenders take turns. Writes
+A server has one CPU, the generator (target/release/gustnado bench, or wrk) another; contenders take turns. Writes
 docs/results/python.{md,json}; what was not measured this time stays there.
 """
 
@@ -27,7 +31,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import machine
@@ -50,24 +54,28 @@ class Contender:
     name: str
     words: list
     needs: str
+    path: str = "/"
+    # The interpreter, where it is another one than the others'.
+    python: str = ""
     # What this one is measured by, and how many times less it is to take.
     beside: str = ""
     wanted: float = 0.0
 
 
-def ours(name, app, *more, beside, wanted):
-    return Contender(name, [*GUSTNADO, f"hellos:{app}", *more], "gustnado", beside, wanted)
+def ours(name, app, *more, beside, wanted, path="/"):
+    return Contender(name, [*GUSTNADO, f"hellos:{app}", *more], "gustnado", path, "", beside, wanted)
 
 
-def granian(name, app):
+def granian(name, app, path="/"):
     words = [*GRANIAN, "--interface", name.split()[1].lower(), f"hellos:{app}"]
-    return Contender(name, words, "granian")
+    return Contender(name, words, "granian", path)
 
 
 def on_reactor(name, reactor, program, *more, beside="", wanted=0.0):
     words = [*TWISTED, reactor, program, "{port}", *more]
     needs = "cyclone.web" if program == "cyclone" else "twisted"
-    return Contender(name, words, needs, beside, wanted)
+    path = "/hello.txt" if program == "files" else "/"
+    return Contender(name, words, needs, path, "", beside, wanted)
 
 
 HTTP = [
@@ -84,6 +92,26 @@ HTTP = [
     granian("granian WSGI", "wsgi"),
     ours("Flask", "flask", beside="granian WSGI Flask", wanted=1.3),
     granian("granian WSGI Flask", "flask"),
+]
+JSON = [
+    ours("handler", "native", beside="ASGI", wanted=1.0, path="/json"),
+    ours("ASGI", "json_asgi", beside="granian ASGI", wanted=1.0),
+    granian("granian ASGI", "json_asgi"),
+    ours("WSGI", "json_wsgi", beside="granian WSGI", wanted=1.0),
+    granian("granian WSGI", "json_wsgi"),
+    ours("Flask", "flask", beside="granian WSGI Flask", wanted=1.0, path="/json"),
+    granian("granian WSGI Flask", "flask", "/json"),
+    ours("FastAPI", "fastapi", beside="granian ASGI FastAPI", wanted=1.0, path="/json"),
+    granian("granian ASGI FastAPI", "fastapi", "/json"),
+]
+# At most nine tenths of granian's CPU.
+STREAM = [
+    ours("handler", "native", beside="granian RSGI", wanted=1.11, path="/stream"),
+    granian("granian RSGI", "stream_rsgi"),
+    ours("ASGI", "stream_asgi", beside="granian ASGI", wanted=1.11),
+    granian("granian ASGI", "stream_asgi"),
+    ours("WSGI", "stream_wsgi", beside="granian WSGI", wanted=1.11),
+    granian("granian WSGI", "stream_wsgi"),
 ]
 TWISTED_WEB = [
     on_reactor("twisted.web", "gustnado", "site", beside="twisted.web, epoll", wanted=3.5),
@@ -116,7 +144,7 @@ class Server:
         places = {"port": self.port, "programs": PROGRAMS, "folder": self.folder.name}
         words = [word.format(**places) for word in contender.words]
         self.process = subprocess.Popen(
-            [*pinned(SERVER_CPU), python, *words], stdout=subprocess.DEVNULL,
+            [*pinned(SERVER_CPU), contender.python or python, *words], stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, start_new_session=True,
             cwd=self.folder.name, env={**os.environ, "PYTHONPATH": str(PROGRAMS)},
         )
@@ -164,29 +192,46 @@ class Server:
         self.folder.cleanup()
 
 
-def load(python, port, seconds, path="/"):
+def load(port, seconds, path="/"):
     """Drives a server, and returns what the generator says."""
-    words = [*pinned(LOAD_CPU), python, "-m", "gustnado", "bench", "--json", "-c", CONNECTIONS,
+    words = [*pinned(LOAD_CPU), machine.gustnado(), "bench", "--json", "-c", CONNECTIONS,
              "-t", 1, "-d", f"{seconds * 1000:.0f}ms", f"http://127.0.0.1:{port}{path}"]
     done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=120)
     if done.returncode:
         raise BenchError(f"the generator has failed: {done.stderr.strip()}")
-    return json.loads(done.stdout)
-
-
-def measure_http(python, contender, seconds):
-    path = "/hello.txt" if contender.name.startswith("static.File") else "/"
-    with Server(python, contender) as server:
-        load(python, server.port, 1, path)
-        before = server.cpu_us()
-        found = load(python, server.port, seconds, path)
-        used = server.cpu_us() - before
-    requests = found["requests"]
+    found = json.loads(done.stdout)
     errors = {name: count for name, count in found["errors"].items() if count}
-    if errors or not requests:
-        raise BenchError(f"{contender.name}: {requests} requests, errors {errors}")
+    if errors or not found["requests"]:
+        raise BenchError(f"{found['requests']} requests, errors {errors}")
     p99_us = found["latency_us"]["percentiles"]["99"]
-    return {"cpu_us": used / requests, "rate": found["requests_per_s"], "p99_ms": p99_us / 1000}
+    return {"requests": found["requests"], "rate": found["requests_per_s"], "p99_ms": p99_us / 1000}
+
+
+def load_by_wrk(port, seconds, path="/"):
+    """The same by wrk."""
+    words = [*pinned(LOAD_CPU), "wrk", "-t1", f"-c{CONNECTIONS}", f"-d{max(1, round(seconds))}s",
+             "--latency", f"http://127.0.0.1:{port}{path}"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    said = re.search(r"(\d+) requests in", done.stdout)
+    faults = re.search(r"Non-2xx.*|Socket errors.*", done.stdout)
+    if done.returncode or not said or faults:
+        raise BenchError(f"wrk: {faults[0] if faults else done.stdout + done.stderr}")
+    p99, unit = re.search(r"99%\s+([\d.]+)(us|ms|s)", done.stdout).groups()
+    rate = re.search(r"Requests/sec:\s+([\d.]+)", done.stdout)[1]
+    p99_ms = float(p99) * {"us": 0.001, "ms": 1, "s": 1000}[unit]
+    return {"requests": int(said[1]), "rate": float(rate), "p99_ms": p99_ms}
+
+
+def measure_http(python, contender, seconds, drive=load):
+    with Server(python, contender) as server:
+        drive(server.port, 1, contender.path)
+        before = server.cpu_us()
+        try:
+            found = drive(server.port, seconds, contender.path)
+        except BenchError as error:
+            raise BenchError(f"{contender.name}: {error}") from error
+        used = server.cpu_us() - before
+    return {"cpu_us": used / found.pop("requests"), **found}
 
 
 def measure_echo(python, contender, seconds, connections):
@@ -219,7 +264,7 @@ def summary(samples):
 def measure_idle(python):
     contender = ours("handler", "native", "--timeout-keep-alive", "600s", beside="", wanted=0.0)
     with Server(python, contender) as server:
-        load(python, server.port, 1)
+        load(server.port, 1)
         before = server.memory()
         links = []
         for _ in range(IDLE):
@@ -250,7 +295,8 @@ def available(python, contenders):
 
 
 def versions(python):
-    names = ("gustnado", "granian", "uvicorn", "uvloop", "httptools", "flask", "twisted", "cyclone")
+    names = ("gustnado", "granian", "uvicorn", "uvloop", "httptools", "flask", "fastapi", "twisted",
+             "cyclone")
     text = ("import importlib.metadata as m, json, platform\n"
             "found = {'python': platform.python_version()}\n"
             f"for name in {names!r}:\n"
@@ -309,10 +355,12 @@ def table_of_idle(part):
             f"{IDLE_WANTED_BYTES})."]
 
 
-SECTIONS = [("http", "Hello by each way in"), ("twisted", "twisted.web and Cyclone"),
+SECTIONS = [("http", "Hello by each way in"), ("json", "10 KB of JSON"),
+            ("stream", "A megabyte in pieces of 64 KiB"), ("twisted", "twisted.web and Cyclone"),
             ("echo", "A protocol without HTTP"), ("busy", "Beside a busy thread"),
             ("idle", "Idle connections")]
-TABLES = {"http": table_of_costs, "twisted": table_of_costs, "echo": table_of_costs,
+TABLES = {"http": table_of_costs, "json": table_of_costs, "stream": table_of_costs,
+          "twisted": table_of_costs, "echo": table_of_costs,
           "busy": table_of_busy, "idle": table_of_idle}
 
 
@@ -321,29 +369,55 @@ def rows_of(contenders, found):
             for one in contenders}
 
 
-def measured(part, python, rounds, seconds):
+def measured(part, asked):
     """The rows of one part."""
+    python, rounds, seconds = asked.python, asked.rounds, asked.seconds
     if part == "idle":
         return measure_idle(python)
     if part == "echo":
-        rows = {}
-        for count in (1, 1000):
-            contenders = available(python, ECHO)
-            found = in_turn(contenders, rounds,
-                            lambda one, count=count: measure_echo(python, one, seconds, count))
-            for name, row in rows_of(contenders, found).items():
-                beside = f"{row['beside']}, {count:,}" if row["beside"] else ""
-                rows[f"{name}, {count:,}"] = {**row, "beside": beside}
-        return rows
-    contenders = available(python, {"http": HTTP, "twisted": TWISTED_WEB, "busy": BUSY}[part])
+        return in_variants(python, ECHO, rounds, {
+            f"{count:,}": lambda one, count=count: measure_echo(python, one, seconds, count)
+            for count in (1, 1000)})
+    contenders = {"http": HTTP, "json": JSON, "stream": STREAM, "twisted": TWISTED_WEB,
+                  "busy": BUSY}[part]
+    if asked.before:
+        contenders = beside_before([one for one in contenders if one.beside], asked.before)
+    if part == "stream":
+        return in_variants(python, contenders, rounds, {
+            name: lambda one, drive=drive: measure_http(python, one, seconds, drive)
+            for name, drive in (("gustnado bench", load), ("wrk", load_by_wrk))})
+    contenders = available(python, contenders)
     found = in_turn(contenders, rounds, lambda one: measure_http(python, one, seconds))
     return rows_of(contenders, found)
+
+
+def in_variants(python, contenders, rounds, variants):
+    """The rows of a part that is measured in several ways."""
+    rows = {}
+    contenders = available(python, contenders)
+    for variant, measure in variants.items():
+        found = in_turn(contenders, rounds, measure)
+        for name, row in rows_of(contenders, found).items():
+            beside = f"{row['beside']}, {variant}" if row["beside"] else ""
+            rows[f"{name}, {variant}"] = {**row, "beside": beside}
+    return rows
+
+
+def beside_before(contenders, python):
+    """Each with its like from another interpreter, whose gustnado is an older one."""
+    pairs = []
+    for one in contenders:
+        before = f"{one.name}, before"
+        pairs += [replace(one, beside=before, wanted=1.0),
+                  replace(one, name=before, python=python, beside="")]
+    return pairs
 
 
 def main():
     words = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     words.add_argument("--only", choices=[name for name, _ in SECTIONS])
     words.add_argument("--python", default=str(machine.ROOT / "target/python/bin/python"))
+    words.add_argument("--before", help="an interpreter whose gustnado ours is held against")
     words.add_argument("--rounds", type=int, default=5)
     words.add_argument("--seconds", type=float, default=3)
     asked = words.parse_args()
@@ -352,16 +426,21 @@ def main():
     found = json.loads(path.read_text()) if path.exists() else {}
     for part, _ in SECTIONS:
         if asked.only in (None, part):
+            rows = measured(part, asked)
+            if asked.before:
+                print("\n".join(table_of_costs({"rows": rows})))
+                continue
             known = machine.describe()
             found[part] = {
-                "rows": measured(part, asked.python, asked.rounds, asked.seconds),
+                "rows": rows,
                 "rounds": asked.rounds, "seconds": asked.seconds,
                 "versions": versions(asked.python),
                 **{key: known[key] for key in ("commit", "date", "kernel", "cpus")},
             }
             path.write_text(json.dumps(found, indent=1) + "\n")
             (RESULTS / "python.md").write_text(page(found))
-    say(f"written: {path.relative_to(machine.ROOT)} and python.md beside it")
+    if not asked.before:
+        say(f"written: {path.relative_to(machine.ROOT)} and python.md beside it")
     return 0
 
 
