@@ -167,6 +167,13 @@ impl Head {
         !self.has(CLOSE) && (self.version == Version::Http11 || self.has(KEEP_ALIVE))
     }
 
+    /// Whether the client would rather go on in another protocol, which its Upgrade field names (RFC
+    /// 9110 §7.8). Never on 1.0.
+    #[inline]
+    pub fn wants_upgrade(&self) -> bool {
+        self.has(UPGRADE) && self.version == Version::Http11
+    }
+
     /// Whether the client waits for `100 Continue` before it sends the body (RFC 9110 §10.1.1).
     /// Never on 1.0, nor without a body.
     #[inline]
@@ -229,3 +236,5 @@ const CHUNKED: u16 = 32;
 const CODING_UNKNOWN: u16 = 64;
 /// There is a condition or a range.
 const CONDITIONAL: u16 = 128;
+/// Connection says upgrade.
+const UPGRADE: u16 = 256;

@@ -125,6 +125,12 @@ impl<'a> Request<'a> {
         self.head.keep_alive()
     }
 
+    /// [`Head::wants_upgrade`]
+    #[inline]
+    pub fn wants_upgrade(self) -> bool {
+        self.head.wants_upgrade()
+    }
+
     /// How the end of the body is found.
     #[inline]
     pub fn framing(self) -> Framing {

@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyDict;
 
 use gustnado::{Reply, Request, Response, Routes, Status, route};
 
@@ -40,8 +40,8 @@ struct Inside {
     state: Option<Py<PyDict>>,
     told: Told,
     done: Py<Done>,
-    /// What `server` in a scope was last, which mostly is what it is next.
-    servers: Last<SocketAddr, PyTuple>,
+    /// The template with this end's address, which mostly is what it was last.
+    templates: Last<SocketAddr, PyDict>,
 }
 
 #[pymethods]
@@ -64,9 +64,9 @@ impl Asgi {
         let (starter, told) = (Starter::new(event_loop)?, Told(on_error));
         let done = Py::new(event_loop.py(), Done)?;
         let (event_loop, root) = (event_loop.clone().unbind(), RootPath::new(root_path));
-        let servers = Last::default();
+        let templates = Last::default();
         let inside =
-            Inside { app, event_loop, starter, template, root, state, told, done, servers };
+            Inside { app, event_loop, starter, template, root, state, told, done, templates };
         Ok(Self(Arc::new(inside)))
     }
 }
@@ -164,7 +164,7 @@ impl Inside {
         let (template, state) = (self.template.bind(py), self.state.as_ref());
         let state = state.map(|state| state.bind(py));
         let made =
-            |request: &Request| scope::make(template, &self.root, state, &self.servers, request);
+            |request: &Request| scope::make(template, &self.root, state, &self.templates, request);
         let scope = exchange.get().with_request(made)?;
         let receive = exchange.getattr(intern!(py, "receive"))?;
         let send = exchange.getattr(intern!(py, "send"))?;

@@ -24,7 +24,8 @@ pub(crate) fn refused_by(route: Route) -> Route {
 
 /// Whether a request asks for a WebSocket, which is not spoken here.
 pub(crate) fn is_websocket(request: &Request) -> bool {
-    request.header("upgrade").is_some_and(|to| to.eq_ignore_ascii_case("websocket"))
+    request.wants_upgrade()
+        && request.header("upgrade").is_some_and(|to| to.eq_ignore_ascii_case("websocket"))
 }
 
 /// The answer to it, which is told: whose client it is sees an empty page, or nothing at all. It

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyType};
 
 use gustnado::{Request, Response, Routes, Status, by_length, route};
 
@@ -38,8 +38,8 @@ struct Inside {
     /// `gustnado.FileWrapper`
     file_wrapper: Py<PyType>,
     told: Told,
-    /// What the address of this end was last, as `SERVER_NAME` and `SERVER_PORT`.
-    servers: Last<SocketAddr, PyTuple>,
+    /// The template with `SERVER_NAME` and `SERVER_PORT`, by the address of this end.
+    templates: Last<SocketAddr, PyDict>,
     spool: Arc<Spool>,
     /// None: it is called on the engine's thread.
     pool: Option<Pool>,
@@ -73,7 +73,7 @@ impl Wsgi {
             input: py.import("io")?.getattr("BytesIO")?.unbind(),
             file_wrapper: file_wrapper.clone().unbind(),
             told: Told(on_error),
-            servers: Last::default(),
+            templates: Last::default(),
             spool: Spool::new(spool_bytes),
             pool: waiting_max.map(Pool::new),
         })))

@@ -327,7 +327,7 @@ def test_an_application_that_cannot_start_says_why(run):
 
 
 def test_a_websocket_is_refused(server):
-    fields = ("Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    fields = ("Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
               "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n")
     refused = server.get("/wait", fields)
     assert (refused.status, refused.reason) == (426, "Upgrade Required")

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-UPGRADE = ("Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+UPGRADE = ("Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n")
 
 NATIVE = """

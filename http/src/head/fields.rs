@@ -2,7 +2,7 @@
 
 use super::{
     CHUNKED, CLOSE, CODED, CODING_UNKNOWN, CONDITIONAL, CONTINUE, Head, HeadError, KEEP_ALIVE,
-    Known, LENGTH, Span, Version,
+    Known, LENGTH, Span, UPGRADE, Version,
 };
 use crate::syntax::{decimal, is_token, list, trim};
 use crate::target;
@@ -64,7 +64,7 @@ impl Head {
         Ok(())
     }
 
-    /// RFC 9110 §7.6.1; options other than these two concern nobody here.
+    /// RFC 9110 §7.6.1; options other than these concern nobody here.
     fn note_connection(&mut self, value: &[u8]) {
         if is_word(value, b"keep-alive") {
             self.flags |= KEEP_ALIVE;
@@ -75,6 +75,8 @@ impl Head {
                 self.flags |= CLOSE;
             } else if option.eq_ignore_ascii_case(b"keep-alive") {
                 self.flags |= KEEP_ALIVE;
+            } else if option.eq_ignore_ascii_case(b"upgrade") {
+                self.flags |= UPGRADE;
             }
         }
     }

@@ -131,6 +131,22 @@ fn framing_is_what_the_fields_say() {
 }
 
 #[test]
+fn an_upgrade_is_wanted_where_connection_says_so() {
+    for (version, fields, is_wanted) in [
+        ("1.1", "Connection: Upgrade\r\nUpgrade: websocket\r\n", true),
+        ("1.1", "Connection: keep-alive, upgrade\r\nUpgrade: websocket\r\n", true),
+        ("1.1", "Upgrade: websocket\r\n", false),
+        ("1.1", "Connection: upgraded\r\n", false),
+        ("1.0", "Connection: upgrade\r\nUpgrade: websocket\r\n", false),
+    ] {
+        let bytes = format!("GET / HTTP/{version}\r\nHost: h\r\n{fields}\r\n");
+        let head = done(bytes.as_bytes());
+        assert_eq!(head.wants_upgrade(), is_wanted, "{version} {fields}");
+        assert_eq!(head.on(bytes.as_bytes()).wants_upgrade(), is_wanted, "{version} {fields}");
+    }
+}
+
+#[test]
 fn a_minor_version_above_1_is_served_as_1_1() {
     for minor in 1..=9 {
         let bytes = format!("GET /?a\\b HTTP/1.{minor}\r\nHost: h\r\n\r\n");

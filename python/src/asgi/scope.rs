@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList};
 
 use gustnado::{Endpoint, Request, Version};
 
@@ -45,15 +45,24 @@ impl RootPath {
 
 /// Makes it of what is the same in all of them.
 ///
-/// - `servers`: the pairs that addresses of this end stand for.
+/// - `templates`: the template with an address of this end as its `server`.
 pub(super) fn make<'py>(
     template: &Bound<'py, PyDict>,
     root: &RootPath,
     state: Option<&Bound<'py, PyDict>>,
-    servers: &Last<SocketAddr, PyTuple>,
+    templates: &Last<SocketAddr, PyDict>,
     request: &Request,
 ) -> PyResult<Bound<'py, PyDict>> {
     let py = template.py();
+    let template = match request.local() {
+        Some(Endpoint::Tcp(local)) => &templates.of(py, local, || {
+            let template = template.copy()?;
+            let server = (local.ip().to_canonical().to_string(), local.port());
+            template.set_item(intern!(py, "server"), server)?;
+            Ok(template)
+        })?,
+        _ => template,
+    };
     let scope = template.copy()?;
     // Middleware may write into them, for this request alone.
     for key in [intern!(py, "asgi"), intern!(py, "extensions")] {
@@ -79,13 +88,6 @@ pub(super) fn make<'py>(
     if let Some(Endpoint::Tcp(client)) = request.client() {
         let client = (client.ip().to_canonical().to_string(), client.port());
         scope.set_item(intern!(py, "client"), client)?;
-    }
-    if let Some(Endpoint::Tcp(local)) = request.local() {
-        let pair = || {
-            let address = local.ip().to_canonical().to_string();
-            (address, local.port()).into_pyobject(py)
-        };
-        scope.set_item(intern!(py, "server"), servers.of(py, local, pair)?)?;
     }
     if let Some(state) = state {
         scope.set_item(intern!(py, "state"), state.copy()?)?;

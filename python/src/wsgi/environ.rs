@@ -33,15 +33,16 @@ pub(super) fn make<'py>(
     request: &Request,
     body: Input<'_>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let environ = inside.template.bind(py).copy()?;
+    let environ = template_of(py, inside, request)?.copy()?;
     let set = |key: &Bound<'py, PyString>, value: &str| environ.set_item(key, value);
     environ.set_item(intern!(py, "REQUEST_METHOD"), method(py, request))?;
     let path: Cow<'_, [u8]> = percent_decode_str(request.raw_path()).into();
     let path = below(&path, inside.root_path.as_bytes()).unwrap_or(&path);
     environ.set_item(intern!(py, "PATH_INFO"), native(py, path))?;
     set(intern!(py, "QUERY_STRING"), request.raw_query().unwrap_or_default())?;
-    set(intern!(py, "REQUEST_URI"), request.target())?;
-    set(intern!(py, "RAW_URI"), request.target())?;
+    let target = PyString::new(py, request.target());
+    environ.set_item(intern!(py, "REQUEST_URI"), &target)?;
+    environ.set_item(intern!(py, "RAW_URI"), target)?;
     let version = match request.version() {
         Version::Http10 => intern!(py, "HTTP/1.0"),
         Version::Http11 => intern!(py, "HTTP/1.1"),
@@ -60,15 +61,6 @@ pub(super) fn make<'py>(
         Some(client) => set(intern!(py, "REMOTE_PORT"), &client.port().to_string())?,
         None => environ.del_item(intern!(py, "REMOTE_PORT"))?,
     }
-    if let Some(Endpoint::Tcp(local)) = request.local() {
-        let pair = || {
-            let address = local.ip().to_canonical().to_string();
-            (address, local.port().to_string()).into_pyobject(py)
-        };
-        let pair = inside.servers.of(py, local, pair)?;
-        environ.set_item(intern!(py, "SERVER_NAME"), pair.get_borrowed_item(0)?)?;
-        environ.set_item(intern!(py, "SERVER_PORT"), pair.get_borrowed_item(1)?)?;
-    }
     if request.scheme() == "https" {
         set(intern!(py, "wsgi.url_scheme"), "https")?;
     }
@@ -85,6 +77,22 @@ pub(super) fn make<'py>(
     }
     environ.set_item(intern!(py, "wsgi.input"), input)?;
     Ok(environ)
+}
+
+/// What is the same in all requests that have come in by one address of this server.
+fn template_of<'py>(
+    py: Python<'py>,
+    inside: &Inside,
+    request: &Request,
+) -> PyResult<Bound<'py, PyDict>> {
+    let template = inside.template.bind(py);
+    let Some(Endpoint::Tcp(local)) = request.local() else { return Ok(template.clone()) };
+    inside.templates.of(py, local, || {
+        let template = template.copy()?;
+        template.set_item(intern!(py, "SERVER_NAME"), local.ip().to_canonical().to_string())?;
+        template.set_item(intern!(py, "SERVER_PORT"), local.port().to_string())?;
+        Ok(template)
+    })
 }
 
 /// Adds the fields, but for Content-Length. Returns whether there is one.

@@ -139,13 +139,17 @@ impl Exchange {
         }
     }
 
-    pub(crate) fn names(&self) -> Option<Names> {
-        self.state().names.as_deref().cloned()
-    }
-
-    pub(crate) fn keep_names(&self, names: &Names) {
+    /// Looks at the names of both ends, which are asked for once.
+    pub(crate) fn look_at_names<T>(
+        &self,
+        ask: impl FnOnce() -> Option<Names>,
+        look: impl FnOnce(&Names) -> T,
+    ) -> Option<T> {
         let mut state = self.state();
-        (state.is_used, state.names) = (true, Some(Box::new(names.clone())));
+        if state.names.is_none() {
+            (state.names, state.is_used) = (Some(Box::new(ask()?)), true);
+        }
+        state.names.as_deref().map(look)
     }
 
     /// Sends an interim answer (RFC 9110 §15.2) as soon as the connection comes to it.

@@ -62,7 +62,7 @@ impl Request {
     ///   handler: the answer stays with the request. (For [`crate::blocking`] handlers that is
     ///   done.)
     pub fn peer(&self) -> Option<Endpoint> {
-        self.names()?.peer
+        self.look_at_names(|names| names.peer.clone())?
     }
 
     /// The client's IP address, as [`Request::peer`] has it; an IPv4 address that came over IPv6 is
@@ -111,21 +111,16 @@ impl Request {
     /// the proxy, as the PROXY header says it, where one is demanded.) `None` as with
     /// [`Request::peer`], but for the reset.
     pub fn local(&self) -> Option<Endpoint> {
-        Some(self.names()?.local)
+        self.look_at_names(|names| names.local.clone())
     }
 
     /// Has it remembered before the request goes to another thread.
     pub(crate) fn keep_names(&self) {
-        _ = self.names();
+        self.look_at_names(|_| ());
     }
 
-    fn names(&self) -> Option<Names> {
-        let exchange = self.parts.exchange();
-        exchange.names().or_else(|| {
-            let names = self.origin.names()?;
-            exchange.keep_names(&names);
-            Some(names)
-        })
+    fn look_at_names<T>(&self, look: impl FnOnce(&Names) -> T) -> Option<T> {
+        self.parts.exchange().look_at_names(|| self.origin.names(), look)
     }
 }
 
