@@ -16,8 +16,8 @@ VENV has the package and what it is compared with; what is missing is said, and 
   pip install ./python granian "uvicorn[standard]" flask fastapi twisted
   pip install --no-deps cyclone
 
-A server has one CPU, the generator (target/release/gustnado bench, or wrk) another; contenders take turns. Writes
-docs/results/python.{md,json}; what was not measured this time stays there.
+A server has one CPU, the generator (target/release/gustnado bench, or wrk) another; contenders
+take turns. Writes docs/results/python.{md,json}; what was not measured this time stays there.
 """
 
 import argparse
@@ -63,7 +63,8 @@ class Contender:
 
 
 def ours(name, app, *more, beside, wanted, path="/"):
-    return Contender(name, [*GUSTNADO, f"hellos:{app}", *more], "gustnado", path, "", beside, wanted)
+    words = [*GUSTNADO, f"hellos:{app}", *more]
+    return Contender(name, words, "gustnado", path, "", beside, wanted)
 
 
 def granian(name, app, path="/"):

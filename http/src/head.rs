@@ -167,8 +167,8 @@ impl Head {
         !self.has(CLOSE) && (self.version == Version::Http11 || self.has(KEEP_ALIVE))
     }
 
-    /// Whether the client would rather go on in another protocol, which its Upgrade field names (RFC
-    /// 9110 §7.8). Never on 1.0.
+    /// Whether the client would rather go on in another protocol, which its Upgrade field names
+    /// (RFC 9110 §7.8). Never on 1.0.
     #[inline]
     pub fn wants_upgrade(&self) -> bool {
         self.has(UPGRADE) && self.version == Version::Http11

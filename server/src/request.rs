@@ -190,8 +190,8 @@ impl Request {
         self.view().host().map(as_text)
     }
 
-    /// Whether the client would rather go on in another protocol, which its Upgrade field names (RFC
-    /// 9110 §7.8): its Connection field says so, and it is HTTP/1.1.
+    /// Whether the client would rather go on in another protocol, which its Upgrade field names
+    /// (RFC 9110 §7.8): its Connection field says so, and it is HTTP/1.1.
     pub fn wants_upgrade(&self) -> bool {
         self.view().wants_upgrade()
     }
