@@ -85,6 +85,8 @@ class Process:
         except Ended:
             pass
         finally:
+            # From here on there is nothing that a signal has to stop: not how a failure is told.
+            self._is_starting = False
             self._now_starts(None)
             sys.setswitchinterval(interval)
         return self._code

@@ -91,6 +91,11 @@ def test_who_takes_the_place_of_a_worker_gets_its_share_and_nobody_is_lost(run, 
             met.add(answered_by(link))
             assert time.monotonic() - began < 1
     assert b"" not in met
+    # (Those that end take what comes to them, until they have no socket any more.)
+    for pid in set(before) if number == signal.SIGHUP else ():
+        while os.path.exists(f"/proc/{int(pid)}"):
+            assert time.monotonic() < deadline, server.said()
+            time.sleep(0.05)
     more = [connected(where) for _ in range(60)]
     after = collections.Counter(map(answered_by, more))
     if number == signal.SIGKILL:
