@@ -1,33 +1,39 @@
 //! The four schedulers: where tasks live, and which ready one runs next.
 //!
-//! | name | tasks live in | run by | when full |
-//! | --- | --- | --- | --- |
-//! | [`Pool`] | a fixed slot array per worker | their worker | the worker takes no more |
-//! | [`PoolShared`] | one fixed slot array | whoever claims them | accepting pauses |
-//! | [`Queue`] | a growing table per worker | their worker | accepting pauses at the total |
-//! | [`QueueShared`] | one growing table | whoever is free | the same |
+//! | name | tasks live in | run by | in the order of | when full |
+//! | --- | --- | --- | --- | --- |
+//! | `pool` | a fixed array per worker | their worker | slots | the worker takes no more |
+//! | `pool-shared` | one fixed array | whoever claims them | slots | accepting pauses |
+//! | `queue` | a growing table per worker | their worker | time | accepting pauses at the total |
+//! | `queue-shared` | one growing table | whoever is free | time | the same |
 //!
 //! A scheduler hands a ready task out ([`Schedule::claim`]), the worker polls it and hands it back
 //! ([`Schedule::settle`]). Nothing else knows where tasks are kept.
+//!
+//! So there are two types, [`Pinned`] and [`Shared`], and two run queues for each: bits of slots,
+//! and lines.
 
-mod pool;
-mod pool_shared;
-mod queue;
-mod queue_shared;
+mod bits;
+mod pinned;
+mod shared;
 mod shared_slots;
 mod slots;
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::waits::Waits;
+use bits::Bits;
+use pinned::Pinned;
+use shared::Shared;
+use shared_slots::SharedSlots;
+use slots::Slots;
 
-pub(crate) use pool::Pool;
-pub(crate) use pool_shared::PoolShared;
-pub(crate) use queue::Queue;
-pub(crate) use queue_shared::QueueShared;
+use crate::queue::TokenQueue;
+use crate::ready_bits::ReadyBits;
+use crate::waits::Waits;
 
 /// A task as schedulers keep it. Shared ones run it on any worker, so it must be `Send`.
 pub type BoxTask = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -78,9 +84,15 @@ impl SchedulerKind {
     ///
     /// - `connections`: how many it must hold.
     pub(crate) fn pinned(self, connections: usize) -> Box<dyn Schedule> {
+        let count = connections.saturating_add(SPARE_SLOTS);
         match self {
-            Self::Pool | Self::PoolShared => Box::new(Pool::new(connections)),
-            Self::Queue | Self::QueueShared => Box::new(Queue::default()),
+            // (Others that come on top make it grow.)
+            Self::Pool | Self::PoolShared => {
+                Box::new(Pinned::new(Slots::with_capacity(count), Bits::new(count)))
+            }
+            Self::Queue | Self::QueueShared => {
+                Box::new(Pinned::new(Slots::default(), VecDeque::new()))
+            }
         }
     }
 
@@ -88,9 +100,14 @@ impl SchedulerKind {
     ///
     /// - `connections`: how many it must hold.
     pub(crate) fn shared(self, connections: usize) -> Arc<dyn Schedule + Send + Sync> {
+        let count = connections.saturating_add(SPARE_SLOTS);
+        let slots = SharedSlots::new(count);
         match self {
-            Self::Pool | Self::PoolShared => Arc::new(PoolShared::new(connections)),
-            Self::Queue | Self::QueueShared => Arc::new(QueueShared::new(connections)),
+            Self::Pool | Self::PoolShared => {
+                slots.allocate();
+                Arc::new(Shared::new(slots, ReadyBits::new(count)))
+            }
+            Self::Queue | Self::QueueShared => Arc::new(Shared::new(slots, TokenQueue::new(count))),
         }
     }
 }
@@ -146,6 +163,65 @@ pub(crate) trait Schedule {
 
     /// Drops all tasks that nobody is running.
     fn clear(&self);
+}
+
+/// Slots whose tasks are ready, each at most once, and which of them is next. (What several threads
+/// use at once is one by reference, as with `io::Write`.)
+pub(crate) trait RunQueue {
+    /// Puts a slot in line. There is room for every slot.
+    fn push(&mut self, slot: u32);
+
+    /// Takes the next one out.
+    fn pop(&mut self) -> Option<u32>;
+
+    /// Whether nobody is in line.
+    fn is_empty(&self) -> bool;
+}
+
+/// First come, first served.
+impl RunQueue for VecDeque<u32> {
+    fn push(&mut self, slot: u32) {
+        self.push_back(slot);
+    }
+
+    fn pop(&mut self) -> Option<u32> {
+        self.pop_front()
+    }
+
+    fn is_empty(&self) -> bool {
+        Self::is_empty(self)
+    }
+}
+
+/// First come, first served.
+impl RunQueue for &TokenQueue {
+    fn push(&mut self, slot: u32) {
+        let in_line = TokenQueue::push(self, u64::from(slot));
+        debug_assert!(in_line.is_ok(), "the line has room for every slot");
+    }
+
+    fn pop(&mut self) -> Option<u32> {
+        u32::try_from(TokenQueue::pop(self)?).ok()
+    }
+
+    fn is_empty(&self) -> bool {
+        TokenQueue::is_empty(self)
+    }
+}
+
+/// In the order of the slots, by whichever worker is free.
+impl RunQueue for &ReadyBits {
+    fn push(&mut self, slot: u32) {
+        self.set(slot);
+    }
+
+    fn pop(&mut self) -> Option<u32> {
+        self.claim()
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.any()
+    }
 }
 
 /// A task as a look from outside finds it.

@@ -1,52 +1,56 @@
-//! `queue`: a growing table per worker; ready tasks run first come, first served.
+//! `pool` and `queue`: the tasks of one worker, which only that worker runs.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use super::slots::Slots;
-use super::{BoxTask, Claimed, Schedule, Seen, drop_all};
+use super::{BoxTask, Claimed, RunQueue, Schedule, Seen, drop_all};
 use crate::waits::Waits;
 
-/// A worker's own tasks, however many, and the line of those that are ready.
-#[derive(Default)]
-pub(crate) struct Queue(RefCell<Inside>);
+/// A worker's own tasks. Those that have used up their budget stand in a line of their own.
+pub(crate) struct Pinned<Q>(RefCell<Inside<Q>>);
 
-#[derive(Default)]
-struct Inside {
+struct Inside<Q> {
     slots: Slots,
-    line: VecDeque<u32>,
+    ready: Q,
     spent: VecDeque<u32>,
 }
 
-impl Schedule for Queue {
+impl<Q: RunQueue> Pinned<Q> {
+    pub(super) fn new(slots: Slots, ready: Q) -> Self {
+        Self(RefCell::new(Inside { slots, ready, spent: VecDeque::new() }))
+    }
+}
+
+impl<Q: RunQueue> Schedule for Pinned<Q> {
     fn insert(&self, task: BoxTask) -> Result<(u32, u32), BoxTask> {
-        let Inside { slots, line, .. } = &mut *self.0.borrow_mut();
+        let Inside { slots, ready, .. } = &mut *self.0.borrow_mut();
         let (slot, generation) = slots.insert(task);
-        line.push_back(slot);
+        ready.push(slot);
         Ok((slot, generation))
     }
 
     fn ready(&self, slot: u32, generation: u32) -> bool {
-        let Inside { slots, line, .. } = &mut *self.0.borrow_mut();
+        let Inside { slots, ready, .. } = &mut *self.0.borrow_mut();
         let line_up = slots.ready(slot, Some(generation));
         if line_up {
-            line.push_back(slot);
+            ready.push(slot);
         }
         line_up
     }
 
     fn ready_all(&self) {
-        let Inside { slots, line, .. } = &mut *self.0.borrow_mut();
+        let Inside { slots, ready, .. } = &mut *self.0.borrow_mut();
         for slot in 0..slots.count() {
             if slots.ready(slot, None) {
-                line.push_back(slot);
+                ready.push(slot);
             }
         }
     }
 
     fn claim(&self) -> Option<Claimed> {
-        let Inside { slots, line, .. } = &mut *self.0.borrow_mut();
-        Some(slots.claim(line.pop_front()?))
+        let Inside { slots, ready, .. } = &mut *self.0.borrow_mut();
+        Some(slots.claim(ready.pop()?))
     }
 
     fn claim_idle(&self, slot: u32, generation: u32) -> Option<Claimed> {
@@ -59,17 +63,19 @@ impl Schedule for Queue {
     }
 
     fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits, is_spent: bool) -> bool {
-        let Inside { slots, line, spent } = &mut *self.0.borrow_mut();
+        let Inside { slots, ready, spent } = &mut *self.0.borrow_mut();
         let again = slots.settle(slot, task, waits);
-        if again {
-            if is_spent { spent } else { line }.push_back(slot);
+        if again && is_spent {
+            spent.push_back(slot);
+        } else if again {
+            ready.push(slot);
         }
         again
     }
 
     fn has_ready(&self) -> bool {
         let inside = self.0.borrow();
-        !inside.line.is_empty() || !inside.spent.is_empty()
+        !inside.ready.is_empty() || !inside.spent.is_empty()
     }
 
     fn is_empty(&self) -> bool {
@@ -82,8 +88,8 @@ impl Schedule for Queue {
 
     fn clear(&self) {
         let tasks = {
-            let Inside { slots, line, spent } = &mut *self.0.borrow_mut();
-            line.clear();
+            let Inside { slots, ready, spent } = &mut *self.0.borrow_mut();
+            while ready.pop().is_some() {}
             spent.clear();
             slots.take_all()
         };

@@ -1,0 +1,214 @@
+//! What an application sends: the head of its answer, content, files.
+
+use std::io::ErrorKind::NotFound;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use gustnado::{ForeignHead, Method, Request, Response, Status};
+
+use super::{Exchange, Inside, Stage, To};
+use crate::asgi::message::{add_fields, check_length, expect};
+use crate::bytes_like::bytes_of;
+use crate::pipe::{Feed, Room, pipe};
+use crate::regular;
+
+/// Longest piece that the connection is handed at once: one send takes the whole of a piece, and
+/// others wait for it.
+const PIECE_BYTES_MAX: usize = 64 << 10;
+/// Content that was sent waits for so long at most while the application goes on without waiting
+/// for anything itself.
+const HOLD: Duration = Duration::from_millis(1);
+
+/// What becomes of something that the application has sent.
+pub(super) enum Taken {
+    /// It is kept for what follows.
+    Kept,
+    /// It is to leave before the application goes on, which may compute for long.
+    Leaves,
+    /// The same, and it is all: most applications end with it.
+    Whole,
+    /// So much waits to be sent that there is no room for more.
+    Fills(Room),
+}
+
+impl Exchange {
+    /// Takes the head of the answer.
+    pub(super) fn begin(&self, message: &Bound<'_, PyDict>) -> PyResult<()> {
+        let py = message.py();
+        let status: u16 = expect(message, intern!(py, "status"))?.extract()?;
+        let mut head = ForeignHead::new(status, "").map_err(|_| {
+            PyValueError::new_err(format!("expected a status from 200 to 999, found {status}"))
+        })?;
+        if let Some(fields) = message.get_item(intern!(py, "headers"))? {
+            add_fields(&mut head, &fields)?;
+        }
+        let mut inside = self.inside();
+        match inside.stage {
+            Stage::Head => {
+                inside.stage = Stage::Content(head);
+                Ok(())
+            }
+            Stage::Lost => Err(inside.lost()),
+            _ => Err(PyRuntimeError::new_err("http.response.start was sent before")),
+        }
+    }
+
+    /// Takes content, the first or more of it.
+    pub(super) fn go_on(slf: &Bound<'_, Self>, message: &Bound<'_, PyDict>) -> PyResult<Taken> {
+        let py = message.py();
+        let body = match message.get_item(intern!(py, "body"))? {
+            Some(body) if !body.is_none() => bytes_of(&body, "the body of an answer")?,
+            _ => Bytes::new(),
+        };
+        let more = message.get_item(intern!(py, "more_body"))?;
+        let more = more.map(|more| more.is_truthy()).transpose()?.unwrap_or(false);
+        let mut inside = slf.get().inside();
+        match std::mem::replace(&mut inside.stage, Stage::Over) {
+            Stage::Content(head) if more => {
+                let (feed, content) = pipe();
+                let room = push(&feed, body);
+                inside.stage = Stage::More(feed);
+                inside.left = Some(Instant::now());
+                let is_unsent = is_unsent(&inside.request, &head);
+                drop(inside);
+                content.on_lost(Self::later(slf, Self::lose)?);
+                let response =
+                    if is_unsent { head.without_content() } else { head.stream(content) };
+                slf.get().give(response);
+                Ok(room.map_or(Taken::Leaves, Taken::Fills))
+            }
+            Stage::Content(head) => {
+                if is_unsent(&inside.request, &head) {
+                    drop(inside);
+                    let is_said = head.length().is_some() || !head.may_have_content();
+                    let response = if is_said { head.without_content() } else { head.bytes(body) };
+                    slf.get().give(response);
+                } else if let Err(error) = check_length(&head, body.len() as u64) {
+                    inside.stage = Stage::Content(head);
+                    return Err(error);
+                } else {
+                    drop(inside);
+                    slf.get().give(head.bytes(body));
+                }
+                Self::tell_receivers(slf);
+                Ok(Taken::Whole)
+            }
+            Stage::More(feed) => {
+                let room = push(&feed, body);
+                if more {
+                    inside.stage = Stage::More(feed);
+                    return Ok(room.map_or_else(|| inside.hold(), Taken::Fills));
+                }
+                drop(inside);
+                feed.end();
+                Self::tell_receivers(slf);
+                Ok(Taken::Leaves)
+            }
+            stage => Err(inside.refuse(stage)),
+        }
+    }
+
+    /// Sends a file by its path, as the content.
+    pub(super) fn send_file(slf: &Bound<'_, Self>, message: &Bound<'_, PyDict>) -> PyResult<()> {
+        let path: PathBuf = expect(message, intern!(message.py(), "path"))?.extract()?;
+        let opened = regular::open(&path);
+        let is_missing = opened.as_ref().is_err_and(|error| error.kind() == NotFound);
+        let opened = if is_missing { None } else { opened? };
+        if opened.is_none() && !is_missing {
+            let path = path.display();
+            let text = format!("expected a regular file to send, found another: {path}");
+            return Err(PyOSError::new_err(text));
+        }
+        let mut inside = slf.get().inside();
+        let head = match std::mem::replace(&mut inside.stage, Stage::Over) {
+            Stage::Content(head) => head,
+            stage => return Err(inside.refuse(stage)),
+        };
+        let Some((file, found)) = opened else {
+            // Nothing has left: the client is told the truth, whatever the head says.
+            inside.missing = Some(path);
+            drop(inside);
+            slf.get().give(Response::new(Status::NOT_FOUND));
+            Self::tell_receivers(slf);
+            return Ok(());
+        };
+        let length = found.len();
+        if let Err(error) = check_length(&head, length) {
+            inside.stage = Stage::Content(head);
+            return Err(error);
+        }
+        drop(inside);
+        slf.get().give(head.file(Arc::new(file), 0, length));
+        Self::tell_receivers(slf);
+        Ok(())
+    }
+
+    /// Gives an answer to who waits for it, or keeps it for who asks.
+    fn give(&self, response: Response) {
+        // (Not under the lock: if the client has gone, the answer is dropped, which calls us.)
+        let to = std::mem::replace(&mut self.inside().to, To::Given);
+        match to {
+            To::Client(replier) => _ = replier.answer(response),
+            To::Nobody => self.inside().to = To::Kept(Box::new(response)),
+            To::Kept(_) | To::Given => {}
+        }
+    }
+
+    /// A future that is there once more content may be sent.
+    pub(super) fn wait_for<'py>(
+        &self,
+        py: Python<'py>,
+        room: &Room,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let future = self.event_loop.bind(py).call_method0(intern!(py, "create_future"))?;
+        let there = future.clone().unbind();
+        room.call(move || {
+            Python::attach(|py| {
+                if let Err(error) = set(there.bind(py)) {
+                    error.write_unraisable(py, None);
+                }
+            });
+        });
+        Ok(future)
+    }
+}
+
+impl Inside {
+    /// Takes a piece behind the first: pieces that come quickly leave together.
+    fn hold(&mut self) -> Taken {
+        let now = Instant::now();
+        if self.left.is_some_and(|left| now - left < HOLD) {
+            return Taken::Kept;
+        }
+        self.left = Some(now);
+        Taken::Leaves
+    }
+}
+
+/// Hands content over, in parts that are not too long.
+fn push(feed: &Feed, mut body: Bytes) -> Option<Room> {
+    while body.len() > PIECE_BYTES_MAX {
+        _ = feed.push(body.split_to(PIECE_BYTES_MAX));
+    }
+    feed.push(body)
+}
+
+/// Whether no content is sent, whatever the application sends.
+fn is_unsent(request: &Request, head: &ForeignHead) -> bool {
+    request.method() == Method::Head || !head.may_have_content()
+}
+
+fn set(future: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = future.py();
+    if !future.call_method0(intern!(py, "done"))?.is_truthy()? {
+        future.call_method1(intern!(py, "set_result"), (py.None(),))?;
+    }
+    Ok(())
+}
