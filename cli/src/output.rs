@@ -3,10 +3,8 @@
 
 use crate::exit;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::OFlags;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
-use std::os::unix::fs::OpenOptionsExt;
 use std::sync::LazyLock;
 
 pub(crate) use gustnado_lab::figures::{counted, grouped};
@@ -53,21 +51,13 @@ impl Output {
 /// Writes a line to standard error. A terminal that takes nothing, since it is paused or its other
 /// end has stopped reading, is not waited for: the server goes on, and so does its end.
 fn print(line: &str) {
-    static TERMINAL: LazyLock<Option<File>> = LazyLock::new(terminal);
+    static TERMINAL: LazyLock<Option<File>> =
+        LazyLock::new(|| gustnado::unblocked_terminal(stderr()));
     let text = format!("{line}\n");
     match &*TERMINAL {
         Some(terminal) => write_soon(terminal, text.as_bytes()),
         None => _ = stderr().write_all(text.as_bytes()),
     }
-}
-
-/// Standard error, if it is a terminal, as a description of our own, which does not block. (The one
-/// that came with the process belongs to others too.)
-fn terminal() -> Option<File> {
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    let flags = i32::try_from(flags.bits()).expect("flags below 2^31");
-    let again = || OpenOptions::new().write(true).custom_flags(flags).open("/proc/self/fd/2").ok();
-    stderr().is_terminal().then(again).flatten()
 }
 
 fn write_soon(mut terminal: &File, mut bytes: &[u8]) {

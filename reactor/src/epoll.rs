@@ -195,26 +195,15 @@ impl Epoll {
         out: &mut Option<Box<Outgoing>>,
         token: Token,
     ) -> Poll<io::Result<()>> {
-        let Some(mut unsent) = out.take() else {
+        let Some(unsent) = out.take() else {
             return Poll::Ready(Ok(()));
         };
         if unsent.form != Form::Plain {
             return self.send_formed(io, unsent, out, token);
         }
-        while !unsent.rest().is_empty() {
-            let sent =
-                self.attempt(io, OUT, token, || send(&io.fd, unsent.rest(), SendFlags::NOSIGNAL));
-            match sent {
-                Poll::Ready(Ok(sent)) => unsent.at += sent,
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => {
-                    *out = Some(unsent);
-                    return Poll::Pending;
-                }
-            }
-        }
-        self.spare.put(unsent);
-        Poll::Ready(Ok(()))
+        self.send_by(io, unsent, out, token, |unsent| {
+            send(&io.fd, unsent.rest(), SendFlags::NOSIGNAL)
+        })
     }
 
     /// The same for what is not plain.
@@ -222,26 +211,38 @@ impl Epoll {
     fn send_formed(
         &mut self,
         io: &EpollIo,
-        mut unsent: Box<Outgoing>,
+        unsent: Box<Outgoing>,
         out: &mut Option<Box<Outgoing>>,
         token: Token,
     ) -> Poll<io::Result<()>> {
-        if unsent.form == Form::Waiting {
-            *out = Some(unsent);
-            return Poll::Ready(Ok(()));
-        }
-        while !unsent.has_left() {
-            let sent = if unsent.form == Form::Parts {
+        match unsent.form {
+            Form::Waiting => {
+                *out = Some(unsent);
+                Poll::Ready(Ok(()))
+            }
+            Form::Parts => self.send_by(io, unsent, out, token, |unsent| {
                 let parts: Vec<_> = unsent.parts().take(PARTS_MAX).map(IoSlice::new).collect();
-                self.attempt(io, OUT, token, || {
-                    let mut nothing = SendAncillaryBuffer::default();
-                    sendmsg(&io.fd, &parts, &mut nothing, SendFlags::NOSIGNAL)
-                })
-            } else {
-                let flags = SendFlags::NOSIGNAL | SendFlags::MORE;
-                self.attempt(io, OUT, token, || send(&io.fd, unsent.rest(), flags))
-            };
-            match sent {
+                let mut nothing = SendAncillaryBuffer::default();
+                sendmsg(&io.fd, &parts, &mut nothing, SendFlags::NOSIGNAL)
+            }),
+            Form::Plain | Form::MoreFollows => self.send_by(io, unsent, out, token, |unsent| {
+                send(&io.fd, unsent.rest(), SendFlags::NOSIGNAL | SendFlags::MORE)
+            }),
+        }
+    }
+
+    /// Makes one call after the other, each for what is left.
+    fn send_by(
+        &mut self,
+        io: &EpollIo,
+        mut unsent: Box<Outgoing>,
+        out: &mut Option<Box<Outgoing>>,
+        token: Token,
+        call: impl Fn(&Outgoing) -> Result<usize, Errno>,
+    ) -> Poll<io::Result<()>> {
+        let len = unsent.len();
+        while unsent.at < len {
+            match self.attempt(io, OUT, token, || call(&unsent)) {
                 Poll::Ready(Ok(sent)) => unsent.at += sent,
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => {

@@ -54,9 +54,9 @@ pub use lookout::{Lookout, has_line, share_line, take_connection};
 pub use names::Names;
 pub use piece::{Outgoing, Piece, Unsent};
 pub use reactor::{
-    Accepted, Backend, How, Interest, IoChoice, Listener, Options, Reactor, ReactorSeed, Wait,
-    probe_uring,
+    Accepted, Backend, How, IoChoice, Listener, Options, Reactor, ReactorSeed, Wait, probe_uring,
 };
+pub use readiness::Interest;
 pub use sys::options::block_file_size_signal;
 pub use wake::Alert;
 pub use watched::{Ready, Wants};

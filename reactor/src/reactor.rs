@@ -1,6 +1,7 @@
 //! The reactor: one of two backends behind one set of operations.
 
 mod listening;
+mod naming;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,7 +17,7 @@ use crate::piece::Unsent;
 use crate::sys::Sleep;
 use crate::sys::by_number::send_queue_of;
 use crate::uring::Uring;
-use crate::{Alert, Clock, Io, Outgoing, Piece, Token, descriptor_limit};
+use crate::{Alert, Clock, Interest, Io, Outgoing, Piece, Token, descriptor_limit};
 
 /// Which backend to try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -97,15 +98,6 @@ pub enum Accepted {
     Here(Io),
     /// A descriptor that any reactor can take in ([`Reactor::adopt`]).
     Away(OwnedFd),
-}
-
-/// A direction of readiness.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Interest {
-    /// Something can be read.
-    Read,
-    /// Something can be written.
-    Write,
 }
 
 /// How a socket's writing side ends.

@@ -47,6 +47,15 @@ impl Table {
     }
 }
 
+/// A direction of readiness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interest {
+    /// Something can be read.
+    Read,
+    /// Something can be written.
+    Write,
+}
+
 /// What is known of one descriptor, and who waits for it.
 ///
 /// Where one thread polls and runs the task (`shared == false`), all accesses are plain loads and

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 pub use format::FormatError;
 pub(crate) use journal::{Journal, final_answer};
+pub use output::unblocked_terminal;
 
 use crate::config::Config;
 use crate::server::StartError;

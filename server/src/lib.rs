@@ -64,6 +64,8 @@ pub mod test;
 mod tower;
 
 pub use access_log::FormatError;
+#[doc(hidden)]
+pub use access_log::unblocked_terminal;
 pub use body::{Body, BodyError};
 pub use builder::Server;
 pub use bytes::Bytes;

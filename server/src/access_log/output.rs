@@ -155,16 +155,22 @@ fn number(flags: OFlags) -> i32 {
     i32::try_from(flags.bits()).expect("flags below 2^31")
 }
 
-/// A terminal as a description of our own, which does not block; anything else as it is. (One that
-/// says that there is room may still block within a line. The description that came with the
-/// process belongs to others too.)
+/// A terminal as a description of our own, which does not block; anything else as it is.
 fn unblocked(file: File) -> File {
+    unblocked_terminal(&file).unwrap_or(file)
+}
+
+/// What `of` stands for, if that is a terminal, as a description of our own, which does not block.
+/// (One that says that there is room may still block within a line. The description that came with
+/// the process belongs to others too.)
+pub fn unblocked_terminal(of: impl AsFd) -> Option<File> {
+    let of = of.as_fd();
     let flags = number(OFlags::NONBLOCK | OFlags::NOCTTY);
     let again = || {
-        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let path = format!("/proc/self/fd/{}", of.as_raw_fd());
         OpenOptions::new().write(true).custom_flags(flags).open(path).ok()
     };
-    file.is_terminal().then(again).flatten().unwrap_or(file)
+    of.is_terminal().then(again).flatten()
 }
 
 pub(super) fn count_lines(lines: &[u8]) -> u64 {
