@@ -4,6 +4,7 @@
 mod counterparts;
 mod first_word;
 
+use crate::refusal::Refusal;
 use crate::{bench, contest, doctor, exit};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::OsStringValueParser};
@@ -116,15 +117,6 @@ impl Asked {
             None => error.to_string(),
         }
     }
-}
-
-/// Why the command line was not understood.
-#[derive(Debug)]
-pub(crate) struct Refusal {
-    /// What to print: a line, or one for each mistake in a file.
-    pub(crate) line: String,
-    /// What to exit with.
-    pub(crate) code: u8,
 }
 
 const COMMANDS: [&str; 9] =
@@ -337,7 +329,7 @@ fn page_or_refusal(error: &clap::Error, of: &str) -> Result<Order, Refusal> {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             Ok(Order::Page(error.render().to_string()))
         }
-        _ => Err(Refusal { line: refusal_line(error, of), code: exit::USAGE }),
+        _ => Err(Refusal::of_usage(refusal_line(error, of))),
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod asked;
+mod flags;
 mod interrupt;
 mod load;
 mod merge;

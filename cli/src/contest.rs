@@ -18,6 +18,7 @@ use signal_hook::iterator::{Handle, Signals};
 
 use crate::exit;
 use crate::output::{Output, counted, page, page_paint};
+use crate::refusal::Refusal;
 use arguments::{Asked, Held};
 use progress::Meter;
 
@@ -35,12 +36,6 @@ pub(crate) fn run(asked: Asked, program: &Path) -> u8 {
         refusal.line.lines().for_each(|line| output.error(line));
         refusal.code
     })
-}
-
-/// Why nothing came of it: what to print, and the exit code.
-struct Refusal {
-    line: String,
-    code: u8,
 }
 
 fn refused(code: u8) -> impl Fn(String) -> Refusal {

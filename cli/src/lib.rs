@@ -16,6 +16,7 @@ mod contest;
 mod doctor;
 mod exit;
 mod output;
+mod refusal;
 mod root;
 mod serve;
 

@@ -39,7 +39,7 @@ impl<'o> Ask<'o> {
         target: &[u8],
         host: &[u8],
     ) -> Result<Self, AskError> {
-        if !skip_query(skip(target, PATH)).is_empty() || target::form(target, method).is_err() {
+        if !skip_query(skip(target, PATH)).is_empty() || target::form(target, method).is_none() {
             return Err(AskError::Target);
         }
         target::authority(host).ok_or(AskError::Host)?;

@@ -15,7 +15,6 @@ pub use error::HeadError;
 
 use crate::limits::Limits;
 use crate::method::Method;
-use crate::request::Request;
 use crate::target::TargetForm;
 
 /// A verdict on bytes that may stop anywhere.
@@ -191,13 +190,6 @@ impl Head {
     #[inline]
     pub fn method(&self) -> Method {
         self.method
-    }
-
-    /// The head together with its bytes: the same `input` it was decoded from, or at least
-    /// [`Head::len`] bytes of it.
-    #[inline]
-    pub fn on<'a>(&'a self, bytes: &'a [u8]) -> Request<'a> {
-        Request::new(self, bytes)
     }
 
     /// Whether the answer may be other than the whole: there is a condition, or a range. `If-Range`

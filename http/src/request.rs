@@ -16,13 +16,17 @@ pub struct Request<'a> {
     bytes: &'a [u8],
 }
 
-impl<'a> Request<'a> {
+impl Head {
+    /// The head together with its bytes: the same `input` it was decoded from, or at least
+    /// [`Head::len`] bytes of it.
     #[inline]
-    pub(crate) fn new(head: &'a Head, bytes: &'a [u8]) -> Self {
-        debug_assert!(bytes.len() >= head.len());
-        Self { head, bytes }
+    pub fn on<'a>(&'a self, bytes: &'a [u8]) -> Request<'a> {
+        debug_assert!(bytes.len() >= self.len());
+        Request { head: self, bytes }
     }
+}
 
+impl<'a> Request<'a> {
     /// The head and its bytes, to be kept.
     pub fn to_parts(self) -> (Head, Vec<u8>) {
         (*self.head, self.bytes[..self.head.len()].to_vec())

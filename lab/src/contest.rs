@@ -15,7 +15,6 @@ mod folders;
 mod generator;
 mod method;
 mod narrow;
-pub mod presets;
 mod process;
 mod sampling;
 mod stage;
@@ -34,6 +33,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::record::{self, Fate, Record, Run};
+pub use file::presets;
 use file::{Contender, Contest, Page, Scenario};
 use stage::{Miss, Ready, Stage, missed, slug};
 use store::StoreError;
@@ -168,7 +168,7 @@ fn begin(contest: &Contest, tools: &Tools, division: &cpus::Division) -> Record 
         connections: of.connections,
         keep_alive: of.keep_alive,
         model: of.model.word().to_owned(),
-        sentence: generator::sentence(of),
+        sentence: of.sentence(),
         sweep: of.sweep.clone(),
     };
     Record {

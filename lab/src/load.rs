@@ -21,6 +21,7 @@
 mod conn;
 mod desk;
 mod findings;
+mod flight;
 mod hold;
 mod model;
 pub(crate) mod own;
@@ -37,6 +38,7 @@ mod tally;
 mod thread;
 mod trace;
 mod warnings;
+mod whole;
 
 use std::error::Error;
 use std::fmt;
@@ -55,14 +57,12 @@ use crate::outcome::Outcome;
 use crate::plan::{Io, Plan, PlanError};
 use own::Machine;
 use script::Script;
-pub(crate) use script::{ROUND_MAX, round_len};
 use series::Series;
 use shared::Shared;
 use thread::{Haul, ThreadError};
 
-/// Descriptors that are left to everything but connections.
-pub(crate) const DESCRIPTORS_APART: u64 = 256;
-/// Those that each ring needs besides, for connections that are being opened.
+/// Descriptors that each ring needs besides those left apart, for connections that are being
+/// opened.
 const DESCRIPTORS_OPENING: u64 = 256;
 /// How often progress is shown.
 const BEAT: Duration = Duration::from_millis(100);

@@ -1,14 +1,20 @@
 //! What one run of the load generator is to do.
 
 mod check;
+mod error;
+mod round;
 mod url;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use check::PlanError;
+pub use error::PlanError;
+pub(crate) use round::greatest_common;
 pub(crate) use url::Url;
+
+/// Descriptors that are left to everything but connections.
+pub(crate) const DESCRIPTORS_APART: u64 = 256;
 
 /// What one run is to do. Made by the command from its flags, checked by
 /// [`Plan::check`](Plan::check) before anything is opened.

@@ -4,7 +4,6 @@ mod awaited;
 mod exchange;
 mod message;
 mod scope;
-mod sending;
 
 use std::net::SocketAddr;
 use std::pin::Pin;

@@ -24,7 +24,6 @@ mod response;
 mod root_path;
 mod tunnel;
 mod twisted;
-mod wishes;
 mod writer;
 mod wsgi;
 

@@ -1,7 +1,10 @@
 //! Readiness for loops that are written in Python, in the form of Python's own `select.epoll`.
 
+mod wishes;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::io;
 use std::os::fd::RawFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,11 +21,11 @@ use gustnado_reactor::{Clock, IoChoice, Options, Reactor, Ready, Token, Wants};
 use crate::errors;
 use crate::kept::Kept;
 use crate::twisted::{Looked, Names, TwistedLink};
-use crate::wishes::Wishes;
+use wishes::Wishes;
 
-pub(crate) const IN: u32 = 0x1;
-pub(crate) const OUT: u32 = 0x4;
-pub(crate) const ERR: u32 = 0x8;
+const IN: u32 = 0x1;
+const OUT: u32 = 0x4;
+const ERR: u32 = 0x8;
 const HUP: u32 = 0x10;
 
 /// What a reactor of the engine's finds of the descriptors that it watches.
@@ -238,16 +241,23 @@ impl Poller {
         Ok((slept, found))
     }
 
-    /// Asks the reactor for something, if this is the thread that looks.
-    pub(crate) fn with_reactor<T>(&self, f: impl FnOnce(&Reactor) -> T) -> Option<T> {
-        self.with_own(|own| f(&own.reactor))
+    /// Sends to a descriptor, if this is the thread that looks.
+    fn send_watched(&self, number: RawFd, bytes: &[u8]) -> Option<io::Result<usize>> {
+        self.with_own(|own| own.reactor.send_watched(number, bytes))
+    }
+
+    /// Receives from a descriptor, if this is the thread that looks.
+    fn recv_watched(&self, number: RawFd, room: &mut [u8]) -> Option<io::Result<usize>> {
+        self.with_own(|own| own.reactor.recv_watched(number, room))
     }
 
     /// Sends what links have been given since the last look.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         let Some(sites) = self.sites.get() else { return Ok(()) };
         for link in sites.waiting.take() {
-            if let Err(error) = link.get().flush(py, self) {
+            if let Err(error) =
+                link.get().flush(py, |number, bytes| self.send_watched(number, bytes))
+            {
                 sites.on_failure.call1(py, (link.get().number(), error.into_value(py)))?;
             }
         }
@@ -270,7 +280,9 @@ impl Poller {
                 left.push((key, events));
                 continue;
             };
-            let looked = link.get().look(py, self, &sites.names, &mut room);
+            let looked = link
+                .get()
+                .look(py, &sites.names, &mut room, |number, room| self.recv_watched(number, room));
             sites.waiting.borrow_mut().push(link);
             match looked {
                 Ok(Looked::Done) if events & OUT == 0 => {}
@@ -300,7 +312,7 @@ impl Own {
     }
 }
 
-pub(crate) fn wants(events: u32) -> Wants {
+fn wants(events: u32) -> Wants {
     Wants { read: events & IN != 0, write: events & OUT != 0 }
 }
 

@@ -11,6 +11,7 @@ mod plain;
 mod timeout;
 mod words;
 
+use std::io;
 use std::os::fd::RawFd;
 use std::sync::OnceLock;
 
@@ -19,7 +20,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::kept::Kept;
-use crate::poller::Poller;
 pub(crate) use cyclone::{CycloneWords, cyclone_head};
 use ordinary::Ordinary;
 pub(crate) use ordinary::TwistedWords;
@@ -166,30 +166,6 @@ impl TwistedLink {
         Ok(!self.is_queued.replace(true))
     }
 
-    /// Sends what waits. What the kernel does not take is given to Twisted's own buffers.
-    pub(crate) fn flush(&self, py: Python<'_>, poller: &Poller) -> PyResult<()> {
-        self.is_queued.set(false);
-        let mut out = self.out.borrow_mut();
-        if out.is_empty() {
-            return Ok(());
-        }
-        let sent = poller.with_reactor(|reactor| reactor.send_watched(self.number, &out));
-        // (An error shows itself to Twisted when it tries.)
-        let sent = sent.and_then(Result::ok).unwrap_or(0);
-        if sent == out.len() {
-            out.clear();
-            if out.capacity() > WAITING_MAX {
-                *out = Vec::new();
-            }
-            return Ok(());
-        }
-        out.drain(..sent);
-        drop(out);
-        self.pass_on(py)?;
-        self.is_draining.set(true);
-        Ok(())
-    }
-
     /// Gives what waits to Twisted's own buffers, which send it with the next turn: one that is
     /// sent by itself costs the client a wake-up of its own.
     fn hand_over(&self, py: Python<'_>) -> PyResult<()> {
@@ -207,6 +183,35 @@ impl TwistedLink {
 }
 
 impl TwistedLink {
+    /// Sends what waits. What the kernel does not take is given to Twisted's own buffers.
+    ///
+    /// - `send`: to a descriptor; `None` where it is not to be watched.
+    pub(crate) fn flush(
+        &self,
+        py: Python<'_>,
+        send: impl FnOnce(RawFd, &[u8]) -> Option<io::Result<usize>>,
+    ) -> PyResult<()> {
+        self.is_queued.set(false);
+        let mut out = self.out.borrow_mut();
+        if out.is_empty() {
+            return Ok(());
+        }
+        // (An error shows itself to Twisted when it tries.)
+        let taken = send(self.number, &out).and_then(Result::ok).unwrap_or(0);
+        if taken == out.len() {
+            out.clear();
+            if out.capacity() > WAITING_MAX {
+                *out = Vec::new();
+            }
+            return Ok(());
+        }
+        out.drain(..taken);
+        drop(out);
+        self.pass_on(py)?;
+        self.is_draining.set(true);
+        Ok(())
+    }
+
     /// The connection's descriptor.
     pub(crate) fn number(&self) -> RawFd {
         self.number
@@ -258,19 +263,19 @@ impl TwistedLink {
     pub(crate) fn look(
         &self,
         py: Python<'_>,
-        poller: &Poller,
         names: &Names,
         room: &mut Vec<u8>,
+        recv: impl FnOnce(RawFd, &mut [u8]) -> Option<io::Result<usize>>,
     ) -> PyResult<Looked> {
         if !self.server.bind(py).getattr(intern!(py, "protocol"))?.is(&self.protocol) {
             // Somebody has taken the connection over: it is for its transport to read.
             return Ok(Looked::Ended);
         }
         room.resize(RECV_BYTES, 0);
-        let received = poller.with_reactor(|reactor| reactor.recv_watched(self.number, room));
+        let received = recv(self.number, room);
         let count = match received {
             Some(Ok(count)) if count > 0 => count,
-            Some(Err(error)) if error.kind() == std::io::ErrorKind::WouldBlock => {
+            Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
                 return Ok(Looked::Done);
             }
             Some(Err(_)) => return Ok(Looked::Failed),

@@ -1,7 +1,7 @@
 //! A first word that is no command: a folder, most often; else a slip that is worth its own line.
 
-use super::{COMMANDS, Refusal, TOP_FLAGS};
-use crate::exit;
+use super::{COMMANDS, TOP_FLAGS};
+use crate::refusal::Refusal;
 use gustnado::config::nearest;
 use std::ffi::OsString;
 use std::path::Path;
@@ -27,7 +27,7 @@ const ABSENT: [(&str, &str); 7] = [
 pub(super) fn refuse(words: &[OsString]) -> Option<Refusal> {
     let word = words.first()?.to_str()?;
     if word == "run" {
-        return Some(usage(RUN.to_owned()));
+        return Some(Refusal::of_usage(RUN.to_owned()));
     }
     let is_known = COMMANDS.contains(&word) || TOP_FLAGS.contains(&word);
     if is_known || word.is_empty() || word.starts_with('-') || Path::new(word).exists() {
@@ -35,21 +35,23 @@ pub(super) fn refuse(words: &[OsString]) -> Option<Refusal> {
     }
     let rest: Vec<&str> = words[1..].iter().filter_map(|word| word.to_str()).collect();
     if let Some((_, instead)) = ABSENT.iter().find(|(absent, _)| *absent == word) {
-        return Some(usage(format!("{word}: no such command: {instead}")));
+        return Some(Refusal::of_usage(format!("{word}: no such command: {instead}")));
     }
     if let Some(line) = not_a_folder(word) {
-        return Some(usage(line));
+        return Some(Refusal::of_usage(line));
     }
     let near = nearest(word, COMMANDS.into_iter().filter(|command| *command != "contest-member"));
     if let Some(near) = near {
         let meant = [&["gustnado", near], &rest[..]].concat().join(" ");
-        return Some(usage(format!(
+        return Some(Refusal::of_usage(format!(
             "{word}: no such command and no such folder; did you mean {meant}?"
         )));
     }
     let has_another = rest.first().is_some_and(|next| !next.starts_with('-'));
     (has_another && !word.contains(['/', '.'])).then(|| {
-        usage(format!("{word}: no such command and no such folder; `gustnado --help` lists them"))
+        Refusal::of_usage(format!(
+            "{word}: no such command and no such folder; `gustnado --help` lists them"
+        ))
     })
 }
 
@@ -79,10 +81,6 @@ pub(super) fn not_a_folder(word: &str) -> Option<String> {
         !text.is_empty() && text.chars().all(is_letter) && !text.starts_with(['.', '_'])
     };
     (is_name(before) && is_name(behind)).then(|| format!("{word}: an application in Python? {RUN}"))
-}
-
-fn usage(line: String) -> Refusal {
-    Refusal { line, code: exit::USAGE }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! From flags to the plan of a run.
 
-use super::asked::{all, duration, number, one, pace, rate, refusal};
+use super::flags::{all, duration, number, one, pace, rate};
 use super::sources;
-use crate::arguments::Refusal;
+use crate::refusal::Refusal;
 use clap::ArgMatches;
 use gustnado::config::nearest;
 use gustnado_lab::plan::{Ask, End, Io, Load, Plan, Slowness};
@@ -47,7 +47,7 @@ pub(super) fn plan(matches: &ArgMatches) -> Result<Plan, Refusal> {
         },
         trace: one(matches, "trace").map(PathBuf::from),
     };
-    plan.check().map_err(|error| refusal(&error.to_string()))?;
+    plan.check().map_err(|error| Refusal::of_usage(error.to_string()))?;
     Ok(plan)
 }
 
@@ -66,7 +66,7 @@ fn load(matches: &ArgMatches) -> Result<Load, Refusal> {
 fn ramp(text: &str) -> Result<Load, Refusal> {
     let wrong = |what: &str| {
         let form = "expected FROM:TO:STEPS[:SECONDS] such as 1000:20000:10:5";
-        refusal(&format!("--ramp: {form}, found {text:?}{what}"))
+        Refusal::of_usage(format!("--ramp: {form}, found {text:?}{what}"))
     };
     let parts: Vec<&str> = text.split(':').collect();
     let (from, to, steps, step) = match parts[..] {
@@ -96,7 +96,7 @@ fn end(matches: &ArgMatches, load: &Load) -> Result<End, Refusal> {
     };
     if matches!(load, Load::Ramp { .. }) {
         if requests.is_some() || after.is_some() {
-            return Err(refusal(
+            return Err(Refusal::of_usage(
                 "--ramp: it is as long as its steps; leave -n and -d out, or write \
                  FROM:TO:STEPS:SECONDS",
             ));
@@ -104,7 +104,7 @@ fn end(matches: &ArgMatches, load: &Load) -> Result<End, Refusal> {
         return Ok(End::default());
     }
     if after == Some(Duration::ZERO) {
-        return Err(refusal("--duration: expected more than nothing, found 0"));
+        return Err(Refusal::of_usage("--duration: expected more than nothing, found 0"));
     }
     let usual = requests.is_none().then_some(DURATION);
     Ok(End { requests, after: after.or(usual) })
@@ -119,7 +119,7 @@ fn io(matches: &ArgMatches) -> Result<Option<Io>, Refusal> {
             let near = nearest(found, ["auto", "uring", "epoll"].into_iter());
             let near = near.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
             let line = format!("--io: expected one of auto, uring, epoll, found {found:?}{near}");
-            Err(refusal(&line))
+            Err(Refusal::of_usage(line))
         }
     }
 }
@@ -131,7 +131,7 @@ fn requests(matches: &ArgMatches) -> Result<Vec<Ask>, Refusal> {
     let is_token = !method.is_empty() && method.bytes().all(|b| b.is_ascii_alphabetic());
     if !is_token {
         let line = format!("--method: expected a method such as GET or POST, found {method:?}");
-        return Err(refusal(&line));
+        return Err(Refusal::of_usage(line));
     }
     let fields = all(matches, "header").map(field).collect::<Result<Vec<_>, _>>()?;
     let targets = all(matches, "target").map(target).collect::<Result<Vec<_>, _>>()?;
@@ -148,7 +148,9 @@ fn requests(matches: &ArgMatches) -> Result<Vec<Ask>, Refusal> {
     });
     let asks = asks.collect::<Result<Vec<_>, _>>()?;
     if asks.is_empty() {
-        return Err(refusal("bench: expected a URL such as http://127.0.0.1:8080/, found none"));
+        return Err(Refusal::of_usage(
+            "bench: expected a URL such as http://127.0.0.1:8080/, found none",
+        ));
     }
     Ok(asks)
 }
@@ -162,7 +164,7 @@ fn statuses(text: &str) -> Result<(u16, u16), Refusal> {
     };
     found.filter(|(from, _)| (200..600).contains(from)).ok_or_else(|| {
         let form = "expected statuses from 200 to 599 such as 200,302 or 2xx,404";
-        refusal(&format!("--status: {form}, found {text:?}"))
+        Refusal::of_usage(format!("--status: {form}, found {text:?}"))
     })
 }
 
@@ -170,7 +172,7 @@ fn statuses(text: &str) -> Result<(u16, u16), Refusal> {
 fn weighted(text: &str) -> Result<(u32, &str), Refusal> {
     let wrong = |remedy: &str| {
         let form = "expected a URL such as http://127.0.0.1:8080/ or 3:http://127.0.0.1:8080/";
-        refusal(&format!("{text}: {form}{remedy}"))
+        Refusal::of_usage(format!("{text}: {form}{remedy}"))
     };
     let Some(at) = text.find("http://") else {
         if let Some(path) = text.strip_prefix("unix:") {
@@ -195,15 +197,18 @@ fn weighted(text: &str) -> Result<(u32, &str), Refusal> {
 fn body(matches: &ArgMatches) -> Result<Vec<u8>, Refusal> {
     match (one(matches, "body"), one(matches, "body-file")) {
         (Some(text), _) => Ok(text.as_bytes().to_vec()),
-        (None, Some(path)) => std::fs::read(path)
-            .map_err(|error| refusal(&format!("--body-file: {path} cannot be read: {error}"))),
+        (None, Some(path)) => std::fs::read(path).map_err(|error| {
+            Refusal::of_usage(format!("--body-file: {path} cannot be read: {error}"))
+        }),
         (None, None) => Ok(Vec::new()),
     }
 }
 
 fn field(text: &str) -> Result<(String, String), Refusal> {
     let wrong = || {
-        refusal(&format!("--header: expected a field such as `Accept: text/html`, found {text:?}"))
+        Refusal::of_usage(format!(
+            "--header: expected a field such as `Accept: text/html`, found {text:?}"
+        ))
     };
     let (name, value) = text.split_once(':').ok_or_else(wrong)?;
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
@@ -216,6 +221,6 @@ fn field(text: &str) -> Result<(String, String), Refusal> {
 fn target(text: &str) -> Result<SocketAddr, Refusal> {
     text.parse().map_err(|_| {
         let form = "expected an address and a port such as 127.0.0.2:8080";
-        refusal(&format!("--target: {form}, found {text:?}"))
+        Refusal::of_usage(format!("--target: {form}, found {text:?}"))
     })
 }

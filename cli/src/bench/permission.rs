@@ -1,8 +1,7 @@
 //! Whose server it is: only this machine's loopback is loaded unless somebody says it is theirs.
 
-use super::asked::refusal;
-use crate::arguments::Refusal;
 use crate::exit;
+use crate::refusal::Refusal;
 use gustnado_lab::plan::{Ask, Plan};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
@@ -20,7 +19,7 @@ pub(super) fn check(plan: &Plan, permitted: bool) -> Result<(), Refusal> {
         let addresses = addresses(ask)?;
         let foreign = addresses.iter().find(|address| !is_loopback(address.ip()));
         if let Some(address) = foreign.filter(|_| !permitted) {
-            return Err(refusal(&format!(
+            return Err(Refusal::of_usage(format!(
                 "{}: {} is not this machine's loopback, and load can harm others; if the host is \
                  yours, add --i-own-this-host",
                 ask.url,
@@ -41,7 +40,7 @@ fn addresses(ask: &Ask) -> Result<Vec<SocketAddr>, Refusal> {
         return Ok(ask.targets.clone());
     }
     let (host, port) = host_and_port(&ask.url).ok_or_else(|| {
-        refusal(&format!("{}: expected http://HOST[:PORT]/PATH, with a host", ask.url))
+        Refusal::of_usage(format!("{}: expected http://HOST[:PORT]/PATH, with a host", ask.url))
     })?;
     let unknown = |why: String| Refusal {
         line: format!("{}: no address of {host} is known{why}", ask.url),

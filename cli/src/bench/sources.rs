@@ -1,7 +1,6 @@
 //! The addresses to connect from: `127.0.0.5`, or all of `127.0.0.0/24`.
 
-use super::asked::refusal;
-use crate::arguments::Refusal;
+use crate::refusal::Refusal;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// More addresses than anybody needs: each one has tens of thousands of ports.
@@ -16,7 +15,7 @@ pub(super) fn read<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Vec<IpAdd
     for text in texts {
         let wrong = |why: &str| {
             let form = "expected an address such as 127.0.0.5 or a network such as 127.0.0.0/24";
-            refusal(&format!("--source: {form}, found {text:?}{why}"))
+            Refusal::of_usage(format!("--source: {form}, found {text:?}{why}"))
         };
         let (address, length) = match text.split_once('/') {
             None => (text, None),
@@ -38,7 +37,9 @@ pub(super) fn read<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Vec<IpAdd
         found.extend(network(address, host_bits));
     }
     if found.len() > ADDRESSES_MAX {
-        return Err(refusal(&format!("--source: at most {ADDRESSES_MAX} addresses are taken")));
+        return Err(Refusal::of_usage(format!(
+            "--source: at most {ADDRESSES_MAX} addresses are taken"
+        )));
     }
     Ok(found)
 }

@@ -1,7 +1,7 @@
 use super::asked::{Place, Shown};
 use super::progress::{beside_bar, line, share};
 use super::*;
-use crate::arguments::Refusal;
+use crate::refusal::Refusal;
 use gustnado_lab::load::{Phase, Progress};
 use gustnado_lab::plan::{Io, Load, Slowness};
 use std::time::Duration;

@@ -87,9 +87,8 @@ fn pass(bytes: &[u8], limits: &Limits) -> Result<Head, Stop> {
     let target_start = bytes.len() - rest.len();
     let (path_len, target, rest) = target(rest, method, limits)?;
     let target_len = target.len();
-    let (form, path) = match target::form(target, method) {
-        Ok(form) => form,
-        Err(error) => return Err(no_target(error, method, rest)),
+    let Some((form, path)) = target::form(target, method) else {
+        return Err(no_target(method, rest));
     };
     let (version, rest) = version(rest)?;
     let version = version.ok_or(HeadError::VersionUnknown)?;
@@ -195,12 +194,12 @@ fn behind_query<'a>(
 /// that we do not know goes before it where the method has no name here: it may say what both mean
 /// (HTTP/2 begins with `PRI * HTTP/2.0`).
 #[cold]
-fn no_target(error: HeadError, method: Method, rest: &[u8]) -> Stop {
+fn no_target(method: Method, rest: &[u8]) -> Stop {
     if method != Method::Other || rest.starts_with(b" HTTP/1") {
-        return error.into();
+        return HeadError::Target.into();
     }
     match version(rest) {
-        Ok((Some(_), _)) => error.into(),
+        Ok((Some(_), _)) => HeadError::Target.into(),
         Ok((None, _)) => HeadError::VersionUnknown.into(),
         Err(stop) => stop,
     }

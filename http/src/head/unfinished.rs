@@ -17,7 +17,7 @@ pub(super) fn target(begun: &[u8], method: Method) -> Result<(), HeadError> {
     if method == Method::Other {
         return Ok(());
     }
-    let is_good = |target: &[u8]| target::form(target, method).is_ok();
+    let is_good = |target: &[u8]| target::form(target, method).is_some();
     let of_scheme = ends::of_word("http://a").chain(ends::of_word("https://a"));
     let of_authority =
         ends::of_host().flat_map(|[end, close]| [[end, close, ""], [end, close, ":0"]]);

@@ -184,7 +184,7 @@ fn version(said: &str) -> String {
 fn model(scenario: &Scenario) -> Model {
     Model {
         name: scenario.model.word().to_owned(),
-        sentence: super::generator::sentence(scenario),
+        sentence: scenario.sentence(),
         connections: scenario.connections,
         rate_per_s: None,
         pipeline: 1,

@@ -6,6 +6,8 @@
 mod duration;
 mod error;
 mod keys;
+pub mod presets;
+mod sentence;
 mod settle;
 mod shape;
 #[cfg(test)]

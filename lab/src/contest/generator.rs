@@ -7,7 +7,6 @@ use std::time::Duration;
 use super::ab;
 use super::file::{Generator, Model, Scenario};
 use super::tool::{Tool, ToolError};
-use crate::figures::{counted, grouped, grouped_text};
 use crate::outcome::{FORMAT, Outcome};
 
 /// How long it may take beside warm-up and measuring: opening all connections, and ending them.
@@ -118,54 +117,6 @@ fn seconds(length: Duration) -> String {
     format!("{}ms", length.as_millis())
 }
 
-/// What a scenario asks, in a sentence.
-pub(super) fn sentence(scenario: &Scenario) -> String {
-    let connections = counted(scenario.connections, "connection");
-    let probes = grouped(scenario.probes);
-    let load = match (scenario.model, scenario.rate) {
-        (Model::Closed, _) => {
-            format!("{connections}, each of which asks again as soon as it has its answer")
-        }
-        (Model::Open, rate) => format!(
-            "{} requests per second over {connections}, whatever the server does; latency counts \
-             from when each was due",
-            grouped_text(&rate.unwrap_or_default().to_string())
-        ),
-        (Model::Hold, None) => format!(
-            "{connections}, idle, are held, while {probes} among them ask one request after the \
-             other"
-        ),
-        (Model::Hold, Some(rate)) => format!(
-            "{connections}, idle, are held, while {probes} among them ask {} times per second",
-            grouped_text(&rate.to_string())
-        ),
-        (Model::Churn, _) => {
-            format!("{connections} at once, a new one for each request")
-        }
-    };
-    let end = match scenario.requests {
-        Some(requests) => format!("until {} are answered", counted(requests, "request")),
-        None => format!("for {} s", scenario.duration.as_secs_f64()),
-    };
-    let warm = match scenario.warm_up {
-        warm_up if warm_up.is_zero() => String::new(),
-        warm_up => format!(", after {} s of the same that do not count", warm_up.as_secs_f64()),
-    };
-    let kept = match (scenario.model, scenario.keep_alive) {
-        (Model::Churn, _) | (_, true) => "",
-        (_, false) => ", with a connection for each request",
-    };
-    let depth = match scenario.pipeline {
-        1 => String::new(),
-        depth => format!(", {depth} requests under way at once on each (pipelined)"),
-    };
-    let who = match scenario.generator {
-        Generator::Own => "",
-        Generator::Ab => "by ab: ",
-    };
-    format!("{who}{load}{kept}{depth}, {end}{warm}.")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,7 +169,7 @@ mod tests {
     fn a_scenario_is_said_in_a_sentence_with_its_numbers() {
         let kept = Scenario { keep_alive: false, requests: Some(13_000), ..scenario() };
         assert_eq!(
-            sentence(&kept),
+            kept.sentence(),
             "100 connections, each of which asks again as soon as it has its answer, with a \
              connection for each request, until 13,000 requests are answered."
         );
@@ -227,7 +178,8 @@ mod tests {
     #[test]
     fn a_load_by_another_generator_says_so() {
         let by_ab = Scenario { generator: Generator::Ab, ..scenario() };
-        assert!(sentence(&by_ab).starts_with("by ab: 100 connections, "), "{}", sentence(&by_ab));
+        let sentence = by_ab.sentence();
+        assert!(sentence.starts_with("by ab: 100 connections, "), "{sentence}");
         assert_eq!(missing(&scenario()), None);
     }
 

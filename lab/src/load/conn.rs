@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use gustnado_tasks::{Link, LinkError, Outbound, sleep};
 
-use super::desk::{self, Ticket, Turn};
+use super::desk::{self, Turn};
+use super::flight::{Flight, Ticket};
 use super::reader::Reader;
 use super::route::{Route, broken, millis};
 use super::shared::Shared;
@@ -23,27 +24,6 @@ const PAUSE: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// How often a connection is tried before the load goes.
 const OPENING_TRIES: u32 = 3;
-
-/// A request that was sent, or is about to be.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Flight {
-    pub(super) ticket: Ticket,
-    pub(super) line: u32,
-    pub(super) hashes: bool,
-    pub(super) sent: u64,
-    /// Nanoseconds of connecting, if it is the first on its connection; else 0.
-    pub(super) connect: u64,
-    /// Whether connecting is part of it.
-    pub(super) churns: bool,
-}
-
-impl Flight {
-    /// From when on it took time, as its model has it.
-    pub(super) fn began(&self) -> u64 {
-        let own = if self.churns { self.sent - self.connect.min(self.sent) } else { self.sent };
-        self.ticket.due.map_or(own, |due| due.at)
-    }
-}
 
 /// One connection, over all that it is opened again.
 pub(super) struct Conn {

@@ -8,17 +8,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::conn::Flight;
+use super::flight::{Flight, Ticket};
 use super::pace::{Due, Schedule};
 use super::reader::{Answer, KnownHead};
-use super::shared::Shared;
+use super::shared::{Shared, Span};
 use super::standstill;
 use super::tally::{Failure, Tally};
 use super::trace::{Entry, micros};
 use crate::plan::Load;
-
-/// In nanoseconds.
-const SECOND: u64 = 1_000_000_000;
 
 thread_local! {
     static DESK: RefCell<Option<Box<Desk>>> = const { RefCell::new(None) };
@@ -53,34 +50,6 @@ pub(super) struct Desk {
     pub(super) tally: Tally,
 }
 
-/// The times of a run, in nanoseconds since its origin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
-    pub(super) go: u64,
-    pub(super) from: u64,
-    pub(super) until: u64,
-}
-
-impl Span {
-    /// Whether a moment lies between the begin and the end of measuring.
-    #[inline]
-    pub(super) fn measures(&self, now: u64) -> bool {
-        now >= self.from && now < self.until
-    }
-
-    /// Nanoseconds since measuring began. A moment after the end lies in a second of its own: what
-    /// comes then was not measured in the second that the end has cut.
-    #[inline]
-    pub(super) fn elapsed(&self, now: u64) -> u64 {
-        let elapsed = now.saturating_sub(self.from);
-        if now < self.until {
-            return elapsed;
-        }
-        let window = self.until.saturating_sub(self.from);
-        elapsed.max(window.div_ceil(SECOND).saturating_mul(SECOND))
-    }
-}
-
 /// What a place has to do.
 #[derive(Debug, Default)]
 pub(super) enum Place {
@@ -91,15 +60,6 @@ pub(super) enum Place {
     Waiting(Waker),
     /// It was handed something.
     Handed(Ticket),
-}
-
-/// Leave to send one request.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Ticket {
-    /// When it was due; `None` on a closed loop.
-    pub(super) due: Option<Due>,
-    /// Whether it belongs to what is measured.
-    pub(super) counted: bool,
 }
 
 /// What a connection is told.

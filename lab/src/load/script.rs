@@ -8,10 +8,7 @@ use gustnado_http::ask::Ask as Writer;
 use gustnado_http::method::Method;
 use gustnado_tasks::Endpoint;
 
-use crate::plan::{Plan, PlanError, Url};
-
-/// Entries of a round at most; larger weights are refused by [`Plan::check`].
-pub(crate) const ROUND_MAX: u64 = 100_000;
+use crate::plan::{Plan, PlanError, Url, greatest_common};
 
 /// All that the connections of a run ask for.
 #[derive(Debug)]
@@ -199,19 +196,9 @@ fn round(members: &[(u32, u32)]) -> Vec<u32> {
         .collect()
 }
 
-/// How long the round of such weights is.
-pub(crate) fn round_len(weights: impl Iterator<Item = u32> + Clone) -> u64 {
-    let divisor = weights.clone().fold(0, greatest_common).max(1);
-    weights.map(|weight| u64::from(weight / divisor)).sum()
-}
-
-fn greatest_common(a: u32, b: u32) -> u32 {
-    if b == 0 { a } else { greatest_common(b, a % b) }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Script, round, round_len};
+    use super::{Script, round};
     use crate::plan::Plan;
 
     #[test]
@@ -219,7 +206,6 @@ mod tests {
         assert_eq!(round(&[(7, 1)]), [7]);
         assert_eq!(round(&[(0, 20), (1, 10)]), [0, 1, 0]);
         assert_eq!(round(&[(0, 2), (1, 1), (2, 1)]), [0, 1, 2, 0]);
-        assert_eq!(round_len([20, 10].into_iter()), 3);
     }
 
     #[test]

@@ -5,7 +5,6 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::Stop;
-use super::desk::Span;
 use super::pace::nanos;
 use super::script::Script;
 use super::sock_diag;
@@ -16,8 +15,39 @@ use crate::plan::{Load, Plan};
 /// So many refusals before any connection are an answer.
 const REFUSALS: u32 = 3;
 
+/// In nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+
 /// The value of a time that has not come.
 const NEVER: u64 = u64::MAX;
+
+/// The times of a run, in nanoseconds since its origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) go: u64,
+    pub(super) from: u64,
+    pub(super) until: u64,
+}
+
+impl Span {
+    /// Whether a moment lies between the begin and the end of measuring.
+    #[inline]
+    pub(super) fn measures(&self, now: u64) -> bool {
+        now >= self.from && now < self.until
+    }
+
+    /// Nanoseconds since measuring began. A moment after the end lies in a second of its own: what
+    /// comes then was not measured in the second that the end has cut.
+    #[inline]
+    pub(super) fn elapsed(&self, now: u64) -> u64 {
+        let elapsed = now.saturating_sub(self.from);
+        if now < self.until {
+            return elapsed;
+        }
+        let window = self.until.saturating_sub(self.from);
+        elapsed.max(window.div_ceil(SECOND).saturating_mul(SECOND))
+    }
+}
 
 /// Of one run.
 pub(super) struct Shared {

@@ -1,9 +1,9 @@
 //! What makes the figures of a run less than they seem, in words.
 #![expect(clippy::cast_precision_loss, reason = "what a run counts stays far below 2^53")]
 
-use super::findings::Whole;
 use super::standstill::Still;
 use super::tally::Times;
+use super::whole::Whole;
 use crate::figures::{counted, grouped, grouped_text, percent};
 use crate::outcome::{Kernel, Outcome};
 use crate::plan::{End, Load, Plan};

@@ -9,7 +9,7 @@ pub fn percentiles(outcome: &Outcome) -> String {
     let service = outcome.service_us.as_ref();
     let mut text = String::from("percentile,latency_us");
     text.push_str(if service.is_some() { ",service_us\n" } else { "\n" });
-    for (name, us) in super::table::in_order(&outcome.latency_us) {
+    for (name, us) in super::tables::in_order(&outcome.latency_us) {
         write!(text, "{name},{us}").expect("memory takes all");
         if let Some(us) = service.and_then(|service| service.percentiles.get(name)) {
             write!(text, ",{us}").expect("memory takes all");

@@ -2,7 +2,7 @@
 
 use super::tables;
 use crate::figures::{bytes, counted, decimal, grouped, ms, percent, real};
-use crate::outcome::{Errors, Generator, Kernel, Latency, Outcome};
+use crate::outcome::{Errors, Generator, Kernel, Outcome};
 use crate::steal::WORTH_A_WORD;
 use std::fmt::Write;
 
@@ -29,15 +29,6 @@ pub fn text(outcome: &Outcome) -> String {
         page.line("Warning", warning);
     }
     page.0
-}
-
-/// The percentiles that there are, the least first.
-pub(super) fn in_order(latency: &Latency) -> Vec<(&str, f64)> {
-    let mut all: Vec<(&str, f64)> =
-        latency.percentiles.iter().map(|(name, us)| (name.as_str(), *us)).collect();
-    let number = |name: &str| name.parse::<f64>().unwrap_or(f64::MAX);
-    all.sort_by(|(one, _), (other, _)| number(one).total_cmp(&number(other)));
-    all
 }
 
 /// Lines of a name and a value.

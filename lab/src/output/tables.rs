@@ -1,9 +1,17 @@
 //! The tables within the page: parts of a request, percentiles, steps of a ramp.
 
-use super::table::in_order;
 use crate::figures::{counted, decimal, grouped, ms};
 use crate::outcome::{Latency, Outcome, Step};
 use std::fmt::Write;
+
+/// The percentiles that there are, the least first.
+pub(super) fn in_order(latency: &Latency) -> Vec<(&str, f64)> {
+    let mut all: Vec<(&str, f64)> =
+        latency.percentiles.iter().map(|(name, us)| (name.as_str(), *us)).collect();
+    let number = |name: &str| name.parse::<f64>().unwrap_or(f64::MAX);
+    all.sort_by(|(one, _), (other, _)| number(one).total_cmp(&number(other)));
+    all
+}
 
 /// Connect, first byte and total: least, mean, spread, median, greatest.
 pub(super) fn parts(outcome: &Outcome) -> String {

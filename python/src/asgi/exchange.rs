@@ -3,6 +3,8 @@
 //! The connection and the body reach an exchange by weak references only. So the application's task
 //! is all that keeps one alive, and one that goes gives 500 where no answer was given.
 
+mod sending;
+
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -23,10 +25,10 @@ use gustnado::{BodyError, ForeignHead, Replier, Reply, Request, Response, reply_
 
 use super::awaited::{Done, Given, Waiting};
 use super::message::{self, expect, gone};
-use super::sending::Taken;
 use crate::coroutine::{NotOurs, Pause, Turn};
 use crate::kept::Kept;
 use crate::pipe::Feed;
+use sending::Taken;
 
 /// A request that is being answered.
 #[pyclass(frozen, weakref, module = "gustnado._gustnado")]

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::duration::Length;
 use super::error::{FileError, Problem};
 use super::keys::{Document, nearest};
+use super::presets;
 use super::{Contender, Contest, Generator, Model, Page, Scenario, shape};
-use crate::contest::presets;
 use crate::figures::counted;
 
 const ROUNDS: RangeInclusive<u64> = 1..=100;

@@ -1,0 +1,19 @@
+//! Why something that was asked for is not done.
+
+use crate::exit;
+
+/// What a person is told, and what the command exits with.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    /// What to print: a line, or one for each mistake in a file.
+    pub(crate) line: String,
+    /// What to exit with.
+    pub(crate) code: u8,
+}
+
+impl Refusal {
+    /// A command line that is not understood.
+    pub(crate) fn of_usage(line: impl Into<String>) -> Self {
+        Self { line: line.into(), code: exit::USAGE }
+    }
+}

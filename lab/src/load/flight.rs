@@ -1,0 +1,33 @@
+//! A request of the load, from the leave to send it to its answer.
+
+use super::pace::Due;
+
+/// Leave to send one request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Ticket {
+    /// When it was due; `None` on a closed loop.
+    pub(super) due: Option<Due>,
+    /// Whether it belongs to what is measured.
+    pub(super) counted: bool,
+}
+
+/// A request that was sent, or is about to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flight {
+    pub(super) ticket: Ticket,
+    pub(super) line: u32,
+    pub(super) hashes: bool,
+    pub(super) sent: u64,
+    /// Nanoseconds of connecting, if it is the first on its connection; else 0.
+    pub(super) connect: u64,
+    /// Whether connecting is part of it.
+    pub(super) churns: bool,
+}
+
+impl Flight {
+    /// From when on it took time, as its model has it.
+    pub(super) fn began(&self) -> u64 {
+        let own = if self.churns { self.sent - self.connect.min(self.sent) } else { self.sent };
+        self.ticket.due.map_or(own, |due| due.at)
+    }
+}

@@ -1,0 +1,70 @@
+//! What is wrong with a plan.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+/// What is wrong with a plan, and what would be right.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// Nothing is asked for, or there is no end, or a number is out of its range.
+    Wrong(String),
+    /// A request that cannot be sent.
+    Request {
+        /// Its URL.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A host that cannot be looked up.
+    Unknown {
+        /// Its name.
+        host: String,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// A host has no address of the family of the sources.
+    Family {
+        /// Its name.
+        host: String,
+    },
+    /// More connections than there are local ports.
+    Ports {
+        /// Connections to one target.
+        connections: u64,
+        /// How many local addresses they need.
+        sources: u64,
+    },
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wrong(what) => f.write_str(what),
+            Self::Request { url, why } => write!(f, "{url}: {why}"),
+            Self::Unknown { host, error } => {
+                write!(f, "the host {host} cannot be looked up: {error}")
+            }
+            Self::Family { host } => write!(
+                f,
+                "the host {host} has no address of the family of the source addresses; give \
+                 sources of the other family, or another URL"
+            ),
+            Self::Ports { connections, sources } => write!(
+                f,
+                "{connections} connections to one address need {sources} local addresses, for \
+                 each has only so many ports; on loopback say --source 127.0.0.0/24"
+            ),
+        }
+    }
+}
+
+impl Error for PlanError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Unknown { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
