@@ -163,6 +163,11 @@ impl Poller {
         }
     }
 
+    /// Has a link flushed now.
+    fn flush_now(&self, py: Python<'_>, link: &Bound<'_, TwistedLink>) -> PyResult<()> {
+        link.get().flush(py, |number, bytes| self.send_watched(number, bytes))
+    }
+
     /// Has a link flushed before the next sleep.
     fn flush_later(&self, link: Py<TwistedLink>) {
         if let Some(sites) = self.sites.get() {

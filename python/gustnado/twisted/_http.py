@@ -191,4 +191,4 @@ class Server(tcp.Server):
         if self._link is not None:
             link, self._link = self._link, None
             self.reactor._poller.unserve(self._number)
-            link.flush(self.reactor._poller)
+            self.reactor._poller.flush_now(link)

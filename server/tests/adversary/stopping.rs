@@ -41,6 +41,8 @@ struct Met {
     /// Connections that were made, and ended without a whole answer.
     lost: AtomicU64,
     connect_max_us: AtomicU64,
+    /// Connections that took longer than [`CONNECT_MAX`] to make.
+    late: AtomicU64,
 }
 
 /// One client: until it is refused, or `ends`.
@@ -50,6 +52,7 @@ fn come<S: Read + Write>(met: &Met, ends: &AtomicBool, connect: impl Fn() -> std
         let connected = connect();
         let took = u64::try_from(began.elapsed().as_micros()).expect("a test is short");
         met.connect_max_us.fetch_max(took, Ordering::Relaxed);
+        met.late.fetch_add(u64::from(began.elapsed() > CONNECT_MAX), Ordering::Relaxed);
         let Ok(mut stream) = connected else { return };
         let asked = stream.write_all(request("GET", "/", "Connection: close\r\n").as_bytes());
         let mut answer = Vec::new();
@@ -85,8 +88,11 @@ fn end_under_churn<S: Read + Write>(
     let (lost, connect_max_us) = (met.lost.into_inner(), met.connect_max_us.into_inner());
     // The goal is one in twelve stops.
     assert!(lost * 12 <= STOPS * 10, "{lost} lost in {STOPS} stops");
-    let connect_max = Duration::from_micros(connect_max_us);
-    assert!(connect_max < CONNECT_MAX, "a connect() took {connect_max:?}");
+    let (late, connect_max) = (met.late.into_inner(), Duration::from_micros(connect_max_us));
+    // The kernel discards a SYN that comes in the very instant in which the socket is closed: it
+    // comes again after 1 s. One among all that were answered is no more than that.
+    let is_one_again = late <= 1 && connect_max < CONNECT_MAX * 5 / 2;
+    assert!(late == 0 || is_one_again, "{late} of connect() took up to {connect_max:?}");
 }
 
 fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
