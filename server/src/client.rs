@@ -40,6 +40,7 @@ mod error;
 mod exchange;
 mod pool;
 mod request;
+mod total;
 mod upload;
 mod url;
 

@@ -8,6 +8,8 @@
 //! Bytes are parsed where they arrived and copied only when a request is incomplete; an idle
 //! connection holds no buffer. What is rare is boxed, so that the future stays small.
 
+mod after;
+mod arrived;
 mod body;
 mod body_end;
 mod file_wait;
@@ -22,6 +24,7 @@ mod refusal;
 mod remainder;
 mod respond;
 mod route;
+mod terms;
 mod turn;
 
 use std::collections::VecDeque;

@@ -20,6 +20,7 @@ mod respond;
 mod stored;
 #[cfg(test)]
 mod tests;
+mod waiting;
 pub(crate) mod warmth;
 mod worker;
 
@@ -41,15 +42,15 @@ pub(crate) use content_type::ContentType;
 pub(crate) use dressing::{Dressing, StaticPage};
 pub use error::FilesError;
 pub(crate) use folders::Folders;
-pub(crate) use lookup::{Looked, Lookup};
 pub use open_file::OpenFile;
+pub(crate) use waiting::{Looked, Lookup};
 
 use crate::reply::{Now, Rest, Turn, is_lookup, status_page};
 use error::Failure;
-use lookup::{Access, Found};
+use lookup::Found;
 use path::PathError;
 use resolve::Root;
-use stored::Stored;
+use stored::{Access, Stored};
 use worker::Worker;
 
 /// The methods that a file takes.

@@ -1,6 +1,7 @@
 //! Which handler answers which request: what is said about it before the start.
 
 mod around;
+mod entry;
 mod error;
 mod fallback;
 mod path;
@@ -24,14 +25,12 @@ use crate::pace::RoutePace;
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 
+pub(crate) use entry::{Endpoint, EndpointDoes, Matcher, Means, Page, path_names};
 pub use error::RouteError;
 #[doc(hidden)]
 pub use path::canonical_route;
 pub(crate) use path::pattern;
-pub(crate) use table::{Endpoint, EndpointDoes, Means, Pages, Table, Tables, path_names};
-
-pub(crate) type Matcher = Arc<dyn Fn(&Request) -> bool + Send + Sync>;
-pub(crate) type Page = Arc<dyn Fn(&Request, Status) -> Response + Send + Sync>;
+pub(crate) use table::{Pages, Table, Tables};
 
 /// Routes, chains and pages of one site, or a part of one.
 ///

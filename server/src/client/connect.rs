@@ -8,7 +8,7 @@ use std::time::Duration;
 use gustnado_tasks::{Endpoint, Link, LinkError, now, timeout};
 
 use super::error::{ClientError, Waiting};
-use super::exchange::Total;
+use super::total::Total;
 use super::{Inside, millis};
 
 /// Addresses of one name that are tried.

@@ -7,7 +7,6 @@
 use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use gustnado_http::head::Decoded;
@@ -18,7 +17,7 @@ use gustnado_tasks::{Link, LinkError, Piece};
 
 use super::connect::Origin;
 use super::error::{ClientError, Waiting};
-use super::request::Call;
+use super::total::Total;
 use super::upload::Upload;
 use super::{Inside, millis};
 
@@ -67,24 +66,6 @@ impl From<ClientError> for Failed {
     }
 }
 
-/// When a request ends, at the latest.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Total {
-    /// How long it may take; `None` for as long as it likes.
-    pub(super) timeout: Option<Duration>,
-    /// The workers' time at which that has passed.
-    pub(super) at_ms: u64,
-}
-
-impl Total {
-    /// Counts from now on.
-    pub(super) fn start(timeout: Option<Duration>) -> Self {
-        let now_ms = gustnado_tasks::now().mono_ms;
-        let at_ms = timeout.map_or(NEVER, |timeout| now_ms.saturating_add(millis(timeout)));
-        Self { timeout, at_ms }
-    }
-}
-
 /// One request and its answer on one connection.
 pub(super) struct Exchange {
     link: Link,
@@ -104,18 +85,25 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    pub(super) fn new(link: Link, upload: Upload, call: &Call) -> Self {
+    /// - `is_last`: the connection's, as the server is told.
+    pub(super) fn new(
+        link: Link,
+        upload: Upload,
+        client: &Arc<Inside>,
+        origin: &Arc<Origin>,
+        (total, is_last): (Total, bool),
+    ) -> Self {
         Self {
             link,
             upload,
-            total: call.total,
-            client: Arc::clone(&call.client),
-            origin: Arc::clone(&call.origin),
+            total,
+            client: Arc::clone(client),
+            origin: Arc::clone(origin),
             moved_ms: gustnado_tasks::now().mono_ms,
             head_read: false,
             broken: None,
             task: None,
-            is_last: call.is_alone,
+            is_last,
         }
     }
 

@@ -16,7 +16,8 @@ use gustnado_tasks::{Endpoint, Link};
 use super::answer::Answer;
 use super::connect::{Origin, connect};
 use super::error::{ClientError, UrlError};
-use super::exchange::{Exchange, Failed, Hearing, Total};
+use super::exchange::{Exchange, Failed, Hearing};
+use super::total::Total;
 use super::upload::{Content, Upload};
 use super::url::Url;
 use super::{ClientOptions, Inside};
@@ -254,7 +255,8 @@ impl Call {
     async fn ask(&self, link: Link, content: Content) -> Result<Answer, Failed> {
         let limits = limits(&self.client.options);
         let upload = Upload::new(content, self.expects_continue);
-        let mut exchange = Exchange::new(link, upload, self);
+        let bounds = (self.total, self.is_alone);
+        let mut exchange = Exchange::new(link, upload, &self.client, &self.origin, bounds);
         poll_fn(|cx| Poll::Ready(exchange.start(cx, &self.head))).await?;
         let mut hearing = Hearing::new(self.method, limits);
         let head = poll_fn(|cx| exchange.poll_head(cx, &mut hearing)).await?;

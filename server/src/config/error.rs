@@ -1,6 +1,6 @@
 //! The one line that says what is wrong with a setting.
 
-use super::layers::Origin;
+use super::origin::Origin;
 use std::fmt;
 
 /// Why a setting cannot be used. `Display` is one line: where, expected, found, remedy.

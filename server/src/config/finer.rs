@@ -1,7 +1,7 @@
 //! Settings that few need: the kernel's buffers, finer limits, what answers call themselves. They
 //! stand in the table beside the others.
 
-use super::table::{DAY, HOUR, millis, narrow};
+use super::numbers::{DAY, HOUR, millis, narrow};
 use super::tunable::{Field, Group, Tunable};
 use super::unit::Unit;
 use super::{AnswerVersion, Listing, Preference};

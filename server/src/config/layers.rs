@@ -4,70 +4,17 @@
 use super::Config;
 use super::error::ConfigError;
 use super::nearest::nearest;
+use super::origin::Origin;
 use super::table::TUNABLES;
 use super::text::{is_address, is_host};
 use super::tunable::{Refused, Tunable};
 use crate::site::SiteFile;
-use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
-use std::fmt;
-use std::path::PathBuf;
 
 /// Variables of other conventions that count here too.
 const PLAIN: [&str; 3] = ["PORT", "LISTEN_PID", "LISTEN_FDS"];
 /// As many sockets a service manager may hand over.
 const SOCKETS_MAX: u32 = 256;
-
-/// Where a value came from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// Nobody gave one.
-    Default,
-    /// A line of a configuration file.
-    File {
-        /// The file as it was named.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-    },
-    /// The environment variable of this name.
-    Environment(String),
-    /// The flag or argument of this name.
-    Flag(String),
-}
-
-impl Origin {
-    /// The name alone, as a message begins with it.
-    pub(super) fn place(&self) -> Cow<'_, str> {
-        match self {
-            Self::Default => "default".into(),
-            Self::File { path, line } => format!("{}:{line}", path.display()).into(),
-            Self::Environment(name) | Self::Flag(name) => name.into(),
-        }
-    }
-
-    /// Where it stands among the others: the higher one counts.
-    fn rank(&self) -> u8 {
-        match self {
-            Self::Default => 0,
-            Self::File { .. } => 1,
-            Self::Environment(_) => 2,
-            Self::Flag(_) => 3,
-        }
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Default => formatter.write_str("default"),
-            Self::File { .. } => write!(formatter, "file {}", self.place()),
-            Self::Environment(name) => write!(formatter, "environment {name}"),
-            Self::Flag(name) if name.starts_with("--") => write!(formatter, "flag {name}"),
-            Self::Flag(name) => write!(formatter, "argument {name}"),
-        }
-    }
-}
 
 /// One setting in effect.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Config;
-use super::table::millis;
+use super::numbers::millis;
 use super::tunable::{Field, Group, Tunable};
 use super::unit::Unit;
 

@@ -1,13 +1,11 @@
 //! The one place where every setting is declared.
 
+use super::numbers::{DAY, HOUR, millis, narrow};
 use super::text::{bare, is_address, is_field_text, is_host};
 use super::tunable::{Field, Group, Tunable};
 use super::unit::Unit;
 use super::{Acceptor, Io, Placement, SchedulerKind, finer, pace, proxies};
 use std::time::Duration;
-
-pub(super) const HOUR: u64 = 3_600_000;
-pub(super) const DAY: u64 = 24 * HOUR;
 
 /// Every setting, in the order of `check` and of the documentation.
 pub static TUNABLES: &[Tunable] = &[
@@ -482,15 +480,6 @@ pub static TUNABLES: &[Tunable] = &[
         field: Field::Switch { get: |config| config.quiet, set: |config, on| config.quiet = on },
     },
 ];
-
-/// A timeout as the table keeps it; the ranges stay far below the end of `u64`.
-pub(super) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-pub(super) fn narrow<T: TryFrom<u64>>(number: u64) -> T {
-    T::try_from(number).ok().expect("each range above is within its type")
-}
 
 #[cfg(test)]
 mod tests {

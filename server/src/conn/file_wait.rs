@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use gustnado_tasks::{BlockingPool, Link, LinkError, Patience, PoolFull, sleep};
 
+use super::after::after_rest;
 use super::body_end::Ending;
-use super::turn::after_rest;
 use super::{Conn, Next};
 use crate::files::warmth::{WINDOW_BYTES, is_window_warm, warm};
 use crate::files::{Looked, Lookup, OpenFile};

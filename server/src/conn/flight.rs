@@ -15,7 +15,7 @@ use gustnado_tasks::{Link, LinkError, Patience, Rate};
 use super::Conn;
 use super::body::UNWANTED_BYTES_MAX;
 use super::body_end::BodyEnd;
-use super::limit::Terms;
+use super::terms::Terms;
 use crate::body::{BodyError, Exchange, Feed};
 use crate::handler::Contained;
 use crate::hooks::Limit;

@@ -8,10 +8,11 @@ use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 use gustnado_tasks::Outgoing;
 
+use super::after::after_rest;
+use super::arrived::{Arrived, Moment};
 use super::body::{Wish, body_first};
 use super::body_end::{BodyEnd, PendingBody};
-use super::route::{Arrived, Called};
-use super::turn::{Moment, after_rest};
+use super::route::Called;
 use super::{Conn, Next};
 use crate::app::{Known, Site};
 use crate::reply::{Rest, Turn, status_page};

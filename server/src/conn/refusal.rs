@@ -5,7 +5,7 @@ use gustnado_http::request::Request as View;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Link, Outgoing};
 
-use super::turn::Moment;
+use super::arrived::Moment;
 use super::{Conn, Next};
 use crate::fields::says;
 use crate::handler::contained;

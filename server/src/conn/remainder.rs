@@ -13,7 +13,7 @@ use gustnado_tasks::{Link, LinkError, Outgoing, Patience, yield_now};
 use super::body_end::Ending;
 use super::flight::{Errand, Flight};
 use super::gathered::{Gathered, end_chunks};
-use super::limit::Terms;
+use super::terms::Terms;
 use super::{Conn, Next};
 use crate::access_log::final_answer;
 use crate::handler::contained;

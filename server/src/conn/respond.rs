@@ -9,8 +9,8 @@ use gustnado_tasks::LinkId;
 
 use super::Conn;
 use super::body_end::Ending;
-use super::limit::Terms;
 use super::remainder::{Notices, Paced, Remainder, StreamOut};
+use super::terms::Terms;
 use crate::app::Common;
 use crate::body::Body;
 use crate::files::{self, Mounted};

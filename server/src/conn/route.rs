@@ -6,20 +6,21 @@ use std::task::Context;
 
 use bytes::Bytes;
 use gustnado_http::body::BodyDecoder;
-use gustnado_http::head::{Framing, Head};
+use gustnado_http::head::Framing;
 use gustnado_http::method::Method;
 use gustnado_http::path::CanonicalPath;
 use gustnado_http::request::Request as View;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Link, LinkError, LinkId, Outgoing};
 
+use super::after::after_rest;
+use super::arrived::{Arrived, Moment};
 use super::body::{Wish, body_first};
 use super::body_end::{BodyEnd, Ending, PendingBody, Wanted};
 use super::flight::{Flight, Incoming};
-use super::limit::Terms;
 use super::remainder::Remainder;
 use super::respond::Asked;
-use super::turn::{Moment, after_rest};
+use super::terms::Terms;
 use super::{Conn, Next};
 use crate::app::{App, Known, Routed};
 use crate::body::Body;
@@ -33,68 +34,12 @@ use crate::response::{Content, Response};
 use crate::routes::{Endpoint, EndpointDoes, Matcher, RouteOptions, Table};
 use crate::stats::Added;
 
-/// A request on its way to its handler.
-pub(super) struct Arrived<'a> {
-    pub(super) head: &'a Head,
-    pub(super) bytes: &'a [u8],
-    pub(super) body: PendingBody<'a>,
-    pub(super) wanted: Wanted,
-}
-
 /// A request and the handler that was found for it.
 pub(super) struct Called<'a> {
     pub(super) known: &'a Known,
     pub(super) table: &'a Arc<Table>,
     pub(super) endpoint: &'a Endpoint,
     pub(super) request: Box<Request>,
-}
-
-impl<'a> Arrived<'a> {
-    pub(super) fn view(&self) -> View<'a> {
-        self.head.on(self.bytes)
-    }
-
-    /// Whether its body is still to be read.
-    #[inline]
-    pub(super) fn has_body_ahead(&self) -> bool {
-        matches!(self.body, PendingBody::Ahead)
-    }
-
-    /// What of its body is still to be read.
-    fn ahead(&self) -> Framing {
-        if self.has_body_ahead() { self.head.framing() } else { Framing::None }
-    }
-
-    /// How the connection goes on after a response that is written now.
-    #[inline]
-    pub(super) fn ending(&self) -> Ending {
-        self.wanted.with(self.body.end())
-    }
-
-    /// Its body, if it was read; else nothing.
-    #[inline]
-    pub(super) fn content(&self) -> &[u8] {
-        match &self.body {
-            PendingBody::Read(body) => body,
-            _ => &[],
-        }
-    }
-
-    /// The same, taken out.
-    fn take_content(&mut self) -> Vec<u8> {
-        match &mut self.body {
-            PendingBody::Read(body) => mem::take(body),
-            _ => Vec::new(),
-        }
-    }
-
-    /// All of its body, if that came together with the head: most bodies are short.
-    fn body_at_hand(&self) -> Option<&'a [u8]> {
-        let Framing::Length(length) = self.head.framing() else { return None };
-        let behind = self.bytes.get(self.head.len()..)?;
-        let length = usize::try_from(length).ok().filter(|_| self.has_body_ahead())?;
-        behind.get(..length).filter(|body| !body.is_empty())
-    }
 }
 
 impl Conn {

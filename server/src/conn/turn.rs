@@ -1,20 +1,20 @@
 //! A turn: all requests that one receive brought, answered into one buffer.
 
-use std::rc::Rc;
 use std::task::Context;
 
 use gustnado_http::answer::Persist;
 use gustnado_http::head::{Decoded, Head, Version};
 use gustnado_http::request::Request;
-use gustnado_tasks::{Link, Now, Outgoing};
+use gustnado_tasks::{Link, Outgoing};
 
+use super::after::after_rest;
+use super::arrived::{Arrived, Moment};
 use super::body::{BodyRequest, Wish, body_first};
 use super::body_end::{BodyEnd, Ending, PendingBody, Wanted};
-use super::route::Arrived;
 use super::{Conn, Next, Unread};
-use crate::app::{Common, Manners, Site};
+use crate::app::{Manners, Site};
 use crate::config::AnswerVersion;
-use crate::reply::{Rest, Turn, is_lookup};
+use crate::reply::Turn;
 use crate::routes::RouteOptions;
 use crate::stats::Added;
 
@@ -24,12 +24,6 @@ const OUT_BYTES_MAX: usize = 64 << 10;
 const REQUEST_BYTE_COUNTS: usize = 8;
 /// What an answer behind the first one of a turn counts of what a task may do in one run.
 const ANSWER_UNITS: u32 = 2;
-
-/// The moment of a turn: all its answers carry the same date.
-pub(super) struct Moment {
-    pub(super) time: Now,
-    pub(super) common: Rc<Common>,
-}
 
 impl Conn {
     /// Answers what is in newly received bytes, together with what was on hold.
@@ -272,32 +266,4 @@ impl Conn {
 #[cold]
 fn renew_first(head: &Head, input: &[u8]) -> Next {
     Next::Renew(Box::new(Unread { bytes: input[..head.len()].to_vec(), seen: 0 }))
-}
-
-/// What comes next after an answer's head and small content have been written.
-#[inline]
-pub(super) fn after_rest(
-    rest: Rest,
-    ending: Ending,
-    request: &Request<'_>,
-    out: &mut Outgoing,
-) -> Next {
-    match rest {
-        Rest::Segments(segments) => {
-            // Else the client is woken for the head alone (docs/results/large-files.md).
-            if !is_lookup(&segments) {
-                out.expect_more();
-            }
-            Next::Segments { segments, ending }
-        }
-        Rest::Nothing if ending.lingers() => Next::Linger,
-        Rest::Nothing if ending.ends() => {
-            // The end travels with the answer: one packet less.
-            if !request.keep_alive() {
-                out.expect_more();
-            }
-            Next::Close
-        }
-        Rest::Nothing => Next::Receive,
-    }
 }

@@ -14,7 +14,6 @@ use rustix::io::Errno;
 use super::content_type::ContentType;
 use super::dressing::Dressing;
 use super::error::Failure;
-use super::lookup::Access;
 use super::open_file::OpenFile;
 use super::resolve::{Located, Root};
 use super::warmth;
@@ -30,6 +29,14 @@ const ATTEMPTS_MAX: usize = 4;
 /// Seconds for which equal times do not prove equal bytes: two writes within one tick of the disk's
 /// clock look the same from outside.
 const SETTLING_SECS: u64 = 2;
+
+/// Whether a lookup may wait for the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    Waits,
+    /// Only what is in memory counts; the rest is [`Failure::WouldWait`].
+    Cached,
+}
 
 /// A regular file, ready to be answered any number of times.
 #[derive(Debug)]

@@ -8,9 +8,9 @@ use rustix::io::Errno;
 use super::Folder;
 use super::cache::Cache;
 use super::error::Failure;
-use super::lookup::{self, Access, Found};
+use super::lookup::{self, Found};
 use super::resolve::{Identity, Root};
-use super::stored::Stored;
+use super::stored::{Access, Stored};
 use crate::reply::Now;
 
 /// How often the root's path is compared with the root that is held open, in milliseconds.

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
@@ -13,7 +14,7 @@ use std::time::Duration;
 use gustnado_tasks::{Endpoint, Link, LinkError, Phase};
 
 use super::connection::Connection;
-use super::engine::Engine;
+use super::engine::{Engine, first_address};
 use super::handle::TransportHandle;
 use super::port::Open;
 use super::tally::{Tally, count};
@@ -70,8 +71,48 @@ enum Stage {
     Connected(TransportHandle),
 }
 
+impl Engine {
+    /// Makes a connection to a TCP address, and has `factory` build its protocol, or tells it why
+    /// that failed. A name is looked up here and now, which may hold the thread: in callbacks, give
+    /// an address.
+    ///
+    /// # Errors
+    /// The name has no address.
+    pub fn connect_tcp(
+        &self,
+        address: impl ToSocketAddrs,
+        options: ConnectOptions,
+        factory: impl Factory + 'static,
+    ) -> io::Result<Connector> {
+        let to = Endpoint::Tcp(first_address(address)?);
+        Ok(self.connect(to, options, Box::new(factory)))
+    }
+
+    /// Makes a connection to a Unix socket. Of the options only the time-out counts.
+    pub fn connect_unix(
+        &self,
+        path: impl AsRef<Path>,
+        options: ConnectOptions,
+        factory: impl Factory + 'static,
+    ) -> Connector {
+        let options = ConnectOptions { source: None, ..options };
+        self.connect(Endpoint::Unix(path.as_ref().to_owned()), options, Box::new(factory))
+    }
+
+    fn connect(
+        &self,
+        to: Endpoint,
+        options: ConnectOptions,
+        factory: Box<dyn Factory>,
+    ) -> Connector {
+        let connector = Connector::new(self.clone(), to, options, factory);
+        connector.connect();
+        connector
+    }
+}
+
 impl Connector {
-    pub(super) fn new(
+    fn new(
         engine: Engine,
         to: Endpoint,
         options: ConnectOptions,

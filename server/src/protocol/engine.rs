@@ -17,7 +17,6 @@ use crate::server::DrainReport;
 use super::Factory;
 use super::calls::{CallError, Calls, DelayedCall};
 use super::connection::Manners;
-use super::connector::{ConnectOptions, Connector};
 use super::port::{ListenError, Port, Ports, Used};
 use super::tally::{EngineStats, Tally};
 
@@ -117,44 +116,6 @@ impl Engine {
         // Told of its begin, and perhaps of its end, while no lock is held.
         let used = Used::start(factory, Arc::clone(&self.inner.tally));
         self.ports().open(&self.inner.workers, endpoint, &used, manners)
-    }
-
-    /// Makes a connection to a TCP address, and has `factory` build its protocol, or tells it why
-    /// that failed. A name is looked up here and now, which may hold the thread: in callbacks, give
-    /// an address.
-    ///
-    /// # Errors
-    /// The name has no address.
-    pub fn connect_tcp(
-        &self,
-        address: impl ToSocketAddrs,
-        options: ConnectOptions,
-        factory: impl Factory + 'static,
-    ) -> io::Result<Connector> {
-        let to = Endpoint::Tcp(first_address(address)?);
-        Ok(self.connect(to, options, Box::new(factory)))
-    }
-
-    /// Makes a connection to a Unix socket. Of the options only the time-out counts.
-    pub fn connect_unix(
-        &self,
-        path: impl AsRef<Path>,
-        options: ConnectOptions,
-        factory: impl Factory + 'static,
-    ) -> Connector {
-        let options = ConnectOptions { source: None, ..options };
-        self.connect(Endpoint::Unix(path.as_ref().to_owned()), options, Box::new(factory))
-    }
-
-    fn connect(
-        &self,
-        to: Endpoint,
-        options: ConnectOptions,
-        factory: Box<dyn Factory>,
-    ) -> Connector {
-        let connector = Connector::new(self.clone(), to, options, factory);
-        connector.connect();
-        connector
     }
 
     /// Makes a call after `delay`, on a worker. Calls of an engine never run concurrently with each
@@ -285,7 +246,7 @@ fn plan(config: &Config) -> Plan {
 }
 
 /// The first address of a name; IPv4 first, as clients of `localhost` expect.
-fn first_address(name: impl ToSocketAddrs) -> io::Result<SocketAddr> {
+pub(super) fn first_address(name: impl ToSocketAddrs) -> io::Result<SocketAddr> {
     let mut addresses: Vec<SocketAddr> = name.to_socket_addrs()?.collect();
     addresses.sort_by_key(SocketAddr::is_ipv6);
     let none = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::entry::{Endpoint, EndpointDoes, Means, PathEntry};
 use super::error::RouteError;
-use super::table::{Endpoint, EndpointDoes, Means, PathEntry};
 use super::{Route, RouteOptions, Routes};
 use crate::chain::{Chain, Link};
 use crate::fields::Fields;

@@ -6,21 +6,16 @@ use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
 use super::hosts::{Hosts, read_hosts};
+use super::parts::{check_folder, read_headers};
 use super::route::{read_page, read_route};
 use super::value::{Reader, Table, found, named};
 use super::{Setting, Site, SiteError, SiteFile, syntax};
 use crate::config::{Config, Field, TUNABLES, Tunable};
-use crate::fields::Fields;
-use crate::files::FilesError;
 
 /// The keys of a file beside the settings.
 pub(super) const TOP_KEYS: [&str; 5] = ["settings", "headers", "route", "site", "error-page"];
 /// The keys of a site.
 pub(super) const SITE_KEYS: [&str; 5] = ["hosts", "root", "headers", "route", "error-page"];
-
-/// Fields that say what the content is: files say their own, and answers have `type`.
-const OF_CONTENT: [&str; 6] =
-    ["Content-Type", "Content-Range", "ETag", "Last-Modified", "Accept-Ranges", "Location"];
 
 pub(super) fn read(path: &Path, text: &str) -> Result<SiteFile, SiteError> {
     let mut reader = Reader::new(path, text);
@@ -161,24 +156,6 @@ fn check_settings(reader: &mut Reader<'_>, settings: &[Setting]) {
     }
 }
 
-/// Says if there is no folder that can be served.
-pub(super) fn check_folder(reader: &mut Reader<'_>, line: usize, name: &str, path: &Path) {
-    let options = crate::files::FileOptions {
-        hidden: false,
-        listing: false,
-        cache_bytes: 0,
-        workers: 1,
-        threads: 0,
-    };
-    if let Err(error) = crate::files::Files::open(path, options) {
-        let why = match &error {
-            FilesError::Failed { source, .. } => format!(": {source}; name another one"),
-            _ => String::new(),
-        };
-        reader.problem(line, format!("{name}: {error}{why}"));
-    }
-}
-
 fn read_site(reader: &mut Reader<'_>, table: Table<'_>) -> Site {
     let mut site = Site { line: table.line, ..Site::default() };
     if let Some(root) = (!table.name.is_empty()).then(|| reader.text(table, "root")).flatten() {
@@ -199,39 +176,4 @@ fn read_site(reader: &mut Reader<'_>, table: Table<'_>) -> Site {
         }
     }
     site
-}
-
-/// The header fields of a table.
-pub(super) fn read_headers(reader: &mut Reader<'_>, table: Table<'_>) -> Fields {
-    let mut fields = Fields::default();
-    let Some(headers) = reader.table(table, "headers") else { return fields };
-    let place = named(table, "headers");
-    for name in headers.values.keys() {
-        let line = reader.line_of(name);
-        let name = name.get_ref().as_ref();
-        let Some(value) = reader.text(headers, name) else { continue };
-        let mut one = Fields::default();
-        one.set(name, value.value);
-        let of_content = OF_CONTENT.iter().find(|known| known.eq_ignore_ascii_case(name));
-        if let Err((_, error)) = one.check() {
-            let text = format!("{place}: {name:?} cannot be sent: {error}; leave it out");
-            reader.problem(line, text);
-        } else if ["Server", "Date"].iter().any(|own| own.eq_ignore_ascii_case(name)) {
-            let text = format!(
-                "{place}: {name} is the server's own; leave it out (`server-name` says the name)"
-            );
-            reader.problem(line, text);
-        } else if of_content.is_some() {
-            let text = format!(
-                "{place}: {name} is said for each content by itself; leave it out (an answer has \
-                 the key `type`)"
-            );
-            reader.problem(line, text);
-        } else if fields.iter().any(|(known, _)| known.eq_ignore_ascii_case(name)) {
-            reader.problem(line, format!("{place}: {name} is there twice; leave one out"));
-        } else {
-            fields.set(name, value.value);
-        }
-    }
-    fields
 }

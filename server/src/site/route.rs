@@ -10,7 +10,7 @@ use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 use matchit::{InsertError, Router};
 
-use super::read::{check_folder, read_headers};
+use super::parts::{check_folder, read_headers};
 use super::redirect::Template;
 use super::value::{Reader, Table, named};
 use super::{Does, PageSaid, RouteSaid};

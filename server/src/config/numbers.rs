@@ -1,0 +1,18 @@
+//! Values as the table of settings keeps them: whole numbers.
+
+use std::time::Duration;
+
+/// In milliseconds.
+pub(super) const HOUR: u64 = 3_600_000;
+/// In milliseconds.
+pub(super) const DAY: u64 = 24 * HOUR;
+
+/// A timeout as the table keeps it; the ranges stay far below the end of `u64`.
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// In a smaller type, which the range of its setting is within.
+pub(super) fn narrow<T: TryFrom<u64>>(number: u64) -> T {
+    T::try_from(number).ok().expect("each range above is within its type")
+}

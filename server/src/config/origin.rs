@@ -1,0 +1,56 @@
+//! Where a setting's value came from.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::PathBuf;
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody gave one.
+    Default,
+    /// A line of a configuration file.
+    File {
+        /// The file as it was named.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+    },
+    /// The environment variable of this name.
+    Environment(String),
+    /// The flag or argument of this name.
+    Flag(String),
+}
+
+impl Origin {
+    /// The name alone, as a message begins with it.
+    pub(super) fn place(&self) -> Cow<'_, str> {
+        match self {
+            Self::Default => "default".into(),
+            Self::File { path, line } => format!("{}:{line}", path.display()).into(),
+            Self::Environment(name) | Self::Flag(name) => name.into(),
+        }
+    }
+
+    /// Where it stands among the others: the higher one counts.
+    pub(super) fn rank(&self) -> u8 {
+        match self {
+            Self::Default => 0,
+            Self::File { .. } => 1,
+            Self::Environment(_) => 2,
+            Self::Flag(_) => 3,
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => formatter.write_str("default"),
+            Self::File { .. } => write!(formatter, "file {}", self.place()),
+            Self::Environment(name) => write!(formatter, "environment {name}"),
+            Self::Flag(name) if name.starts_with("--") => write!(formatter, "flag {name}"),
+            Self::Flag(name) => write!(formatter, "argument {name}"),
+        }
+    }
+}

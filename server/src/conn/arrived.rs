@@ -1,0 +1,73 @@
+//! A request as it has arrived, before a route is found, and the turn that answers it.
+
+use std::mem;
+use std::rc::Rc;
+
+use gustnado_http::head::{Framing, Head};
+use gustnado_http::request::Request as View;
+
+use super::body_end::{Ending, PendingBody, Wanted};
+use crate::app::Common;
+use crate::reply::Now;
+
+/// A request on its way to its handler.
+pub(super) struct Arrived<'a> {
+    pub(super) head: &'a Head,
+    pub(super) bytes: &'a [u8],
+    pub(super) body: PendingBody<'a>,
+    pub(super) wanted: Wanted,
+}
+
+impl<'a> Arrived<'a> {
+    pub(super) fn view(&self) -> View<'a> {
+        self.head.on(self.bytes)
+    }
+
+    /// Whether its body is still to be read.
+    #[inline]
+    pub(super) fn has_body_ahead(&self) -> bool {
+        matches!(self.body, PendingBody::Ahead)
+    }
+
+    /// What of its body is still to be read.
+    pub(super) fn ahead(&self) -> Framing {
+        if self.has_body_ahead() { self.head.framing() } else { Framing::None }
+    }
+
+    /// How the connection goes on after a response that is written now.
+    #[inline]
+    pub(super) fn ending(&self) -> Ending {
+        self.wanted.with(self.body.end())
+    }
+
+    /// Its body, if it was read; else nothing.
+    #[inline]
+    pub(super) fn content(&self) -> &[u8] {
+        match &self.body {
+            PendingBody::Read(body) => body,
+            _ => &[],
+        }
+    }
+
+    /// The same, taken out.
+    pub(super) fn take_content(&mut self) -> Vec<u8> {
+        match &mut self.body {
+            PendingBody::Read(body) => mem::take(body),
+            _ => Vec::new(),
+        }
+    }
+
+    /// All of its body, if that came together with the head: most bodies are short.
+    pub(super) fn body_at_hand(&self) -> Option<&'a [u8]> {
+        let Framing::Length(length) = self.head.framing() else { return None };
+        let behind = self.bytes.get(self.head.len()..)?;
+        let length = usize::try_from(length).ok().filter(|_| self.has_body_ahead())?;
+        behind.get(..length).filter(|body| !body.is_empty())
+    }
+}
+
+/// The moment of a turn: all its answers carry the same date.
+pub(super) struct Moment {
+    pub(super) time: Now,
+    pub(super) common: Rc<Common>,
+}
