@@ -365,6 +365,10 @@ TABLES = {"http": table_of_costs, "json": table_of_costs, "stream": table_of_cos
           "busy": table_of_busy, "idle": table_of_idle}
 
 
+# What is measured beside an older gustnado.
+WITH_BEFORE = ("http", "json", "stream", "twisted")
+
+
 def rows_of(contenders, found):
     return {one.name: {**found[one.name], "beside": one.beside, "wanted": one.wanted}
             for one in contenders}
@@ -418,14 +422,16 @@ def main():
     words = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     words.add_argument("--only", choices=[name for name, _ in SECTIONS])
     words.add_argument("--python", default=str(machine.ROOT / "target/python/bin/python"))
-    words.add_argument("--before", help="an interpreter whose gustnado ours is held against")
+    words.add_argument("--before", metavar="PYTHON",
+                       help="an interpreter whose gustnado ours is held against")
     words.add_argument("--rounds", type=int, default=5)
     words.add_argument("--seconds", type=float, default=3)
     asked = words.parse_args()
     machine.raise_descriptor_limit()
     path = RESULTS / "python.json"
     found = json.loads(path.read_text()) if path.exists() else {}
-    for part, _ in SECTIONS:
+    parts = WITH_BEFORE if asked.before else [part for part, _ in SECTIONS]
+    for part in parts:
         if asked.only in (None, part):
             rows = measured(part, asked)
             if asked.before:

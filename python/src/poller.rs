@@ -260,9 +260,7 @@ impl Poller {
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         let Some(sites) = self.sites.get() else { return Ok(()) };
         for link in sites.waiting.take() {
-            if let Err(error) =
-                link.get().flush(py, |number, bytes| self.send_watched(number, bytes))
-            {
+            if let Err(error) = self.flush_now(py, link.bind(py)) {
                 sites.on_failure.call1(py, (link.get().number(), error.into_value(py)))?;
             }
         }

@@ -40,7 +40,8 @@ impl Cache {
         }
     }
 
-    /// [`Cache::fresh`] as a call: where it is not called, it stands in the one place that is fast.
+    /// [`Cache::fresh`] for what is seldom reached: so that one is called from one place only, and
+    /// inlined there.
     #[inline(never)]
     pub(super) fn fresh_by_call(&mut self, path: &[u8], now_ms: u64) -> Option<&Stored> {
         self.fresh(path, now_ms)
