@@ -67,7 +67,7 @@ $(PYTHON_HOME)/bin/python $(PEERS_HOME)/bin/python $(FRAMEWORKS_HOME)/bin/python
 $(TWISTED_HOME)/bin/python:
 	$(PYTHON) -m venv $(@D)/..
 
-# The tidy test (cli/tests/tidy.rs) is one of the tests.
+# The tidy test (crates/cli/tests/tidy.rs) is one of the tests.
 check: fmt-check clippy test doc deny
 
 fmt-check:
@@ -88,7 +88,7 @@ deny:
 	@if command -v cargo-deny >/dev/null; then $(CARGO) deny check bans licenses sources; \
 	else echo "deny: skipped; for it: $(CARGO) install --locked cargo-deny"; fi
 
-# Every interleaving of the lock-free parts, within the bounds that tasks/src/models.rs sets.
+# Every interleaving of the lock-free parts, within the bounds that crates/tasks/src/models.rs sets.
 # Cargo is content with no test at all, so they are counted.
 loom:
 	@mkdir -p $(LOOM_TARGET)

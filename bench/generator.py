@@ -7,8 +7,8 @@
   bench/generator.py --only stall        a server that stands still 1 s of every 10 s
   bench/generator.py --rounds 9 --seconds 8
 
-Drives lab/examples/load.rs. Writes docs/results/generator.{md,json}; what was not measured this
-time stays there. Needs Python's standard library, and wrk for the first.
+Drives crates/lab/examples/load.rs. Writes docs/results/generator.{md,json}; what was not
+measured this time stays there. Needs Python's standard library, and wrk for the first.
 """
 
 import argparse

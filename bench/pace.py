@@ -4,8 +4,8 @@
   bench/pace.py                    1,000 connections at 8 KiB/s, 30 seconds (some 70 seconds in all)
   bench/pace.py --seconds 60
 
-Starts server/examples/paced_download.rs. Unpaced requests are sent at a steady rate before, while
-and after the paced connections download. Writes docs/results/pace.{svg,md,json}.
+Starts crates/server/examples/paced_download.rs. Unpaced requests are sent at a steady rate
+before, while and after the paced connections download. Writes docs/results/pace.{svg,md,json}.
 Needs Python's standard library only.
 """
 

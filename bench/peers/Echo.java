@@ -1,4 +1,4 @@
-// The peer of server/examples/echo.rs in Java, on the JDK's own server: 19 bytes at /echo.
+// The peer of crates/server/examples/echo.rs in Java, on the JDK's own server: 19 bytes at /echo.
 // Its only argument is the port.
 
 import com.sun.net.httpserver.HttpServer;

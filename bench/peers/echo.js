@@ -1,4 +1,4 @@
-// The peer of server/examples/echo.rs in Node: 19 bytes at /echo. Its only argument is the port.
+// The peer of crates/server/examples/echo.rs in Node: 19 bytes at /echo. Its only argument is the port.
 "use strict";
 const http = require("http");
 

@@ -2,7 +2,7 @@
 //! waited for only while a body can come.
 #![no_main]
 
-#[path = "../../http/tests/tails/mod.rs"]
+#[path = "../../crates/http/tests/tails/mod.rs"]
 mod tails;
 
 use std::sync::LazyLock;

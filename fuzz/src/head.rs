@@ -2,7 +2,7 @@
 //! only while one can come.
 #![no_main]
 
-#[path = "../../http/tests/tails/mod.rs"]
+#[path = "../../crates/http/tests/tails/mod.rs"]
 mod tails;
 
 use std::sync::LazyLock;

@@ -2,7 +2,7 @@
 //! with them, and fields about the client.
 #![no_main]
 
-#[path = "../../http/tests/tails/mod.rs"]
+#[path = "../../crates/http/tests/tails/mod.rs"]
 mod tails;
 
 use std::net::SocketAddr;

@@ -2,7 +2,7 @@
 //! bodies, and that a head is waited for only while one can come.
 #![no_main]
 
-#[path = "../../http/tests/tails/mod.rs"]
+#[path = "../../crates/http/tests/tails/mod.rs"]
 mod tails;
 
 use std::sync::LazyLock;

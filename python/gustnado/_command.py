@@ -24,7 +24,7 @@ Usage: gustnado run [OPTIONS] MODULE:NAME
 ELSEWHERE = ("serve", "check", "bench", "contest", "doctor", "schema", "tuning")
 REMEDY = """\
 Folders, configuration files, load tests and the rest ({names}) are in the Rust command of the same
-name: `cargo install --path cli` in the sources, https://github.com/gustnado/gustnado.\
+name: `cargo install --path crates/cli` in the sources, https://github.com/gustnado/gustnado.\
 """
 
 

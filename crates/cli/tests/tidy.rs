@@ -1,0 +1,344 @@
+//! The style of this house, kept by tests. Each failure says what to do about it.
+//!
+//! The lists of exceptions only shrink: an entry that is no longer needed fails too.
+
+#[path = "tidy/crates.rs"]
+mod crates;
+#[path = "tidy/modules.rs"]
+mod modules;
+#[path = "tidy/rust.rs"]
+mod rust;
+#[path = "tidy/tree.rs"]
+mod tree;
+
+use std::fs;
+use std::path::Path;
+
+use tree::{Source, root, sources};
+
+const FILE_LINES_MAX: usize = 500;
+const FUNCTION_LINES_MAX: usize = 70;
+const LINE_CHARS_MAX: usize = 100;
+
+/// Files that may be longer, with their present length. Empty is the goal.
+const LONG_FILES: &[(&str, usize)] = &[];
+
+/// The only files in which `unsafe` may stand.
+const UNSAFE_FILES: &[&str] = &[
+    "crates/reactor/src/sys.rs",
+    // What was in `sys.rs` before, which had become too long.
+    "crates/reactor/src/sys/by_number.rs",
+    "crates/reactor/src/sys/options.rs",
+    "crates/reactor/src/buffers.rs",
+    "crates/tasks/src/wake.rs",
+];
+
+/// Rooms in which no file may ever hold any, by their crate's root.
+const SAFE_ROOMS: &[&str] = &[
+    "crates/http/src/lib.rs",
+    "crates/server/src/lib.rs",
+    "crates/lab/src/lib.rs",
+    "crates/cli/src/lib.rs",
+];
+
+/// Names that say nothing about what is inside.
+const BANNED_NAMES: &[&str] = &["util", "utils", "common", "helper", "helpers", "manager", "misc"];
+
+/// What must not be left in code. In pieces, so that this file does not find itself.
+const BANNED_WORDS: &[&str] = &[
+    concat!("todo", "!("),
+    concat!("unimplemented", "!("),
+    concat!("dbg", "!("),
+    concat!("TO", "DO"),
+    concat!("FIX", "ME"),
+];
+
+/// Each room, and the rooms it may use. Arrows run downwards only.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("http", &[]),
+    ("reactor", &[]),
+    ("tasks", &["reactor"]),
+    ("server", &["http", "tasks"]),
+    ("lab", &["http", "tasks"]),
+    ("cli", &["server", "lab"]),
+    // (Not the command: it was nine tenths of the wheel.)
+    ("python", &["reactor", "server"]),
+];
+
+/// How many modules of each room are in a cycle with siblings. Zero is the goal, and what is not
+/// named.
+const IN_CYCLES: &[(&str, usize)] = &[("tasks", 24), ("server", 22)];
+
+/// Paths of a particular machine. In pieces, for the same reason.
+const MACHINE_PATHS: &[&str] =
+    &[concat!("/wo", "rk"), concat!("/tmp/", "gust"), concat!("/fa", "rm")];
+
+/// Crates that may be linked in more than one version.
+const DUPLICATES: &[&str] = &[];
+
+#[test]
+fn files_are_short() {
+    let mut problems = Vec::new();
+    for source in sources().iter().filter(|source| source.is_code()) {
+        let lines = rust::lines_without_tests(source);
+        let allowed = LONG_FILES.iter().find(|(path, _)| *path == source.path);
+        let most = allowed.map_or(FILE_LINES_MAX, |(_, lines)| *lines);
+        if lines > most {
+            problems.push(format!("{}: {lines} lines, {most} allowed: split it", source.path));
+        }
+        if allowed.is_some() && lines < most {
+            let path = &source.path;
+            problems.push(format!("{path}: down to {lines} lines: lower its entry in LONG_FILES"));
+        }
+    }
+    for (path, _) in LONG_FILES {
+        if !root().join(path).exists() {
+            problems.push(format!("{path}: gone: take it out of LONG_FILES"));
+        }
+    }
+    report(&problems);
+}
+
+#[test]
+fn lines_are_short() {
+    let mut problems = Vec::new();
+    for source in sources().iter().filter(|source| source.is_code() || source.is_script()) {
+        for (number, line) in source.numbered() {
+            let chars = line.chars().count();
+            if chars > LINE_CHARS_MAX {
+                let path = &source.path;
+                problems.push(format!("{path}:{number}: {chars} characters: break the line"));
+            }
+        }
+    }
+    report(&problems);
+}
+
+#[test]
+fn functions_are_short() {
+    let mut problems = Vec::new();
+    for source in sources().iter().filter(|source| source.is_rust()) {
+        for function in rust::functions(&source.text) {
+            if function.lines > FUNCTION_LINES_MAX {
+                problems.push(format!(
+                    "{}:{}: fn {} has {} lines, {FUNCTION_LINES_MAX} allowed: name its parts",
+                    source.path, function.line, function.name, function.lines
+                ));
+            }
+        }
+    }
+    report(&problems);
+}
+
+#[test]
+fn names_say_what_is_inside() {
+    let mut problems = Vec::new();
+    for source in sources() {
+        let path = Path::new(&source.path);
+        for part in path.with_extension("").components() {
+            let part = part.as_os_str().to_string_lossy();
+            if BANNED_NAMES.contains(&part.as_ref()) {
+                let path = &source.path;
+                problems
+                    .push(format!("{path}: `{part}` says nothing: name it after what it holds"));
+            }
+        }
+    }
+    report(&problems);
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    let mut problems = Vec::new();
+    for source in sources().iter().filter(|source| source.is_code()) {
+        for (number, line) in source.numbered() {
+            for word in BANNED_WORDS.iter().filter(|word| line.contains(**word)) {
+                let path = &source.path;
+                problems.push(format!("{path}:{number}: `{word}`: do it, or open an issue"));
+            }
+        }
+    }
+    report(&problems);
+}
+
+#[test]
+fn unsafe_stands_only_where_it_may() {
+    let mut problems = Vec::new();
+    for source in sources().iter().filter(|source| source.is_rust()) {
+        if UNSAFE_FILES.contains(&source.path.as_str()) {
+            continue;
+        }
+        for number in rust::lines_with_word(&source.text, "unsafe") {
+            problems.push(format!(
+                "{}:{number}: `unsafe`: use the safe form, or move it to one of {UNSAFE_FILES:?}",
+                source.path
+            ));
+        }
+    }
+    for path in SAFE_ROOMS {
+        let text = fs::read_to_string(root().join(path)).unwrap_or_default();
+        if !text.contains("#![forbid(unsafe_code)]") {
+            problems.push(format!("{path}: add #![forbid(unsafe_code)] at its top"));
+        }
+    }
+    report(&problems);
+}
+
+#[test]
+fn arrows_run_downwards() {
+    let mut problems = Vec::new();
+    for (room, may_use) in ARROWS {
+        let manifest = crates::folder(&root(), room).join("Cargo.toml");
+        let text = fs::read_to_string(&manifest).unwrap_or_default();
+        for used in crates::rooms_used(&text) {
+            if used != *room && !may_use.contains(&used.as_str()) {
+                problems.push(format!(
+                    "{room}/Cargo.toml uses {used}: {room} may use {may_use:?} (ARCHITECTURE.md)"
+                ));
+            }
+        }
+    }
+    for member in crates::members(&root()) {
+        if !ARROWS.iter().any(|(room, _)| *room == member) {
+            problems.push(format!("{member}: a new room: say in ARROWS what it may use"));
+        }
+    }
+    report(&problems);
+}
+
+#[test]
+fn modules_use_no_sibling_that_uses_them() {
+    let mut problems = Vec::new();
+    for room in crates::members(&root()) {
+        let file = crates::folder(&root(), &room).join("src/lib.rs");
+        let found = modules::cycles(&modules::Module::of_crate(&file));
+        let count: usize = found.values().map(|cyclic| cyclic.siblings.len()).sum();
+        let known = IN_CYCLES.iter().find(|(name, _)| *name == room).map_or(0, |(_, count)| *count);
+        if count != known {
+            problems.push(format!(
+                "{room}: {count} modules are in a cycle, and IN_CYCLES says {known}: {found:#?}"
+            ));
+        }
+    }
+    report(&problems);
+}
+
+#[test]
+fn paths_in_documents_exist() {
+    let mut problems = Vec::new();
+    for source in sources().iter().filter(|source| source.is_document()) {
+        for path in tree::paths_named_in(source) {
+            let path = &path;
+            let from = &source.path;
+            problems.push(format!("{from}: names `{path}`, which does not exist: correct it"));
+        }
+    }
+    report(&problems);
+}
+
+#[test]
+fn tests_that_documents_name_exist() {
+    let (mut problems, mut all) = (Vec::new(), 0);
+    for source in sources().iter().filter(|source| source.is_document()) {
+        let (missing, named) = tree::tests_named_in(source);
+        let from = &source.path;
+        all += named;
+        problems.extend(missing.iter().map(|one| format!("{from}: no test {one}: correct it")));
+    }
+    assert!(all > 50, "docs/threat-model.md names its tests in a form that is not read: {all}");
+    report(&problems);
+}
+
+#[test]
+fn every_test_file_of_the_server_is_used() {
+    let mut problems = Vec::new();
+    let all = sources();
+    let tests: Vec<&Source> =
+        all.iter().filter(|s| s.path.starts_with("crates/server/tests/") && s.is_rust()).collect();
+    let manifest = fs::read_to_string(root().join("crates/server/Cargo.toml")).unwrap_or_default();
+    let automatic = !manifest.contains("autotests = false");
+    for test in &tests {
+        let path = test.path.trim_start_matches("crates/server/");
+        let top_level = !path.trim_start_matches("tests/").contains('/');
+        let is_target = (automatic && (top_level || path.ends_with("/main.rs")))
+            || manifest.contains(&format!("\"{path}\""));
+        if !is_target && !tests.iter().any(|other| rust::declares_module(other, path)) {
+            problems.push(format!(
+                "crates/server/{path}: no test has `mod` for it: use it or delete it"
+            ));
+        }
+    }
+    report(&problems);
+}
+
+#[test]
+fn no_machine_is_named() {
+    let mut problems = Vec::new();
+    for source in sources() {
+        for (number, line) in source.numbered() {
+            for place in MACHINE_PATHS.iter().filter(|place| tree::names_place(line, place)) {
+                let path = &source.path;
+                problems.push(format!("{path}:{number}: `{place}` is one machine's path: drop it"));
+            }
+        }
+    }
+    report(&problems);
+}
+
+#[test]
+fn every_licence_is_permissive() {
+    let allowed = crates::allowed_licences(&root());
+    let mut problems = Vec::new();
+    for (name, licence) in crates::licences(&root()) {
+        if !crates::is_allowed(&licence, &allowed) {
+            problems.push(format!(
+                "{name} is under `{licence}`, which deny.toml does not allow: replace the crate"
+            ));
+        }
+    }
+    report(&problems);
+}
+
+#[test]
+fn no_crate_comes_twice() {
+    let twice = crates::duplicates(&root());
+    let mut problems: Vec<String> = twice
+        .iter()
+        .filter(|name| !DUPLICATES.contains(&name.as_str()))
+        .map(|name| format!("{name}: linked in two versions: bring its users to one version"))
+        .collect();
+    for name in DUPLICATES.iter().filter(|name| !twice.iter().any(|other| other == *name)) {
+        problems.push(format!("{name}: comes once now: take it out of DUPLICATES"));
+    }
+    report(&problems);
+}
+
+/// Another runtime comes with the feature `tower` only, which the command does without.
+#[test]
+fn the_command_has_one_engine() {
+    let linked = crates::linked(&root(), &["--package", "gustnado-cli"]);
+    let second = ["tokio", "http", "tower-service"];
+    let found: Vec<_> = linked.iter().filter(|(name, _)| second.contains(&&**name)).collect();
+    assert!(found.is_empty(), "in the command: {found:?}: make them optional");
+}
+
+#[test]
+fn what_the_wheel_contains_is_credited_there() {
+    let path = "python/THIRD-PARTY-LICENSES";
+    let text = fs::read_to_string(root().join(path)).unwrap_or_default();
+    let credited: Vec<_> = text
+        .lines()
+        .skip_while(|line| !line.is_empty())
+        .skip(1)
+        .map_while(|line| line.split_once(": ").map(|(name, _)| name.to_owned()))
+        .collect();
+    let contained = crates::contained(&root(), &["--package", "gustnado-python"]);
+    let crates = contained.iter().filter(|(name, _)| !name.starts_with("gustnado"));
+    let expected: Vec<_> = crates.map(|(name, version)| format!("{name} {version}")).collect();
+    assert_eq!(credited, expected, "{path} is out of date: run python/third_party.py");
+}
+
+/// Fails with every problem on its own line.
+fn report(problems: &[String]) {
+    assert!(problems.is_empty(), "\n{} to tidy:\n{}\n", problems.len(), problems.join("\n"));
+}

@@ -1,0 +1,84 @@
+//! Contenders that are known: a file each, in `crates/lab/presets`, read by people and by this.
+
+use std::fmt::Write;
+
+use super::Contender;
+
+macro_rules! presets {
+    ($($name:literal),+ $(,)?) => {
+        /// Each preset's name, and the text of its file.
+        const ALL: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../../presets/", $name, ".toml")))),+];
+    };
+}
+
+presets![
+    "gustnado",
+    "gustnado-uring",
+    "nginx",
+    "nginx-tuned",
+    "apache",
+    "apache-tuned",
+    "lighttpd",
+    "lighttpd-tuned",
+    "h2o",
+    "h2o-tuned",
+    "caddy",
+    "node",
+    "julia",
+    "python",
+    "go",
+    "java",
+];
+
+/// The names of all presets.
+pub fn names() -> Vec<&'static str> {
+    ALL.iter().map(|(name, _)| *name).collect()
+}
+
+/// The text of a preset's file.
+pub fn text(name: &str) -> Option<&'static str> {
+    ALL.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+/// The contender that a preset describes; its name is the preset's.
+pub(super) fn find(name: &str) -> Option<Contender> {
+    let preset = super::parse_preset(name, text(name)?);
+    let mut contender = preset.expect("a test reads every preset");
+    name.clone_into(&mut contender.name);
+    Some(contender)
+}
+
+/// A line for each preset: its name, how it is tuned, and what it is.
+pub fn list() -> String {
+    let mut page = String::new();
+    for name in names() {
+        let Some(preset) = find(name) else { continue };
+        let (tuning, about) = (&preset.tuning, &preset.about);
+        let _ = writeln!(page, "{name:16} {tuning:8} {about}");
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_is_read_and_says_all_that_a_row_needs() {
+        for name in names() {
+            let preset = find(name).expect("it is in the list");
+            assert!(!preset.about.is_empty(), "{name}");
+            assert!(["tuned", "untuned"].contains(&&*preset.tuning), "{name}");
+            assert!(!preset.command.is_empty(), "{name}");
+            assert!(!preset.version.is_empty(), "{name}");
+            assert!(!preset.install.is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_list_has_a_line_for_each() {
+        assert_eq!(list().lines().count(), names().len());
+        assert!(list().lines().all(|line| line.chars().count() <= 100), "{}", list());
+    }
+}

@@ -1,0 +1,246 @@
+use super::*;
+
+const SMALL: &str = r#"
+reference = "one"
+[page]
+bytes = 10
+[[contender]]
+preset = "nginx"
+name = "one"
+[contender.files]
+"more.conf" = "x"
+[[contender]]
+name = "two"
+command = ["two", "{port}"]
+[[scenario]]
+name = "page"
+title = "The page"
+connections = [10, 200]
+duration = "500ms"
+[[scenario]]
+name = "idle"
+model = "hold"
+connections = 1000
+rate = 50
+requests = 100
+rounds = 2
+"#;
+
+fn parsed(text: &str) -> Result<Contest, FileError> {
+    parse(Path::new("c.toml"), text)
+}
+
+/// The problems of a text, each as it is printed.
+fn problems(text: &str) -> String {
+    parsed(text).expect_err("something is wrong").to_string()
+}
+
+#[test]
+fn a_file_says_who_takes_part_and_what_is_asked() {
+    let contest = parsed(SMALL).expect("it is right");
+    assert_eq!(contest.title, "c");
+    assert_eq!((contest.rounds, contest.fresh), (3, true));
+    assert_eq!(contest.page, Page::Bytes(10));
+    let one = &contest.contenders[0];
+    assert_eq!((one.name.as_str(), one.tuning.as_str()), ("one", "untuned"));
+    assert!(one.files.contains_key("nginx.conf") && one.files.contains_key("more.conf"));
+    assert_eq!(contest.contenders[1].url, "http://127.0.0.1:{port}/{page}");
+    let names: Vec<_> = contest.scenarios.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["page-10", "page-200", "idle"]);
+    assert_eq!(contest.scenarios[1].title, "The page, 200 connections");
+    assert_eq!(contest.scenarios[1].sweep.as_deref(), Some("page"));
+    assert_eq!(contest.scenarios[1].duration, Duration::from_millis(500));
+    let idle = &contest.scenarios[2];
+    assert_eq!((idle.model, idle.rounds, idle.sweep.clone()), (Model::Hold, 2, None));
+    assert_eq!((idle.requests, idle.rate, idle.probes), (Some(100), Some(50.0), 1));
+}
+
+#[test]
+fn every_unknown_key_is_named_with_its_line_and_what_was_probably_meant() {
+    let text = "titel = \"x\"\n[[contender]]\npreset = \"nginx\"\nport = 5\n\
+                [[scenario]]\nname = \"a\"\nconections = 5\n";
+    assert_eq!(
+        problems(text),
+        "c.toml:1: titel: no such key here; did you mean title?\n\
+         c.toml:4: port: no such key here; there are preset, name, about, tuning, needs, \
+         installed_if, install, command, version, set_up, files, environment, url, unix_socket, \
+         ready_timeout, stop_timeout, allow_unequal\n\
+         c.toml:7: conections: no such key here; did you mean connections?"
+    );
+}
+
+#[test]
+fn everything_that_is_out_of_bounds_is_said_at_once() {
+    let text = "rounds = 0\nreference = \"nobody\"\n[[contender]]\npreset = \"nginks\"\n\
+                [[contender]]\nname = \"a\"\ncommand = [\"a\"]\nurl = \"http://example.org/\"\n\
+                [[contender]]\nname = \"a\"\nfiles = { \"../x\" = \"\" }\n\
+                [[scenario]]\nname = \"s\"\nmodel = \"opne\"\nconnections = [0]\n\
+                [[scenario]]\nname = \"t\"\nmodel = \"open\"\nduration = 0\n\
+                [[scenario]]\nname = \"t\"\nrate = 5\n";
+    assert_eq!(
+        problems(text),
+        "c.toml:1: rounds: expected 1 to 100, found 0; correct it\n\
+         c.toml:2: reference: expected a contender's name (a, a), found \"nobody\"; correct it\n\
+         c.toml:4: preset: \"nginks\" is no preset; did you mean \"nginx\"?\n\
+         c.toml:8: url: expected http://127.0.0.1:{port}/… because nothing but this machine is \
+         loaded, found \"http://example.org/\"; correct it\n\
+         c.toml:9: command: expected [\"program\", \"argument\", …] or a preset; say one of them\n\
+         c.toml:10: name: \"a\" is taken by another contender; choose one\n\
+         c.toml:11: files: expected names within its folder, found \"../x\"; correct it\n\
+         c.toml:14: model: expected closed, open, hold or churn, found \"opne\"; correct it\n\
+         c.toml:15: connections: expected 1 to 1000000, found 0; correct it\n\
+         c.toml:16: rate: an open model needs the requests per second that are due; give them\n\
+         c.toml:19: duration: expected more than 0 s and at most 1 h; correct it\n\
+         c.toml:21: name: \"t\" is taken by another scenario; choose one\n\
+         c.toml:22: rate: a rate is for the open model, not for \"closed\"; leave one out"
+    );
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_is_named_with_its_line() {
+    let found = problems("[[scenario]]\nname = \"a\"\nduration = \"soon\"\n");
+    let line = "c.toml:3: duration: invalid value: string \"soon\", expected a length of time \
+                such as \"1.5s\", \"200ms\", \"30m\" or a number of seconds";
+    assert!(found.lines().any(|one| one == line), "{found}");
+    let found = problems("[[scenario]]\nconnections = \"many\"\n");
+    let line =
+        "c.toml:2: connections: expected a number such as 1000, or a list such as [100, 1000]";
+    assert!(found.lines().any(|one| one == line), "{found}");
+    let found = problems("rounds = \"three\"\n");
+    assert!(found.contains("c.toml:1: rounds: invalid type: string \"three\""), "{found}");
+}
+
+/// An unknown key hides no wrong value, and neither hides what is wrong with the whole.
+#[test]
+fn mistakes_of_all_kinds_are_said_at_once() {
+    let text = "rounds = \"three\"\ntitel = \"x\"\n[[contender]]\npreset = \"nginks\"\n\
+                [[scenario]]\nname = \"a\"\nconnections = \"many\"\nmodle = \"closed\"\n\
+                duration = \"1h1h\"\nrate = -1\nmodel = \"open\"\n";
+    let found = problems(text);
+    let begins: Vec<String> = found
+        .lines()
+        .map(|line| line.splitn(4, ':').take(3).collect::<Vec<_>>().join(":"))
+        .collect();
+    let expected = [
+        "c.toml:1: rounds",
+        "c.toml:2: titel",
+        "c.toml:4: preset",
+        "c.toml:7: connections",
+        "c.toml:8: modle",
+        "c.toml:9: duration",
+        "c.toml:10: rate",
+    ];
+    assert_eq!(begins, expected, "{found}");
+}
+
+#[test]
+fn slips_of_syntax_are_named_with_their_lines() {
+    let found = problems("title = \"x\"\nrounds 3\n");
+    assert!(found.starts_with("c.toml:2: "), "{found}");
+    assert!(found.ends_with("see https://toml.io"), "{found}");
+}
+
+#[test]
+fn a_contest_without_anybody_or_anything_is_refused() {
+    let found = problems("title = \"x\"\n");
+    assert!(found.contains("[[contender]], found none"), "{found}");
+    assert!(found.contains("[[scenario]], found none"), "{found}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_says_what_to_do() {
+    let error = read(Path::new("/no/such/contest.toml")).expect_err("there is none");
+    assert_eq!(error.to_string(), "/no/such/contest.toml: no such file; name one that is there");
+    let error = read(Path::new("/")).expect_err("no file");
+    assert!(error.to_string().contains("it is a folder"), "{error}");
+}
+
+#[test]
+fn the_keys_that_are_known_are_those_that_are_read() {
+    for (table, known) in ["", "[page]", "[[contender]]", "[[scenario]]"].iter().zip(keys::lists())
+    {
+        let text = format!("{table}\nzzz = 1\n");
+        let error = toml::from_str::<shape::Contest>(&text).expect_err("no such key").to_string();
+        let list = error.split("expected one of ").nth(1).expect("serde lists them");
+        let mut read: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
+        let mut known = known.to_vec();
+        read.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(read, known, "{table}");
+    }
+}
+
+#[test]
+fn a_scenario_may_ask_for_another_page() {
+    let text = SMALL.replace("title = \"The page\"", "path = \"/primes\"");
+    let contest = parsed(&text).expect("it is right");
+    assert_eq!(contest.scenarios[0].page, Some(Page::Path("primes".to_owned())));
+    assert_eq!(contest.scenarios[2].page, None);
+    let both = problems(&text.replace("path = ", "bytes = 5\npath = "));
+    assert!(both.contains("path: expected one of bytes and path, found both"), "{both}");
+}
+
+#[test]
+fn the_contests_that_come_with_the_program_are_right() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).expect("the examples") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let contest = read(&path).unwrap_or_else(|error| panic!("{error}"));
+            assert!(contest.contenders.iter().any(|one| one.name.starts_with("gustnado")));
+            assert!(contest.folder.is_absolute() && contest.folder.ends_with("examples"));
+            seen += 1;
+        }
+    }
+    assert!(seen >= 6, "{seen}");
+}
+
+#[test]
+fn what_ab_cannot_do_is_refused() {
+    let text = "[[contender]]\npreset = \"nginx\"\n\
+                [[scenario]]\nname = \"a\"\ngenerator = \"ab\"\nmodel = \"churn\"\npipeline = 2\n\
+                threads = 2\nwarm_up = \"1s\"\n\
+                [[scenario]]\nname = \"b\"\ngenerator = \"wrk\"\n";
+    assert_eq!(
+        problems(text),
+        "c.toml:3: requests: ab needs the number of requests; give it\n\
+         c.toml:6: model: ab makes closed loads only; leave this out, or the generator\n\
+         c.toml:7: pipeline: ab has one request under way on each connection; leave this out\n\
+         c.toml:8: threads: ab has one thread; leave this out\n\
+         c.toml:9: warm_up: ab has none; leave this out, or the generator\n\
+         c.toml:12: generator: expected gustnado or ab, found \"wrk\"; correct it"
+    );
+}
+
+#[test]
+fn the_contests_that_come_with_the_source_are_right() {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples"));
+    let mut read_ones = 0;
+    for entry in std::fs::read_dir(folder).expect("the folder is in the source") {
+        let path = entry.expect("it can be listed").path();
+        if path.extension().is_some_and(|of| of == "toml") {
+            read(&path).unwrap_or_else(|error| panic!("{error}"));
+            read_ones += 1;
+        }
+    }
+    assert!(read_ones >= 6, "found {read_ones}");
+}
+
+#[test]
+fn niosteds_table_has_the_rows_that_it_had_and_is_measured_by_ab() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/niosted.toml");
+    let contest = read(Path::new(path)).expect("it is right");
+    let find = |name: &str| contest.contenders.iter().find(|one| one.name == name);
+    for name in ["gustnado", "gustnado-python", "gustnado-cyclone", "cyclone", "tornado"] {
+        let contender = find(name).unwrap_or_else(|| panic!("{name} takes part"));
+        assert!(!contender.version.is_empty(), "{name}");
+    }
+    for contender in &contest.contenders {
+        // The command of the package and that of the executable have one name.
+        assert_ne!(contender.command[0], "gustnado", "{}", contender.name);
+    }
+    let ab = &contest.scenarios[0];
+    assert_eq!((ab.generator, ab.connections), (Generator::Ab, 25));
+    assert_eq!((ab.requests, ab.keep_alive), (Some(100_000), false));
+}

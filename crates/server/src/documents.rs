@@ -1,0 +1,22 @@
+//! The Rust programs that the documents show, as documentation tests: each is compiled, and run
+//! where it ends by itself.
+
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
+#[doc = include_str!("../../../docs/access-log.md")]
+struct AccessLog;
+
+#[doc = include_str!("../../../docs/configuration.md")]
+struct Configuration;
+
+#[cfg(feature = "json")]
+#[doc = include_str!("../../../docs/embedding.md")]
+struct Embedding;
+
+#[doc = include_str!("../../../docs/proxies.md")]
+struct Proxies;
+
+#[cfg(feature = "tower")]
+#[doc = include_str!("../../../docs/tower.md")]
+struct Tower;
