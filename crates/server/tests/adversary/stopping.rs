@@ -70,6 +70,7 @@ fn end_under_churn<S: Read + Write>(
 ) {
     const STOPS: u64 = 3;
     let met = Met::default();
+    let discarded_before = syns_discarded();
     for _ in 0..STOPS {
         let server = start();
         let ends = AtomicBool::new(false);
@@ -88,11 +89,25 @@ fn end_under_churn<S: Read + Write>(
     let (lost, connect_max_us) = (met.lost.into_inner(), met.connect_max_us.into_inner());
     // The goal is one in twelve stops.
     assert!(lost * 12 <= STOPS * 10, "{lost} lost in {STOPS} stops");
+    // A SYN that the kernel is just answering while the socket begins to refuse is discarded, and
+    // comes again after 1 s: see `refuse_connections`. The kernel counts those.
     let (late, connect_max) = (met.late.into_inner(), Duration::from_micros(connect_max_us));
-    // The kernel discards a SYN that comes in the very instant in which the socket is closed: it
-    // comes again after 1 s. One among all that were answered is no more than that.
-    let is_one_again = late <= 1 && connect_max < CONNECT_MAX * 5 / 2;
-    assert!(late == 0 || is_one_again, "{late} of connect() took up to {connect_max:?}");
+    let discarded = syns_discarded() - discarded_before;
+    let is_one_again = late <= discarded.min(1) && connect_max < CONNECT_MAX * 5 / 2;
+    assert!(
+        late == 0 || is_one_again,
+        "{late} of connect() took up to {connect_max:?}, and {discarded} SYN were discarded"
+    );
+}
+
+/// How many packets this network namespace could not send for want of a route, as a SYN-ACK of a
+/// socket that has just been bound to no interface.
+fn syns_discarded() -> u64 {
+    let table = std::fs::read_to_string("/proc/net/snmp").expect("Linux tells");
+    let mut of_ip = table.lines().filter_map(|line| line.strip_prefix("Ip: "));
+    let (names, numbers) = (of_ip.next().expect("names"), of_ip.next().expect("numbers"));
+    let at = names.split(' ').position(|name| name == "OutNoRoutes").expect("a counter");
+    numbers.split(' ').nth(at).and_then(|number| number.parse().ok()).expect("a number")
 }
 
 fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
