@@ -58,7 +58,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("http", &[]),
     ("reactor", &[]),
     ("tasks", &["reactor"]),
-    ("server", &["http", "tasks"]),
+    ("client", &["http", "tasks"]),
+    ("server", &["client", "http", "tasks"]),
     ("lab", &["http", "tasks"]),
     ("cli", &["server", "lab"]),
     // (Not the command: it was nine tenths of the wheel.)
@@ -68,6 +69,9 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// How many modules of each room are in a cycle with siblings. Zero is the goal, and what is not
 /// named.
 const IN_CYCLES: &[(&str, usize)] = &[("tasks", 24), ("server", 22)];
+
+/// Where the errors are declared that `gustnado` shows.
+const ERRORS_OF: &[&str] = &["crates/server/src/", "crates/client/src/"];
 
 /// Paths of a particular machine. In pieces, for the same reason.
 const MACHINE_PATHS: &[&str] =
@@ -220,6 +224,30 @@ fn modules_use_no_sibling_that_uses_them() {
             ));
         }
     }
+    report(&problems);
+}
+
+/// `fn main() -> gustnado::Result<()>` prints what `Debug` writes: `debug_as_display` makes that.
+#[test]
+fn no_public_error_derives_its_debug() {
+    let (mut problems, mut found) = (Vec::new(), 0);
+    let is_face = |path: &str| ERRORS_OF.iter().any(|one| path.starts_with(one));
+    for source in sources().iter().filter(|source| source.is_rust() && is_face(&source.path)) {
+        let lines: Vec<&str> = source.text.lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            let item = line.strip_prefix("pub enum ").or(line.strip_prefix("pub struct "));
+            let name = item.and_then(|item| item.split([' ', '(', '<']).next());
+            if name.is_some_and(|name| name.ends_with("Error")) {
+                found += 1;
+                let mut above = lines[..at].iter().rev().take_while(|line| line.starts_with("#["));
+                if above.any(|line| line.contains("Debug")) {
+                    let path = &source.path;
+                    problems.push(format!("{path}: {line}: use debug_as_display! in its place"));
+                }
+            }
+        }
+    }
+    assert!(found >= 17, "only {found} were found");
     report(&problems);
 }
 

@@ -35,13 +35,11 @@ mod app;
 mod body;
 mod builder;
 mod chain;
-pub mod client;
 pub mod config;
 mod conn;
 pub mod default_site;
 #[cfg(doctest)]
 mod documents;
-mod error_text;
 mod fields;
 pub mod files;
 pub mod forms;
@@ -70,6 +68,8 @@ pub use body::{Body, BodyError};
 pub use builder::Server;
 pub use bytes::Bytes;
 pub use chain::{Flow, Link, Next};
+#[doc(inline)]
+pub use gustnado_client as client;
 pub use gustnado_http::answer::FieldError;
 pub use gustnado_http::head::Version;
 pub use gustnado_http::method::Method;
@@ -114,3 +114,24 @@ pub mod driven {
 
 /// What starting a server comes to.
 pub type Result<T> = std::result::Result<T, StartError>;
+
+gustnado_tasks::debug_as_display!(
+    StartError,
+    RouteError,
+    FormatError,
+    BodyError,
+    ParamError,
+    AppendError,
+    config::ConfigError,
+    files::FilesError,
+    forms::FormError,
+    protocol::CallError,
+    protocol::ConnectError,
+    protocol::EngineError,
+    protocol::ListenError,
+    protocol::WriteError,
+    site::SiteError,
+    test::TestError,
+);
+#[cfg(feature = "json")]
+gustnado_tasks::debug_as_display!(JsonError, QueryError);

@@ -63,6 +63,7 @@ mod crew;
 mod desk;
 mod driven;
 mod dump;
+mod error_text;
 mod foreign;
 mod gather;
 mod group;
@@ -103,6 +104,8 @@ pub use bucket::{Bucket, Rate, SharedBucket};
 pub use crew::{Counts, Phase, Serve};
 pub use driven::{Driven, Turned};
 pub use dump::{Dump, TaskInfo, TaskState, dump};
+#[doc(hidden)]
+pub use error_text::write_with_causes;
 pub use growth::Growth;
 pub use gustnado_reactor::{
     Alert, Backend, Endpoint, IoChoice, Names, Outbound, Outgoing, Piece, Preference, Ready,

@@ -2,6 +2,7 @@
 //! measuring ours.
 //!
 //! ```no_run
+//! # mod gustnado { pub use gustnado_client as client; }
 //! use gustnado::client::{Client, ClientError, ClientOptions};
 //!
 //! async fn relay(client: &Client) -> Result<String, ClientError> {
@@ -33,6 +34,7 @@
 //! that found nothing but the end is sent once more on a fresh connection, if that does no harm:
 //! its method is idempotent (RFC 9110 §9.2.2) and its body can be sent twice. That is the only
 //! retry. A POST is safe from this with [`Request::alone`].
+#![forbid(unsafe_code)]
 
 mod answer;
 mod connect;
@@ -57,6 +59,8 @@ pub use error::{ClientError, UrlError, Waiting};
 pub use request::Request;
 
 use pool::Pool;
+
+gustnado_tasks::debug_as_display!(ClientError, UrlError);
 
 /// Threads that look up names, and look-ups that may wait for one.
 const RESOLVER_THREADS_MAX: usize = 2;

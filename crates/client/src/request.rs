@@ -145,7 +145,8 @@ impl Request {
     }
 
     /// Sends it over a connection that somebody has made, and that ends with it.
-    pub(crate) async fn send_over(self, link: Link) -> Result<Answer, ClientError> {
+    #[doc(hidden)]
+    pub async fn send_over(self, link: Link) -> Result<Answer, ClientError> {
         let (origin, head) = self.prepare()?;
         let total = Total::start(self.total);
         let Self { client, method, content, expects_continue, .. } = self;
