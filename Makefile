@@ -8,7 +8,7 @@ LOOM_TARGET := target/loom
 MIRI_CRATES := gustnado-http gustnado-tasks
 
 .PHONY: run test wheel test-python test-python-peers test-twisted frameworks
-.PHONY: check fmt fmt-check clippy doc deny loom miri
+.PHONY: check fmt fmt-check clippy doc deny map loom miri
 .PHONY: bench bench-quick callgrind gate c1m fuzz hostile
 
 # Serves the built-in site on http://127.0.0.1:8080
@@ -82,6 +82,11 @@ clippy:
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps \
 		--document-private-items
+
+# Every source file with the first line of what it says about itself.
+map:
+	@git ls-files 'crates/*/src/*.rs' 'python/src/*.rs' | xargs awk \
+		'FNR == 1 && sub("^//! *", "") { printf "%-50s %s\n", FILENAME, $$0 }'
 
 # Without the tool, the tidy test still checks licences and duplicates.
 deny:

@@ -66,8 +66,9 @@ impl Sources {
             None => None,
         };
         let environment = self.environment.iter().cloned();
-        let settings = Settings::layered(&self.flags, environment, site.as_ref())
-            .map_err(|error| Refusal { line: error.to_string(), code: error.exit_code() })?;
+        let settings =
+            Settings::layered(&self.flags, environment, site.as_ref().map(SiteFile::file_settings))
+                .map_err(|error| Refusal { line: error.to_string(), code: error.exit_code() })?;
         Ok(Box::new(Asked { settings, site, sources: self }))
     }
 }

@@ -156,12 +156,13 @@ fn a_name_that_does_not_exist_is_found_out() {
     }
 }
 
-/// The sources of the rooms that programs see.
+/// The sources of the crates that programs see, but for the client: it has requests and responses
+/// of its own.
 fn public_sources() -> Vec<String> {
     // (Of the codec, statuses are all that handlers see.)
     let status = house().join("crates/http/src/status.rs");
     let mut found = vec![fs::read_to_string(status).expect("a source")];
-    for room in ["crates/server/src", "crates/tasks/src"] {
+    for room in ["crates/server/src", "crates/config/src", "crates/tcp/src", "crates/tasks/src"] {
         gather(&house().join(room), &mut found);
     }
     found
@@ -170,10 +171,7 @@ fn public_sources() -> Vec<String> {
 fn gather(folder: &Path, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).expect("a folder of the house").flatten() {
         let path = entry.path();
-        let name = entry.file_name();
-        if name.to_string_lossy().starts_with("client") {
-            // It has requests and answers of its own.
-        } else if path.is_dir() {
+        if path.is_dir() {
             gather(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             found.push(fs::read_to_string(path).expect("a source"));
@@ -199,7 +197,8 @@ fn declares(source: &str, name: &str) -> bool {
     };
     let functions = ["pub fn ", "pub async fn ", "pub const fn "];
     if of == "gustnado" {
-        return has(&functions, member) || has(&["pub mod "], member);
+        let is_renamed_crate = source.contains(&format!(" as {member};"));
+        return has(&functions, member) || has(&["pub mod "], member) || is_renamed_crate;
     }
     let is_of = has(&["pub struct ", "pub enum ", "impl "], of);
     let is_variant = member.starts_with(char::is_uppercase);

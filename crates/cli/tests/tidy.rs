@@ -36,6 +36,9 @@ const UNSAFE_FILES: &[&str] = &[
 /// Rooms in which no file may ever hold any, by their crate's root.
 const SAFE_ROOMS: &[&str] = &[
     "crates/http/src/lib.rs",
+    "crates/client/src/lib.rs",
+    "crates/config/src/lib.rs",
+    "crates/tcp/src/lib.rs",
     "crates/server/src/lib.rs",
     "crates/lab/src/lib.rs",
     "crates/cli/src/lib.rs",
@@ -59,7 +62,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("reactor", &[]),
     ("tasks", &["reactor"]),
     ("client", &["http", "tasks"]),
-    ("server", &["client", "http", "tasks"]),
+    ("config", &["http", "tasks"]),
+    ("tcp", &["config", "tasks"]),
+    ("server", &["client", "config", "http", "tasks", "tcp"]),
     ("lab", &["http", "tasks"]),
     ("cli", &["server", "lab"]),
     // (Not the command: it was nine tenths of the wheel.)
@@ -68,10 +73,11 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// How many modules of each room are in a cycle with siblings. Zero is the goal, and what is not
 /// named.
-const IN_CYCLES: &[(&str, usize)] = &[("tasks", 24), ("server", 22)];
+const IN_CYCLES: &[(&str, usize)] = &[("tasks", 24), ("server", 19)];
 
 /// Where the errors are declared that `gustnado` shows.
-const ERRORS_OF: &[&str] = &["crates/server/src/", "crates/client/src/"];
+const ERRORS_OF: &[&str] =
+    &["crates/server/src/", "crates/client/src/", "crates/config/src/", "crates/tcp/src/"];
 
 /// Paths of a particular machine. In pieces, for the same reason.
 const MACHINE_PATHS: &[&str] =

@@ -315,9 +315,17 @@ impl fmt::Display for FieldError {
 
 impl Error for FieldError {}
 
+/// Whether ready field lines have a field of that name.
+pub fn has_field(lines: &[u8], name: &str) -> bool {
+    lines.split(|byte| *byte == b'\n').any(|line| {
+        let start = line.get(..name.len()).unwrap_or(b"");
+        start.eq_ignore_ascii_case(name.as_bytes()) && line.get(name.len()) == Some(&b':')
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Answer, FieldError, Opening, Persist, STATUS_LINE_MAX};
+    use super::{Answer, FieldError, Opening, Persist, STATUS_LINE_MAX, has_field};
     use crate::status::Status;
 
     fn opening() -> Opening {
@@ -426,5 +434,12 @@ mod tests {
             let text = String::from_utf8(out).expect("ASCII");
             assert_eq!(text.matches("Content-Length").count(), lines, "{status}");
         }
+    }
+
+    #[test]
+    fn a_field_is_found_by_its_whole_name_in_any_case() {
+        let lines = b"Server: x\r\nX-Long: y\r\n";
+        assert!(has_field(lines, "server") && has_field(lines, "X-LONG"));
+        assert!(!has_field(lines, "X") && !has_field(lines, "y") && !has_field(b"", "X"));
     }
 }

@@ -8,6 +8,9 @@
 //!
 //! Pure: no allocation where the path was sent in this form, and one where it was not.
 
+#[doc(hidden)]
+pub mod pattern;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;

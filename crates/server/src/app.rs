@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use gustnado_config::Networks;
 use gustnado_http::answer::{Answer, Opening, Persist};
 use gustnado_http::date::imf_fixdate;
 use gustnado_http::limits::Limits;
@@ -24,7 +25,7 @@ use crate::files::Files;
 use crate::handler::{HandlerId, Placed, panicked};
 use crate::hooks::Hooks;
 use crate::pace::Pace;
-use crate::proxies::{Networks, Proxies};
+use crate::proxies::Proxies;
 use crate::reply::{Now, Rest, Turn};
 use crate::response::{Response, UsualType};
 use crate::routes::{Means, Tables};

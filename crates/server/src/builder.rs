@@ -10,7 +10,6 @@ use gustnado_tasks::{Driven, Endpoint};
 
 use crate::chain::{Flow, Link};
 use crate::config::{Config, ConfigError, Origin, Settings};
-use crate::fields::Fields;
 use crate::handler::IntoHandler;
 use crate::hooks::{ClosedConnection, Hooks, Refused, Struck, Verdict};
 use crate::request::Request;
@@ -20,6 +19,7 @@ use crate::server::{
     Running, StartError, check_server, endpoint, start_server, start_server_driven,
 };
 use crate::site::{SiteError, SiteFile};
+use gustnado_config::Headers;
 
 /// A server to be.
 ///
@@ -40,7 +40,7 @@ pub struct Server {
     pub(crate) routes: Routes,
     pub(crate) config: Config,
     /// Header fields of every answer, those to bad requests included.
-    pub(crate) fields: Fields,
+    pub(crate) fields: Headers,
     /// Serves the built-in page where there is nothing else.
     pub(crate) or_built_in: bool,
     pub(crate) hooks: Hooks,
@@ -262,7 +262,7 @@ impl Server {
     /// be sent: where it adds what links add to all others, such as CORS fields and a request id.
     /// It runs on the worker, so it should not wait. The last one counts.
     ///
-    /// (Fields that are the same in every response: [`Server::header`]. What no route answers
+    /// (Headers that are the same in every response: [`Server::header`]. What no route answers
     /// passes the links of [`Server::link`].)
     ///
     /// ```

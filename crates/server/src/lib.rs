@@ -48,7 +48,6 @@ mod hooks;
 #[cfg(feature = "json")]
 mod json;
 mod pace;
-pub mod protocol;
 mod proxies;
 pub mod reply;
 mod request;
@@ -74,7 +73,9 @@ pub use gustnado_http::answer::FieldError;
 pub use gustnado_http::head::Version;
 pub use gustnado_http::method::Method;
 pub use gustnado_http::status::Status;
-pub use gustnado_tasks::Endpoint;
+pub use gustnado_tasks::{DrainReport, Endpoint};
+#[doc(inline)]
+pub use gustnado_tcp as protocol;
 #[doc(hidden)]
 pub use handler::by_length;
 pub use handler::{Blocking, Handler, IntoHandler, blocking, form};
@@ -89,9 +90,7 @@ pub use response::{
 #[doc(hidden)]
 pub use routes::canonical_route;
 pub use routes::{Route, RouteError, Routes, route};
-pub use server::{
-    Drain, DrainReport, IntoListener, Reloaded, Running, StartError, probe_io_uring, start,
-};
+pub use server::{Drain, IntoListener, Reloaded, Running, StartError, probe_io_uring, start};
 pub use stats::{Stats, WorkerStats, stats_page};
 #[cfg(feature = "tower")]
 pub use tower::{ClientInfo, ServiceError, Tower, tower};
@@ -122,15 +121,8 @@ gustnado_tasks::debug_as_display!(
     BodyError,
     ParamError,
     AppendError,
-    config::ConfigError,
     files::FilesError,
     forms::FormError,
-    protocol::CallError,
-    protocol::ConnectError,
-    protocol::EngineError,
-    protocol::ListenError,
-    protocol::WriteError,
-    site::SiteError,
     test::TestError,
 );
 #[cfg(feature = "json")]

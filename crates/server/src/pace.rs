@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gustnado_tasks::{Endpoint, Rate, SharedBucket, Slowness};
+use gustnado_tasks::{Endpoint, Rate, SharedBucket};
 
 use crate::app::millis;
 use crate::config;
@@ -119,16 +119,6 @@ impl Pace {
     }
 }
 
-/// What the settings say about accepting and the workers themselves.
-pub(crate) fn slowness(config: &config::Pace) -> Slowness {
-    Slowness {
-        accept_delay_ms: millis(config.accept_delay),
-        accepts_per_second: config.accepts_per_second,
-        pass_delay_us: config.pass_delay_us,
-        no_io_wait_us: config.no_io_wait_us,
-    }
-}
-
 /// The pace of a route, as it is said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RoutePace {
@@ -178,7 +168,6 @@ mod tests {
     fn nothing_is_paced_unless_that_is_said() {
         assert!(Pace::new(&config::Pace::default()).is_none());
         assert!(RoutePace::default().of_answers().is_none());
-        assert_eq!(slowness(&config::Pace::default()), Slowness::default());
         // What slows accepting and the workers changes nothing for connections.
         let pace = config::Pace { accepts_per_second: 1, pass_delay_us: 1, ..Default::default() };
         assert!(Pace::new(&pace).is_none());

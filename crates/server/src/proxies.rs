@@ -5,8 +5,6 @@
 //! The first address that is nobody's whom we believe is the client's; what stands further left was
 //! said by that client, and may be made up.
 
-mod networks;
-
 use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,9 +13,9 @@ use gustnado_http::forwarded::{self, Element};
 use gustnado_http::request::Request as View;
 use gustnado_tasks::Endpoint;
 
-use crate::config::{Config, ForwardedFields};
+use gustnado_config::Networks;
 
-pub(crate) use networks::{Networks, is_network};
+use crate::config::{Config, ForwardedFields};
 
 /// Whose word counts, and in which fields.
 #[derive(Debug)]

@@ -7,12 +7,11 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
 
-use gustnado_http::answer::{Answer, Opening, Persist};
+use gustnado_http::answer::{Answer, Opening, Persist, has_field};
 use gustnado_http::status::Status;
 use gustnado_tasks::BlockingPool;
 pub use gustnado_tasks::Now;
 
-use crate::fields::says;
 use crate::files::{Lookup, OpenFile};
 
 /// What all answers of one turn have in common.
@@ -112,7 +111,7 @@ pub(crate) fn status_page_saying(
     let fields: [(&str, &[u8]); 2] =
         [("Content-Type", b"text/html; charset=utf-8"), ("X-Content-Type-Options", b"nosniff")];
     for (name, value) in fields {
-        if !says(turn.common.lines(), name) {
+        if !has_field(turn.common.lines(), name) {
             answer.field(name, value).expect("constant fields are well formed");
         }
     }

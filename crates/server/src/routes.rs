@@ -4,7 +4,6 @@ mod around;
 mod entry;
 mod error;
 mod fallback;
-mod path;
 mod table;
 
 use std::fmt;
@@ -13,23 +12,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gustnado_config::Headers;
 use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Patience, Rate};
 
 use crate::chain::Link;
-use crate::fields::Fields;
 use crate::files::StaticPage;
 use crate::handler::{Handler, IntoHandler, Kind};
 use crate::pace::RoutePace;
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 
-pub(crate) use entry::{Endpoint, EndpointDoes, Matcher, Means, Page, path_names};
+pub(crate) use entry::{Endpoint, EndpointDoes, Matcher, Means, Page};
 pub use error::RouteError;
 #[doc(hidden)]
-pub use path::canonical_route;
-pub(crate) use path::pattern;
+pub use table::canonical_route;
 pub(crate) use table::{Pages, Table, Tables};
 
 /// Routes, chains and pages of one site, or a part of one.
@@ -57,7 +55,7 @@ pub struct Routes {
     pub(crate) pages: Vec<(Option<Status>, Page)>,
     /// Those of the pages that are the same for every request.
     pub(crate) static_pages: Vec<StaticPage>,
-    pub(crate) fields: Fields,
+    pub(crate) fields: Headers,
 }
 
 /// Handlers of one path by method, with what is special about it.
@@ -68,7 +66,7 @@ pub struct Route {
     pub(crate) folder: Option<PathBuf>,
     pub(crate) listing: Option<bool>,
     pub(crate) links: Vec<Link>,
-    pub(crate) fields: Fields,
+    pub(crate) fields: Headers,
     pub(crate) options: RouteOptions,
     pub(crate) pace: RoutePace,
 }

@@ -26,15 +26,13 @@ use crate::access_log::AccessLog;
 use crate::app::{App, Current, Lasting, Routed, Site};
 use crate::builder::Server;
 use crate::config::{Config, Machine};
-use crate::fields::Fields;
 use crate::files::{Dressing, FileOptions, Folders};
-use crate::pace;
-use crate::proxies::Networks;
 use crate::routes::{Means, RouteError, Routes, Tables};
 use crate::stats::{Stats, WorkerStats, write_regularly};
+use gustnado_config::{Headers, Networks};
 use listeners::Listeners;
 
-pub use drain::{Drain, DrainReport};
+pub use drain::Drain;
 pub(crate) use listeners::endpoint;
 pub use reload::Reloaded;
 pub use serve::IntoListener;
@@ -135,7 +133,7 @@ fn plan(config: &Config, workers: usize) -> Plan {
         sockets: config.sockets(),
         spin_us: u64::from(config.spin_us),
         buffers: config.uring_buffers(),
-        slowness: pace::slowness(&config.pace),
+        slowness: config.pace.slowness(),
     }
 }
 
@@ -156,7 +154,7 @@ fn check_networks(config: &Config) -> Result<(), StartError> {
 }
 
 /// The field lines of every answer, but for the date.
-pub(crate) fn lines(config: &Config, fields: &Fields) -> Vec<u8> {
+pub(crate) fn lines(config: &Config, fields: &Headers) -> Vec<u8> {
     let name = &config.server_name;
     let mut lines = Vec::new();
     if !name.is_empty() {

@@ -4,97 +4,24 @@
 //! What it holds becomes a [`Server`] with [`SiteFile::server`]. `docs/configuration.md` explains
 //! the form by examples, and [`schema()`] describes it for editors.
 
-mod effective;
-mod error;
-mod hosts;
-mod parts;
-mod read;
-mod redirect;
-mod route;
 mod routes;
-mod schema;
-mod syntax;
-mod value;
 
-use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::path::Path;
 
-use gustnado_http::method::Method;
-use gustnado_http::status::Status;
+use gustnado_config::FileSettings;
+use gustnado_config::config_file::ConfigFile;
 
 use crate::config::{Config, Settings};
-use crate::fields::Fields;
-use crate::files::StaticPage;
+use crate::files::{FileOptions, Files, FilesError};
 use crate::{Server, StartError};
-use redirect::Template;
 
-pub use error::{Problem, SiteError};
-pub use schema::schema;
-
-/// The largest file that is read.
-const FILE_BYTES_MAX: u64 = 4 << 20;
+pub use gustnado_config::config_file::{Problem, SiteError, schema};
 
 /// What a configuration file says, checked.
 #[derive(Debug, Clone)]
 pub struct SiteFile {
-    path: PathBuf,
-    settings: Vec<Setting>,
-    /// Fields of every answer.
-    headers: Fields,
-    /// What is served for hosts that have no site of their own. Its root is a setting.
-    main: Site,
-    sites: Vec<Site>,
-}
-
-/// A setting of the file.
-#[derive(Debug, Clone)]
-struct Setting {
-    name: &'static str,
-    value: OsString,
-    line: usize,
-    /// For a list, the line of each of its texts.
-    items: Vec<(String, usize)>,
-}
-
-/// What is served for some hosts.
-#[derive(Debug, Clone, Default)]
-struct Site {
-    line: usize,
-    hosts: Vec<String>,
-    root: Option<PathBuf>,
-    headers: Fields,
-    routes: Vec<RouteSaid>,
-    pages: Vec<PageSaid>,
-}
-
-/// What answers a path.
-#[derive(Debug, Clone)]
-struct RouteSaid {
-    line: usize,
-    path: String,
-    does: Does,
-    /// None is all of them.
-    methods: Vec<Method>,
-    merge_slashes: bool,
-    /// `None`: as the setting has it.
-    listing: Option<bool>,
-    headers: Fields,
-}
-
-#[derive(Debug, Clone)]
-enum Does {
-    Folder(PathBuf),
-    Redirect { to: Template, status: Status },
-    Answer { text: String, status: Status, content_type: String },
-}
-
-#[derive(Debug, Clone)]
-struct PageSaid {
-    line: usize,
-    file: PathBuf,
-    page: StaticPage,
+    file: ConfigFile,
 }
 
 impl SiteFile {
@@ -103,15 +30,7 @@ impl SiteFile {
     /// # Errors
     /// [`SiteError`]: everything that is wrong with it, each with its line.
     pub fn read(path: &Path) -> Result<Self, SiteError> {
-        let failed = |error| SiteError::unreadable(path, &error);
-        let mut text = String::new();
-        let file = File::open(path).map_err(failed)?;
-        let mut file = file.take(FILE_BYTES_MAX + 1);
-        file.read_to_string(&mut text).map_err(failed)?;
-        if text.len() as u64 > FILE_BYTES_MAX {
-            return Err(SiteError::too_large(path, FILE_BYTES_MAX));
-        }
-        Self::parse(path, &text)
+        Ok(Self { file: ConfigFile::read(path, check_folder)? })
     }
 
     /// Reads the text of a configuration file.
@@ -122,23 +41,27 @@ impl SiteFile {
     /// # Errors
     /// As [`SiteFile::read`].
     pub fn parse(path: &Path, text: &str) -> Result<Self, SiteError> {
-        read::read(path, text)
+        Ok(Self { file: ConfigFile::parse(path, text, check_folder)? })
     }
 
     /// The file, as it was named.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.file.settings.path()
     }
 
     /// What the file says about a setting, and in which line.
     pub fn setting(&self, name: &str) -> Option<(&OsStr, usize)> {
-        let found = self.settings.iter().find(|setting| setting.name == name)?;
-        Some((&found.value, found.line))
+        self.file.settings.value(name)
+    }
+
+    /// Its settings, as [`Settings::layered`] takes them.
+    pub fn file_settings(&self) -> &FileSettings {
+        &self.file.settings
     }
 
     /// The line that has a server listen where that has failed.
     pub fn line_of(&self, error: &StartError) -> Option<usize> {
-        let of = |name: &str| self.settings.iter().find(|setting| setting.name == name);
+        let of = |name: &str| self.file.settings.get(name);
         let Some(listen) = of("listen") else {
             let is_there = error.endpoint().is_some() || matches!(error, StartError::Host { .. });
             let names = ["uds", "port", "host"].into_iter().filter(|_| is_there);
@@ -154,18 +77,12 @@ impl SiteFile {
 
     /// How much it says, in a few words: `3 routes, 1 site`.
     pub fn summary(&self) -> String {
-        let counted = |count: usize, noun: &str| {
-            format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
-        };
-        let of_sites = self.sites.iter().map(|site| site.routes.len()).sum::<usize>();
-        let routes = counted(self.main.routes.len() + of_sites, "route");
-        let settings = counted(self.settings.len(), "setting");
-        format!("{settings}, {routes}, {}", counted(self.sites.len(), "site"))
+        self.file.summary()
     }
 
     /// The settings of the file alone, over the defaults.
     pub fn settings(&self) -> Settings {
-        Settings::layered(&[], [], Some(self)).expect("each setting was checked when it was read")
+        self.file.over_defaults()
     }
 
     /// The server that the file describes.
@@ -176,7 +93,7 @@ impl SiteFile {
     /// The same with other settings: those of the file below flags and environment, see
     /// [`Settings::layered`].
     pub fn server_with(&self, config: Config) -> Server {
-        routes::server(self, config)
+        routes::server(&self.file, config)
     }
 
     /// Everything in effect as a configuration file, with the origin of each value: it can be read
@@ -184,8 +101,18 @@ impl SiteFile {
     ///
     /// - `settings`: as [`Settings::layered`] has made them of this file, or of none.
     pub fn effective(file: Option<&Self>, settings: &Settings) -> String {
-        effective::text(file, settings)
+        ConfigFile::effective(file.map(|file| &file.file), settings)
     }
+}
+
+/// Whether a folder can be served; if not, why.
+fn check_folder(path: &Path) -> Result<(), String> {
+    let options =
+        FileOptions { hidden: false, listing: false, cache_bytes: 0, workers: 1, threads: 0 };
+    Files::open(path, options).map(drop).map_err(|error| match &error {
+        FilesError::Failed { source, .. } => format!("{error}: {source}; name another one"),
+        _ => error.to_string(),
+    })
 }
 
 #[cfg(test)]

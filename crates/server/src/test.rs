@@ -37,11 +37,11 @@ use crate::app::{self, App, Current, Lasting, Routed, Site};
 use crate::client::{self, ClientError, ClientOptions};
 use crate::config::{Config, Listing};
 use crate::conn;
-use crate::fields::Fields;
 use crate::files::FileOptions;
 use crate::hooks::Hooks;
 use crate::routes::{Means, RouteError, Routes, Tables};
 use crate::server::lines;
+use gustnado_config::Headers;
 
 /// How long one request may take, and how much of an answer is collected.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -87,7 +87,7 @@ impl Client {
             ..ClientOptions::default()
         };
         let lasting = Lasting::new(1, config.scheduler.as_str());
-        lasting.set_lines(lines(config, &Fields::default()));
+        lasting.set_lines(lines(config, &Headers::default()));
         let current = Current::new(|current| {
             App::new(config, site, (Hooks::default(), None), lasting, current)
         });

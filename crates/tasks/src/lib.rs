@@ -61,6 +61,7 @@ mod bucket;
 mod claim;
 mod crew;
 mod desk;
+mod drain_report;
 mod driven;
 mod dump;
 mod error_text;
@@ -102,6 +103,7 @@ pub use block_on::{Lone, block_on, block_on_with};
 pub use blocking::{BlockingPool, PoolFull};
 pub use bucket::{Bucket, Rate, SharedBucket};
 pub use crew::{Counts, Phase, Serve};
+pub use drain_report::DrainReport;
 pub use driven::{Driven, Turned};
 pub use dump::{Dump, TaskInfo, TaskState, dump};
 #[doc(hidden)]

@@ -1,13 +1,12 @@
 //! Requests that the server refuses by itself: no handler sees them.
 
-use gustnado_http::answer::Answer;
+use gustnado_http::answer::{Answer, has_field};
 use gustnado_http::request::Request as View;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Link, Outgoing};
 
 use super::arrived::Moment;
 use super::{Conn, Next};
-use crate::fields::says;
 use crate::handler::contained;
 use crate::hooks::Refused;
 use crate::reply::{Turn, page, status_page};
@@ -43,7 +42,7 @@ impl Conn {
         let dressed = self.app.hooks.refusal.as_ref().and_then(|hook| {
             let refused = Refused::new(status, request);
             let mut response = Response::html(page(status)).status(status);
-            if !says(turn.common.lines(), "X-Content-Type-Options") {
+            if !has_field(turn.common.lines(), "X-Content-Type-Options") {
                 response = response.header("X-Content-Type-Options", "nosniff");
             }
             // A panic in it is its own, and leaves the page as it always is.

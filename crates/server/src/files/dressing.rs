@@ -1,10 +1,10 @@
 //! What the answers of a folder have besides: field lines and pages that a site's owner said.
 
 use bytes::Bytes;
-use gustnado_http::answer::{Answer, Opening};
+use gustnado_config::Headers;
+use gustnado_http::answer::{Answer, Opening, has_field};
 use gustnado_http::status::Status;
 
-use crate::fields::{Fields, says};
 use crate::reply::{Turn, status_page, status_page_saying};
 
 /// The field by which browsers are told to believe the content type. Every file has it.
@@ -35,9 +35,9 @@ pub(crate) struct StaticPage {
 
 impl Dressing {
     /// - `common`: ready field lines that every answer of the server has anyway.
-    pub(crate) fn new(fields: &Fields, pages: &[StaticPage], common: &[u8]) -> Self {
+    pub(crate) fn new(fields: &Headers, pages: &[StaticPage], common: &[u8]) -> Self {
         let lines = fields.lines();
-        let says_nosniff = says(&lines, NOSNIFF) || says(common, NOSNIFF);
+        let says_nosniff = has_field(&lines, NOSNIFF) || has_field(common, NOSNIFF);
         Self { lines: lines.into(), says_nosniff, pages: pages.to_vec() }
     }
 

@@ -7,7 +7,9 @@ use super::entry::{Endpoint, EndpointDoes, Means, PathEntry};
 use super::error::RouteError;
 use super::{Route, RouteOptions, Routes};
 use crate::chain::{Chain, Link};
-use crate::fields::Fields;
+use gustnado_config::Headers;
+
+use crate::fields::link;
 use crate::files::{Dressing, FileOptions, StaticPage};
 use crate::handler::Kind;
 use crate::request::Request;
@@ -16,7 +18,7 @@ use crate::response::Response;
 /// What stands around each endpoint of a table.
 pub(super) struct Around {
     links: Vec<Link>,
-    fields: Fields,
+    fields: Headers,
     pages: Vec<StaticPage>,
 }
 
@@ -40,7 +42,7 @@ impl Around {
         let options = options_of(&kind, route, means);
         // (A link may look at the body.)
         let reads_body = !is_head_only || self.is_chained(route);
-        let fields = self.fields.with(&route.fields).link();
+        let fields = link(&self.fields.with(&route.fields));
         let links: Vec<Link> =
             fields.iter().chain(&self.links).chain(&route.links).cloned().collect();
         let runnable = Chain::around(&links, kind, means);
@@ -66,7 +68,7 @@ impl Around {
     /// What stands before everything else, links too: nobody is to see the request. Header fields
     /// are added all the same.
     pub(super) fn refusal(&self, kind: Kind, means: &Means) -> Endpoint {
-        let links: Vec<Link> = self.fields.link().into_iter().collect();
+        let links: Vec<Link> = link(&self.fields).into_iter().collect();
         let does = EndpointDoes::Run(Chain::around(&links, kind, means));
         Endpoint { does, options: RouteOptions::default(), reads_body: false }
     }
@@ -81,7 +83,7 @@ impl Around {
     ) -> Result<Endpoint, RouteError> {
         let is_chained = self.is_chained(route);
         // (A chain adds the fields itself.)
-        let fields = if is_chained { Fields::default() } else { self.fields.with(&route.fields) };
+        let fields = if is_chained { Headers::default() } else { self.fields.with(&route.fields) };
         let dressing = Dressing::new(&fields, &self.pages, &means.common);
         let listing = route.listing.unwrap_or(means.files.listing);
         let options = FileOptions { listing, ..means.files };
@@ -112,6 +114,6 @@ fn options_of(kind: &Kind, route: &Route, means: &Means) -> RouteOptions {
 }
 
 /// Whether fields can be sent.
-pub(super) fn check(fields: &Fields) -> Result<(), RouteError> {
+pub(super) fn check(fields: &Headers) -> Result<(), RouteError> {
     fields.check().map_err(|(name, error)| RouteError::Field { name, error })
 }

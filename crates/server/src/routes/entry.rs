@@ -3,10 +3,11 @@
 use std::sync::{Arc, OnceLock, Weak};
 
 use gustnado_http::method::Method;
+use gustnado_http::path::pattern::{before_rest, path_names};
 use gustnado_http::status::Status;
 use gustnado_tasks::BlockingPool;
 
-use super::{Route, RouteOptions, path, plain_status};
+use super::{Route, RouteOptions, plain_status};
 use crate::app::App;
 use crate::chain::Runnable;
 use crate::files::{FileOptions, Files, Folders};
@@ -93,7 +94,7 @@ impl PathEntry {
             options: endpoint(plain_status(Status::NO_CONTENT, Some(allow.clone()))),
             not_allowed: endpoint(plain_status(Status::METHOD_NOT_ALLOWED, Some(allow))),
             names: names(path),
-            has_rest: path::before_rest(path).is_some(),
+            has_rest: before_rest(path).is_some(),
             pattern: Box::default(),
         };
         for (method, handler) in &route.handlers {
@@ -149,11 +150,4 @@ fn allow(route: &Route) -> String {
 fn names(path: &str) -> Option<Arc<[Box<str>]>> {
     let names: Vec<Box<str>> = path_names(path).into_iter().map(String::into).collect();
     (!names.is_empty()).then(|| names.into())
-}
-
-/// The same, one by one.
-pub(crate) fn path_names(path: &str) -> Vec<String> {
-    let parts = path.replace("{{", "").replace("}}", "");
-    let names = parts.split('{').skip(1).filter_map(|part| part.split_once('}'));
-    names.map(|(name, _)| name.trim_start_matches('*').to_owned()).collect()
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use gustnado_http::method::Method;
 use gustnado_http::path::CanonicalPath;
+use gustnado_http::path::pattern::{before_rest, pattern};
 use gustnado_http::request::Request as View;
 use gustnado_http::status::Status;
 use gustnado_tasks::BlockingPool;
@@ -16,7 +17,7 @@ use matchit::{InsertError, Params, Router};
 use super::around::{self, Around};
 use super::entry::{Endpoint, Means, PathEntry};
 use super::error::RouteError;
-use super::{Matcher, Page, Route, Routes, path, plain_status};
+use super::{Matcher, Page, Route, Routes, plain_status};
 use crate::handler::Kind;
 use crate::pace::RoutePace;
 
@@ -150,8 +151,8 @@ impl Table {
             } else {
                 let entry =
                     PathEntry::new(&path, &route, |kind| around.endpoint(kind, &route, means));
-                let pattern = path::canonical_route(&path)?;
-                if let Some(before) = path::before_rest(&pattern) {
+                let pattern = canonical_route(&path)?;
+                if let Some(before) = before_rest(&pattern) {
                     empty_rests.push((before.to_owned(), table.paths.len()));
                 }
                 table.add(&path, pattern, entry)?;
@@ -193,7 +194,7 @@ impl Table {
         around: &Around,
         means: &Means,
     ) -> Result<(), RouteError> {
-        let pattern = if path.is_empty() { String::new() } else { path::canonical_route(path)? };
+        let pattern = if path.is_empty() { String::new() } else { canonical_route(path)? };
         let base = pattern.trim_end_matches('/');
         let endpoint = around.folder(folder, base.len(), route, means)?;
         let mut patterns = vec![format!("{base}/"), format!("{base}/{{*rest}}")];
@@ -315,6 +316,16 @@ impl Pages {
         let of = |wanted| self.0.iter().rev().find(|(of, _)| *of == wanted).map(|(_, page)| page);
         of(Some(status)).or_else(|| of(None))
     }
+}
+
+/// A route's path in the form that requests' paths are compared in; for whoever compares paths of
+/// routes, as the Python package does.
+///
+/// # Errors
+/// [`RouteError::Malformed`]
+#[doc(hidden)]
+pub fn canonical_route(path: &str) -> Result<String, RouteError> {
+    pattern(path).map_err(|reason| RouteError::Malformed { path: path.to_owned(), reason })
 }
 
 #[cfg(test)]

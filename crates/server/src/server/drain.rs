@@ -3,21 +3,12 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gustnado_tasks::Phase;
+use gustnado_tasks::{DrainReport, Phase};
 
 use super::{Running, STOP_WITHIN};
 
 /// How often it is looked whether all connections have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
-
-/// How a drain ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DrainReport {
-    /// Connections that were cut at the deadline.
-    pub cut: usize,
-    /// How long it took.
-    pub took: Duration,
-}
 
 /// A server that ends in order, as a thread sees it that has other things to do meanwhile: see
 /// [`Running::begin_drain`].

@@ -1,6 +1,7 @@
 //! Serving on a socket that the program has bound itself, and ending when it says so: the way
 //! programs with an async `main` start and stop servers.
 
+use gustnado_tasks::DrainReport;
 use std::future::poll_fn;
 use std::io;
 use std::net::TcpListener;
@@ -10,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::thread;
 
-use super::{DrainReport, Running, StartError};
+use super::{Running, StartError};
 use crate::builder::Server;
 
 /// A socket that listens already: std's `TcpListener` or `UnixListener`, with the feature `tower`

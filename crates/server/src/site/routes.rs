@@ -3,19 +3,21 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use gustnado_config::Headers;
+use gustnado_config::config_file::{
+    ConfigFile, ErrorPageSpec, PLAIN, RouteAction, RouteSpec, SiteSpec, Template,
+};
 use gustnado_http::status::Status;
 
-use super::route::PLAIN;
-use super::{Does, RouteSaid, Site, SiteFile};
 use crate::Server;
 use crate::config::Config;
-use crate::fields::Fields;
+use crate::files::{ContentType, StaticPage};
 use crate::handler::{Handler, Kind};
 use crate::request::Request;
 use crate::response::Response;
 use crate::routes::{Route, Routes, route};
 
-pub(super) fn server(file: &SiteFile, config: Config) -> Server {
+pub(super) fn server(file: &ConfigFile, config: Config) -> Server {
     let (common, elsewhere) = divided(file);
     let mut routes = Routes { fields: elsewhere, ..routes(&file.main) };
     for site in &file.sites {
@@ -31,11 +33,11 @@ pub(super) fn server(file: &SiteFile, config: Config) -> Server {
 
 /// The fields of every answer, in two parts: those that nobody says otherwise are written with the
 /// date, which costs nothing and has them in refusals, too. The others are added by the routes.
-fn divided(file: &SiteFile) -> (Fields, Fields) {
+fn divided(file: &ConfigFile) -> (Headers, Headers) {
     let all_routes = file.sites.iter().chain([&file.main]).flat_map(|site| &site.routes);
     let of_sites = file.sites.iter().map(|site| &site.headers);
-    let inner: Vec<&Fields> = of_sites.chain(all_routes.map(|route| &route.headers)).collect();
-    let (mut common, mut elsewhere) = (Fields::default(), Fields::default());
+    let inner: Vec<&Headers> = of_sites.chain(all_routes.map(|route| &route.headers)).collect();
+    let (mut common, mut elsewhere) = (Headers::default(), Headers::default());
     for (name, value) in file.headers.iter() {
         let is_it = |field: (&str, &str)| field.0.eq_ignore_ascii_case(name);
         let is_said_otherwise = inner.iter().any(|fields| fields.iter().any(is_it));
@@ -45,34 +47,40 @@ fn divided(file: &SiteFile) -> (Fields, Fields) {
     (common, elsewhere)
 }
 
-fn routes(site: &Site) -> Routes {
+fn routes(site: &SiteSpec) -> Routes {
     let mut routes = Routes::new();
     for said in &site.routes {
-        routes = match &said.does {
-            Does::Folder(folder) => {
+        routes = match &said.action {
+            RouteAction::Folder(folder) => {
                 let folder = Some(folder.clone());
                 let (listing, fields) = (said.listing, said.headers.clone());
                 let files = Route { folder, listing, fields, ..route() };
                 routes.route(&said.path, files)
             }
-            Does::Redirect { .. } | Does::Answer { .. } => {
+            RouteAction::Redirect { .. } | RouteAction::Answer { .. } => {
                 routes.route(&said.path, handled(said).merge_slashes(said.merge_slashes))
             }
         };
     }
-    site.pages.iter().fold(routes, |routes, said| routes.static_page(said.page.clone()))
+    site.pages.iter().fold(routes, |routes, said| routes.static_page(page(said)))
+}
+
+fn page(said: &ErrorPageSpec) -> StaticPage {
+    let name = said.file.file_name().unwrap_or_default().as_encoded_bytes();
+    let content_type = ContentType::of(name).to_string();
+    StaticPage { status: said.status, content_type, content: said.content.clone() }
 }
 
 /// The handlers of one route. They say its header fields themselves, since other routes may have
 /// the same path and other methods.
-fn handled(said: &RouteSaid) -> Route {
+fn handled(said: &RouteSpec) -> Route {
     let fields = said.headers.clone();
-    let handler = match said.does.clone() {
-        Does::Folder(_) => unreachable!("folders have no handlers"),
-        Does::Redirect { to, status } => {
-            head_only(move |request| with_fields(to.answer(request, status), &fields))
+    let handler = match said.action.clone() {
+        RouteAction::Folder(_) => unreachable!("folders have no handlers"),
+        RouteAction::Redirect { to, status } => {
+            head_only(move |request| with_fields(redirect(&to, request, status), &fields))
         }
-        Does::Answer { text, status, content_type } => {
+        RouteAction::Answer { text, status, content_type } => {
             let text = Bytes::from(text);
             head_only(move |_| with_fields(answer(&text, status, &content_type), &fields))
         }
@@ -92,6 +100,11 @@ fn head_only(handler: impl Fn(&Request) -> Response + Send + Sync + 'static) -> 
     Handler(Kind::HeadOnly(Arc::new(move |request: &mut Request| handler(request))))
 }
 
+fn redirect(to: &Template, request: &Request, status: Status) -> Response {
+    let location = to.location(|name| request.raw_param(name), request.raw_query());
+    Response::redirect(status, &location)
+}
+
 fn answer(text: &Bytes, status: Status, content_type: &str) -> Response {
     if !status.may_have_body() {
         return Response::new(status);
@@ -100,7 +113,7 @@ fn answer(text: &Bytes, status: Status, content_type: &str) -> Response {
     if content_type == PLAIN { response } else { response.content_type(content_type) }
 }
 
-fn with_fields(mut response: Response, fields: &Fields) -> Response {
+fn with_fields(mut response: Response, fields: &Headers) -> Response {
     for (name, value) in fields.iter() {
         let outcome = response.try_header(name, value);
         debug_assert!(outcome.is_ok(), "{name}: {outcome:?}");

@@ -1,5 +1,7 @@
 //! What is wrong with files, in the words that a person reads; and any text at all.
 
+use std::ffi::OsString;
+
 use super::*;
 use proptest::prelude::*;
 
@@ -243,7 +245,8 @@ fn flags_and_variables_count_more_than_the_file() {
     let file = read("port = 81\nworkers = 3\nhidden = true\n");
     let flags = [("port", OsString::from("82"))];
     let variables = [("GUSTNADO_WORKERS".into(), "4".into()), ("PORT".into(), "83".into())];
-    let settings = Settings::layered(&flags, variables, Some(&file)).expect("all valid");
+    let settings =
+        Settings::layered(&flags, variables, Some(file.file_settings())).expect("all valid");
     let config = &settings.config;
     assert_eq!((config.port, config.workers, config.hidden), (82, 4, true));
 }
@@ -252,12 +255,13 @@ fn flags_and_variables_count_more_than_the_file() {
 fn an_address_in_a_higher_layer_takes_the_place_of_listen() {
     let file = read("listen = \"127.0.0.1:81\"\n");
     let flags = [("port", OsString::from("82"))];
-    let settings = Settings::layered(&flags, [], Some(&file)).expect("all valid");
+    let settings = Settings::layered(&flags, [], Some(file.file_settings())).expect("all valid");
     assert_eq!(settings.config.listen, Vec::<String>::new());
     assert_eq!(settings.config.port, 82);
     assert_eq!(settings.warnings.len(), 1, "{:?}", settings.warnings);
     let flags = [("listen", OsString::from("127.0.0.1:83, [::1]:83"))];
-    let settings = Settings::layered(&flags, [], Some(&read("port = 81\n"))).expect("all valid");
+    let settings = Settings::layered(&flags, [], Some(read("port = 81\n").file_settings()))
+        .expect("all valid");
     assert_eq!(settings.config.listen, ["127.0.0.1:83", "[::1]:83"]);
 }
 

@@ -32,7 +32,8 @@ impl Listing {
     ///
     /// - `endpoints`: all places where the server listens.
     /// - `on_terminal`: whether standard error is a terminal.
-    pub(crate) fn is_on(self, config: &Config, endpoints: &[Endpoint], on_terminal: bool) -> bool {
+    #[doc(hidden)]
+    pub fn is_on(self, config: &Config, endpoints: &[Endpoint], on_terminal: bool) -> bool {
         let is_loopback = |endpoint: &Endpoint| match endpoint {
             Endpoint::Tcp(address) => address.ip().to_canonical().is_loopback(),
             _ => false,

@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use super::route::{LISTINGS, METHODS, REDIRECTS};
-use crate::config::{Field, TUNABLES, Tunable, Unit};
+use crate::table::TUNABLES;
+use crate::tunable::{Field, Tunable};
+use crate::unit::Unit;
 
 /// A value of JSON, as far as a schema has them.
 #[derive(Clone, Debug, PartialEq)]

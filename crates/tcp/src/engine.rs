@@ -8,11 +8,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gustnado_tasks::{BoxTask, Endpoint, Phase, Plan, Workers, descriptors_for_connections};
+use gustnado_tasks::{
+    BoxTask, DrainReport, Endpoint, Phase, Plan, Workers, descriptors_for_connections,
+};
 
-use crate::config::{Config, Machine};
-use crate::pace;
-use crate::server::DrainReport;
+use gustnado_config::{Config, Machine};
 
 use super::Factory;
 use super::calls::{CallError, Calls, DelayedCall};
@@ -241,7 +241,7 @@ fn plan(config: &Config) -> Plan {
         sockets: config.sockets(),
         spin_us: u64::from(config.spin_us),
         buffers: config.uring_buffers(),
-        slowness: pace::slowness(&config.pace),
+        slowness: config.pace.slowness(),
     }
 }
 

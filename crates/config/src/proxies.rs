@@ -1,8 +1,8 @@
 //! Settings about proxies in front: whose word counts, and how they say it. They stand in the table
 //! beside the others.
 
+use super::networks::is_network;
 use super::tunable::{Field, Group, Tunable};
-use crate::proxies::is_network;
 
 /// In which fields proxies say who the client is. Those of the other kind are ignored: a proxy that
 /// does not know them passes on what a client has made up.

@@ -4,6 +4,7 @@
 //! lost. A [`Factory`] makes one for each connection. An [`Engine`] listens and connects.
 //!
 //! ```no_run
+//! # mod gustnado { pub use {gustnado_config as config, gustnado_tcp as protocol}; }
 //! use gustnado::config::Config;
 //! use gustnado::protocol::{Engine, Protocol, Transport};
 //!
@@ -27,6 +28,7 @@
 //!
 //! What lives here: protocols, transports, listeners, connectors, delayed calls. What does not:
 //! HTTP. It uses tasks and the configuration.
+#![forbid(unsafe_code)]
 
 mod calls;
 mod connection;
@@ -56,6 +58,8 @@ pub use reason::Reason;
 pub use reconnect::{Backoff, ReconnectingClientFactory, Retry};
 pub use tally::EngineStats;
 pub use transport::Transport;
+
+gustnado_tasks::debug_as_display!(CallError, ConnectError, EngineError, ListenError, WriteError);
 
 /// What is done with one connection. Every callback has it to itself; what it writes leaves when it
 /// returns. A panic in one ends this connection, and no other.

@@ -7,16 +7,15 @@ use std::path::Path;
 use bytes::Bytes;
 use gustnado_http::answer::check_field;
 use gustnado_http::method::Method;
+use gustnado_http::path::pattern::{path_names, pattern};
 use gustnado_http::status::Status;
 use matchit::{InsertError, Router};
 
 use super::parts::{check_folder, read_headers};
 use super::redirect::Template;
+use super::specs::{ErrorPageSpec, RouteAction, RouteSpec};
 use super::value::{Reader, Table, named};
-use super::{Does, PageSaid, RouteSaid};
-use crate::config::nearest;
-use crate::files::{ContentType, StaticPage};
-use crate::routes::{path_names, pattern};
+use crate::nearest::nearest;
 
 /// The keys of a route.
 pub(super) const ROUTE_KEYS: [&str; 10] = [
@@ -38,7 +37,7 @@ pub(super) const LISTINGS: [&str; 2] = ["on", "off"];
 /// What a redirect may say.
 pub(super) const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
 /// The type of an answer that says none.
-pub(super) const PLAIN: &str = "text/plain; charset=utf-8";
+pub const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// The methods that a file may name. (The server answers CONNECT and TRACE itself.)
 pub(super) const METHODS: [Method; 7] = [
@@ -55,7 +54,7 @@ pub(super) const METHODS: [Method; 7] = [
 const PAGE_BYTES_MAX: u64 = 1 << 20;
 
 /// Reads a route. `None` if too much of it is wrong.
-pub(super) fn read_route(reader: &mut Reader<'_>, table: Table<'_>) -> Option<RouteSaid> {
+pub(super) fn read_route(reader: &mut Reader<'_>, table: Table<'_>) -> Option<RouteSpec> {
     reader.only(table, &ROUTE_KEYS);
     let path = reader.required(table, "path");
     let methods = read_methods(reader, table);
@@ -91,19 +90,19 @@ pub(super) fn read_route(reader: &mut Reader<'_>, table: Table<'_>) -> Option<Ro
         reader.problem(path.line, text);
         return None;
     }
-    let does = match kind {
+    let action = match kind {
         "folder" => read_folder(reader, table)?,
         "redirect" => read_redirect(reader, table, path.value)?,
         _ => read_answer(reader, table)?,
     };
-    let methods = match (&does, methods) {
-        (Does::Answer { .. }, None) => vec![Method::Get],
+    let methods = match (&action, methods) {
+        (RouteAction::Answer { .. }, None) => vec![Method::Get],
         (_, methods) => methods.unwrap_or_default(),
     };
-    Some(RouteSaid {
+    Some(RouteSpec {
         line: path.line,
         path: path.value.to_owned(),
-        does,
+        action,
         methods,
         merge_slashes: merge_slashes.unwrap_or(true),
         listing,
@@ -111,11 +110,11 @@ pub(super) fn read_route(reader: &mut Reader<'_>, table: Table<'_>) -> Option<Ro
     })
 }
 
-fn read_folder(reader: &mut Reader<'_>, table: Table<'_>) -> Option<Does> {
+fn read_folder(reader: &mut Reader<'_>, table: Table<'_>) -> Option<RouteAction> {
     let said = reader.text(table, "folder")?;
     let folder = reader.path(said.value);
     check_folder(reader, said.line, "route.folder", &folder);
-    Some(Does::Folder(folder))
+    Some(RouteAction::Folder(folder))
 }
 
 /// Whether a folder is listed, if that is said of it alone.
@@ -130,7 +129,7 @@ fn read_listing(reader: &mut Reader<'_>, table: Table<'_>) -> Option<bool> {
     place.map(|place| place == 0)
 }
 
-fn read_redirect(reader: &mut Reader<'_>, table: Table<'_>, path: &str) -> Option<Does> {
+fn read_redirect(reader: &mut Reader<'_>, table: Table<'_>, path: &str) -> Option<RouteAction> {
     let said = reader.text(table, "redirect");
     let status = match reader.number(table, "status") {
         Some(said) if !REDIRECTS.contains(&said.value) => {
@@ -147,7 +146,7 @@ fn read_redirect(reader: &mut Reader<'_>, table: Table<'_>, path: &str) -> Optio
     let status = status.unwrap_or(Status::PERMANENT_REDIRECT);
     let said = said?;
     match Template::read(said.value, &path_names(path)) {
-        Ok(to) => Some(Does::Redirect { to, status }),
+        Ok(to) => Some(RouteAction::Redirect { to, status }),
         Err(text) => {
             reader.problem(said.line, format!("route.redirect: {text}"));
             None
@@ -155,7 +154,7 @@ fn read_redirect(reader: &mut Reader<'_>, table: Table<'_>, path: &str) -> Optio
     }
 }
 
-fn read_answer(reader: &mut Reader<'_>, table: Table<'_>) -> Option<Does> {
+fn read_answer(reader: &mut Reader<'_>, table: Table<'_>) -> Option<RouteAction> {
     let text = reader.text(table, "answer");
     let content_type = reader.text(table, "type");
     if let Some(kind) = content_type
@@ -190,7 +189,7 @@ fn read_answer(reader: &mut Reader<'_>, table: Table<'_>) -> Option<Does> {
         reader.problem(table.line, text);
     }
     let (text, content_type) = (text.value.to_owned(), content_type.to_owned());
-    Some(Does::Answer { text, status, content_type })
+    Some(RouteAction::Answer { text, status, content_type })
 }
 
 fn read_methods(reader: &mut Reader<'_>, table: Table<'_>) -> Option<Vec<Method>> {
@@ -230,8 +229,8 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    pub(super) fn add(&mut self, reader: &mut Reader<'_>, route: &RouteSaid) {
-        if let Does::Folder(_) = route.does {
+    pub(super) fn add(&mut self, reader: &mut Reader<'_>, route: &RouteSpec) {
+        if let RouteAction::Folder(_) = route.action {
             let Some(pattern) = checked(reader, &route.path, route.line) else { return };
             let base = pattern.trim_end_matches('/');
             let mut all = vec![format!("{base}/"), format!("{base}/{{*rest}}")];
@@ -263,7 +262,7 @@ impl Paths {
     }
 
     /// Returns whether nothing is wrong with the path.
-    fn insert(&mut self, reader: &mut Reader<'_>, pattern: String, route: &RouteSaid) -> bool {
+    fn insert(&mut self, reader: &mut Reader<'_>, pattern: String, route: &RouteSpec) -> bool {
         let (path, line) = (&route.path, route.line);
         let text = match self.router.insert(pattern.clone(), line) {
             Ok(()) => {
@@ -304,8 +303,8 @@ fn checked(reader: &mut Reader<'_>, path: &str, line: usize) -> Option<String> {
 pub(super) fn read_page(
     reader: &mut Reader<'_>,
     table: Table<'_>,
-    known: &[PageSaid],
-) -> Option<PageSaid> {
+    known: &[ErrorPageSpec],
+) -> Option<ErrorPageSpec> {
     reader.only(table, &PAGE_KEYS);
     let said = reader.number(table, "status");
     let status = said.and_then(|said| Status::from_code(said.value));
@@ -319,7 +318,7 @@ pub(super) fn read_page(
         );
         reader.problem(said.line, text);
     }
-    if let Some(first) = known.iter().find(|page| page.page.status == status) {
+    if let Some(first) = known.iter().find(|page| page.status == status) {
         let first = first.line;
         let text = format!("error-page: line {first} is for the same status; leave one out");
         reader.problem(table.line, text);
@@ -327,12 +326,7 @@ pub(super) fn read_page(
     let said = reader.required(table, "file")?;
     let file = reader.path(said.value);
     match content(&file) {
-        Ok(content) => {
-            let name = file.file_name().unwrap_or_default().as_encoded_bytes();
-            let content_type = ContentType::of(name).to_string();
-            let page = StaticPage { status, content_type, content };
-            Some(PageSaid { line: table.line, file, page })
-        }
+        Ok(content) => Some(ErrorPageSpec { line: table.line, status, file, content }),
         Err(text) => {
             let shown = file.display();
             reader.problem(said.line, format!("error-page.file: {shown}: {text}"));

@@ -6,7 +6,7 @@ use gustnado_tasks::Endpoint;
 
 /// Which peers are meant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Networks {
+pub struct Networks {
     /// `*`
     all: bool,
     /// `unix`
@@ -26,7 +26,7 @@ impl Networks {
     ///
     /// # Errors
     /// The first text that is none of these.
-    pub(crate) fn of(texts: &[String]) -> Result<Self, &str> {
+    pub fn of(texts: &[String]) -> Result<Self, &str> {
         let mut networks = Self::default();
         for text in texts {
             match &**text {
@@ -39,17 +39,17 @@ impl Networks {
     }
 
     /// Whether nobody is meant.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// Whether everybody is meant, whoever that may be.
-    pub(crate) fn is_all(&self) -> bool {
+    pub fn is_all(&self) -> bool {
         self.all
     }
 
     /// Whether a peer is meant.
-    pub(crate) fn has(&self, peer: &Endpoint) -> bool {
+    pub fn has(&self, peer: &Endpoint) -> bool {
         match peer {
             Endpoint::Tcp(address) => self.has_ip(address.ip()),
             Endpoint::Unix(_) => self.all || self.unix,
@@ -58,7 +58,7 @@ impl Networks {
     }
 
     /// Whether an address is meant. IPv4 that came over IPv6 is IPv4.
-    pub(crate) fn has_ip(&self, ip: IpAddr) -> bool {
+    pub fn has_ip(&self, ip: IpAddr) -> bool {
         let bits = bits_of(ip);
         self.all || self.blocks.iter().any(|block| block.has(bits))
     }
@@ -105,7 +105,7 @@ fn prefix_len(text: &str) -> Option<u32> {
 }
 
 /// What [`Networks::of`] takes, for the settings.
-pub(crate) fn is_network(text: &str) -> bool {
+pub fn is_network(text: &str) -> bool {
     matches!(text, "*" | "unix") || Block::parse(text).is_some()
 }
 

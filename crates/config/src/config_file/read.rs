@@ -8,17 +8,25 @@ use toml::de::{DeTable, DeValue};
 use super::hosts::{Hosts, read_hosts};
 use super::parts::{check_folder, read_headers};
 use super::route::{read_page, read_route};
-use super::value::{Reader, Table, found, named};
-use super::{Setting, Site, SiteError, SiteFile, syntax};
-use crate::config::{Config, Field, TUNABLES, Tunable};
+use super::specs::SiteSpec;
+use super::value::{FolderCheck, Reader, Table, found, named};
+use super::{ConfigFile, SiteError, syntax};
+use crate::Config;
+use crate::file_settings::{FileSetting, FileSettings};
+use crate::table::TUNABLES;
+use crate::tunable::{Field, Tunable};
 
 /// The keys of a file beside the settings.
 pub(super) const TOP_KEYS: [&str; 5] = ["settings", "headers", "route", "site", "error-page"];
 /// The keys of a site.
 pub(super) const SITE_KEYS: [&str; 5] = ["hosts", "root", "headers", "route", "error-page"];
 
-pub(super) fn read(path: &Path, text: &str) -> Result<SiteFile, SiteError> {
-    let mut reader = Reader::new(path, text);
+pub(super) fn read(
+    path: &Path,
+    text: &str,
+    check_folder: FolderCheck,
+) -> Result<ConfigFile, SiteError> {
+    let mut reader = Reader::new(path, text, check_folder);
     let (document, errors) = DeTable::parse_recoverable(text);
     syntax::report(&mut reader, text, &errors);
     if !reader.problems.is_empty() {
@@ -57,10 +65,11 @@ pub(super) fn read(path: &Path, text: &str) -> Result<SiteFile, SiteError> {
     if !reader.problems.is_empty() {
         return Err(SiteError::new(path, reader.problems));
     }
-    Ok(SiteFile { path: path.to_owned(), settings, headers, main, sites })
+    let settings = FileSettings { path: path.to_owned(), settings };
+    Ok(ConfigFile { settings, headers, main, sites })
 }
 
-fn read_settings(reader: &mut Reader<'_>, table: Table<'_>) -> Vec<Setting> {
+fn read_settings(reader: &mut Reader<'_>, table: Table<'_>) -> Vec<FileSetting> {
     TUNABLES.iter().filter_map(|tunable| read_setting(reader, table, tunable)).collect()
 }
 
@@ -68,7 +77,7 @@ fn read_setting(
     reader: &mut Reader<'_>,
     table: Table<'_>,
     tunable: &'static Tunable,
-) -> Option<Setting> {
+) -> Option<FileSetting> {
     let (key, value) = table.values.get_key_value(tunable.name)?;
     let line = reader.line_of(key);
     let name = tunable.name;
@@ -124,7 +133,7 @@ fn read_setting(
         reader.problem(line, format!("{name}: expected {expected}, found {found}; {remedy}"));
         return None;
     }
-    Some(Setting { name, value, line, items })
+    Some(FileSetting { name, value, line, items })
 }
 
 /// A listener's address; the path of a Unix socket is relative to the file.
@@ -136,7 +145,7 @@ fn address(reader: &Reader<'_>, text: &str) -> String {
 }
 
 /// What no setting can say for itself.
-fn check_settings(reader: &mut Reader<'_>, settings: &[Setting]) {
+fn check_settings(reader: &mut Reader<'_>, settings: &[FileSetting]) {
     let of = |name: &str| settings.iter().find(|setting| setting.name == name);
     if let Some(root) = of("root") {
         check_folder(reader, root.line, "root", Path::new(&root.value));
@@ -156,8 +165,8 @@ fn check_settings(reader: &mut Reader<'_>, settings: &[Setting]) {
     }
 }
 
-fn read_site(reader: &mut Reader<'_>, table: Table<'_>) -> Site {
-    let mut site = Site { line: table.line, ..Site::default() };
+fn read_site(reader: &mut Reader<'_>, table: Table<'_>) -> SiteSpec {
+    let mut site = SiteSpec { line: table.line, ..SiteSpec::default() };
     if let Some(root) = (!table.name.is_empty()).then(|| reader.text(table, "root")).flatten() {
         let path = reader.path(root.value);
         check_folder(reader, root.line, &named(table, "root"), &path);

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use gustnado_tasks::Slowness;
+
 use super::Config;
 use super::numbers::millis;
 use super::tunable::{Field, Group, Tunable};
@@ -70,6 +72,17 @@ impl Default for Pace {
 }
 
 impl Pace {
+    /// What slows accepting and the workers themselves.
+    #[doc(hidden)]
+    pub fn slowness(&self) -> Slowness {
+        Slowness {
+            accept_delay_ms: millis(self.accept_delay),
+            accepts_per_second: self.accepts_per_second,
+            pass_delay_us: self.pass_delay_us,
+            no_io_wait_us: self.no_io_wait_us,
+        }
+    }
+
     /// What the table's defaults are written over.
     pub(super) fn blank() -> Self {
         Self {

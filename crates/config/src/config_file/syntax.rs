@@ -68,11 +68,13 @@ fn twice(text: &str, said: &str, line: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::site::SiteFile;
+    use crate::config_file::ConfigFile;
     use std::path::Path;
 
     fn said(text: &str) -> String {
-        SiteFile::parse(Path::new("a.toml"), text).expect_err("it is wrong").to_string()
+        ConfigFile::parse(Path::new("a.toml"), text, |_| Ok(()))
+            .expect_err("it is wrong")
+            .to_string()
     }
 
     #[test]

@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::Problem;
-use crate::config::nearest;
+use crate::nearest::nearest;
 
 /// The keys that hold tables.
 const TABLES: [&str; 5] = ["settings", "headers", "route", "site", "error-page"];
@@ -33,15 +33,19 @@ pub(super) struct Reader<'a> {
     /// The folder that relative paths begin in.
     base: PathBuf,
     pub(super) problems: Vec<Problem>,
+    pub(super) check_folder: FolderCheck,
 }
 
+/// Whether a folder can be served; if not, why, and the remedy.
+pub type FolderCheck = fn(&Path) -> Result<(), String>;
+
 impl<'a> Reader<'a> {
-    pub(super) fn new(path: &Path, text: &'a str) -> Self {
+    pub(super) fn new(path: &Path, text: &'a str, check_folder: FolderCheck) -> Self {
         let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let base = folder.unwrap_or(Path::new("."));
         // (Where the current folder is gone, relative paths stay so.)
         let base = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
-        Self { text, base, problems: Vec::new() }
+        Self { text, base, problems: Vec::new(), check_folder }
     }
 
     pub(super) fn problem(&mut self, line: usize, text: impl Into<String>) {

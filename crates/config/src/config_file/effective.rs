@@ -2,18 +2,19 @@
 
 use std::fmt::{self, Write};
 
+use super::ConfigFile;
 use super::route::LISTINGS;
-use super::{Does, RouteSaid, Site, SiteFile};
-use crate::config::{Effective, Field, Origin, Settings, TUNABLES};
-use crate::fields::Fields;
+use super::specs::{RouteAction, RouteSpec, SiteSpec};
+use crate::headers::Headers;
+use crate::{Effective, Field, Origin, Settings, TUNABLES};
 
-pub(super) fn text(file: Option<&SiteFile>, settings: &Settings) -> String {
+pub(super) fn text(file: Option<&ConfigFile>, settings: &Settings) -> String {
     let mut text = String::from("# Everything in effect, and where it came from.\n\n");
     write(&mut text, file, settings).expect("a string takes all text");
     text
 }
 
-fn write(out: &mut String, file: Option<&SiteFile>, settings: &Settings) -> fmt::Result {
+fn write(out: &mut String, file: Option<&ConfigFile>, settings: &Settings) -> fmt::Result {
     let is_listed = !settings.config.listen.is_empty();
     for (effective, tunable) in settings.effective().iter().zip(TUNABLES) {
         let line = setting(effective, &tunable.field, settings);
@@ -26,7 +27,7 @@ fn write(out: &mut String, file: Option<&SiteFile>, settings: &Settings) -> fmt:
         }
     }
     let Some(file) = file else { return Ok(()) };
-    let name = file.path().display().to_string();
+    let name = file.settings.path().display().to_string();
     headers(out, "headers", &file.headers)?;
     site(out, "", &file.main, &name)?;
     for one in &file.sites {
@@ -60,14 +61,14 @@ fn setting(effective: &Effective, field: &Field, settings: &Settings) -> Option<
     Some(format!("{} = {value}", effective.name))
 }
 
-fn site(out: &mut String, prefix: &str, site: &Site, name: &str) -> fmt::Result {
+fn site(out: &mut String, prefix: &str, site: &SiteSpec, name: &str) -> fmt::Result {
     for said in &site.routes {
         writeln!(out, "\n[[{prefix}route]]  # {}", place(name, said.line))?;
         route(out, prefix, said)?;
     }
     for said in &site.pages {
         writeln!(out, "\n[[{prefix}error-page]]  # {}", place(name, said.line))?;
-        if let Some(status) = said.page.status {
+        if let Some(status) = said.status {
             writeln!(out, "status = {}", status.code())?;
         }
         writeln!(out, "file = {}", quoted(&said.file.display().to_string()))?;
@@ -75,17 +76,17 @@ fn site(out: &mut String, prefix: &str, site: &Site, name: &str) -> fmt::Result 
     Ok(())
 }
 
-fn route(out: &mut String, prefix: &str, said: &RouteSaid) -> fmt::Result {
+fn route(out: &mut String, prefix: &str, said: &RouteSpec) -> fmt::Result {
     writeln!(out, "path = {}", quoted(&said.path))?;
-    match &said.does {
-        Does::Folder(folder) => {
+    match &said.action {
+        RouteAction::Folder(folder) => {
             writeln!(out, "folder = {}", quoted(&folder.display().to_string()))?;
         }
-        Does::Redirect { to, status } => {
+        RouteAction::Redirect { to, status } => {
             writeln!(out, "redirect = {}", quoted(&to.to_string()))?;
             writeln!(out, "status = {}", status.code())?;
         }
-        Does::Answer { text, status, content_type } => {
+        RouteAction::Answer { text, status, content_type } => {
             writeln!(out, "answer = {}", quoted(text))?;
             writeln!(out, "status = {}", status.code())?;
             writeln!(out, "type = {}", quoted(content_type))?;
@@ -105,7 +106,7 @@ fn route(out: &mut String, prefix: &str, said: &RouteSaid) -> fmt::Result {
     headers(out, &format!("{prefix}route.headers"), &said.headers)
 }
 
-fn headers(out: &mut String, name: &str, fields: &Fields) -> fmt::Result {
+fn headers(out: &mut String, name: &str, fields: &Headers) -> fmt::Result {
     if fields.is_empty() {
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! Whether the schema takes what the reader takes: a small validator of what it is made of.
 
 use super::*;
-use crate::site::SiteFile;
+use crate::config_file::ConfigFile;
 use toml::de::{DeTable, DeValue};
 
 /// Checks a value, and says where it is against the schema.
@@ -123,22 +123,22 @@ fn sample() -> (std::path::PathBuf, String) {
 #[test]
 fn the_sample_is_read_and_is_by_the_schema() {
     let (path, text) = sample();
-    SiteFile::parse(&path, &text).expect("nothing is wrong with it");
+    ConfigFile::parse(&path, &text, |_| Ok(())).expect("nothing is wrong with it");
     against(&text).expect("the schema takes it");
 }
 
 #[test]
 fn what_is_in_effect_is_by_the_schema_and_reads_the_same() {
     let (path, text) = sample();
-    let file = SiteFile::parse(&path, &text).expect("nothing is wrong with it");
-    let effective = SiteFile::effective(Some(&file), &file.settings());
+    let file = ConfigFile::parse(&path, &text, |_| Ok(())).expect("nothing is wrong with it");
+    let effective = ConfigFile::effective(Some(&file), &file.over_defaults());
     against(&effective).unwrap_or_else(|error| panic!("{error}\n{effective}"));
     let elsewhere = std::path::Path::new("/elsewhere/site.toml");
-    let again = SiteFile::parse(elsewhere, &effective)
+    let again = ConfigFile::parse(elsewhere, &effective, |_| Ok(()))
         .unwrap_or_else(|error| panic!("{error}\n{effective}"));
-    assert_eq!(again.settings().config, file.settings().config);
-    let plain = |file: &SiteFile| {
-        let text = SiteFile::effective(Some(file), &file.settings());
+    assert_eq!(again.over_defaults().config, file.over_defaults().config);
+    let plain = |file: &ConfigFile| {
+        let text = ConfigFile::effective(Some(file), &file.over_defaults());
         let lines = text.lines().map(|line| line.split("  #").next().unwrap_or("").to_owned());
         lines.collect::<Vec<_>>()
     };
@@ -164,7 +164,7 @@ fn what_the_reader_refuses_the_schema_refuses() {
         "[[error-page]]\nstatus = 404",
     ] {
         assert!(against(text).is_err(), "the schema takes {text}");
-        let read = SiteFile::parse(std::path::Path::new("site.toml"), text);
+        let read = ConfigFile::parse(std::path::Path::new("site.toml"), text, |_| Ok(()));
         assert!(read.is_err(), "the reader takes {text}");
     }
 }

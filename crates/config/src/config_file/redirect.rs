@@ -2,13 +2,9 @@
 
 use std::fmt;
 
-use crate::request::Request;
-use crate::response::Response;
-use gustnado_http::status::Status;
-
 /// `/new/{rest}`, or a whole URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Template {
+pub struct Template {
     pieces: Vec<Piece>,
     has_query: bool,
 }
@@ -64,12 +60,15 @@ impl Template {
     }
 
     /// Where a request is led to. A query goes along, unless the template has one.
-    fn location(&self, request: &Request) -> String {
+    ///
+    /// - `raw_param`: the part of the request's path that has a name, as it was sent.
+    /// - `raw_query`: the request's query, as it was sent.
+    pub fn location(&self, raw_param: impl Fn(&str) -> String, raw_query: Option<&str>) -> String {
         let mut location = String::new();
         for piece in &self.pieces {
             match piece {
                 Piece::Text(text) => location.push_str(text),
-                Piece::Param(name) => location.push_str(&request.raw_param(name)),
+                Piece::Param(name) => location.push_str(&raw_param(name)),
             }
         }
         // `//host` and `/\host` would lead to another host: what a request brings cannot.
@@ -77,15 +76,11 @@ impl Template {
         if begins_with("//") || begins_with("/\\") {
             location = format!("/{}", location.trim_start_matches(['/', '\\']));
         }
-        if let Some(query) = request.raw_query().filter(|_| !self.has_query) {
+        if let Some(query) = raw_query.filter(|_| !self.has_query) {
             location.push('?');
             location.push_str(query);
         }
         location
-    }
-
-    pub(super) fn answer(&self, request: &Request, status: Status) -> Response {
-        Response::redirect(status, &self.location(request))
     }
 }
 

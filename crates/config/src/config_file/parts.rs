@@ -3,41 +3,29 @@
 use std::path::Path;
 
 use super::value::{Reader, Table, named};
-use crate::fields::Fields;
-use crate::files::FilesError;
+use crate::headers::Headers;
 
-/// Fields that say what the content is: files say their own, and answers have `type`.
+/// Headers that say what the content is: files say their own, and answers have `type`.
 const OF_CONTENT: [&str; 6] =
     ["Content-Type", "Content-Range", "ETag", "Last-Modified", "Accept-Ranges", "Location"];
 
-/// Says if there is no folder that can be served.
+/// Notes that a folder cannot be served, and why.
 pub(super) fn check_folder(reader: &mut Reader<'_>, line: usize, name: &str, path: &Path) {
-    let options = crate::files::FileOptions {
-        hidden: false,
-        listing: false,
-        cache_bytes: 0,
-        workers: 1,
-        threads: 0,
-    };
-    if let Err(error) = crate::files::Files::open(path, options) {
-        let why = match &error {
-            FilesError::Failed { source, .. } => format!(": {source}; name another one"),
-            _ => String::new(),
-        };
-        reader.problem(line, format!("{name}: {error}{why}"));
+    if let Err(why) = (reader.check_folder)(path) {
+        reader.problem(line, format!("{name}: {why}"));
     }
 }
 
 /// The header fields of a table.
-pub(super) fn read_headers(reader: &mut Reader<'_>, table: Table<'_>) -> Fields {
-    let mut fields = Fields::default();
+pub(super) fn read_headers(reader: &mut Reader<'_>, table: Table<'_>) -> Headers {
+    let mut fields = Headers::default();
     let Some(headers) = reader.table(table, "headers") else { return fields };
     let place = named(table, "headers");
     for name in headers.values.keys() {
         let line = reader.line_of(name);
         let name = name.get_ref().as_ref();
         let Some(value) = reader.text(headers, name) else { continue };
-        let mut one = Fields::default();
+        let mut one = Headers::default();
         one.set(name, value.value);
         let of_content = OF_CONTENT.iter().find(|known| known.eq_ignore_ascii_case(name));
         if let Err((_, error)) = one.check() {

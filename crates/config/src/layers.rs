@@ -3,12 +3,12 @@
 
 use super::Config;
 use super::error::ConfigError;
+use super::file_settings::FileSettings;
 use super::nearest::nearest;
 use super::origin::Origin;
 use super::table::TUNABLES;
 use super::text::{is_address, is_host};
 use super::tunable::{Refused, Tunable};
-use crate::site::SiteFile;
 use std::ffi::{OsStr, OsString};
 
 /// Variables of other conventions that count here too.
@@ -58,7 +58,7 @@ impl Settings {
     pub fn layered(
         flags: &[(&str, OsString)],
         environment: impl IntoIterator<Item = (OsString, OsString)>,
-        file: Option<&SiteFile>,
+        file: Option<&FileSettings>,
     ) -> Result<Self, ConfigError> {
         let mut settings = Self::default();
         let variables = settings.variables(environment);
@@ -77,7 +77,7 @@ impl Settings {
                 settings.set(tunable.name, sockets.as_ref(), origin)?;
             } else if let ("port", Some((name, value))) = (tunable.name, variable("PORT")) {
                 settings.set(tunable.name, value, Origin::Environment(name.clone()))?;
-            } else if let Some((value, line)) = file.and_then(|file| file.setting(tunable.name)) {
+            } else if let Some((value, line)) = file.and_then(|file| file.value(tunable.name)) {
                 let path = file.map(|file| file.path().to_owned()).unwrap_or_default();
                 settings.set(tunable.name, value, Origin::File { path, line })?;
             }

@@ -1,25 +1,13 @@
-//! The paths of routes, in the one form that paths of requests are compared in.
+//! Patterns of paths: the paths of routes, in the form that paths of requests are compared in.
 
-use gustnado_http::path::{CanonicalPath, PathError, push_normal};
-
-use super::error::RouteError;
-
-/// A route's path in the form that requests' paths are compared in; for whoever compares paths of
-/// routes, as the Python package does.
-///
-/// # Errors
-/// [`RouteError::Malformed`]
-#[doc(hidden)]
-pub fn canonical_route(path: &str) -> Result<String, RouteError> {
-    pattern(path).map_err(|reason| RouteError::Malformed { path: path.to_owned(), reason })
-}
+use super::{CanonicalPath, PathError, push_normal};
 
 /// The pattern of a route: its plain parts in the canonical form of [`CanonicalPath`], its named
 /// ones as they are. An exact one is a canonical path, so a path as sent that equals it is, too.
 ///
 /// # Errors
 /// What is wrong with the path.
-pub(crate) fn pattern(path: &str) -> Result<String, String> {
+pub fn pattern(path: &str) -> Result<String, String> {
     let Some(below) = path.strip_prefix('/') else {
         return Err("a path begins with a slash: begin it with /".to_owned());
     };
@@ -72,9 +60,16 @@ fn push_segment(pattern: &mut String, segment: &str) {
 
 /// Where the rest begins in a pattern that ends in one: `/a/` of `/a/{*rest}` is the pattern that
 /// has it empty.
-pub(crate) fn before_rest(pattern: &str) -> Option<&str> {
+pub fn before_rest(pattern: &str) -> Option<&str> {
     let (before, rest) = pattern.rsplit_once("{*")?;
     (rest.find('}')? + 1 == rest.len()).then_some(before)
+}
+
+/// The names of the parts of a path that have one, in order: `id` and `rest` of `/{id}/{*rest}`.
+pub fn path_names(path: &str) -> Vec<String> {
+    let parts = path.replace("{{", "").replace("}}", "");
+    let names = parts.split('{').skip(1).filter_map(|part| part.split_once('}'));
+    names.map(|(name, _)| name.trim_start_matches('*').to_owned()).collect()
 }
 
 #[cfg(test)]

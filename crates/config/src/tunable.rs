@@ -132,9 +132,11 @@ pub struct Tunable {
 
 /// Why a value was refused, without the place it came from.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
-    pub(crate) expected: String,
-    pub(crate) nearest: Option<&'static str>,
+pub struct Refused {
+    /// What the setting takes.
+    pub expected: String,
+    /// The word that is spelt nearly like it.
+    pub nearest: Option<&'static str>,
 }
 
 const YES: [&str; 4] = ["true", "1", "yes", "on"];
@@ -156,7 +158,7 @@ impl Tunable {
         self.name == "root"
     }
 
-    /// The method of [`crate::Server`] that sets it: `header_timeout`.
+    /// The method of `gustnado::Server` that sets it: `header_timeout`.
     pub fn method(&self) -> String {
         match self.name {
             // `listen` takes one address, and starts; `host` is a site of its own.
@@ -235,7 +237,8 @@ impl Tunable {
     }
 
     /// Reads `value` into `config`.
-    pub(crate) fn set(&self, config: &mut Config, value: &OsStr) -> Result<(), Refused> {
+    #[doc(hidden)]
+    pub fn set(&self, config: &mut Config, value: &OsStr) -> Result<(), Refused> {
         if let Field::Path { set, .. } = &self.field {
             set(config, (!value.is_empty()).then(|| PathBuf::from(value)));
             return Ok(());

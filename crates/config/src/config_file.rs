@@ -1,0 +1,104 @@
+//! Configuration files as plain data: settings, listeners, sites, routes, header fields and pages
+//! for errors.
+//!
+//! [`ConfigFile::read`] reads a file and collects everything that is wrong with it, each with its
+//! line. What it holds knows no handler: the crate `gustnado` makes routes of it.
+
+mod effective;
+mod error;
+mod hosts;
+mod parts;
+mod read;
+mod redirect;
+mod route;
+mod schema;
+mod specs;
+mod syntax;
+mod value;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::file_settings::FileSettings;
+use crate::headers::Headers;
+use crate::layers::Settings;
+
+pub use error::{Problem, SiteError};
+pub use redirect::Template;
+pub use route::PLAIN;
+pub use schema::schema;
+pub use specs::{ErrorPageSpec, RouteAction, RouteSpec, SiteSpec};
+pub use value::FolderCheck;
+
+/// The largest file that is read.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// The content of a configuration file, checked.
+#[derive(Debug, Clone)]
+pub struct ConfigFile {
+    /// The settings, which stand between environment and defaults.
+    pub settings: FileSettings,
+    /// Fields of every response.
+    pub headers: Headers,
+    /// What is served for hosts that have no site of their own. Its root is a setting.
+    pub main: SiteSpec,
+    /// What is served for other hosts.
+    pub sites: Vec<SiteSpec>,
+}
+
+impl ConfigFile {
+    /// Reads a configuration file. Relative paths in it are relative to the folder that it is in.
+    ///
+    /// - `check_folder`: whether a folder can be served, and if not, why.
+    ///
+    /// # Errors
+    /// [`SiteError`]: everything that is wrong with it, each with its line.
+    pub fn read(path: &Path, check_folder: FolderCheck) -> Result<Self, SiteError> {
+        let failed = |error| SiteError::unreadable(path, &error);
+        let mut text = String::new();
+        let file = File::open(path).map_err(failed)?;
+        let mut file = file.take(FILE_BYTES_MAX + 1);
+        file.read_to_string(&mut text).map_err(failed)?;
+        if text.len() as u64 > FILE_BYTES_MAX {
+            return Err(SiteError::too_large(path, FILE_BYTES_MAX));
+        }
+        Self::parse(path, &text, check_folder)
+    }
+
+    /// Reads the text of a configuration file.
+    ///
+    /// - `path`: where it stands: messages begin with it, and relative paths are relative to its
+    ///   folder.
+    ///
+    /// # Errors
+    /// As [`ConfigFile::read`].
+    pub fn parse(path: &Path, text: &str, check_folder: FolderCheck) -> Result<Self, SiteError> {
+        read::read(path, text, check_folder)
+    }
+
+    /// How much it holds, in a few words: `3 routes, 1 site`.
+    pub fn summary(&self) -> String {
+        let counted = |count: usize, noun: &str| {
+            format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+        };
+        let of_sites = self.sites.iter().map(|site| site.routes.len()).sum::<usize>();
+        let routes = counted(self.main.routes.len() + of_sites, "route");
+        let settings = counted(self.settings.all().len(), "setting");
+        format!("{settings}, {routes}, {}", counted(self.sites.len(), "site"))
+    }
+
+    /// The settings of the file alone, over the defaults.
+    pub fn over_defaults(&self) -> Settings {
+        Settings::layered(&[], [], Some(&self.settings))
+            .expect("each setting was checked when it was read")
+    }
+
+    /// Everything in effect as a configuration file, with the origin of each value: it can be read
+    /// again, from any folder.
+    ///
+    /// - `settings`: as [`Settings::layered`] has made them of this file, or of none.
+    pub fn effective(file: Option<&Self>, settings: &Settings) -> String {
+        effective::text(file, settings)
+    }
+}

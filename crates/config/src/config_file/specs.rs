@@ -1,0 +1,82 @@
+//! Sites, routes and pages for errors, as a configuration file declares them.
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use gustnado_http::method::Method;
+use gustnado_http::status::Status;
+
+use super::redirect::Template;
+use crate::headers::Headers;
+
+/// What is served for some hosts.
+#[derive(Debug, Clone, Default)]
+pub struct SiteSpec {
+    /// Its line in the file.
+    pub line: usize,
+    /// In small letters, without a port.
+    pub hosts: Vec<String>,
+    /// The folder that is served where no route matches.
+    pub root: Option<PathBuf>,
+    /// Headers of its responses.
+    pub headers: Headers,
+    /// In the order of the file.
+    pub routes: Vec<RouteSpec>,
+    /// One for a status at most.
+    pub pages: Vec<ErrorPageSpec>,
+}
+
+/// A route of a site.
+#[derive(Debug, Clone)]
+pub struct RouteSpec {
+    /// Its line in the file.
+    pub line: usize,
+    /// `/exact`, `/{name}` or `/{*rest}`.
+    pub path: String,
+    /// What becomes of its requests.
+    pub action: RouteAction,
+    /// None is all of them.
+    pub methods: Vec<Method>,
+    /// Whether repeated slashes of a request's path count as one.
+    pub merge_slashes: bool,
+    /// Whether its folder is listed; `None` is the setting `listing`.
+    pub listing: Option<bool>,
+    /// Headers of its responses.
+    pub headers: Headers,
+}
+
+/// What becomes of a route's requests.
+#[derive(Debug, Clone)]
+pub enum RouteAction {
+    /// Files beneath a folder.
+    Folder(PathBuf),
+    /// A redirect, with parts of the request's path.
+    Redirect {
+        /// Where it leads.
+        to: Template,
+        /// 301, 302, 303, 307 or 308.
+        status: Status,
+    },
+    /// A text.
+    Answer {
+        /// The content.
+        text: String,
+        /// 2xx, 4xx or 5xx.
+        status: Status,
+        /// Its `Content-Type`.
+        content_type: String,
+    },
+}
+
+/// A page for one status of 400 and above, or for all of them.
+#[derive(Debug, Clone)]
+pub struct ErrorPageSpec {
+    /// Its line in the file.
+    pub line: usize,
+    /// `None` is the page for every status that has none of its own.
+    pub status: Option<Status>,
+    /// Where its content was read.
+    pub file: PathBuf,
+    /// The content of the file.
+    pub content: Bytes,
+}

@@ -1,0 +1,46 @@
+//! The settings of a configuration file, each with its line.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// The settings of a configuration file, as text.
+#[derive(Debug, Clone)]
+pub struct FileSettings {
+    pub(crate) path: PathBuf,
+    pub(crate) settings: Vec<FileSetting>,
+}
+
+/// A setting of the file.
+#[derive(Debug, Clone)]
+pub struct FileSetting {
+    /// Its declaration's name.
+    pub name: &'static str,
+    /// Its value; that of a list with commas.
+    pub value: OsString,
+    /// Its line, from 1.
+    pub line: usize,
+    /// For a list, each of its texts with its line.
+    pub items: Vec<(String, usize)>,
+}
+
+impl FileSettings {
+    /// The file, as it was named.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// All of them, in the order of the table of settings.
+    pub fn all(&self) -> &[FileSetting] {
+        &self.settings
+    }
+
+    /// The setting of that name, if the file has it.
+    pub fn get(&self, name: &str) -> Option<&FileSetting> {
+        self.settings.iter().find(|setting| setting.name == name)
+    }
+
+    /// The value of a setting, and its line.
+    pub fn value(&self, name: &str) -> Option<(&OsStr, usize)> {
+        self.get(name).map(|setting| (&*setting.value, setting.line))
+    }
+}
