@@ -46,6 +46,8 @@ pub use machine::{Machine, Resolved};
 pub use nearest::nearest;
 #[doc(hidden)]
 pub use networks::{Networks, is_network};
+#[doc(hidden)]
+pub use numbers::millis;
 pub use origin::Origin;
 pub use pace::Pace;
 pub use proxies::ForwardedFields;

@@ -7,9 +7,9 @@ pub(super) const HOUR: u64 = 3_600_000;
 /// In milliseconds.
 pub(super) const DAY: u64 = 24 * HOUR;
 
-/// A timeout as the table keeps it; the ranges stay far below the end of `u64`.
-pub(super) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+/// A duration in whole milliseconds, at most half the range: adding two never wraps.
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX >> 1)
 }
 
 /// In a smaller type, which the range of its setting is within.

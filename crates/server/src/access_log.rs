@@ -15,7 +15,8 @@ mod output;
 mod sink;
 mod terminal;
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -25,13 +26,21 @@ pub(crate) use journal::{Journal, final_answer};
 pub use output::unblocked_terminal;
 
 use crate::config::Config;
-use crate::server::StartError;
 use format::Format;
 use line::Line;
 use sink::{Shared, Sink};
 
 /// How long a server that ends waits for its logs' disks and readers.
 const END_WITHIN: Duration = Duration::from_secs(1);
+
+/// Why there is no log.
+#[derive(Debug)]
+pub(crate) enum LogError {
+    /// Its format is wrong.
+    Format(FormatError),
+    /// Its file cannot be opened.
+    File { path: PathBuf, error: io::Error },
+}
 
 /// What is written of each request, and where to.
 pub(crate) struct AccessLog {
@@ -53,7 +62,7 @@ impl AccessLog {
         places: usize,
         logs: &Logs,
         old: Option<&Self>,
-    ) -> Result<Option<Arc<Self>>, StartError> {
+    ) -> Result<Option<Arc<Self>>, LogError> {
         let format = Self::format_of(config)?;
         let Some(path) = &config.access_log else { return Ok(None) };
         let sink = match old {
@@ -64,8 +73,8 @@ impl AccessLog {
     }
 
     /// What a configuration wants a line to be.
-    pub(crate) fn format_of(config: &Config) -> Result<Format, StartError> {
-        Format::new(&config.access_log_format).map_err(StartError::AccessLogFormat)
+    pub(crate) fn format_of(config: &Config) -> Result<Format, LogError> {
+        Format::new(&config.access_log_format).map_err(LogError::Format)
     }
 
     /// Writes a line, or as much of it as memory is set aside for: no worker waits for a reader.
@@ -80,8 +89,8 @@ impl AccessLog {
 
     /// Opens the file anew, which by now may be another one: the old one was moved away. Waits a
     /// second at most.
-    pub(crate) fn reopen(&self) -> Result<(), StartError> {
-        let failed = |error| StartError::AccessLog { path: self.sink.path().to_owned(), error };
+    pub(crate) fn reopen(&self) -> Result<(), LogError> {
+        let failed = |error| LogError::File { path: self.sink.path().to_owned(), error };
         self.sink.shared().reopen().map_err(failed)
     }
 }
@@ -95,8 +104,8 @@ pub(crate) struct Logs {
 }
 
 impl Logs {
-    fn open(&self, path: &Path, places: usize) -> Result<Sink, StartError> {
-        let failed = |error| StartError::AccessLog { path: path.to_owned(), error };
+    fn open(&self, path: &Path, places: usize) -> Result<Sink, LogError> {
+        let failed = |error| LogError::File { path: path.to_owned(), error };
         let sink = Sink::open(path, places, Arc::clone(&self.lost)).map_err(failed)?;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|log| log.strong_count() > 0);

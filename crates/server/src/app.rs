@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use gustnado_config::Networks;
-use gustnado_http::answer::{Answer, Opening, Persist};
+use gustnado_config::{Networks, millis};
+use gustnado_http::answer::{Answer, Persist};
 use gustnado_http::date::imf_fixdate;
 use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
@@ -19,17 +19,21 @@ use gustnado_tasks::{BlockingPool, Patience, Workload};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::access_log::AccessLog;
+use crate::build_context::BuildContext;
 use crate::config::{AnswerVersion, Config};
 use crate::default_site::{self, Live, Process};
 use crate::files::Files;
+use crate::files::Rest;
 use crate::handler::{HandlerId, Placed, panicked};
 use crate::hooks::Hooks;
 use crate::pace::Pace;
 use crate::proxies::Proxies;
-use crate::reply::{Now, Rest, Turn};
-use crate::response::{Response, UsualType};
-use crate::routes::{Means, Tables};
+use crate::response::{Response, ResponsePrefix};
+use crate::routes::Tables;
+use crate::server_stats::ServerStats;
 use crate::stats::{Added, Fault, Stats, Tally, Thread, WorkerStats};
+use crate::status_page::Turn;
+use gustnado_tasks::Now;
 
 pub(crate) use current::{Current, Lasting};
 
@@ -46,7 +50,7 @@ pub(crate) struct Routed {
     tables: Mutex<Arc<Tables>>,
     /// Another one when the tables are swapped, and no other site's.
     version: AtomicU64,
-    pub(crate) means: Means,
+    pub(crate) means: BuildContext,
 }
 
 thread_local! {
@@ -67,7 +71,7 @@ pub(crate) struct Known {
 }
 
 impl Routed {
-    pub(crate) fn new(tables: Tables, means: Means) -> Self {
+    pub(crate) fn new(tables: Tables, means: BuildContext) -> Self {
         let tables = Mutex::new(Arc::new(tables));
         Self { tables, version: AtomicU64::new(fresh_version()), means }
     }
@@ -132,7 +136,7 @@ pub(crate) fn forget() {
 
 thread_local! {
     /// The field lines of every answer, for one second.
-    static COMMON: RefCell<Rc<Common>> = RefCell::default();
+    static COMMON: RefCell<Rc<ResponsePrefix>> = RefCell::default();
 }
 
 /// Times that a connection keeps, in milliseconds.
@@ -332,7 +336,47 @@ impl App {
         }
     }
 
-    pub(crate) fn stats(&self) -> Stats {
+    /// The backend at work; empty before the start.
+    fn live(&self) -> Live {
+        let stats = self.stats();
+        Live {
+            uptime_ms: stats.uptime_ms,
+            connections_open: stats.connections_open,
+            connections_accepted: stats.connections_accepted,
+            requests: stats.requests,
+            bytes_sent: stats.bytes_sent,
+            process: Process::read(),
+            workers: stats.workers,
+            backend: self.backend(),
+            scheduler: self.scheduler(),
+        }
+    }
+
+    /// The field lines of every answer, made anew once a second per worker.
+    pub(crate) fn common(&self, unix_secs: u64) -> Rc<ResponsePrefix> {
+        COMMON.with_borrow_mut(|common| {
+            if common.unix_secs != unix_secs {
+                let mut lines = self.lasting.lines().to_vec();
+                lines.extend_from_slice(b"Date: ");
+                lines.extend_from_slice(&imf_fixdate(unix_secs));
+                lines.extend_from_slice(b"\r\n");
+                *common = Rc::new(ResponsePrefix::new(unix_secs, &lines));
+            }
+            Rc::clone(common)
+        })
+    }
+}
+
+impl ServerStats for App {
+    fn backend(&self) -> &'static str {
+        self.lasting.workers().map_or("", |workers| workers.backend().name())
+    }
+
+    fn scheduler(&self) -> &'static str {
+        self.lasting.scheduler
+    }
+
+    fn stats(&self) -> Stats {
         let mut stats = Stats::default();
         for tally in &*self.tallies {
             stats.include(tally);
@@ -370,78 +414,13 @@ impl App {
     }
 
     /// The same for each worker by itself.
-    pub(crate) fn stats_by_worker(&self) -> Vec<WorkerStats> {
+    fn stats_by_worker(&self) -> Vec<WorkerStats> {
         let Some(workers) = self.lasting.workers() else { return Vec::new() };
         let with_tally = |workload: Workload| {
             let tally = self.tallies.get(workload.worker)?;
             Some(WorkerStats::new(workload, tally, Thread::read(workload.thread)))
         };
         workers.workloads().into_iter().filter_map(with_tally).collect()
-    }
-
-    /// The backend at work; empty before the start.
-    pub(crate) fn backend(&self) -> &'static str {
-        self.lasting.workers().map_or("", |workers| workers.backend().name())
-    }
-
-    pub(crate) fn scheduler(&self) -> &'static str {
-        self.lasting.scheduler
-    }
-
-    fn live(&self) -> Live {
-        let stats = self.stats();
-        Live {
-            uptime_ms: stats.uptime_ms,
-            connections_open: stats.connections_open,
-            connections_accepted: stats.connections_accepted,
-            requests: stats.requests,
-            bytes_sent: stats.bytes_sent,
-            process: Process::read(),
-            workers: stats.workers,
-            backend: self.backend(),
-            scheduler: self.scheduler(),
-        }
-    }
-
-    /// The field lines of every answer, made anew once a second per worker.
-    pub(crate) fn common(&self, unix_secs: u64) -> Rc<Common> {
-        COMMON.with_borrow_mut(|common| {
-            if common.unix_secs != unix_secs {
-                let mut lines = self.lasting.lines().to_vec();
-                lines.extend_from_slice(b"Date: ");
-                lines.extend_from_slice(&imf_fixdate(unix_secs));
-                lines.extend_from_slice(b"\r\n");
-                *common = Rc::new(Common::new(unix_secs, &lines));
-            }
-            Rc::clone(common)
-        })
-    }
-}
-
-/// What answers begin with, and the second it is good for.
-#[derive(Debug)]
-pub(crate) struct Common {
-    unix_secs: u64,
-    pub(crate) opening: Opening,
-    /// The same, up to the length of content of each of the usual types.
-    pub(crate) leads: [Vec<u8>; UsualType::COUNT],
-}
-
-impl Common {
-    fn new(unix_secs: u64, lines: &[u8]) -> Self {
-        let opening = Opening::new(lines);
-        let leads = UsualType::ALL.map(|kind| {
-            let fields = format!("Content-Type: {}\r\nContent-Length: ", kind.name());
-            [opening.of_ok(), fields.as_bytes()].concat()
-        });
-        Self { unix_secs, opening, leads }
-    }
-}
-
-impl Default for Common {
-    /// Good for no second.
-    fn default() -> Self {
-        Self::new(u64::MAX, b"")
     }
 }
 
@@ -461,8 +440,4 @@ fn plain(request: &Request<'_>, text: &[u8], turn: &Turn<'_>, out: &mut Vec<u8>)
 fn introducers(config: &Config) -> Option<Networks> {
     // (Whatever is malformed was refused at the start.)
     config.proxy_protocol.then(|| Networks::of(&config.proxy_allow_from).unwrap_or_default())
-}
-
-pub(crate) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX >> 1)
 }

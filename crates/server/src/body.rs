@@ -1,6 +1,5 @@
 //! A request's body, as handlers read it.
 
-mod exchange;
 #[cfg(feature = "tower")]
 mod frames;
 mod text;
@@ -13,15 +12,16 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use bytes::Bytes;
 use futures_core::Stream;
-use gustnado_http::body::BodyError as Broken;
 use gustnado_http::head::Framing;
-use gustnado_http::status::Status;
 
-pub(crate) use exchange::{Exchange, Feed};
 pub(crate) use text::{decoded, encoding_of};
 
-use crate::handler::contained;
-use crate::request::{Parts, Recycled};
+use crate::contained::contained;
+use crate::request_head::{Parts, Recycled};
+
+pub use crate::body_channel::BodyError;
+#[cfg(feature = "tower")]
+pub use frames::ServiceError;
 
 /// The body of a request: read when a handler asks for it, and never faster than it asks.
 ///
@@ -112,7 +112,7 @@ impl Body {
         match &self.0 {
             Inside::Whole(bytes, _) => bytes.len() as u64,
             Inside::AtHand { length, .. } => *length,
-            Inside::Live(live) => live.parts.exchange().received(),
+            Inside::Live(live) => live.parts.channel().received(),
         }
     }
 
@@ -207,7 +207,7 @@ impl Body {
         match &self.0 {
             Inside::Whole(bytes, _) => tell(bytes.len() as u64, Some(bytes.len() as u64)),
             Inside::AtHand { length, .. } => tell(*length, Some(*length)),
-            Inside::Live(live) => live.parts.exchange().set_progress(Box::new(tell)),
+            Inside::Live(live) => live.parts.channel().set_progress(Box::new(tell)),
         }
     }
 }
@@ -233,7 +233,7 @@ impl Stream for Body {
             Inside::Whole(bytes, _) => Poll::Ready(Some(Ok(std::mem::take(bytes)))),
             Inside::AtHand { next, .. } => Poll::Ready(next.take().map(Ok)),
             Inside::Live(live) => {
-                let exchange = live.parts.exchange();
+                let exchange = live.parts.channel();
                 let polled = exchange.poll_take(context);
                 if let Poll::Ready(Some(Ok(_))) = &polled {
                     exchange.tell_progress(length);
@@ -246,7 +246,7 @@ impl Stream for Body {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        self.parts.exchange().give_up();
+        self.parts.channel().give_up();
     }
 }
 
@@ -256,64 +256,3 @@ impl fmt::Debug for Body {
         f.debug_struct("Body").field("length", &self.length()).field("received", &received).finish()
     }
 }
-
-/// Why a body did not come to its end.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum BodyError {
-    /// It has more bytes than are wanted.
-    TooLarge,
-    /// It is against the rules (RFC 9112 §6, §7.1).
-    Malformed,
-    /// The client stopped sending, or sends too slowly.
-    TooSlow,
-    /// The client has gone, or the answer is complete.
-    Gone,
-    /// It is text in a charset that is not known here.
-    UnknownCharset,
-    /// It is no text in its charset.
-    NotText,
-    /// It was wanted whole, but is still to be read: in a task handler, which has
-    /// [`crate::Request::body_mut`] for that.
-    Unread,
-}
-
-impl BodyError {
-    /// How a server answers it.
-    pub fn status(self) -> Status {
-        match self {
-            Self::TooLarge => Status::CONTENT_TOO_LARGE,
-            Self::TooSlow => Status::REQUEST_TIMEOUT,
-            Self::UnknownCharset => Status::UNSUPPORTED_MEDIA_TYPE,
-            Self::Malformed | Self::Gone | Self::NotText => Status::BAD_REQUEST,
-            Self::Unread => Status::INTERNAL_SERVER_ERROR,
-        }
-    }
-
-    /// Whether some of the body may not have been read: then the connection cannot go on.
-    pub(crate) fn ends_connection(self) -> bool {
-        !matches!(self, Self::UnknownCharset | Self::NotText | Self::Unread)
-    }
-
-    pub(crate) fn of(error: Broken) -> Self {
-        if error.status() == Status::CONTENT_TOO_LARGE { Self::TooLarge } else { Self::Malformed }
-    }
-}
-
-impl fmt::Display for BodyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TooLarge => "the body is larger than the limit",
-            Self::Malformed => "the body is against the rules of HTTP",
-            Self::TooSlow => "the body came too slowly",
-            Self::Gone => "the client has gone",
-            Self::UnknownCharset => "the body is in a charset that is not known here",
-            Self::NotText => "the body is no text in its charset",
-            Self::Unread => {
-                "the body was not read yet; a task handler reads it with body_mut() or into_body()"
-            }
-        })
-    }
-}
-
-impl std::error::Error for BodyError {}

@@ -2,11 +2,10 @@
 
 mod settings;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use gustnado_http::status::Status;
-use gustnado_tasks::{Driven, Endpoint};
 
 use crate::chain::{Flow, Link};
 use crate::config::{Config, ConfigError, Origin, Settings};
@@ -15,10 +14,6 @@ use crate::hooks::{ClosedConnection, Hooks, Refused, Struck, Verdict};
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 use crate::routes::{Route, Routes};
-use crate::server::{
-    Running, StartError, check_server, endpoint, start_server, start_server_driven,
-};
-use crate::site::{SiteError, SiteFile};
 use gustnado_config::Headers;
 
 /// A server to be.
@@ -171,14 +166,6 @@ impl Server {
 
 /// Settings. Each of them has a method besides these, named in `docs/tuning.md`.
 impl Server {
-    /// What a configuration file says: routes, settings, header fields.
-    ///
-    /// # Errors
-    /// [`SiteError`]: every mistake in the file, with its line.
-    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, SiteError> {
-        Ok(SiteFile::read(path.as_ref())?.server())
-    }
-
     /// Adds a header field to every answer, also to those that refuse a request. (Routes and sites
     /// can have some of their own: [`Routes::header`].) What cannot be sent is an error at the
     /// start.
@@ -207,15 +194,6 @@ impl Server {
         settings.set(name, value.as_ref(), Origin::Flag(name.to_owned()))?;
         self.config = settings.config;
         Ok(self)
-    }
-
-    /// Looks whether it could be started, as far as that can be told without listening: folders,
-    /// routes, header fields.
-    ///
-    /// # Errors
-    /// As [`Server::start`].
-    pub fn check(&self) -> Result<(), StartError> {
-        check_server(self)
     }
 
     /// All settings at once; those that are made later count more.
@@ -281,49 +259,5 @@ impl Server {
     ) -> Self {
         self.hooks.refusal = Some(Arc::new(hook));
         self
-    }
-
-    /// Starts to serve.
-    ///
-    /// - `address`: `127.0.0.1:3456`, `[::1]:80`, `localhost:0` (0 picks a free port),
-    ///   `unix:/run/site.sock`, or `fd:3` for a socket that listens already.
-    ///
-    /// # Errors
-    /// [`StartError`]: one line that says what is wrong, where, and what helps.
-    pub fn listen(mut self, address: &str) -> Result<Running, StartError> {
-        let config = &mut self.config;
-        (config.listen, config.uds) = (Vec::new(), None);
-        match endpoint(address)? {
-            Endpoint::Tcp(found) => {
-                (config.host, config.port) = (found.ip().to_string(), found.port());
-            }
-            Endpoint::Unix(path) => config.uds = Some(path),
-            Endpoint::Inherited(_) => config.listen = vec![address.to_owned()],
-        }
-        self.start()
-    }
-
-    /// Starts to serve where the settings say.
-    ///
-    /// # Errors
-    /// As [`Server::listen`].
-    pub fn start(self) -> Result<Running, StartError> {
-        start_server(self)
-    }
-
-    /// The same with the first worker on the calling thread, for a program that has a loop of its
-    /// own: it works whenever that loop has it [take a turn](Driven::turn). The other workers, if
-    /// the settings want more than one, are threads as ever.
-    ///
-    /// It listens when this returns; connections wait for the first turn. All workers use epoll and
-    /// share no tasks; [`Running::notes`] say so where something else was set.
-    ///
-    /// [`Running::drain`] is for other threads then: the driving thread has
-    /// [`Running::begin_drain`].
-    ///
-    /// # Errors
-    /// As [`Server::listen`]; [`StartError::Worker`] where the thread runs tasks already.
-    pub fn start_driven(self) -> Result<(Running, Driven), StartError> {
-        start_server_driven(self)
     }
 }

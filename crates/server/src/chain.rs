@@ -8,11 +8,11 @@ use gustnado_http::head::Framing;
 use gustnado_http::status::Status;
 use gustnado_tasks::BlockingPool;
 
-use crate::app::App;
+use crate::build_context::BuildContext;
 use crate::handler::{Answering, BlockingFn, InlineFn, Kind, TaskFn};
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
-use crate::routes::Means;
+use crate::server_stats::ServerStats;
 
 /// What a link of a chain decides.
 #[derive(Debug)]
@@ -157,7 +157,7 @@ async fn with_whole_body(handler: Arc<InlineFn>, mut request: Request) -> Respon
 
 impl Chain {
     /// Puts links around a handler.
-    pub(crate) fn around(links: &[Link], handler: Kind, means: &Means) -> Runnable {
+    pub(crate) fn around(links: &[Link], handler: Kind, means: &BuildContext) -> Runnable {
         let handler = match handler {
             Kind::Inline(handler) | Kind::HeadOnly(handler) => Runnable::Inline(handler),
             Kind::Task(handler) => Runnable::Task(handler),
@@ -211,10 +211,10 @@ impl Chain {
 }
 
 /// A page about the server that it is served by.
-fn of_server(page: fn(&App) -> Response, means: &Means) -> Arc<InlineFn> {
-    let app = Arc::clone(&means.app);
-    Arc::new(move |_| match app.get().and_then(Weak::upgrade) {
-        Some(app) => page(&app),
+fn of_server(page: fn(&dyn ServerStats) -> Response, means: &BuildContext) -> Arc<InlineFn> {
+    let server = Arc::clone(&means.app);
+    Arc::new(move |_| match server.get().and_then(Weak::upgrade) {
+        Some(server) => page(&*server),
         None => Response::new(Status::SERVICE_UNAVAILABLE),
     })
 }

@@ -38,10 +38,11 @@ use gustnado_tasks::{Link, LinkError, Outgoing, Patience, Piece};
 
 use crate::access_log::Journal;
 use crate::app::App;
-use crate::handler::contained;
+use crate::contained::contained;
+use crate::files::Segment;
+use crate::files::is_lookup;
 use crate::hooks::{ClosedConnection, Limit};
 use crate::pace::Pacer;
-use crate::reply::{Segment, is_lookup};
 use crate::stats::{Added, Fault};
 use body::{Body, BodyRequest};
 use body_end::Ending;

@@ -9,7 +9,9 @@ use gustnado_http::path::CanonicalPath;
 use gustnado_http::request::Request;
 use gustnado_http::status::Status;
 
-use crate::reply::{Rest, Turn, status_page};
+use crate::files::Rest;
+use crate::status_page::Turn;
+use crate::status_page::status_page;
 
 mod live;
 

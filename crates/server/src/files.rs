@@ -24,6 +24,8 @@ mod waiting;
 pub(crate) mod warmth;
 mod worker;
 
+use std::collections::VecDeque;
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,7 +35,7 @@ use gustnado_http::method::Method;
 use gustnado_http::path::{CanonicalPath, PathError as NoPath};
 use gustnado_http::request::Request;
 use gustnado_http::status::Status;
-use gustnado_tasks::BlockingPool;
+use gustnado_tasks::{BlockingPool, Now};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -45,13 +47,63 @@ pub(crate) use folders::Folders;
 pub use open_file::OpenFile;
 pub(crate) use waiting::{Looked, Lookup};
 
-use crate::reply::{Now, Rest, Turn, is_lookup, status_page};
+use crate::status_page::{Turn, status_page};
 use error::Failure;
 use lookup::Found;
 use path::PathError;
 use resolve::Root;
 use stored::{Access, Stored};
 use worker::Worker;
+
+/// What is still to be sent after the bytes that were written at once.
+#[derive(Debug)]
+pub enum Rest {
+    /// The answer is complete.
+    Nothing,
+    /// These, in order. Boxed: most answers have none.
+    Segments(Box<VecDeque<Segment>>),
+}
+
+impl Rest {
+    /// The answer is to be looked up first.
+    pub(crate) fn lookup(lookup: Lookup) -> Self {
+        Self::Segments(Box::new(VecDeque::from([Segment::Lookup(Box::new(lookup))])))
+    }
+}
+
+/// What stands in for an answer that is to be looked up first, if it is one.
+pub(crate) fn is_lookup(segments: &VecDeque<Segment>) -> bool {
+    matches!(segments.front(), Some(Segment::Lookup(_)))
+}
+
+/// One piece of an answer's body.
+#[derive(Debug)]
+pub enum Segment {
+    /// Bytes made for this answer.
+    Bytes(Vec<u8>),
+    /// A part of a regular file, to be sent without reading it into memory. A file that is shorter
+    /// by now must cut the connection: the promised length cannot be kept.
+    File {
+        /// Open for reading, perhaps shared with other answers: its position is not to be used.
+        file: Arc<OpenFile>,
+        /// First byte to send.
+        offset: u64,
+        /// Bytes to send, at least 1.
+        len: u64,
+        /// Where it is read into memory before it is sent: it may lie on a disk that is slow.
+        cold: Option<BlockingPool>,
+    },
+    /// The answer is still to be found, and nothing of it has been written. There is no other
+    /// segment then.
+    Lookup(Box<Lookup>),
+}
+
+impl Segment {
+    /// A part of a file that a handler has opened: it is sent as it is.
+    pub(crate) fn part_of(file: Arc<File>, offset: u64, len: u64) -> Self {
+        Self::File { file: Arc::new(OpenFile::new(file, None)), offset, len, cold: None }
+    }
+}
 
 /// The methods that a file takes.
 const ALLOW: (&str, &[u8]) = ("Allow", b"GET, HEAD, OPTIONS");

@@ -2,16 +2,20 @@
 
 use std::future::Future;
 use std::mem;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use gustnado_http::status::Status;
 
-use crate::app::App;
+use crate::contained::contained;
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
+#[cfg(feature = "tower")]
+use crate::route_options::RouteOptions;
+use crate::server_stats::ServerStats;
+#[cfg(feature = "tower")]
+use crate::tokio_runtime::Tokio;
 
 pub(crate) type InlineFn = dyn Fn(&mut Request) -> Response + Send + Sync;
 pub(crate) type TaskFn = dyn Fn(Request) -> Answering + Send + Sync;
@@ -34,9 +38,21 @@ pub(crate) enum Kind {
     Blocking(Arc<BlockingFn>),
     /// Becomes a task once the server's tokio runtime is known.
     #[cfg(feature = "tower")]
-    Service(crate::tower::Made),
+    Service(Made),
     /// Tells of the server that it runs on; inline.
-    OfServer(fn(&App) -> Response),
+    OfServer(fn(&dyn ServerStats) -> Response),
+}
+
+#[cfg(feature = "tower")]
+pub(crate) type ServiceFn = dyn Fn(&Tokio) -> Arc<TaskFn> + Send + Sync;
+
+/// A service as routes keep it: what makes the handler once the server's runtime is known, and what
+/// it wants where its route has said nothing.
+#[cfg(feature = "tower")]
+#[derive(Clone)]
+pub(crate) struct Made {
+    pub(crate) make: Arc<ServiceFn>,
+    pub(crate) options: RouteOptions,
 }
 
 /// What can be made a handler.
@@ -178,11 +194,6 @@ impl<F> std::fmt::Debug for Blocking<F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Blocking")
     }
-}
-
-/// Runs somebody's code. A panic in it is its own: `None`, with its message in the log.
-pub(crate) fn contained<T>(call: impl FnOnce() -> T) -> Option<T> {
-    catch_unwind(AssertUnwindSafe(call)).ok()
 }
 
 /// What a client gets where a handler panicked.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use gustnado_http::request::Request as View;
 use gustnado_http::status::Status;
 
-use crate::request::as_text;
+use crate::request_head::as_text;
 use crate::response::Response;
 
 /// A limit that can strike.

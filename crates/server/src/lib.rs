@@ -33,10 +33,13 @@
 mod access_log;
 mod app;
 mod body;
+mod body_channel;
+mod build_context;
 mod builder;
 mod chain;
 pub mod config;
 mod conn;
+mod contained;
 pub mod default_site;
 #[cfg(doctest)]
 mod documents;
@@ -51,12 +54,18 @@ mod pace;
 mod proxies;
 pub mod reply;
 mod request;
+mod request_head;
 mod response;
+mod route_options;
 mod routes;
 mod server;
+mod server_stats;
 pub mod site;
 mod stats;
+mod status_page;
 pub mod test;
+#[cfg(feature = "tower")]
+mod tokio_runtime;
 #[cfg(feature = "tower")]
 mod tower;
 

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use gustnado_tasks::{Endpoint, Rate, SharedBucket};
 
-use crate::app::millis;
 use crate::config;
 use clients::Clients;
+use gustnado_config::millis;
 pub(crate) use pacer::Pacer;
 use pacer::Tap;
 

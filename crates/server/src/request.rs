@@ -3,7 +3,6 @@
 mod content;
 mod cookies;
 mod origin;
-mod parts;
 mod query;
 mod typed;
 
@@ -15,6 +14,8 @@ use std::fmt;
 use std::task::Waker;
 
 use bytes::Bytes;
+use std::sync::Arc;
+
 use gustnado_http::answer::{FieldError, check_field};
 use gustnado_http::head::{Head, Version};
 use gustnado_http::method::Method;
@@ -22,12 +23,12 @@ use gustnado_http::path::CanonicalPath;
 use gustnado_http::request::Request as View;
 use gustnado_tasks::LinkId;
 
-use crate::app::App;
 use crate::body::{Body, BodyError};
+use crate::proxies::Proxies;
 
+use crate::request_head::{Parts, Recycled, as_text};
 pub use cookies::Cookies;
 pub(crate) use origin::Origin;
-pub(crate) use parts::{Parts, Recycled};
 pub use query::{Pairs, percent_decoded};
 pub use typed::ParamError;
 
@@ -60,7 +61,7 @@ impl Request {
         used: &Cell<Option<Box<Self>>>,
         head: &Head,
         bytes: &[u8],
-        (link, app): (LinkId, &App),
+        (link, proxies): (LinkId, Option<&Arc<Proxies>>),
     ) -> Box<Self> {
         if let Some(mut used) = used.take()
             && let Some(parts) = used.parts.get_mut()
@@ -70,7 +71,7 @@ impl Request {
             return used;
         }
         // (Those that are used again are of the same app: see `Known`.)
-        let origin = Origin::lent(link, app.proxies.as_ref());
+        let origin = Origin::lent(link, proxies);
         Box::new(Self::new(Parts::take(head, bytes), Body::empty(), origin))
     }
 
@@ -247,7 +248,7 @@ impl Request {
         }
         interim.extend_from_slice(b"\r\n");
         if self.version() == Version::Http11 {
-            self.parts.exchange().say(&interim);
+            self.parts.channel().say(&interim);
         }
         Ok(())
     }
@@ -323,11 +324,6 @@ fn decoded(text: Cow<'_, str>) -> Cow<'_, str> {
         Cow::Borrowed(text) => percent_decoded(text),
         Cow::Owned(text) => Cow::Owned(percent_decoded(&text).into_owned()),
     }
-}
-
-/// What the codec has checked to be ASCII.
-pub(crate) fn as_text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("targets and names are ASCII")
 }
 
 #[cfg(test)]

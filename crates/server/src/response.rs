@@ -6,6 +6,7 @@ mod events;
 mod foreign;
 mod into_response;
 mod later;
+mod prefix;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,7 +17,6 @@ use futures_core::Stream;
 use gustnado_http::answer::{Answer, FieldError, Opening, Persist, check_field};
 use gustnado_http::status::Status;
 
-use crate::app::Common;
 use crate::files::Files;
 use crate::pace::AnswerPace;
 
@@ -26,6 +26,7 @@ pub use events::Event;
 pub use foreign::ForeignHead;
 pub use into_response::IntoResponse;
 pub use later::{Replier, Reply, reply_later};
+pub(crate) use prefix::ResponsePrefix;
 
 /// One of the usual content types: answers with them begin with one piece that is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -431,7 +432,7 @@ impl Response {
     #[inline]
     pub(crate) fn write_ready(
         self,
-        common: &Common,
+        common: &ResponsePrefix,
         persist: Persist,
         head_only: bool,
         out: &mut Vec<u8>,

@@ -24,10 +24,12 @@ use signal_hook::iterator::Signals;
 
 use crate::access_log::AccessLog;
 use crate::app::{App, Current, Lasting, Routed, Site};
+use crate::build_context::BuildContext;
 use crate::builder::Server;
 use crate::config::{Config, Machine};
 use crate::files::{Dressing, FileOptions, Folders};
-use crate::routes::{Means, RouteError, Routes, Tables};
+use crate::routes::{RouteError, Routes, Tables};
+use crate::server_stats::ServerStats;
 use crate::stats::{Stats, WorkerStats, write_regularly};
 use gustnado_config::{Headers, Networks};
 use listeners::Listeners;
@@ -170,7 +172,7 @@ struct Making {
     pool: BlockingPool,
     folders: Folders,
     #[cfg(feature = "tower")]
-    tokio: Arc<crate::tower::Tokio>,
+    tokio: Arc<crate::tokio_runtime::Tokio>,
 }
 
 impl Making {
@@ -209,7 +211,7 @@ impl Making {
             return Ok(Site::BuiltIn);
         }
         let (pool, folders) = (self.pool.clone(), self.folders.clone());
-        let means = Means {
+        let means = BuildContext {
             pool,
             files,
             folders,

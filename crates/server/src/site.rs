@@ -105,6 +105,16 @@ impl SiteFile {
     }
 }
 
+impl Server {
+    /// What a configuration file says: routes, settings, header fields.
+    ///
+    /// # Errors
+    /// [`SiteError`]: every mistake in the file, with its line.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, SiteError> {
+        Ok(SiteFile::read(path.as_ref())?.server())
+    }
+}
+
 /// Whether a folder can be served; if not, why.
 fn check_folder(path: &Path) -> Result<(), String> {
     let options =

@@ -34,12 +34,13 @@ use gustnado_tasks::{BlockingPool, Link, block_on, spawn_detached};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use crate::app::{self, App, Current, Lasting, Routed, Site};
+use crate::build_context::BuildContext;
 use crate::client::{self, ClientError, ClientOptions};
 use crate::config::{Config, Listing};
 use crate::conn;
 use crate::files::FileOptions;
 use crate::hooks::Hooks;
-use crate::routes::{Means, RouteError, Routes, Tables};
+use crate::routes::{RouteError, Routes, Tables};
 use crate::server::lines;
 use gustnado_config::Headers;
 
@@ -78,7 +79,7 @@ impl Client {
             workers: 1,
             threads: 0,
         };
-        let means = Means::new(pool, files);
+        let means = BuildContext::new(pool, files);
         let tables = Tables::new(routes, &means)?;
         let site = Site::Routes(Box::new(Routed::new(tables, means)));
         let options = ClientOptions {

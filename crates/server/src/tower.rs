@@ -4,9 +4,7 @@
 //! The types of the crate `http` live here and in the files below only. A request becomes one of
 //! them when its service is called, and an answer is taken apart as soon as it is there.
 
-mod budget;
 mod client_info;
-mod context;
 mod request;
 mod response;
 
@@ -24,33 +22,22 @@ use tower_service::Service;
 use crate::body::Body;
 use gustnado_tasks::Endpoint;
 
-use crate::handler::{Answering, Handler, IntoHandler, Kind, Placed, TaskFn, form};
+use crate::handler::{Answering, Handler, IntoHandler, Kind, Made, Placed, TaskFn, form};
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
-use crate::routes::{RouteOptions, Routes, route};
+use crate::route_options::RouteOptions;
+use crate::routes::{Routes, route};
+use crate::tokio_runtime::{Context, Tokio};
+
+pub use crate::body::ServiceError;
 
 pub use client_info::ClientInfo;
-use context::Context;
-pub(crate) use context::Tokio;
 use response::Asked;
-
-/// What a service may fail with.
-pub type ServiceError = Box<dyn std::error::Error + Send + Sync>;
 
 type OnError = dyn Fn(ServiceError) -> Response + Send + Sync;
 
 /// Puts into a request's extensions what its service is to be told of it.
 type Tell = dyn Fn(&Request, &mut http::Extensions) + Send + Sync;
-
-type ServiceFn = dyn Fn(&Tokio) -> Arc<TaskFn> + Send + Sync;
-
-/// A service as routes keep it: what makes the handler once the server's runtime is known, and what
-/// it wants where its route has said nothing.
-#[derive(Clone)]
-pub(crate) struct Made {
-    pub(crate) make: Arc<ServiceFn>,
-    pub(crate) options: RouteOptions,
-}
 
 /// A service that is to answer requests: see [`tower`].
 #[derive(Clone)]
@@ -216,7 +203,7 @@ where
 {
     fn into_handler(self) -> Handler {
         let options = self.options;
-        let make: Arc<ServiceFn> = Arc::new(move |tokio: &Tokio| {
+        let make: Arc<crate::handler::ServiceFn> = Arc::new(move |tokio: &Tokio| {
             let context = match &self.runtime {
                 Runtime::Own => tokio.context(),
                 Runtime::Given(handle) => tokio.given(handle),

@@ -61,7 +61,8 @@ impl Current {
 fn introduced(app: App) -> Arc<App> {
     let app = Arc::new(app);
     if let Site::Routes(routed) = app.site() {
-        let first = routed.means.app.set(Arc::downgrade(&app));
+        let itself: Weak<App> = Arc::downgrade(&app);
+        let first = routed.means.app.set(itself);
         debug_assert!(first.is_ok(), "made for this app");
     }
     app

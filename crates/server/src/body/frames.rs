@@ -10,12 +10,14 @@ use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::{Full, Limited};
 
 use super::{Body, BodyError, Inside, Live};
-use crate::tower::ServiceError;
 
 /// Frames of data. Trailers of a request are checked and not kept, so there are none.
 ///
 /// It fails with a [`BodyError`] in a box; but past a limit with the error that frameworks know,
 /// and answer with 413: [`LengthLimitError`](http_body_util::LengthLimitError).
+/// What a service may fail with.
+pub type ServiceError = Box<dyn std::error::Error + Send + Sync>;
+
 impl http_body::Body for Body {
     type Data = Bytes;
     type Error = ServiceError;
@@ -32,7 +34,7 @@ impl http_body::Body for Body {
         match &self.0 {
             Inside::Whole(bytes, _) => bytes.is_empty(),
             Inside::AtHand { next, .. } => next.is_none(),
-            Inside::Live(Live { parts, .. }) => parts.exchange().is_over(),
+            Inside::Live(Live { parts, .. }) => parts.channel().is_over(),
         }
     }
 
@@ -43,7 +45,7 @@ impl http_body::Body for Body {
                 SizeHint::with_exact(next.as_ref().map_or(0, |next| next.len() as u64))
             }
             Inside::Live(Live { parts, framing: Framing::Length(all) }) => {
-                SizeHint::with_exact(all.saturating_sub(parts.exchange().taken()))
+                SizeHint::with_exact(all.saturating_sub(parts.channel().taken()))
             }
             Inside::Live(_) => SizeHint::default(),
         }

@@ -5,7 +5,8 @@ use gustnado_tasks::Outgoing;
 
 use super::Next;
 use super::body_end::Ending;
-use crate::reply::{Rest, is_lookup};
+use crate::files::Rest;
+use crate::files::is_lookup;
 
 /// What comes next after an answer's head and small content have been written.
 #[inline]

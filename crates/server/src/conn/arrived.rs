@@ -7,8 +7,8 @@ use gustnado_http::head::{Framing, Head};
 use gustnado_http::request::Request as View;
 
 use super::body_end::{Ending, PendingBody, Wanted};
-use crate::app::Common;
-use crate::reply::Now;
+use crate::response::ResponsePrefix;
+use gustnado_tasks::Now;
 
 /// A request on its way to its handler.
 pub(super) struct Arrived<'a> {
@@ -69,5 +69,5 @@ impl<'a> Arrived<'a> {
 /// The moment of a turn: all its answers carry the same date.
 pub(super) struct Moment {
     pub(super) time: Now,
-    pub(super) common: Rc<Common>,
+    pub(super) common: Rc<ResponsePrefix>,
 }

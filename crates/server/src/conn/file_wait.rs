@@ -12,10 +12,11 @@ use gustnado_tasks::{BlockingPool, Link, LinkError, Patience, PoolFull, sleep};
 use super::after::after_rest;
 use super::body_end::Ending;
 use super::{Conn, Next};
+use crate::files::Segment;
 use crate::files::warmth::{WINDOW_BYTES, is_window_warm, warm};
 use crate::files::{Looked, Lookup, OpenFile};
-use crate::reply::{Segment, Turn};
 use crate::stats::Added;
+use crate::status_page::Turn;
 
 /// How long a disk may take to say whether what is held is still good. After that it is taken to
 /// be for another second: so a file that was hot stays so when its disk is frozen.

@@ -16,10 +16,10 @@ use super::Conn;
 use super::body::UNWANTED_BYTES_MAX;
 use super::body_end::BodyEnd;
 use super::terms::Terms;
-use crate::body::{BodyError, Exchange, Feed};
+use crate::body_channel::{BodyChannel, BodyError, Feed};
 use crate::handler::Contained;
 use crate::hooks::Limit;
-use crate::request::Recycled;
+use crate::request_head::Recycled;
 use crate::response::{Content, Response};
 use crate::routes::Table;
 
@@ -116,7 +116,7 @@ impl Drop for Flight {
     fn drop(&mut self) {
         // Whoever reads the body elsewhere is not to wait for ever.
         if self.parts.head().has_body() {
-            self.parts.exchange().end(Err(BodyError::Gone));
+            self.parts.channel().end(Err(BodyError::Gone));
         }
     }
 }
@@ -124,9 +124,9 @@ impl Drop for Flight {
 impl Incoming {
     /// Has the client go on, if it waits for that and a stream is about to be made of its body:
     /// once the answer has begun, there is no place for it (RFC 9110 §10.1.1).
-    pub(super) fn invite(&mut self, exchange: &Exchange, response: &Response, out: &mut Vec<u8>) {
+    pub(super) fn invite(&mut self, channel: &BodyChannel, response: &Response, out: &mut Vec<u8>) {
         let is_stream = matches!(response.content, Content::Stream(_));
-        if self.expects_continue && is_stream && !exchange.is_given_up() {
+        if self.expects_continue && is_stream && !channel.is_given_up() {
             self.expects_continue = false;
             out.extend_from_slice(continue_100());
         }
@@ -134,9 +134,9 @@ impl Incoming {
 
     /// How the body ends if the response is written now: what is left of it is read once the
     /// response has been sent, unless that is too much. (What a stream is made of is read by it.)
-    pub(super) fn end(&self, exchange: &Exchange, response: &Response) -> BodyEnd {
+    pub(super) fn end(&self, channel: &BodyChannel, response: &Response) -> BodyEnd {
         let is_read_on =
-            || matches!(response.content, Content::Stream(_)) && !exchange.is_given_up();
+            || matches!(response.content, Content::Stream(_)) && !channel.is_given_up();
         match self.decoder.is_done() {
             _ if self.is_spoilt || self.is_tunnel => BodyEnd::Close,
             true => BodyEnd::Read,
@@ -196,7 +196,7 @@ impl Conn {
         flight: &mut Flight,
         context: &Context<'_>,
     ) -> Poll<Result<Errand, LinkError>> {
-        let exchange = flight.parts.exchange();
+        let exchange = flight.parts.channel();
         let said = exchange.take_interim();
         if !said.is_empty() {
             return Poll::Ready(Ok(Errand::Say(said)));
@@ -211,7 +211,7 @@ impl Conn {
     fn poll_feed(&mut self, flight: &mut Flight) -> Poll<Result<Errand, LinkError>> {
         loop {
             let Flight { incoming, parts, .. } = flight;
-            let exchange = parts.exchange();
+            let exchange = parts.channel();
             if self.feed_unread(incoming, parts) {
                 let now_ms = self.link.now().mono_ms;
                 flight.note_progress(now_ms);
@@ -261,7 +261,7 @@ impl Conn {
 
     /// Hands over what is on hold. Returns whether the reader has something to read by that.
     fn feed_unread(&mut self, incoming: &mut Incoming, parts: &Recycled) -> bool {
-        let (decoder, exchange) = (&mut incoming.decoder, parts.exchange());
+        let (decoder, exchange) = (&mut incoming.decoder, parts.channel());
         let Some(mut unread) = self.unread.take() else {
             if decoder.is_done() {
                 exchange.end(Ok(()));

@@ -5,7 +5,7 @@ use gustnado_http::answer::check_field;
 use gustnado_http::chunk::{LAST_CHUNK, write_size};
 use gustnado_tasks::{Link, Outgoing};
 
-use crate::handler::contained;
+use crate::contained::contained;
 use crate::response::Trailers;
 
 /// Pieces from this size on are sent from where they lie; below, copying them costs less.

@@ -9,10 +9,10 @@ use gustnado_tasks::{LinkError, Outgoing, Patience, SendWatch};
 use super::arrived::Moment;
 use super::flight::Flight;
 use super::{Conn, Next};
-use crate::app::millis;
-use crate::handler::contained;
+use crate::contained::contained;
 use crate::hooks::{Limit, Struck, Verdict};
 use crate::stats::{Added, Fault};
+use gustnado_config::millis;
 
 impl Conn {
     /// Tells the program, if it wishes, that a limit has struck.

@@ -4,7 +4,7 @@ use gustnado_http::head::Head;
 
 use super::{Conn, Next};
 use crate::access_log::{AccessLog, Journal, final_answer};
-use crate::reply::is_lookup;
+use crate::files::is_lookup;
 
 impl Conn {
     /// A request has come, or something that was refused in place of one.

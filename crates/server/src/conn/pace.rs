@@ -19,10 +19,12 @@ use gustnado_tasks::{Link, LinkError, Outgoing, Patience, Piece, Rate, SendWatch
 use super::body::{Body, BodyRequest, Wish};
 use super::{Conn, Next, Unread};
 use crate::app::App;
+use crate::files::Segment;
 use crate::hooks::Limit;
 use crate::pace::{AnswerPace, Pace, Pacer};
-use crate::reply::{Segment, Turn, status_page};
 use crate::stats::{Added, Fault};
+use crate::status_page::Turn;
+use crate::status_page::status_page;
 
 /// Most bytes that are sent in one go, however fast the pace.
 const STEP_BYTES_MAX: u64 = 64 << 10;

@@ -15,10 +15,12 @@ use super::body_end::{BodyEnd, PendingBody};
 use super::route::Called;
 use super::{Conn, Next};
 use crate::app::{Known, Site};
-use crate::reply::{Rest, Turn, status_page};
+use crate::files::Rest;
 use crate::request::Request;
 use crate::routes::EndpointDoes;
 use crate::stats::Added;
+use crate::status_page::Turn;
+use crate::status_page::status_page;
 
 impl Conn {
     /// Answers a request that names no path.

@@ -7,11 +7,13 @@ use gustnado_tasks::{Link, Outgoing};
 
 use super::arrived::Moment;
 use super::{Conn, Next};
-use crate::handler::contained;
+use crate::contained::contained;
 use crate::hooks::Refused;
-use crate::reply::{Turn, page, status_page};
 use crate::response::{Content, Response};
 use crate::stats::{Added, Fault};
+use crate::status_page::Turn;
+use crate::status_page::page;
+use crate::status_page::status_page;
 
 impl Conn {
     /// Answers a request that breaks the rules or comes too late, and ends.

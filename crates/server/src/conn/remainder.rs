@@ -16,10 +16,10 @@ use super::gathered::{Gathered, end_chunks};
 use super::terms::Terms;
 use super::{Conn, Next};
 use crate::access_log::final_answer;
-use crate::handler::contained;
+use crate::contained::contained;
+use crate::files::Segment;
 use crate::hooks::Limit;
 use crate::pace::AnswerPace;
-use crate::reply::Segment;
 use crate::response::{Failed, OnSent, Sent, Streamed, Trailers};
 use crate::stats::Added;
 
@@ -309,7 +309,7 @@ impl Conn {
     /// Reads what is left of a request's body, if that is worth it. Returns whether the next
     /// request can be read.
     async fn drain(&mut self, mut flight: Flight) -> Result<bool, LinkError> {
-        flight.parts.exchange().end(Err(crate::body::BodyError::Gone));
+        flight.parts.channel().end(Err(crate::body::BodyError::Gone));
         let incoming = &mut flight.incoming;
         if incoming.is_spoilt || !(incoming.decoder.is_done() || incoming.is_worth_draining()) {
             return Ok(false);

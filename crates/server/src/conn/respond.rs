@@ -11,22 +11,27 @@ use super::Conn;
 use super::body_end::Ending;
 use super::remainder::{Notices, Paced, Remainder, StreamOut};
 use super::terms::Terms;
-use crate::app::Common;
 use crate::body::Body;
+use crate::contained::contained;
+use crate::files::Rest;
+use crate::files::Segment;
 use crate::files::{self, Mounted};
-use crate::handler::contained;
 use crate::proxies::Proxies;
-use crate::reply::{self, Now, Rest, Segment, Turn};
-use crate::request::{Origin, Recycled, Request};
+use crate::request::{Origin, Request};
+use crate::request_head::Recycled;
+use crate::response::ResponsePrefix;
 use crate::response::{Content, INLINE_BYTES_MAX, Response};
 use crate::routes::Pages;
 use crate::stats::Added;
+use crate::status_page;
+use crate::status_page::Turn;
+use gustnado_tasks::Now;
 
 /// What an answer is written for.
 pub(super) struct Asked<'a> {
     pub(super) parts: &'a Recycled,
     pub(super) pages: &'a Pages,
-    pub(super) common: &'a Common,
+    pub(super) common: &'a ResponsePrefix,
     pub(super) now: Now,
     pub(super) ending: Ending,
     pub(super) link: LinkId,
@@ -206,7 +211,7 @@ fn page(response: Response, asked: &Asked<'_>) -> Response {
         let request = Request::new(asked.parts.clone(), Body::empty(), origin);
         contained(|| page(&request, status))
     });
-    let mut page = made.unwrap_or_else(|| Response::html(reply::page(status)));
+    let mut page = made.unwrap_or_else(|| Response::html(status_page::page(status)));
     page.status = status;
     page.lines.splice(0..0, response.lines);
     page.rare = response.rare.or(page.rare);

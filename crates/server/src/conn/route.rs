@@ -22,17 +22,20 @@ use super::remainder::Remainder;
 use super::respond::Asked;
 use super::terms::Terms;
 use super::{Conn, Next};
-use crate::app::{App, Known, Routed};
+use crate::app::{Known, Routed};
 use crate::body::Body;
 use crate::chain::Runnable;
+use crate::contained::contained;
 use crate::files::Mounted;
-use crate::handler::{Contained, HandlerId, InlineFn, TaskFn, contained};
+use crate::files::Rest;
+use crate::handler::{Contained, HandlerId, InlineFn, TaskFn};
 use crate::hooks::Limit;
-use crate::reply::{Rest, Turn};
+use crate::proxies::Proxies;
 use crate::request::Request;
 use crate::response::{Content, Response};
 use crate::routes::{Endpoint, EndpointDoes, Matcher, RouteOptions, Table};
 use crate::stats::Added;
+use crate::status_page::Turn;
 
 /// A request and the handler that was found for it.
 pub(super) struct Called<'a> {
@@ -111,8 +114,8 @@ impl Conn {
 
     /// What a request is to know of where it came from.
     #[inline]
-    pub(super) fn origin(&self) -> (LinkId, &App) {
-        (self.link.id(), &self.app)
+    pub(super) fn origin(&self) -> (LinkId, Option<&Arc<Proxies>>) {
+        (self.link.id(), self.app.proxies.as_ref())
     }
 
     #[inline(never)] // It would take registers from the way of inline handlers.
@@ -356,13 +359,13 @@ impl Conn {
         out: &mut Outgoing,
     ) -> Next {
         let Flight { parts, incoming, .. } = &mut *flight;
-        incoming.invite(parts.exchange(), &response, &mut out.bytes);
+        incoming.invite(parts.channel(), &response, &mut out.bytes);
         let asked = Asked {
             parts: &flight.parts,
             pages: &flight.table.pages,
             common: &moment.common,
             now: moment.time,
-            ending: wanted.with(flight.incoming.end(flight.parts.exchange(), &response)),
+            ending: wanted.with(flight.incoming.end(flight.parts.channel(), &response)),
             link: self.link.id(),
             proxies: self.app.proxies.as_ref(),
             terms: flight.terms,
@@ -406,7 +409,7 @@ fn find<'t, 'p>(
     known: &Known,
     table: &'t Table,
     arrived: &'p Arrived<'_>,
-    origin: (LinkId, &App),
+    origin: (LinkId, Option<&Arc<Proxies>>),
 ) -> Found<'t, 'p> {
     let view = arrived.view();
     let Ok(path) = CanonicalPath::of(view.path()) else { return (&table.no_path, None, None) };

@@ -14,9 +14,9 @@ use super::body_end::{BodyEnd, Ending, PendingBody, Wanted};
 use super::{Conn, Next, Unread};
 use crate::app::{Manners, Site};
 use crate::config::AnswerVersion;
-use crate::reply::Turn;
 use crate::routes::RouteOptions;
 use crate::stats::Added;
+use crate::status_page::Turn;
 
 /// Answers are sent once they have come to this many bytes, though more requests may be there.
 const OUT_BYTES_MAX: usize = 64 << 10;

@@ -5,7 +5,9 @@ use gustnado_config::Headers;
 use gustnado_http::answer::{Answer, Opening, has_field};
 use gustnado_http::status::Status;
 
-use crate::reply::{Turn, status_page, status_page_saying};
+use crate::status_page::Turn;
+use crate::status_page::status_page;
+use crate::status_page::status_page_saying;
 
 /// The field by which browsers are told to believe the content type. Every file has it.
 const NOSNIFF: &str = "X-Content-Type-Options";

@@ -15,10 +15,12 @@ use gustnado_http::status::Status;
 use rustix::fs::{AtFlags, Dir, FileType, Stat};
 use rustix::io::Errno;
 
+use super::Rest;
+use super::Segment;
 use super::dressing::Dressing;
 use super::resolve::{Located, Root};
 use super::{Folder, Mounted};
-use crate::reply::{Rest, Segment, Turn};
+use crate::status_page::Turn;
 
 /// The most names that are shown; a longer list is of no use to anybody, and has its price.
 const ENTRIES_MAX: usize = 10_000;

@@ -13,7 +13,7 @@ use super::listing::Listed;
 use super::path;
 use super::resolve::{Identity, Located, Root};
 use super::stored::{Access, Seen, Stored};
-use crate::reply::Now;
+use gustnado_tasks::Now;
 
 /// How often a file is looked up again that was replaced between looking and opening.
 const ATTEMPTS_MAX: usize = 4;

@@ -12,10 +12,13 @@ use gustnado_http::range::{self, ByteRange, Selected};
 use gustnado_http::request::Request;
 use gustnado_http::status::Status;
 
+use super::Rest;
+use super::Segment;
 use super::dressing::Dressing;
 use super::multipart::{Multipart, content_range};
 use super::stored::Stored;
-use crate::reply::{Now, Rest, Segment, Turn};
+use crate::status_page::Turn;
+use gustnado_tasks::Now;
 
 /// Answers a GET or HEAD for `stored`.
 #[inline]

@@ -17,7 +17,7 @@ use super::error::Failure;
 use super::open_file::OpenFile;
 use super::resolve::{Located, Root};
 use super::warmth;
-use crate::reply::Now;
+use gustnado_tasks::Now;
 
 /// The largest file that is held in memory with its head. From 8 KiB on, sending straight from the
 /// file is cheaper than copying.

@@ -7,12 +7,14 @@ use gustnado_http::head::Head;
 use gustnado_http::request::Request;
 use gustnado_tasks::BlockingPool;
 
+use super::Rest;
 use super::error::Failure;
 use super::lookup::{Found, look_again, new_root};
 use super::resolve::{Identity, Root};
 use super::stored::{Seen, Stored};
 use super::{Files, Mounted, answer_found, worker};
-use crate::reply::{Now, Rest, Turn};
+use crate::status_page::Turn;
+use gustnado_tasks::Now;
 
 /// A request for a file that cannot be answered without waiting for the disk.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use super::error::Failure;
 use super::lookup::{self, Found};
 use super::resolve::{Identity, Root};
 use super::stored::{Access, Stored};
-use crate::reply::Now;
+use gustnado_tasks::Now;
 
 /// How often the root's path is compared with the root that is held open, in milliseconds.
 const ROOT_CHECK_MS: u64 = 1_000;

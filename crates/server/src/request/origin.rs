@@ -120,7 +120,7 @@ impl Request {
     }
 
     fn look_at_names<T>(&self, look: impl FnOnce(&Names) -> T) -> Option<T> {
-        self.parts.exchange().look_at_names(|| self.origin.names(), look)
+        self.parts.channel().look_at_names(|| self.origin.names(), look)
     }
 }
 

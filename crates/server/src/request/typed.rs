@@ -7,7 +7,6 @@ use std::str::FromStr;
 use gustnado_http::status::Status;
 
 use super::Request;
-use crate::response::{IntoResponse, Response};
 
 /// Why a part of the path is no value of the wanted type. As a response it is 404: nothing has this
 /// path. Where the route has no such part, which is a mistake in the program, it is 500.
@@ -56,12 +55,6 @@ impl fmt::Display for ParamError {
 impl std::error::Error for ParamError {}
 
 /// The page of its status.
-impl IntoResponse for ParamError {
-    fn into_response(self) -> Response {
-        Response::new(self.status())
-    }
-}
-
 impl Request {
     /// The part of the path that a `{name}` of the route stands for, as a value.
     ///

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use gustnado_http::status::Status;
 
 use super::{Content, Response};
+use crate::request::ParamError;
 
 /// What can be made an answer.
 #[diagnostic::on_unimplemented(
@@ -114,5 +115,11 @@ impl IntoResponse for crate::body::BodyError {
 impl Default for Response {
     fn default() -> Self {
         Self { content: Content::Nothing, ..Self::new(Status::OK) }
+    }
+}
+
+impl IntoResponse for ParamError {
+    fn into_response(self) -> Response {
+        Response::new(self.status())
     }
 }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use gustnado_http::status::Status;
 
 use super::{IntoResponse, Response};
-use crate::handler::contained;
+use crate::contained::contained;
 
 /// An answer to be given later: what a task handler returns, and what gives it.
 ///

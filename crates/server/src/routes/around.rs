@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::entry::{Endpoint, EndpointDoes, Means, PathEntry};
+use super::entry::{Endpoint, EndpointDoes, PathEntry};
 use super::error::RouteError;
 use super::{Route, RouteOptions, Routes};
+use crate::build_context::BuildContext;
 use crate::chain::{Chain, Link};
 use gustnado_config::Headers;
 
@@ -37,7 +38,7 @@ impl Around {
         Ok(around)
     }
 
-    pub(super) fn endpoint(&self, kind: Kind, route: &Route, means: &Means) -> Endpoint {
+    pub(super) fn endpoint(&self, kind: Kind, route: &Route, means: &BuildContext) -> Endpoint {
         let is_head_only = matches!(kind, Kind::HeadOnly(_) | Kind::OfServer(_));
         let options = options_of(&kind, route, means);
         // (A link may look at the body.)
@@ -52,7 +53,11 @@ impl Around {
     }
 
     /// What answers where no path does.
-    pub(super) fn fallback(&self, route: &Route, means: &Means) -> Result<PathEntry, RouteError> {
+    pub(super) fn fallback(
+        &self,
+        route: &Route,
+        means: &BuildContext,
+    ) -> Result<PathEntry, RouteError> {
         check(&route.fields)?;
         if let Some(folder) = &route.folder {
             return Ok(PathEntry::all(&self.folder(folder, 0, route, means)?));
@@ -67,7 +72,7 @@ impl Around {
 
     /// What stands before everything else, links too: nobody is to see the request. Header fields
     /// are added all the same.
-    pub(super) fn refusal(&self, kind: Kind, means: &Means) -> Endpoint {
+    pub(super) fn refusal(&self, kind: Kind, means: &BuildContext) -> Endpoint {
         let links: Vec<Link> = link(&self.fields).into_iter().collect();
         let does = EndpointDoes::Run(Chain::around(&links, kind, means));
         Endpoint { does, options: RouteOptions::default(), reads_body: false }
@@ -79,7 +84,7 @@ impl Around {
         folder: &Path,
         mounted_at: usize,
         route: &Route,
-        means: &Means,
+        means: &BuildContext,
     ) -> Result<Endpoint, RouteError> {
         let is_chained = self.is_chained(route);
         // (A chain adds the fields itself.)
@@ -101,7 +106,7 @@ impl Around {
 
 /// A route's options, with those that its handler brings.
 #[cfg_attr(not(feature = "tower"), expect(unused_variables, reason = "only services bring some"))]
-fn options_of(kind: &Kind, route: &Route, means: &Means) -> RouteOptions {
+fn options_of(kind: &Kind, route: &Route, means: &BuildContext) -> RouteOptions {
     match kind {
         #[cfg(feature = "tower")]
         Kind::Service(service) => {

@@ -1,16 +1,14 @@
 //! What a path comes to, and what that is made with.
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::Arc;
 
 use gustnado_http::method::Method;
 use gustnado_http::path::pattern::{before_rest, path_names};
 use gustnado_http::status::Status;
-use gustnado_tasks::BlockingPool;
 
 use super::{Route, RouteOptions, plain_status};
-use crate::app::App;
 use crate::chain::Runnable;
-use crate::files::{FileOptions, Files, Folders};
+use crate::files::Files;
 use crate::handler::Kind;
 use crate::request::Request;
 use crate::response::Response;
@@ -49,40 +47,6 @@ pub(crate) enum EndpointDoes {
         files: Arc<Files>,
         mounted_at: usize,
     },
-}
-
-/// What routes are made ready with.
-#[derive(Clone)]
-pub(crate) struct Means {
-    pub(crate) pool: BlockingPool,
-    pub(crate) files: FileOptions,
-    /// How large a body may be that a service of tower reads, where the settings have a limit of
-    /// their own: their default is not asked for.
-    #[cfg(feature = "tower")]
-    pub(crate) service_body_bytes: Option<u64>,
-    /// The server, once it runs.
-    pub(crate) app: Arc<OnceLock<Weak<App>>>,
-    #[cfg(feature = "tower")]
-    pub(crate) tokio: Arc<crate::tower::Tokio>,
-    pub(crate) folders: Folders,
-    /// Ready field lines that every answer of the server has anyway.
-    pub(crate) common: Arc<[u8]>,
-}
-
-impl Means {
-    pub(crate) fn new(pool: BlockingPool, files: FileOptions) -> Self {
-        Self {
-            pool,
-            files,
-            #[cfg(feature = "tower")]
-            service_body_bytes: None,
-            app: Arc::default(),
-            #[cfg(feature = "tower")]
-            tokio: Arc::default(),
-            folders: Folders::default(),
-            common: Arc::from([]),
-        }
-    }
 }
 
 impl PathEntry {

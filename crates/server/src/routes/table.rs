@@ -15,9 +15,10 @@ use gustnado_tasks::BlockingPool;
 use matchit::{InsertError, Params, Router};
 
 use super::around::{self, Around};
-use super::entry::{Endpoint, Means, PathEntry};
+use super::entry::{Endpoint, PathEntry};
 use super::error::RouteError;
 use super::{Matcher, Page, Route, Routes, plain_status};
+use crate::build_context::BuildContext;
 use crate::handler::Kind;
 use crate::pace::RoutePace;
 
@@ -61,7 +62,7 @@ impl Tables {
     ///
     /// # Errors
     /// [`RouteError`].
-    pub(crate) fn new(routes: &Routes, means: &Means) -> Result<Self, RouteError> {
+    pub(crate) fn new(routes: &Routes, means: &BuildContext) -> Result<Self, RouteError> {
         let mut hosts = HashMap::with_hasher(RandomState::default());
         let mut suffixes = Vec::new();
         for (names, of_host) in &routes.hosts {
@@ -119,7 +120,11 @@ fn without_port(host: &str) -> &str {
 }
 
 impl Table {
-    fn new(routes: &Routes, outer: Option<&Routes>, means: &Means) -> Result<Self, RouteError> {
+    fn new(
+        routes: &Routes,
+        outer: Option<&Routes>,
+        means: &BuildContext,
+    ) -> Result<Self, RouteError> {
         let around = Around::new(outer, routes)?;
         let plain = |kind: Kind| around.endpoint(kind, &Route::default(), means);
         let mut table = Self {
@@ -192,7 +197,7 @@ impl Table {
         folder: &Path,
         route: &Route,
         around: &Around,
-        means: &Means,
+        means: &BuildContext,
     ) -> Result<(), RouteError> {
         let pattern = if path.is_empty() { String::new() } else { canonical_route(path)? };
         let base = pattern.trim_end_matches('/');
@@ -354,7 +359,7 @@ mod tests {
         });
         let files =
             FileOptions { hidden: false, listing: false, cache_bytes: 0, workers: 1, threads: 0 };
-        let means = Means::new(BlockingPool::new(1, 1), files);
+        let means = BuildContext::new(BlockingPool::new(1, 1), files);
         Tables::new(&routes, &means).expect("no two paths are alike")
     }
 

@@ -14,7 +14,7 @@ impl Running {
     /// `TimedOut`: the disk has not answered; the file is opened again once it does.
     pub fn reopen_logs(&self) -> Result<(), StartError> {
         match &self.current.app().access_log {
-            Some(log) => log.reopen(),
+            Some(log) => Ok(log.reopen()?),
             None => Ok(()),
         }
     }

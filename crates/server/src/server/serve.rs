@@ -1,7 +1,7 @@
 //! Serving on a socket that the program has bound itself, and ending when it says so: the way
 //! programs with an async `main` start and stop servers.
 
-use gustnado_tasks::DrainReport;
+use gustnado_tasks::{DrainReport, Driven, Endpoint};
 use std::future::poll_fn;
 use std::io;
 use std::net::TcpListener;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::thread;
 
-use super::{Running, StartError};
+use super::{Running, StartError, check_server, endpoint, start_server, start_server_driven};
 use crate::builder::Server;
 
 /// A socket that listens already: std's `TcpListener` or `UnixListener`, with the feature `tower`
@@ -57,6 +57,59 @@ impl IntoListener for tokio::net::UnixListener {
 }
 
 impl Server {
+    /// Starts to serve.
+    ///
+    /// - `address`: `127.0.0.1:3456`, `[::1]:80`, `localhost:0` (0 picks a free port),
+    ///   `unix:/run/site.sock`, or `fd:3` for a socket that listens already.
+    ///
+    /// # Errors
+    /// [`StartError`]: one line that says what is wrong, where, and what helps.
+    pub fn listen(mut self, address: &str) -> Result<Running, StartError> {
+        let config = &mut self.config;
+        (config.listen, config.uds) = (Vec::new(), None);
+        match endpoint(address)? {
+            Endpoint::Tcp(found) => {
+                (config.host, config.port) = (found.ip().to_string(), found.port());
+            }
+            Endpoint::Unix(path) => config.uds = Some(path),
+            Endpoint::Inherited(_) => config.listen = vec![address.to_owned()],
+        }
+        self.start()
+    }
+
+    /// Starts to serve where the settings say.
+    ///
+    /// # Errors
+    /// As [`Server::listen`].
+    pub fn start(self) -> Result<Running, StartError> {
+        start_server(self)
+    }
+
+    /// The same with the first worker on the calling thread, for a program that has a loop of its
+    /// own: it works whenever that loop has it [take a turn](Driven::turn). The other workers, if
+    /// the settings want more than one, are threads as ever.
+    ///
+    /// It listens when this returns; connections wait for the first turn. All workers use epoll and
+    /// share no tasks; [`Running::notes`] say so where something else was set.
+    ///
+    /// [`Running::drain`] is for other threads then: the driving thread has
+    /// [`Running::begin_drain`].
+    ///
+    /// # Errors
+    /// As [`Server::listen`]; [`StartError::Worker`] where the thread runs tasks already.
+    pub fn start_driven(self) -> Result<(Running, Driven), StartError> {
+        start_server_driven(self)
+    }
+
+    /// Looks whether it could be started, as far as that can be told without listening: folders,
+    /// routes, header fields.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn check(&self) -> Result<(), StartError> {
+        check_server(self)
+    }
+
     /// Starts to serve on a socket that listens already, as `axum::serve` does. The file of a Unix
     /// socket stays: who has bound it removes it.
     ///

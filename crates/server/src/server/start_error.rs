@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use gustnado_tasks::Endpoint;
 
-use crate::access_log::FormatError;
+use crate::access_log::{FormatError, LogError};
 use crate::files::FilesError;
 use crate::routes::RouteError;
 
@@ -81,6 +81,15 @@ pub enum StartError {
         /// What the kernel says.
         error: io::Error,
     },
+}
+
+impl From<LogError> for StartError {
+    fn from(error: LogError) -> Self {
+        match error {
+            LogError::Format(error) => Self::AccessLogFormat(error),
+            LogError::File { path, error } => Self::AccessLog { path, error },
+        }
+    }
 }
 
 impl StartError {

@@ -9,10 +9,11 @@ use gustnado_tasks::sleep;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{Stats, WorkerStats};
-use crate::app::{App, Current};
+use crate::app::Current;
 use crate::default_site::Process;
 use crate::handler::{Handler, Kind};
 use crate::response::Response;
+use crate::server_stats::ServerStats;
 
 /// A handler that answers with the server's counters as JSON: in sum, and by worker. The names are
 /// those of [`Stats`] and [`WorkerStats`], with `cpu_ms` and `memory_bytes` of the whole process.
@@ -27,7 +28,7 @@ pub fn stats_page() -> Handler {
     }))
 }
 
-fn json(app: &App) -> String {
+fn json(app: &dyn ServerStats) -> String {
     let Process { cpu_ms, memory_bytes } = Process::read();
     // The words below are constants of ours without anything that JSON would need escaped.
     let mut text = format!(

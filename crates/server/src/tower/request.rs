@@ -8,7 +8,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
 use super::response::Asked;
 use crate::body::Body;
-use crate::request::{Recycled, Request};
+use crate::request::Request;
+use crate::request_head::Recycled;
 
 /// Makes the request that a service takes. `None` if its target is none to the crate `http`, which
 /// is stricter there than RFC 3986 is.

@@ -11,8 +11,8 @@ use gustnado_http::status::Status;
 use http::header::{HeaderMap, HeaderValue, TRAILER};
 use http::response;
 
-use super::context::Context;
 use crate::response::{Content, Failed, ForeignHead, Response, Streamed};
+use crate::tokio_runtime::Context;
 
 /// Makes an answer of a service's. Its body is looked at once or twice: most are at hand, and leave
 /// with the head.

@@ -1,5 +1,7 @@
 //! The tokio runtime that services find around them.
 
+mod budget;
+
 use std::io;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::task::{self, Poll};
@@ -7,7 +9,7 @@ use std::thread;
 
 use tokio::runtime::{Builder, EnterGuard, Handle, Runtime, RuntimeFlavor};
 
-use super::budget::with_budget;
+use budget::with_budget;
 
 /// Threads of the runtime that a server starts for its services. They wait for sockets and timers,
 /// and run what is spawned; the services themselves run on the workers.
@@ -27,7 +29,7 @@ pub(crate) struct Tokio {
 
 impl Tokio {
     /// The runtime, started if it is not there yet. Should that fail, [`Tokio::failure`] has it.
-    pub(super) fn context(&self) -> Context {
+    pub(crate) fn context(&self) -> Context {
         let runtime = self.runtime.get_or_init(|| {
             let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
             let mut builder = Builder::new_multi_thread();
@@ -42,7 +44,7 @@ impl Tokio {
     }
 
     /// A runtime of the program's. [`Tokio::failure`] says why, if it will not do.
-    pub(super) fn given(&self, handle: &Handle) -> Context {
+    pub(crate) fn given(&self, handle: &Handle) -> Context {
         // Nothing drives it while its thread runs the server: what sleeps would never wake.
         if handle.runtime_flavor() == RuntimeFlavor::CurrentThread {
             *self.locked() = Some(io::Error::new(io::ErrorKind::Unsupported, ONE_THREAD));
@@ -71,7 +73,7 @@ impl Drop for Tokio {
 
 /// What is around a service while it runs.
 #[derive(Clone)]
-pub(super) enum Context {
+pub(crate) enum Context {
     Tokio(Handle),
     Nothing,
 }
@@ -79,7 +81,7 @@ pub(super) enum Context {
 impl Context {
     /// Polls inside, with a budget where there is a runtime.
     #[inline]
-    pub(super) fn poll<T>(
+    pub(crate) fn poll<T>(
         &self,
         waking: &mut task::Context<'_>,
         poll: impl FnOnce(&mut task::Context<'_>) -> Poll<T>,
@@ -93,7 +95,7 @@ impl Context {
         }
     }
 
-    pub(super) fn enter(&self) -> Option<EnterGuard<'_>> {
+    pub(crate) fn enter(&self) -> Option<EnterGuard<'_>> {
         match self {
             Self::Tokio(handle) => Some(handle.enter()),
             Self::Nothing => None,

@@ -3,17 +3,18 @@
 //! The handler may run in the connection's own task, in another one, or on a thread that is no
 //! worker. So what they share is locked, for a few instructions at a time, and nobody waits inside.
 
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use gustnado_http::body::BodyError as Broken;
+use gustnado_http::status::Status;
 use gustnado_tasks::Names;
-
-use super::BodyError;
 
 /// The meeting point.
 #[derive(Default)]
-pub(crate) struct Exchange(Mutex<State>);
+pub(crate) struct BodyChannel(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -39,7 +40,7 @@ struct State {
     progress: Option<Progress>,
 }
 
-pub(super) type Progress = Box<dyn FnMut(u64, Option<u64>) + Send>;
+pub(crate) type Progress = Box<dyn FnMut(u64, Option<u64>) + Send>;
 
 /// What the connection is to do for the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +53,7 @@ pub(crate) enum Feed {
     GivenUp,
 }
 
-impl Exchange {
+impl BodyChannel {
     /// Makes it as good as new.
     #[inline]
     pub(crate) fn reset(&mut self) {
@@ -68,26 +69,26 @@ impl Exchange {
         state
     }
 
-    pub(super) fn received(&self) -> u64 {
+    pub(crate) fn received(&self) -> u64 {
         self.state().received
     }
 
     /// How many bytes the reader has taken.
     #[cfg(feature = "tower")]
-    pub(super) fn taken(&self) -> u64 {
+    pub(crate) fn taken(&self) -> u64 {
         let state = self.state();
         state.received - state.next.as_ref().map_or(0, |next| next.len() as u64)
     }
 
     /// Whether the reader will find nothing more, not even an error.
     #[cfg(feature = "tower")]
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         let state = self.state();
         state.next.is_none() && state.end == Some(Ok(()))
     }
 
     /// The reader's side: takes what has come, or asks for more.
-    pub(super) fn poll_take(
+    pub(crate) fn poll_take(
         &self,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, BodyError>>> {
@@ -113,7 +114,7 @@ impl Exchange {
         Poll::Pending
     }
 
-    pub(super) fn give_up(&self) {
+    pub(crate) fn give_up(&self) {
         let connection = {
             let mut state = self.state();
             (state.is_given_up, state.next) = (true, None);
@@ -122,12 +123,12 @@ impl Exchange {
         wake(connection);
     }
 
-    pub(super) fn set_progress(&self, tell: Progress) {
+    pub(crate) fn set_progress(&self, tell: Progress) {
         self.state().progress = Some(tell);
     }
 
     /// The reader has taken bytes: tells so, if somebody wants to know.
-    pub(super) fn tell_progress(&self, total: Option<u64>) {
+    pub(crate) fn tell_progress(&self, total: Option<u64>) {
         let (tell, received) = {
             let mut state = self.state();
             (state.progress.take(), state.received)
@@ -220,6 +221,67 @@ fn wake(waker: Option<Waker>) {
     }
 }
 
+/// Why a body did not come to its end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BodyError {
+    /// It has more bytes than are wanted.
+    TooLarge,
+    /// It is against the rules (RFC 9112 §6, §7.1).
+    Malformed,
+    /// The client stopped sending, or sends too slowly.
+    TooSlow,
+    /// The client has gone, or the answer is complete.
+    Gone,
+    /// It is text in a charset that is not known here.
+    UnknownCharset,
+    /// It is no text in its charset.
+    NotText,
+    /// It was wanted whole, but is still to be read: in a task handler, which has
+    /// [`crate::Request::body_mut`] for that.
+    Unread,
+}
+
+impl BodyError {
+    /// How a server answers it.
+    pub fn status(self) -> Status {
+        match self {
+            Self::TooLarge => Status::CONTENT_TOO_LARGE,
+            Self::TooSlow => Status::REQUEST_TIMEOUT,
+            Self::UnknownCharset => Status::UNSUPPORTED_MEDIA_TYPE,
+            Self::Malformed | Self::Gone | Self::NotText => Status::BAD_REQUEST,
+            Self::Unread => Status::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// Whether some of the body may not have been read: then the connection cannot go on.
+    pub(crate) fn ends_connection(self) -> bool {
+        !matches!(self, Self::UnknownCharset | Self::NotText | Self::Unread)
+    }
+
+    pub(crate) fn of(error: Broken) -> Self {
+        if error.status() == Status::CONTENT_TOO_LARGE { Self::TooLarge } else { Self::Malformed }
+    }
+}
+
+impl fmt::Display for BodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooLarge => "the body is larger than the limit",
+            Self::Malformed => "the body is against the rules of HTTP",
+            Self::TooSlow => "the body came too slowly",
+            Self::Gone => "the client has gone",
+            Self::UnknownCharset => "the body is in a charset that is not known here",
+            Self::NotText => "the body is no text in its charset",
+            Self::Unread => {
+                "the body was not read yet; a task handler reads it with body_mut() or into_body()"
+            }
+        })
+    }
+}
+
+impl std::error::Error for BodyError {}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,7 +307,7 @@ mod tests {
         let (reader, connection) = (Arc::new(Bell::default()), Arc::new(Bell::default()));
         let (reading, serving) = (reader.clone().into(), connection.clone().into());
         let (mut reading, serving) = (Context::from_waker(&reading), Context::from_waker(&serving));
-        let exchange = Exchange::default();
+        let exchange = BodyChannel::default();
         assert_eq!(exchange.poll_wish(&serving), Feed::Nothing);
         assert!(exchange.poll_take(&mut reading).is_pending());
         assert_eq!((rung(&connection), rung(&reader)), (1, 0));
@@ -269,7 +331,7 @@ mod tests {
         let connection = Arc::new(Bell::default());
         let serving = connection.clone().into();
         let serving = Context::from_waker(&serving);
-        let exchange = Exchange::default();
+        let exchange = BodyChannel::default();
         assert_eq!(exchange.poll_wish(&serving), Feed::Nothing);
         exchange.give_up();
         assert_eq!(rung(&connection), 1);

@@ -9,7 +9,7 @@ use gustnado_http::head::Head;
 use gustnado_http::path::{CanonicalPath, PathError, as_sent};
 use gustnado_http::request::Request as View;
 
-use crate::body::Exchange;
+use crate::body_channel::BodyChannel;
 
 /// How many unused heads a worker keeps, and how many bytes each may have grown to.
 const SPARE_MAX: usize = 64;
@@ -34,12 +34,12 @@ pub(crate) struct Parts {
     path: Option<CanonicalPath<'static>>,
     /// What the connection and the request's handler tell each other. (It is here because this
     /// memory is used again.)
-    exchange: Exchange,
+    channel: BodyChannel,
 }
 
 impl Parts {
     /// Takes another head's place in the same memory.
-    pub(super) fn refill(&mut self, head: &Head, bytes: &[u8]) {
+    pub(crate) fn refill(&mut self, head: &Head, bytes: &[u8]) {
         self.clear();
         self.head = *head;
         self.bytes.extend_from_slice(&bytes[..head.len()]);
@@ -63,7 +63,7 @@ impl Parts {
                 values: Vec::new(),
                 keeps_empty: false,
                 path: None,
-                exchange: Exchange::default(),
+                channel: BodyChannel::default(),
             }),
         };
         Recycled(Some(parts))
@@ -78,8 +78,8 @@ impl Parts {
         &self.bytes
     }
 
-    pub(crate) fn exchange(&self) -> &Exchange {
-        &self.exchange
+    pub(crate) fn channel(&self) -> &BodyChannel {
+        &self.channel
     }
 
     pub(crate) fn head(&self) -> &Head {
@@ -118,7 +118,7 @@ impl Parts {
     }
 
     /// The named parts, percent-encoded in the normal form.
-    pub(super) fn params(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
+    pub(crate) fn params(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
         let names = self.names.as_deref().unwrap_or(&[]);
         let last = self.values.len().saturating_sub(1);
         let value = move |(at, span): (usize, &(u32, u32))| {
@@ -129,25 +129,25 @@ impl Parts {
             // (Parts are found in paths that have a canonical form.)
             match &self.path {
                 Some(path) => Cow::Borrowed(&path.as_str()[span]),
-                None => Cow::Borrowed(&super::as_text(self.view().path())[span]),
+                None => Cow::Borrowed(&as_text(self.view().path())[span]),
             }
         };
         names.iter().map(|name| &**name).zip(self.values.iter().enumerate().map(value))
     }
 
-    pub(super) fn param(&self, name: &str) -> Option<Cow<'_, str>> {
+    pub(crate) fn param(&self, name: &str) -> Option<Cow<'_, str>> {
         self.params().find(|param| param.0 == name).map(|param| param.1)
     }
 
     /// A named part as it was sent, percent-encoded. (Where the whole path was sent in its
     /// canonical form, the part was, and nothing in it is empty.)
-    pub(super) fn param_as_sent(&self, name: &str) -> Option<String> {
+    pub(crate) fn param_as_sent(&self, name: &str) -> Option<String> {
         let names = self.names.as_deref()?;
         let at = names.iter().position(|known| **known == *name)?;
         let (start, end) = *self.values.get(at)?;
         let (raw, span) = (self.view().path(), start as usize..end as usize);
         if self.path.is_none() {
-            return Some(super::as_text(raw)[span].to_owned());
+            return Some(as_text(raw)[span].to_owned());
         }
         let keeps_empty = self.keeps_empty && at + 1 == self.values.len();
         Some(as_sent(raw, span, keeps_empty))
@@ -163,7 +163,7 @@ impl Parts {
         self.names = None;
         self.keeps_empty = false;
         self.path = None;
-        self.exchange.reset();
+        self.channel.reset();
     }
 }
 
@@ -205,4 +205,9 @@ impl Drop for Recycled {
             });
         }
     }
+}
+
+/// What the codec has checked to be ASCII.
+pub(crate) fn as_text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("targets and names are ASCII")
 }

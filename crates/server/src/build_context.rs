@@ -1,0 +1,44 @@
+//! What routes and their handlers are made ready with.
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use gustnado_tasks::BlockingPool;
+
+use crate::files::{FileOptions, Folders};
+use crate::server_stats::ServerStats;
+#[cfg(feature = "tower")]
+use crate::tokio_runtime::Tokio;
+
+/// What routes are made ready with.
+#[derive(Clone)]
+pub(crate) struct BuildContext {
+    pub(crate) pool: BlockingPool,
+    pub(crate) files: FileOptions,
+    /// How large a body may be that a service of tower reads, where the settings have a limit of
+    /// their own: their default is not asked for.
+    #[cfg(feature = "tower")]
+    pub(crate) service_body_bytes: Option<u64>,
+    /// The server, once it runs.
+    pub(crate) app: Arc<OnceLock<Weak<dyn ServerStats>>>,
+    #[cfg(feature = "tower")]
+    pub(crate) tokio: Arc<Tokio>,
+    pub(crate) folders: Folders,
+    /// Ready field lines that every answer of the server has anyway.
+    pub(crate) common: Arc<[u8]>,
+}
+
+impl BuildContext {
+    pub(crate) fn new(pool: BlockingPool, files: FileOptions) -> Self {
+        Self {
+            pool,
+            files,
+            #[cfg(feature = "tower")]
+            service_body_bytes: None,
+            app: Arc::default(),
+            #[cfg(feature = "tower")]
+            tokio: Arc::default(),
+            folders: Folders::default(),
+            common: Arc::from([]),
+        }
+    }
+}
