@@ -92,6 +92,8 @@ pub use routes::{Route, RouteError, Routes, route};
 pub use server::{
     Drain, DrainReport, IntoListener, Reloaded, Running, StartError, probe_io_uring, start,
 };
+#[doc(hidden)]
+pub use stats::counters_reference;
 pub use stats::{Stats, WorkerStats, stats_page};
 #[cfg(feature = "tower")]
 pub use tower::{ClientInfo, ServiceError, Tower, tower};
