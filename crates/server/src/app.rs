@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use gustnado_http::answer::{Answer, Opening, Persist};
+use gustnado_http::answer::{Answer, Opening, Persist, WrittenHead};
 use gustnado_http::date::imf_fixdate;
 use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
@@ -25,7 +25,7 @@ use crate::handler::{HandlerId, Placed, panicked};
 use crate::hooks::Hooks;
 use crate::pace::Pace;
 use crate::proxies::{Networks, Proxies};
-use crate::reply::{Now, Rest, Turn};
+use crate::reply::{Now, Replied, Turn};
 use crate::response::{Response, UsualType};
 use crate::routes::{Means, Tables};
 use crate::stats::{Added, Fault, Stats, Tally, Thread, WorkerStats};
@@ -312,14 +312,11 @@ impl App {
         now: Now,
         turn: &Turn<'_>,
         out: &mut Vec<u8>,
-    ) -> Rest {
+    ) -> Replied {
         match &self.site {
             Site::Folder(files) => files.answer_at(None, request, now, turn, out),
-            Site::BuiltIn if self.wants_body(request) => {
-                plain(request, body, turn, out);
-                Rest::Nothing
-            }
-            Site::BuiltIn => default_site::answer(request, || self.live().json(), turn, out),
+            Site::BuiltIn if self.wants_body(request) => plain(request, body, turn, out).into(),
+            Site::BuiltIn => default_site::reply(request, || self.live().json(), turn, out).into(),
             Site::Routes(_) => unreachable!("the connection answers by routes itself"),
         }
     }
@@ -444,16 +441,17 @@ impl Default for Common {
     }
 }
 
-fn plain(request: &Request<'_>, text: &[u8], turn: &Turn<'_>, out: &mut Vec<u8>) {
+fn plain(request: &Request<'_>, text: &[u8], turn: &Turn<'_>, out: &mut Vec<u8>) -> WrittenHead {
     let mut answer = Answer::start(out, Status::OK, turn.common, turn.persist);
     answer
         .field("Content-Type", b"text/plain; charset=utf-8")
         .expect("a constant field is well formed");
     answer.content_length(text.len() as u64);
-    answer.finish();
+    let written = answer.finish();
     if request.method() != Method::Head {
         out.extend_from_slice(text);
     }
+    written
 }
 
 /// Who may begin connections with a PROXY header; `None` where none is demanded.

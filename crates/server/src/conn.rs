@@ -34,6 +34,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use gustnado_http::answer::WrittenHead;
 use gustnado_tasks::{Link, LinkError, Outgoing, Patience, Piece};
 
 use crate::access_log::Journal;
@@ -43,6 +44,7 @@ use crate::hooks::{ClosedConnection, Limit};
 use crate::pace::Pacer;
 use crate::reply::{Segment, is_lookup};
 use crate::stats::{Added, Fault};
+use arrived::HeadAt;
 use body::{Body, BodyRequest};
 use body_end::Ending;
 use flight::Flight;
@@ -297,6 +299,15 @@ impl Conn {
             (false, true) => Next::Again,
             (false, false) => Next::Receive,
         }
+    }
+
+    /// Counts a response that has been written, and says where it lies.
+    ///
+    /// - `at`: where it begins.
+    #[inline]
+    fn count_response(&self, written: WrittenHead, at: usize, out: &[u8]) -> HeadAt {
+        self.app.count(&Added::response(written, out.len() - at));
+        HeadAt { written, at }
     }
 
     /// Ends a connection that cannot go on.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
 
-use gustnado_http::answer::{Answer, Opening, Persist};
+use gustnado_http::answer::{Answer, Opening, Persist, WrittenHead};
 use gustnado_http::status::Status;
 use gustnado_tasks::BlockingPool;
 pub use gustnado_tasks::Now;
@@ -33,10 +33,27 @@ pub enum Rest {
     Segments(Box<VecDeque<Segment>>),
 }
 
-impl Rest {
-    /// The answer is to be looked up first.
+/// What was written of an answer, and what is still to be sent behind it.
+#[derive(Debug)]
+pub(crate) struct Replied {
+    pub(crate) written: WrittenHead,
+    pub(crate) rest: Rest,
+}
+
+impl Replied {
+    /// The answer is to be looked up first: nothing has been written.
     pub(crate) fn lookup(lookup: Lookup) -> Self {
-        Self::Segments(Box::new(VecDeque::from([Segment::Lookup(Box::new(lookup))])))
+        let lookup = Segment::Lookup(Box::new(lookup));
+        let rest = Rest::Segments(Box::new(VecDeque::from([lookup])));
+        Self { written: WrittenHead::default(), rest }
+    }
+}
+
+impl From<WrittenHead> for Replied {
+    /// The answer is complete.
+    #[inline]
+    fn from(written: WrittenHead) -> Self {
+        Self { written, rest: Rest::Nothing }
     }
 }
 
@@ -86,8 +103,8 @@ pub fn status_page(
     turn: &Turn<'_>,
     head_only: bool,
     extra: &[(&str, &[u8])],
-) {
-    status_page_saying(hint(status), out, (status, head_only), turn, extra);
+) -> WrittenHead {
+    status_page_saying(hint(status), out, (status, head_only), turn, extra)
 }
 
 /// The same with a sentence of its own.
@@ -97,7 +114,7 @@ pub(crate) fn status_page_saying(
     (status, head_only): (Status, bool),
     turn: &Turn<'_>,
     extra: &[(&str, &[u8])],
-) {
+) -> WrittenHead {
     let mut answer = Answer::start(out, status, turn.common, turn.persist);
     for (name, value) in extra {
         // Nothing of such a line is written; the answer stays well formed without it.
@@ -105,8 +122,7 @@ pub(crate) fn status_page_saying(
         debug_assert!(outcome.is_ok(), "{name}: {outcome:?}");
     }
     if !status.may_have_body() {
-        answer.finish();
-        return;
+        return answer.finish();
     }
     let page = page_saying(status, hint);
     let fields: [(&str, &[u8]); 2] =
@@ -117,10 +133,11 @@ pub(crate) fn status_page_saying(
         }
     }
     answer.content_length(page.len() as u64);
-    answer.finish();
+    let written = answer.finish();
     if !head_only {
         out.extend_from_slice(page.as_bytes());
     }
+    written
 }
 
 /// Nothing of the request is repeated in the page, so nothing can be smuggled into it.

@@ -7,6 +7,7 @@ mod thread;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use gustnado_http::answer::WrittenHead;
 use gustnado_tasks::Workload;
 
 pub use reference::counters_reference;
@@ -29,16 +30,16 @@ pub(crate) struct Tally {
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Added {
     /// First digit of the answer's status; 0 if there was none.
-    pub(crate) class: u8,
+    pub(crate) class: u16,
     pub(crate) bytes_sent: u64,
     pub(crate) fault: Option<Fault>,
 }
 
 impl Added {
-    /// An answer as it was written, head first: `HTTP/1.1 ` and then the digits of its status.
-    pub(crate) fn answer(written: &[u8]) -> Self {
-        let class = written.get(9).map_or(0, |digit| digit.wrapping_sub(b'0'));
-        Self { class, bytes_sent: written.len() as u64, fault: None }
+    /// A response whose head was written, with so many bytes of it, head and all.
+    #[inline]
+    pub(crate) fn response(written: WrittenHead, bytes: usize) -> Self {
+        Self { class: written.status / 100, bytes_sent: bytes as u64, fault: None }
     }
 }
 

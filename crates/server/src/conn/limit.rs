@@ -6,7 +6,7 @@ use gustnado_http::head::HeadError;
 use gustnado_http::status::Status;
 use gustnado_tasks::{LinkError, Outgoing, Patience, SendWatch};
 
-use super::arrived::Moment;
+use super::arrived::{HeadAt, Moment};
 use super::flight::Flight;
 use super::{Conn, Next};
 use crate::app::millis;
@@ -82,7 +82,7 @@ impl Conn {
         input: &[u8],
         moment: &Moment,
         out: &mut Outgoing,
-    ) -> Next {
+    ) -> HeadAt {
         let size = |limit: usize, reached: usize| (limit as u64, reached as u64);
         match error {
             HeadError::TooLarge { limit_bytes } => {

@@ -18,7 +18,6 @@ use crate::app::{Known, Site};
 use crate::reply::{Rest, Turn, status_page};
 use crate::request::Request;
 use crate::routes::EndpointDoes;
-use crate::stats::Added;
 
 impl Conn {
     /// Answers a request that names no path.
@@ -68,7 +67,12 @@ impl Conn {
         Some(self.run(runnable, called, arrived, moment, out, context))
     }
 
-    fn answer_itself(&self, arrived: &Arrived<'_>, moment: &Moment, out: &mut Outgoing) -> Next {
+    fn answer_itself(
+        &self,
+        arrived: &mut Arrived<'_>,
+        moment: &Moment,
+        out: &mut Outgoing,
+    ) -> Next {
         let (status, end) = match arrived.head.method() {
             // RFC 9110 §9.3.6: what comes behind it belongs to a tunnel, and is no request. There
             // are no tunnels here.
@@ -85,8 +89,8 @@ impl Conn {
             _ => ("Allow", b"GET, HEAD, OPTIONS"),
         };
         let before = out.bytes.len();
-        status_page(&mut out.bytes, status, &turn, false, &[allow]);
-        self.app.count(&Added::answer(&out.bytes[before..]));
+        let written = status_page(&mut out.bytes, status, &turn, false, &[allow]);
+        arrived.response = self.count_response(written, before, &out.bytes);
         after_rest(Rest::Nothing, ending, &arrived.view(), out)
     }
 }

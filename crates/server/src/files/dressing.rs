@@ -1,7 +1,7 @@
 //! What the answers of a folder have besides: field lines and pages that a site's owner said.
 
 use bytes::Bytes;
-use gustnado_http::answer::{Answer, Opening};
+use gustnado_http::answer::{Answer, Opening, WrittenHead};
 use gustnado_http::status::Status;
 
 use crate::fields::{Fields, says};
@@ -49,7 +49,7 @@ impl Dressing {
         turn: &Turn<'_>,
         head_only: bool,
         extra: &[(&str, &[u8])],
-    ) {
+    ) -> WrittenHead {
         let with_lines;
         let turn = if self.lines.is_empty() {
             turn
@@ -68,15 +68,21 @@ impl Dressing {
             debug_assert!(outcome.is_ok(), "{name}: {outcome:?}");
         }
         answer.content_length(page.content.len() as u64);
-        answer.finish();
+        let written = answer.finish();
         if !head_only {
             out.extend_from_slice(&page.content);
         }
+        written
     }
 
     /// Writes the answer for a folder without an index that is not listed: the owner's page for
     /// 404, or one that says what was looked for.
-    pub(super) fn no_index(&self, out: &mut Vec<u8>, turn: &Turn<'_>, head_only: bool) {
+    pub(super) fn no_index(
+        &self,
+        out: &mut Vec<u8>,
+        turn: &Turn<'_>,
+        head_only: bool,
+    ) -> WrittenHead {
         let status = Status::NOT_FOUND;
         let has_own = |page: &StaticPage| page.status.is_none_or(|own| own == status);
         if self.pages.iter().any(has_own) {
@@ -84,7 +90,7 @@ impl Dressing {
         }
         let common = self.common_with(turn);
         let turn = Turn { common: &common, ..*turn };
-        status_page_saying(NO_INDEX, out, (status, head_only), &turn, &[]);
+        status_page_saying(NO_INDEX, out, (status, head_only), &turn, &[])
     }
 
     /// The lines of every answer of the server, and those of this folder.

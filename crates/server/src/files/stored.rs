@@ -205,6 +205,12 @@ impl Stored {
         if head_only { &self.rest[..self.head_bytes] } else { &self.rest }
     }
 
+    /// How many bytes of what is ready are the head.
+    #[inline]
+    pub(super) fn head_bytes(&self) -> usize {
+        self.head_bytes
+    }
+
     /// The bytes of a small file; nothing of any other.
     pub(super) fn body(&self) -> &[u8] {
         &self.rest[self.head_bytes..]

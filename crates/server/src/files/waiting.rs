@@ -12,7 +12,7 @@ use super::lookup::{Found, look_again, new_root};
 use super::resolve::{Identity, Root};
 use super::stored::{Seen, Stored};
 use super::{Files, Mounted, answer_found, worker};
-use crate::reply::{Now, Rest, Turn};
+use crate::reply::{Now, Replied, Turn};
 
 /// A request for a file that cannot be answered without waiting for the disk.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl Lookup {
         now: Now,
         turn: &Turn<'_>,
         out: &mut Vec<u8>,
-    ) -> Option<Rest> {
+    ) -> Option<Replied> {
         let (folder, key) = (&self.files.folder, self.key());
         worker::with(folder, |worker| {
             let outcome = match looked {
