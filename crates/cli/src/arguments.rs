@@ -36,6 +36,8 @@ pub(crate) enum Order {
     ContestMember(i32, Vec<OsString>),
     /// Print the reference of all settings.
     Tuning,
+    /// Print the reference of all counters.
+    Counters,
     /// Print this: help, or the version.
     Page(String),
 }
@@ -157,6 +159,7 @@ pub(crate) fn read(
             Ok(Order::ContestMember(parent, words))
         }
         Some(("schema", _)) => Ok(Order::Schema),
+        Some(("tuning", found)) if found.get_flag("counters") => Ok(Order::Counters),
         Some(("tuning", _)) => Ok(Order::Tuning),
         Some((_, flags)) => asked(flags).map(Order::Serve),
         None => Ok(Order::Page(command().render_help().to_string())),
@@ -214,7 +217,14 @@ fn command() -> Command {
         .subcommand(contest::arguments::member())
         .subcommand(doctor::command())
         .subcommand(Command::new("schema").about(schema))
-        .subcommand(Command::new("tuning").hide(true).about("Print docs/tuning.md"))
+        .subcommand(references())
+}
+
+/// The pages that are written from tables.
+fn references() -> Command {
+    let counters = Arg::new("counters").long("counters").help("Print docs/counters.md");
+    let counters = counters.action(ArgAction::SetTrue);
+    Command::new("tuning").hide(true).about("Print docs/tuning.md").arg(counters)
 }
 
 /// The command that Python's package has besides, so that help names it.

@@ -48,6 +48,7 @@ pub fn command(words: impl IntoIterator<Item = OsString>, program: &Path) -> u8 
         Order::Contest(asked) => contest::run(*asked, program),
         Order::ContestMember(parent, words) => contest::member::run((parent, words)),
         Order::Tuning => output::page(&gustnado::config::reference()),
+        Order::Counters => output::page(&gustnado::counters_reference()),
         Order::Page(text) => output::page(&output::with_headings(&text, output::page_paint())),
     }
 }

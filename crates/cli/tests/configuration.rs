@@ -157,7 +157,7 @@ fn what_is_in_effect_can_be_fed_back() {
 fn the_schema_is_kept_in_step() {
     let found = ended(&mut command(&["schema"]));
     assert_eq!(found.code, Some(0), "{found:?}");
-    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/site.schema.json");
+    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/site.schema.json");
     let kept = fs::read_to_string(kept).expect("docs/site.schema.json is there");
     assert_eq!(kept, found.stdout, "run `gustnado schema > docs/site.schema.json`");
 }

@@ -70,11 +70,14 @@ fn a_stray_variable_is_a_warning_with_the_nearest_name() {
 
 #[test]
 fn the_documentation_is_the_table() {
-    let found = ended(&mut command(&["tuning"]));
-    assert_eq!(found.code, Some(0), "{found:?}");
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/tuning.md");
-    let written = std::fs::read_to_string(page).expect("docs/tuning.md is there");
-    assert_eq!(written, found.stdout, "run `gustnado tuning > docs/tuning.md`");
+    for (page, arguments) in [("tuning", &["tuning"][..]), ("counters", &["tuning", "--counters"])]
+    {
+        let found = ended(&mut command(arguments));
+        assert_eq!(found.code, Some(0), "{found:?}");
+        let path = format!("{}/../../docs/{page}.md", env!("CARGO_MANIFEST_DIR"));
+        let written = std::fs::read_to_string(path).expect("it is there");
+        assert_eq!(written, found.stdout, "run `gustnado {arguments:?} > docs/{page}.md`");
+    }
 }
 
 #[test]

@@ -73,7 +73,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// How many modules of each room are in a cycle with siblings. Zero is the goal, and what is not
 /// named.
-const IN_CYCLES: &[(&str, usize)] = &[("tasks", 24), ("server", 8)];
+const IN_CYCLES: &[(&str, usize)] = &[("tasks", 24)];
 
 /// Where the errors are declared that `gustnado` shows.
 const ERRORS_OF: &[&str] =

@@ -119,12 +119,33 @@ impl Opening {
     }
 }
 
+/// A head that has been written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WrittenHead {
+    /// The number of its status; 0 where nothing was written.
+    pub status: u16,
+    /// Its bytes, blank line and all.
+    pub head_bytes: u32,
+}
+
+impl WrittenHead {
+    /// The head of a response that was written with so many bytes, of which so many are content.
+    #[inline]
+    pub fn new(status: Status, bytes: usize, content_bytes: usize) -> Self {
+        // (A head is short of 4 GiB by far; what a wrong one would say is wrong, and no more.)
+        #[expect(clippy::cast_possible_truncation, reason = "see above")]
+        Self { status: status.code(), head_bytes: (bytes - content_bytes) as u32 }
+    }
+}
+
 /// The writer of one answer's head, at the end of a buffer that may already hold earlier answers.
 #[must_use = "the head is not whole before `finish`"]
 #[derive(Debug)]
 pub struct Answer<'o> {
     out: &'o mut Vec<u8>,
     status: Status,
+    /// Where it begins.
+    start: usize,
 }
 
 impl<'o> Answer<'o> {
@@ -211,7 +232,7 @@ impl<'o> Answer<'o> {
             let written = out.len() - before;
             make_old(out, written);
         }
-        Self { out, status }
+        Self { out, status, start: before }
     }
 
     /// Writes one field line.
@@ -257,8 +278,9 @@ impl<'o> Answer<'o> {
     }
 
     /// Writes the blank line. The body, if there is one, comes right after it.
-    pub fn finish(self) {
+    pub fn finish(self) -> WrittenHead {
         self.out.extend_from_slice(b"\r\n");
+        WrittenHead::new(self.status, self.out.len() - self.start, 0)
     }
 
     fn line(&mut self, name: &[u8], value: &[u8]) {

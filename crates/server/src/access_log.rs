@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 pub use format::FormatError;
-pub(crate) use journal::{Journal, final_answer};
+pub(crate) use journal::Journal;
 pub use output::unblocked_terminal;
 
 use crate::config::Config;

@@ -4,26 +4,25 @@ mod current;
 
 use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use gustnado_config::{Networks, millis};
-use gustnado_http::answer::{Answer, Persist};
+use gustnado_http::answer::{Answer, Persist, WrittenHead};
 use gustnado_http::date::imf_fixdate;
 use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
 use gustnado_http::path::CanonicalPath;
 use gustnado_http::request::Request;
 use gustnado_http::status::Status;
-use gustnado_tasks::{BlockingPool, Patience, Workload};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use gustnado_tasks::{BlockingPool, Now, Patience, Workload};
 
 use crate::access_log::AccessLog;
 use crate::build_context::BuildContext;
 use crate::config::{AnswerVersion, Config};
 use crate::default_site::{self, Live, Process};
-use crate::files::Files;
-use crate::files::Rest;
+use crate::files::{Files, Replied};
 use crate::handler::{HandlerId, Placed, panicked};
 use crate::hooks::Hooks;
 use crate::pace::Pace;
@@ -33,7 +32,6 @@ use crate::routes::Tables;
 use crate::server_stats::ServerStats;
 use crate::stats::{Added, Fault, Stats, Tally, Thread, WorkerStats};
 use crate::status_page::Turn;
-use gustnado_tasks::Now;
 
 pub(crate) use current::{Current, Lasting};
 
@@ -317,14 +315,11 @@ impl App {
         now: Now,
         turn: &Turn<'_>,
         out: &mut Vec<u8>,
-    ) -> Rest {
+    ) -> Replied {
         match &self.site {
             Site::Folder(files) => files.answer_at(None, request, now, turn, out),
-            Site::BuiltIn if self.wants_body(request) => {
-                plain(request, body, turn, out);
-                Rest::Nothing
-            }
-            Site::BuiltIn => default_site::answer(request, || self.live().json(), turn, out),
+            Site::BuiltIn if self.wants_body(request) => plain(request, body, turn, out).into(),
+            Site::BuiltIn => default_site::reply(request, || self.live().json(), turn, out).into(),
             Site::Routes(_) => unreachable!("the connection answers by routes itself"),
         }
     }
@@ -424,16 +419,17 @@ impl ServerStats for App {
     }
 }
 
-fn plain(request: &Request<'_>, text: &[u8], turn: &Turn<'_>, out: &mut Vec<u8>) {
+fn plain(request: &Request<'_>, text: &[u8], turn: &Turn<'_>, out: &mut Vec<u8>) -> WrittenHead {
     let mut answer = Answer::start(out, Status::OK, turn.common, turn.persist);
     answer
         .field("Content-Type", b"text/plain; charset=utf-8")
         .expect("a constant field is well formed");
     answer.content_length(text.len() as u64);
-    answer.finish();
+    let written = answer.finish();
     if request.method() != Method::Head {
         out.extend_from_slice(text);
     }
+    written
 }
 
 /// Who may begin connections with a PROXY header; `None` where none is demanded.

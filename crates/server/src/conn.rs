@@ -34,21 +34,24 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use gustnado_http::answer::WrittenHead;
 use gustnado_tasks::{Link, LinkError, Outgoing, Patience, Piece};
 
 use crate::access_log::Journal;
 use crate::app::App;
 use crate::contained::contained;
-use crate::files::Segment;
-use crate::files::is_lookup;
+use crate::files::{Segment, is_lookup};
 use crate::hooks::{ClosedConnection, Limit};
 use crate::pace::Pacer;
 use crate::stats::{Added, Fault};
+
+use arrived::HeadAt;
 use body::{Body, BodyRequest};
 use body_end::Ending;
 use flight::Flight;
-pub(crate) use pace::serve_paced;
 use remainder::Remainder;
+
+pub(crate) use pace::serve_paced;
 
 /// How long, and for how many bytes, a peer that was refused is listened to, so that it can read
 /// the reason: closing on unread bytes would reset the connection and destroy it.
@@ -298,6 +301,15 @@ impl Conn {
             (false, true) => Next::Again,
             (false, false) => Next::Receive,
         }
+    }
+
+    /// Counts a response that has been written, and says where it lies.
+    ///
+    /// - `at`: where it begins.
+    #[inline]
+    fn count_response(&self, written: WrittenHead, at: usize, out: &[u8]) -> HeadAt {
+        self.app.count(&Added::response(written, out.len() - at));
+        HeadAt { written, at }
     }
 
     /// Ends a connection that cannot go on.

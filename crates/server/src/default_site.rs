@@ -3,15 +3,14 @@
 //!
 //! Everything is embedded; nothing here touches the disk or the network.
 
-use gustnado_http::answer::Answer;
+use gustnado_http::answer::{Answer, WrittenHead};
 use gustnado_http::method::Method;
 use gustnado_http::path::CanonicalPath;
 use gustnado_http::request::Request;
 use gustnado_http::status::Status;
 
 use crate::files::Rest;
-use crate::status_page::Turn;
-use crate::status_page::status_page;
+use crate::status_page::{Turn, status_page};
 
 mod live;
 
@@ -40,33 +39,46 @@ pub fn answer(
     turn: &Turn<'_>,
     out: &mut Vec<u8>,
 ) -> Rest {
+    reply(request, stats, turn, out);
+    Rest::Nothing
+}
+
+pub(crate) fn reply(
+    request: &Request<'_>,
+    stats: impl FnOnce() -> String,
+    turn: &Turn<'_>,
+    out: &mut Vec<u8>,
+) -> WrittenHead {
     let head_only = request.method() == Method::Head;
     let Ok(path) = CanonicalPath::of(request.path()) else {
-        status_page(out, Status::BAD_REQUEST, turn, head_only, &[]);
-        return Rest::Nothing;
+        return status_page(out, Status::BAD_REQUEST, turn, head_only, &[]);
     };
     let path = path.as_str();
     if !PATHS.contains(&path) {
-        status_page(out, Status::NOT_FOUND, turn, head_only, &[]);
-        return Rest::Nothing;
+        return status_page(out, Status::NOT_FOUND, turn, head_only, &[]);
     }
     if !matches!(request.method(), Method::Get | Method::Head) {
-        status_page(out, Status::METHOD_NOT_ALLOWED, turn, false, &[("Allow", b"GET, HEAD")]);
-        return Rest::Nothing;
+        let allow: (&str, &[u8]) = ("Allow", b"GET, HEAD");
+        return status_page(out, Status::METHOD_NOT_ALLOWED, turn, false, &[allow]);
     }
     match path {
         "/stats.json" => write(out, turn, head_only, "application/json", stats().as_bytes()),
         "/favicon.svg" => write(out, turn, head_only, "image/svg+xml", ICON),
         "/favicon.ico" => {
             let to_icon: &[(&str, &[u8])] = &[("Location", b"/favicon.svg")];
-            status_page(out, Status::MOVED_PERMANENTLY, turn, head_only, to_icon);
+            status_page(out, Status::MOVED_PERMANENTLY, turn, head_only, to_icon)
         }
         _ => write(out, turn, head_only, "text/html; charset=utf-8", PAGE),
     }
-    Rest::Nothing
 }
 
-fn write(out: &mut Vec<u8>, turn: &Turn<'_>, head_only: bool, kind: &str, body: &[u8]) {
+fn write(
+    out: &mut Vec<u8>,
+    turn: &Turn<'_>,
+    head_only: bool,
+    kind: &str,
+    body: &[u8],
+) -> WrittenHead {
     let mut answer = Answer::start(out, Status::OK, turn.common, turn.persist);
     let caching = if kind == "application/json" { "no-store" } else { "no-cache" };
     let fields: [(&str, &[u8]); 4] = [
@@ -79,10 +91,11 @@ fn write(out: &mut Vec<u8>, turn: &Turn<'_>, head_only: bool, kind: &str, body: 
         answer.field(name, value).expect("constant fields are well formed");
     }
     answer.content_length(body.len() as u64);
-    answer.finish();
+    let written = answer.finish();
     if !head_only {
         out.extend_from_slice(body);
     }
+    written
 }
 
 #[cfg(test)]

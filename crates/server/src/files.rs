@@ -31,6 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use gustnado_http::answer::WrittenHead;
 use gustnado_http::method::Method;
 use gustnado_http::path::{CanonicalPath, PathError as NoPath};
 use gustnado_http::request::Request;
@@ -40,20 +41,21 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-pub(crate) use content_type::ContentType;
-pub(crate) use dressing::{Dressing, StaticPage};
-pub use error::FilesError;
-pub(crate) use folders::Folders;
-pub use open_file::OpenFile;
-pub(crate) use waiting::{Looked, Lookup};
-
 use crate::status_page::{Turn, status_page};
+
 use error::Failure;
 use lookup::Found;
 use path::PathError;
 use resolve::Root;
 use stored::{Access, Stored};
 use worker::Worker;
+
+pub(crate) use content_type::ContentType;
+pub(crate) use dressing::{Dressing, StaticPage};
+pub use error::FilesError;
+pub(crate) use folders::Folders;
+pub use open_file::OpenFile;
+pub(crate) use waiting::{Looked, Lookup};
 
 /// What is still to be sent after the bytes that were written at once.
 #[derive(Debug)]
@@ -64,10 +66,27 @@ pub enum Rest {
     Segments(Box<VecDeque<Segment>>),
 }
 
-impl Rest {
-    /// The answer is to be looked up first.
+/// What was written of an answer, and what is still to be sent behind it.
+#[derive(Debug)]
+pub(crate) struct Replied {
+    pub(crate) written: WrittenHead,
+    pub(crate) rest: Rest,
+}
+
+impl Replied {
+    /// The answer is to be looked up first: nothing has been written.
     pub(crate) fn lookup(lookup: Lookup) -> Self {
-        Self::Segments(Box::new(VecDeque::from([Segment::Lookup(Box::new(lookup))])))
+        let lookup = Segment::Lookup(Box::new(lookup));
+        let rest = Rest::Segments(Box::new(VecDeque::from([lookup])));
+        Self { written: WrittenHead::default(), rest }
+    }
+}
+
+impl From<WrittenHead> for Replied {
+    /// The answer is complete.
+    #[inline]
+    fn from(written: WrittenHead) -> Self {
+        Self { written, rest: Rest::Nothing }
     }
 }
 
@@ -241,13 +260,14 @@ impl Files {
         turn: &Turn<'_>,
         out: &mut Vec<u8>,
     ) -> Rest {
-        match self.answer_at(None, request, now, turn, out) {
+        match self.answer_at(None, request, now, turn, out).rest {
             Rest::Segments(segments) if is_lookup(&segments) => {
                 let path = CanonicalPath::of(request.path()).expect("a lookup has a path");
                 let place = Mounted { path, at: 0 };
                 worker::with(&self.folder, |worker| {
                     let found = worker.find(&self.folder, place.below().as_bytes(), now);
-                    answer_found(worker, (&self.folder, &place), found, *request, now, turn, out)
+                    let folder = (&*self.folder, &place);
+                    answer_found(worker, folder, found, *request, now, turn, out).rest
                 })
             }
             rest => rest,
@@ -267,7 +287,7 @@ impl Files {
         now: Now,
         turn: &Turn<'_>,
         out: &mut Vec<u8>,
-    ) -> Rest {
+    ) -> Replied {
         if !matches!(request.method(), Method::Get | Method::Head) {
             return self.answer_other(request, turn, out);
         }
@@ -283,7 +303,7 @@ impl Files {
 
     /// Answers what asks for no content.
     #[cold]
-    fn answer_other(&self, request: &Request<'_>, turn: &Turn<'_>, out: &mut Vec<u8>) -> Rest {
+    fn answer_other(&self, request: &Request<'_>, turn: &Turn<'_>, out: &mut Vec<u8>) -> Replied {
         let dressing = &self.folder.dressing;
         let (status, fields): (Status, &[(&str, &[u8])]) = match request.method() {
             _ if CanonicalPath::of(request.path()) == Err(NoPath::Parent) => {
@@ -292,8 +312,7 @@ impl Files {
             Method::Options => (Status::NO_CONTENT, &[ALLOW]),
             _ => (Status::METHOD_NOT_ALLOWED, &[ALLOW]),
         };
-        dressing.status_page(out, status, turn, false, fields);
-        Rest::Nothing
+        dressing.status_page(out, status, turn, false, fields).into()
     }
 
     /// Whether this is the same folder with the same caches.
@@ -350,7 +369,7 @@ fn answer_slowly(
     now: Now,
     turn: &Turn<'_>,
     out: &mut Vec<u8>,
-) -> Rest {
+) -> Replied {
     let folder = &*files.folder;
     let whole = match place {
         Some(_) => None,
@@ -373,7 +392,7 @@ fn answer_slowly(
     let found = match cached(worker) {
         Some(found) => found,
         None if folder.threads == 0 => worker.find(folder, key, now),
-        None => return Rest::lookup(Lookup::new(files, request, place)),
+        None => return Replied::lookup(Lookup::new(files, request, place)),
     };
     answer_found(worker, (folder, place), found, request, now, turn, out)
 }
@@ -387,7 +406,7 @@ fn answer_found(
     now: Now,
     turn: &Turn<'_>,
     out: &mut Vec<u8>,
-) -> Rest {
+) -> Replied {
     let key = place.below().as_bytes();
     match found {
         Ok(Found::Held) => {
@@ -395,15 +414,14 @@ fn answer_found(
             respond::respond(stored, &folder.dressing, request, now, turn, out)
         }
         Ok(Found::Loaded { stored, may_hold }) => {
-            let rest = respond::respond(&stored, &folder.dressing, request, now, turn, out);
+            let replied = respond::respond(&stored, &folder.dressing, request, now, turn, out);
             if may_hold {
                 worker.cache.insert(key, stored, now.mono_ms);
             }
-            rest
+            replied
         }
         Ok(Found::Directory) => {
-            redirect_to_folder(&folder.dressing, &place.path, request, turn, out);
-            Rest::Nothing
+            redirect_to_folder(&folder.dressing, &place.path, request, turn, out).into()
         }
         Ok(Found::Listed(listed)) => listed.respond(place, &folder.dressing, request, turn, out),
         Err(failure) => answer_failure(folder, failure, request, turn, out),
@@ -416,17 +434,17 @@ fn answer_failure(
     request: Request<'_>,
     turn: &Turn<'_>,
     out: &mut Vec<u8>,
-) -> Rest {
+) -> Replied {
     folder.count(failure);
     let status = failure.status();
     let soon: &[(&str, &[u8])] = &[("Retry-After", b"1")];
     let fields = if status == Status::SERVICE_UNAVAILABLE { soon } else { &[] };
     let head_only = request.method() == Method::Head;
-    match failure {
+    let written = match failure {
         Failure::NoIndex => folder.dressing.no_index(out, turn, head_only),
         _ => folder.dressing.status_page(out, status, turn, head_only, fields),
-    }
-    Rest::Nothing
+    };
+    written.into()
 }
 
 /// A folder's name without its slash leads to the one with it, so that relative links work.
@@ -436,11 +454,11 @@ fn redirect_to_folder(
     request: Request<'_>,
     turn: &Turn<'_>,
     out: &mut Vec<u8>,
-) {
+) -> WrittenHead {
     let location = location::with_slash(path, request.query());
     let fields = [("Location", location.as_slice())];
     let head_only = request.method() == Method::Head;
-    dressing.status_page(out, Status::MOVED_PERMANENTLY, turn, head_only, &fields);
+    dressing.status_page(out, Status::MOVED_PERMANENTLY, turn, head_only, &fields)
 }
 
 /// Answers with one file, wherever it is: `path` is trusted.
@@ -450,13 +468,12 @@ pub(crate) fn answer_file(
     now: Now,
     turn: &Turn<'_>,
     out: &mut Vec<u8>,
-) -> Rest {
+) -> Replied {
     match load_file(path, now) {
         Ok(stored) => respond::respond(&stored, &Dressing::default(), request, now, turn, out),
         Err(failure) => {
             let head_only = request.method() == Method::Head;
-            status_page(out, failure.status(), turn, head_only, &[]);
-            Rest::Nothing
+            status_page(out, failure.status(), turn, head_only, &[]).into()
         }
     }
 }

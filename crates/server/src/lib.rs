@@ -62,6 +62,7 @@ mod server;
 mod server_stats;
 pub mod site;
 mod stats;
+mod stats_page;
 mod status_page;
 pub mod test;
 #[cfg(feature = "tower")]
@@ -100,7 +101,10 @@ pub use response::{
 pub use routes::canonical_route;
 pub use routes::{Route, RouteError, Routes, route};
 pub use server::{Drain, IntoListener, Reloaded, Running, StartError, probe_io_uring, start};
-pub use stats::{Stats, WorkerStats, stats_page};
+#[doc(hidden)]
+pub use stats::counters_reference;
+pub use stats::{Stats, WorkerStats};
+pub use stats_page::stats_page;
 #[cfg(feature = "tower")]
 pub use tower::{ClientInfo, ServiceError, Tower, tower};
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_core::Stream;
-use gustnado_http::answer::{Answer, FieldError, Opening, Persist, check_field};
+use gustnado_http::answer::{Answer, FieldError, Opening, Persist, WrittenHead, check_field};
 use gustnado_http::status::Status;
 
 use crate::files::Files;
@@ -83,11 +83,19 @@ pub(crate) struct Rare {
     pub(crate) on_sent: Vec<OnSent>,
     pub(crate) trailers: Option<Trailers>,
     pub(crate) close: bool,
-    /// A status line in place of the status's own, with its line end.
-    pub(crate) status_line: Option<String>,
+    /// A status line in place of the status's own.
+    pub(crate) status_line: Option<StatusLine>,
     /// The pace of its route.
     pub(crate) pace: Option<Arc<AnswerPace>>,
     pub(crate) replaced: Replaced,
+}
+
+/// A status line of an application's own.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct StatusLine {
+    pub(crate) number: u16,
+    /// All of it, with its line end.
+    pub(crate) text: String,
 }
 
 /// Fields of the server's own in whose place an answer has others.
@@ -270,7 +278,8 @@ impl Response {
             4 => Status::BAD_REQUEST,
             _ => Status::INTERNAL_SERVER_ERROR,
         });
-        self.set_status_line(format!("HTTP/1.1 {code} {reason}\r\n"));
+        let text = format!("HTTP/1.1 {code} {reason}\r\n");
+        self.rare().status_line = Some(StatusLine { number: code, text });
         Ok(self)
     }
 
@@ -365,8 +374,7 @@ impl Response {
     /// The number of its status, which may be one that [`Status`] does not have.
     pub fn status_number(&self) -> u16 {
         let line = self.rare.as_ref().and_then(|rare| rare.status_line.as_ref());
-        let said = line.and_then(|line| line.get(9..12)?.parse().ok());
-        said.unwrap_or_else(|| self.status.code())
+        line.map_or_else(|| self.status.code(), |line| line.number)
     }
 
     /// The content, where it is made of bytes that are ready.
@@ -404,11 +412,6 @@ impl Response {
         self
     }
 
-    /// Says a status that [`Status`] does not have. The one it has decides how it is sent.
-    pub(crate) fn set_status_line(&mut self, line: String) {
-        self.rare().status_line = Some(line);
-    }
-
     /// Has it leave on its own, though it may be ready: not together with other answers.
     pub(crate) fn on_its_own(mut self) -> Self {
         self.rare();
@@ -436,15 +439,18 @@ impl Response {
         persist: Persist,
         head_only: bool,
         out: &mut Vec<u8>,
-    ) {
+    ) -> WrittenHead {
         let (Content::Bytes(content), Some(kind)) = (&self.content, self.kind) else {
             unreachable!("asked before");
         };
         let sent: &[u8] = if head_only { &[] } else { content };
         let lead = &common.leads[kind as usize];
+        let before = out.len();
         Answer::sized(out, lead, persist, &self.lines, content.len() as u64, sent);
+        let written = WrittenHead::new(Status::OK, out.len() - before, sent.len());
         // Known to be nothing: forgetting it spares the look into it that dropping would take.
         std::mem::forget(self.rare);
+        written
     }
 
     /// Whether the page for its status is its content.
@@ -477,7 +483,7 @@ mod tests {
         let own = Response::text("x").code(201, "Lazy").expect("a status");
         assert_eq!((own.status_code(), own.status_number()), (Status::CREATED, 201));
         let line = own.rare.and_then(|rare| rare.status_line);
-        assert_eq!(line.as_deref(), Some("HTTP/1.1 201 Lazy\r\n"));
+        assert_eq!(line.map(|line| line.text).as_deref(), Some("HTTP/1.1 201 Lazy\r\n"));
         for reason in ["", "Created"] {
             let usual = Response::text("x").code(201, reason).expect("a status");
             assert!(usual.rare.is_none());

@@ -8,16 +8,15 @@ mod serve;
 mod start_error;
 mod urls;
 
-use std::fmt;
 use std::io::{self, IsTerminal, Write as _};
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fmt, thread};
 
+use gustnado_config::{Headers, Networks};
 use gustnado_tasks::{BlockingPool, Driven, Endpoint, Phase, Plan, Serve, SpawnError, Workers};
-
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_shutdown;
 use signal_hook::iterator::Signals;
@@ -30,8 +29,9 @@ use crate::config::{Config, Machine};
 use crate::files::{Dressing, FileOptions, Folders};
 use crate::routes::{RouteError, Routes, Tables};
 use crate::server_stats::ServerStats;
-use crate::stats::{Stats, WorkerStats, write_regularly};
-use gustnado_config::{Headers, Networks};
+use crate::stats::{Stats, WorkerStats};
+use crate::stats_page::write_regularly;
+
 use listeners::Listeners;
 
 pub use drain::Drain;

@@ -1,6 +1,6 @@
 //! Small pages that say what a status means, and what all responses of a turn have in common.
 
-use gustnado_http::answer::{Answer, Opening, Persist, has_field};
+use gustnado_http::answer::{Answer, Opening, Persist, WrittenHead, has_field};
 use gustnado_http::status::Status;
 
 /// What all answers of one turn have in common.
@@ -24,8 +24,8 @@ pub fn status_page(
     turn: &Turn<'_>,
     head_only: bool,
     extra: &[(&str, &[u8])],
-) {
-    status_page_saying(hint(status), out, (status, head_only), turn, extra);
+) -> WrittenHead {
+    status_page_saying(hint(status), out, (status, head_only), turn, extra)
 }
 
 /// The same with a sentence of its own.
@@ -35,7 +35,7 @@ pub(crate) fn status_page_saying(
     (status, head_only): (Status, bool),
     turn: &Turn<'_>,
     extra: &[(&str, &[u8])],
-) {
+) -> WrittenHead {
     let mut answer = Answer::start(out, status, turn.common, turn.persist);
     for (name, value) in extra {
         // Nothing of such a line is written; the answer stays well formed without it.
@@ -43,8 +43,7 @@ pub(crate) fn status_page_saying(
         debug_assert!(outcome.is_ok(), "{name}: {outcome:?}");
     }
     if !status.may_have_body() {
-        answer.finish();
-        return;
+        return answer.finish();
     }
     let page = page_saying(status, hint);
     let fields: [(&str, &[u8]); 2] =
@@ -55,10 +54,11 @@ pub(crate) fn status_page_saying(
         }
     }
     answer.content_length(page.len() as u64);
-    answer.finish();
+    let written = answer.finish();
     if !head_only {
         out.extend_from_slice(page.as_bytes());
     }
+    written
 }
 
 /// Nothing of the request is repeated in the page, so nothing can be smuggled into it.

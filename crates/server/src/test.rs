@@ -20,14 +20,13 @@
 //! worker, requests that no well-behaved client sends, and `io_uring` (the thread uses epoll).
 //! [`Request::peer`](crate::Request::peer) is a Unix socket without a name.
 
-use std::fmt;
-use std::io;
 use std::os::fd::OwnedFd;
-use std::str;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io, str};
 
 use bytes::Bytes;
+use gustnado_config::Headers;
 use gustnado_http::method::Method;
 use gustnado_http::response::Response as Interim;
 use gustnado_tasks::{BlockingPool, Link, block_on, spawn_detached};
@@ -42,7 +41,6 @@ use crate::files::FileOptions;
 use crate::hooks::Hooks;
 use crate::routes::{RouteError, Routes, Tables};
 use crate::server::lines;
-use gustnado_config::Headers;
 
 /// How long one request may take, and how much of an answer is collected.
 const PATIENCE: Duration = Duration::from_secs(30);

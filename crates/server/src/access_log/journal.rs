@@ -8,7 +8,6 @@ use std::time::Instant;
 use gustnado_http::head::Head;
 use gustnado_http::request::Request as View;
 use gustnado_tasks::{Endpoint, Link};
-use memchr::memmem;
 
 use super::AccessLog;
 use super::line::{Asked, Line};
@@ -130,13 +129,13 @@ impl Journal {
     pub(crate) fn answer(
         &mut self,
         log: &AccessLog,
-        (status, head): (Option<u16>, &[u8]),
+        (status, head): (u16, &[u8]),
         pending: u64,
         is_whole: bool,
     ) {
         let Some(page) = &mut self.page else { return };
         let Some(entry) = page.entries.back_mut() else { return };
-        entry.status = status;
+        entry.status = Some(status).filter(|status| *status > 0);
         entry.pending = pending;
         entry.is_whole = is_whole;
         if log.format.wants_answer {
@@ -258,35 +257,9 @@ fn first_line(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// The status of the first answer in these bytes that is no interim one, and where its head begins
-/// and ends.
-pub(crate) fn final_answer(written: &[u8]) -> Option<(u16, Range<usize>)> {
-    let mut start = 0;
-    loop {
-        let rest = &written[start..];
-        let digits = std::str::from_utf8(rest.get(9..12)?).ok()?;
-        let status = digits.parse().ok()?;
-        let end = start + memmem::find(rest, b"\r\n\r\n")? + 4;
-        if status >= 200 || status == 101 {
-            return Some((status, start..end));
-        }
-        start = end;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn interim_answers_are_passed_over() {
-        let answer = b"HTTP/1.1 204 No Content\r\n\r\n";
-        let both = [b"HTTP/1.1 100 Continue\r\n\r\n", &answer[..]].concat();
-        assert_eq!(final_answer(answer), Some((204, 0..answer.len())));
-        assert_eq!(final_answer(&both), Some((204, 25..both.len())));
-        assert_eq!(final_answer(&both[..25]), None);
-        assert_eq!(final_answer(b""), None);
-    }
 
     #[test]
     fn the_first_line_is_that_which_has_come_whole() {

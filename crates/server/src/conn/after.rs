@@ -5,8 +5,7 @@ use gustnado_tasks::Outgoing;
 
 use super::Next;
 use super::body_end::Ending;
-use crate::files::Rest;
-use crate::files::is_lookup;
+use crate::files::{Rest, is_lookup};
 
 /// What comes next after an answer's head and small content have been written.
 #[inline]

@@ -3,12 +3,13 @@
 use std::mem;
 use std::rc::Rc;
 
+use gustnado_http::answer::WrittenHead;
 use gustnado_http::head::{Framing, Head};
 use gustnado_http::request::Request as View;
+use gustnado_tasks::Now;
 
 use super::body_end::{Ending, PendingBody, Wanted};
 use crate::response::ResponsePrefix;
-use gustnado_tasks::Now;
 
 /// A request on its way to its handler.
 pub(super) struct Arrived<'a> {
@@ -16,6 +17,23 @@ pub(super) struct Arrived<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) body: PendingBody<'a>,
     pub(super) wanted: Wanted,
+    /// Its response, once that has been written.
+    pub(super) response: HeadAt,
+}
+
+/// The head of a response, and where it begins in the turn's buffer.
+#[derive(Clone, Copy, Default)]
+pub(super) struct HeadAt {
+    pub(super) written: WrittenHead,
+    pub(super) at: usize,
+}
+
+impl HeadAt {
+    /// Its bytes, and how many of content lie behind it.
+    pub(super) fn parts(self, out: &[u8]) -> (&[u8], u64) {
+        let (head, content) = out[self.at..].split_at(self.written.head_bytes as usize);
+        (head, content.len() as u64)
+    }
 }
 
 impl<'a> Arrived<'a> {

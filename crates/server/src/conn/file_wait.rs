@@ -12,10 +12,8 @@ use gustnado_tasks::{BlockingPool, Link, LinkError, Patience, PoolFull, sleep};
 use super::after::after_rest;
 use super::body_end::Ending;
 use super::{Conn, Next};
-use crate::files::Segment;
 use crate::files::warmth::{WINDOW_BYTES, is_window_warm, warm};
-use crate::files::{Looked, Lookup, OpenFile};
-use crate::stats::Added;
+use crate::files::{Looked, Lookup, OpenFile, Segment};
 use crate::status_page::Turn;
 
 /// How long a disk may take to say whether what is held is still good. After that it is taken to
@@ -80,14 +78,14 @@ impl Conn {
         let ending = if is_last { ending.ended() } else { ending };
         let (mut out, moment) = (Link::outgoing(), self.moment());
         let turn = Turn { common: &moment.common.opening, persist: ending.persist() };
-        let Some(rest) = lookup.answer(looked, moment.time, &turn, &mut out.bytes) else {
+        let Some(replied) = lookup.answer(looked, moment.time, &turn, &mut out.bytes) else {
             Link::put_back(out);
             return None;
         };
-        self.app.count(&Added::answer(&out.bytes));
-        let next = after_rest(rest, ending, &lookup.request(), &mut out);
+        let response = self.count_response(replied.written, 0, &out.bytes);
+        let next = after_rest(replied.rest, ending, &lookup.request(), &mut out);
         if self.besides.is_some() {
-            self.log_answer(&out.bytes, &next);
+            self.log_answer(&out.bytes, response, &next);
         }
         self.start_send(out);
         Some(match next {

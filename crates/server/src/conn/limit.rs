@@ -2,17 +2,17 @@
 
 use std::future::poll_fn;
 
+use gustnado_config::millis;
 use gustnado_http::head::HeadError;
 use gustnado_http::status::Status;
 use gustnado_tasks::{LinkError, Outgoing, Patience, SendWatch};
 
-use super::arrived::Moment;
+use super::arrived::{HeadAt, Moment};
 use super::flight::Flight;
 use super::{Conn, Next};
 use crate::contained::contained;
 use crate::hooks::{Limit, Struck, Verdict};
 use crate::stats::{Added, Fault};
-use gustnado_config::millis;
 
 impl Conn {
     /// Tells the program, if it wishes, that a limit has struck.
@@ -82,7 +82,7 @@ impl Conn {
         input: &[u8],
         moment: &Moment,
         out: &mut Outgoing,
-    ) -> Next {
+    ) -> HeadAt {
         let size = |limit: usize, reached: usize| (limit as u64, reached as u64);
         match error {
             HeadError::TooLarge { limit_bytes } => {

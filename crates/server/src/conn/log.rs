@@ -2,8 +2,9 @@
 
 use gustnado_http::head::Head;
 
+use super::arrived::HeadAt;
 use super::{Conn, Next};
-use crate::access_log::{AccessLog, Journal, final_answer};
+use crate::access_log::{AccessLog, Journal};
 use crate::files::is_lookup;
 
 impl Conn {
@@ -22,43 +23,42 @@ impl Conn {
     /// came whole.
     ///
     /// - `input`: what of it has come.
+    /// - `out`, `response`: as in [`Conn::log_answer`].
     #[cold]
     #[inline(never)]
-    pub(super) fn log_refusal(&mut self, input: &[u8], written: &[u8]) {
+    pub(super) fn log_refusal(&mut self, input: &[u8], out: &[u8], response: HeadAt) {
         if !self.besides.as_ref().is_some_and(|besides| besides.journal.is_asked()) {
             self.log_request(None, input);
         }
-        self.log_answer(written, &Next::Linger);
+        self.log_answer(out, response, &Next::Linger);
     }
 
     /// An answer has been written, or at least begun.
     ///
-    /// - `written`: what was written for it into the buffer that is sent next.
+    /// - `out`: the buffer that is sent next. The answer is the last one in it.
+    /// - `response`: where in it the answer's head is.
     #[cold]
     #[inline(never)]
-    pub(super) fn log_answer(&mut self, written: &[u8], next: &Next) {
+    pub(super) fn log_answer(&mut self, out: &[u8], response: HeadAt, next: &Next) {
         let Some((log, journal)) = self.log() else { return };
-        let (written, is_whole) = match next {
-            Next::BodyToo(behind) => return self.log_answer(written, &behind.1),
+        let is_whole = match next {
+            Next::BodyToo(behind) => return self.log_answer(out, response, &behind.1),
             Next::Renew(_) => return journal.take_back(),
             Next::Body(_) | Next::Flight(_) => return,
-            Next::Remainder(rest) => match &rest.paced {
-                // (What has a pace is not in the buffer.)
-                Some(paced) => (&*paced.start, false),
-                None => (written, false),
-            },
             Next::Segments { segments, .. } if is_lookup(segments) => return,
-            Next::Segments { .. } => (written, false),
-            _ => (written, true),
+            Next::Remainder(rest) => match &rest.paced {
+                // What has a pace is not in the buffer.
+                Some(paced) => {
+                    let (head, _) = HeadAt { written: paced.written, at: 0 }.parts(&paced.start);
+                    return journal.answer(log, (paced.written.status, head), 0, false);
+                }
+                None => false,
+            },
+            Next::Segments { .. } => false,
+            _ => true,
         };
-        // (A program may have written a status line of its own, in which there is none.)
-        let found = final_answer(written);
-        let status = found.as_ref().map(|(status, _)| *status);
-        let head = found.map_or(0..0, |(_, head)| head);
-        let is_paced = matches!(next, Next::Remainder(rest) if rest.paced.is_some());
-        let content = (written.len() - head.end) as u64;
-        let pending = if is_paced || status.is_none() { 0 } else { content };
-        journal.answer(log, (status, &written[head]), pending, is_whole);
+        let (head, pending) = response.parts(out);
+        journal.answer(log, (response.written.status, head), pending, is_whole);
     }
 
     /// Content of the last answer has been handed to the kernel.

@@ -16,6 +16,7 @@ use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Link, LinkError, Outgoing, Patience, Piece, Rate, SendWatch, now};
 
+use super::arrived::HeadAt;
 use super::body::{Body, BodyRequest, Wish};
 use super::{Conn, Next, Unread};
 use crate::app::App;
@@ -23,8 +24,7 @@ use crate::files::Segment;
 use crate::hooks::Limit;
 use crate::pace::{AnswerPace, Pace, Pacer};
 use crate::stats::{Added, Fault};
-use crate::status_page::Turn;
-use crate::status_page::status_page;
+use crate::status_page::{Turn, status_page};
 
 /// Most bytes that are sent in one go, however fast the pace.
 const STEP_BYTES_MAX: u64 = 64 << 10;
@@ -206,8 +206,8 @@ impl Conn {
         };
         let ending = self.wanted(head).with(end);
         let mut out = Link::outgoing();
-        self.write_too_many(head, ending.persist(), wait_ms, &mut out);
-        self.log_answer(&out.bytes, &Next::Receive);
+        let response = self.write_too_many(head, ending.persist(), wait_ms, &mut out);
+        self.log_answer(&out.bytes, response, &Next::Receive);
         if let Err(error) = self.send_out(out, self.app.times.write).await {
             return self.give_up(&error);
         }
@@ -215,15 +215,23 @@ impl Conn {
         self.next_after(ending)
     }
 
-    fn write_too_many(&self, head: &Head, persist: Persist, wait_ms: u64, out: &mut Outgoing) {
+    fn write_too_many(
+        &self,
+        head: &Head,
+        persist: Persist,
+        wait_ms: u64,
+        out: &mut Outgoing,
+    ) -> HeadAt {
         let moment = self.moment();
         let turn = Turn { common: &moment.common.opening, persist };
         let after_secs = wait_ms.div_ceil(1_000).max(1).to_string();
         let fields = [("Retry-After", after_secs.as_bytes())];
         let head_only = head.method() == Method::Head;
-        status_page(&mut out.bytes, Status::TOO_MANY_REQUESTS, &turn, head_only, &fields);
+        let status = Status::TOO_MANY_REQUESTS;
+        let written = status_page(&mut out.bytes, status, &turn, head_only, &fields);
         let fault = Some(Fault::TooManyRequests);
-        self.app.count(&Added { fault, ..Added::answer(&out.bytes) });
+        self.app.count(&Added { fault, ..Added::response(written, out.bytes.len()) });
+        HeadAt { written, at: 0 }
     }
 
     /// Has the answer that begins now go at its route's pace.

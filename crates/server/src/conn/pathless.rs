@@ -18,9 +18,7 @@ use crate::app::{Known, Site};
 use crate::files::Rest;
 use crate::request::Request;
 use crate::routes::EndpointDoes;
-use crate::stats::Added;
-use crate::status_page::Turn;
-use crate::status_page::status_page;
+use crate::status_page::{Turn, status_page};
 
 impl Conn {
     /// Answers a request that names no path.
@@ -70,7 +68,12 @@ impl Conn {
         Some(self.run(runnable, called, arrived, moment, out, context))
     }
 
-    fn answer_itself(&self, arrived: &Arrived<'_>, moment: &Moment, out: &mut Outgoing) -> Next {
+    fn answer_itself(
+        &self,
+        arrived: &mut Arrived<'_>,
+        moment: &Moment,
+        out: &mut Outgoing,
+    ) -> Next {
         let (status, end) = match arrived.head.method() {
             // RFC 9110 §9.3.6: what comes behind it belongs to a tunnel, and is no request. There
             // are no tunnels here.
@@ -87,8 +90,8 @@ impl Conn {
             _ => ("Allow", b"GET, HEAD, OPTIONS"),
         };
         let before = out.bytes.len();
-        status_page(&mut out.bytes, status, &turn, false, &[allow]);
-        self.app.count(&Added::answer(&out.bytes[before..]));
+        let written = status_page(&mut out.bytes, status, &turn, false, &[allow]);
+        arrived.response = self.count_response(written, before, &out.bytes);
         after_rest(Rest::Nothing, ending, &arrived.view(), out)
     }
 }

@@ -1,19 +1,17 @@
 //! Requests that the server refuses by itself: no handler sees them.
 
-use gustnado_http::answer::{Answer, has_field};
+use gustnado_http::answer::{Answer, WrittenHead, has_field};
 use gustnado_http::request::Request as View;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Link, Outgoing};
 
-use super::arrived::Moment;
+use super::arrived::{HeadAt, Moment};
 use super::{Conn, Next};
 use crate::contained::contained;
 use crate::hooks::Refused;
 use crate::response::{Content, Response};
 use crate::stats::{Added, Fault};
-use crate::status_page::Turn;
-use crate::status_page::page;
-use crate::status_page::status_page;
+use crate::status_page::{Turn, page, status_page};
 
 impl Conn {
     /// Answers a request that breaks the rules or comes too late, and ends.
@@ -21,16 +19,18 @@ impl Conn {
     /// - `request`: its head, where that was whole.
     pub(super) fn refuse(&mut self, status: Status, request: Option<View<'_>>) -> Next {
         let (mut out, moment) = (Link::outgoing(), self.moment());
-        let next = self.write_refusal(status, request, &moment, &mut out);
+        let response = self.write_refusal(status, request, &moment, &mut out);
         if self.app.access_log.is_some() {
             let unread = self.unread.take();
-            self.log_refusal(unread.as_ref().map_or(b"", |unread| &unread.bytes), &out.bytes);
+            let input = unread.as_ref().map_or(&b""[..], |unread| &unread.bytes);
+            self.log_refusal(input, &out.bytes, response);
             self.unread = unread;
         }
         self.start_send(out);
-        next
+        Next::Linger
     }
 
+    /// Writes what refuses a request. The connection ends after it, which the peer may not expect.
     #[cold]
     pub(super) fn write_refusal(
         &self,
@@ -38,7 +38,7 @@ impl Conn {
         request: Option<View<'_>>,
         moment: &Moment,
         out: &mut Outgoing,
-    ) -> Next {
+    ) -> HeadAt {
         let turn = Turn { common: &moment.common.opening, persist: self.app.last_words() };
         let before = out.bytes.len();
         let dressed = self.app.hooks.refusal.as_ref().and_then(|hook| {
@@ -50,19 +50,20 @@ impl Conn {
             // A panic in it is its own, and leaves the page as it always is.
             contained(|| hook(&refused, &mut response)).map(|()| response)
         });
-        match dressed {
+        let written = match dressed {
             Some(response) => write_at_once(&response, &turn, &mut out.bytes),
             None => status_page(&mut out.bytes, status, &turn, false, &[]),
-        }
+        };
         let late = status == Status::REQUEST_TIMEOUT;
         let fault = Some(if late { Fault::TooSlow } else { Fault::BadRequest });
-        self.app.count(&Added { fault, ..Added::answer(&out.bytes[before..]) });
-        Next::Linger
+        let response = Added::response(written, out.bytes.len() - before);
+        self.app.count(&Added { fault, ..response });
+        HeadAt { written, at: before }
     }
 }
 
 /// Writes a response whose content is at hand, and nothing of any other content.
-fn write_at_once(response: &Response, turn: &Turn<'_>, out: &mut Vec<u8>) {
+fn write_at_once(response: &Response, turn: &Turn<'_>, out: &mut Vec<u8>) -> WrittenHead {
     let content: &[u8] = match &response.content {
         Content::Bytes(bytes) if response.status.may_have_body() => bytes,
         _ => &[],
@@ -75,6 +76,7 @@ fn write_at_once(response: &Response, turn: &Turn<'_>, out: &mut Vec<u8>) {
     if response.status.may_have_body() {
         answer.content_length(content.len() as u64);
     }
-    answer.finish();
+    let written = answer.finish();
     out.extend_from_slice(content);
+    written
 }

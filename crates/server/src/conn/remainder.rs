@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use gustnado_http::answer::WrittenHead;
 use gustnado_tasks::{Link, LinkError, Outgoing, Patience, yield_now};
 
 use super::body_end::Ending;
@@ -15,7 +16,6 @@ use super::flight::{Errand, Flight};
 use super::gathered::{Gathered, end_chunks};
 use super::terms::Terms;
 use super::{Conn, Next};
-use crate::access_log::final_answer;
 use crate::contained::contained;
 use crate::files::Segment;
 use crate::hooks::Limit;
@@ -51,6 +51,8 @@ pub(super) struct Paced {
     pub(super) pace: Arc<AnswerPace>,
     /// Its head, and short content.
     pub(super) start: Vec<u8>,
+    /// The head in it.
+    pub(super) written: WrittenHead,
     /// When the request was read.
     pub(super) read_ms: u64,
 }
@@ -154,8 +156,8 @@ impl Conn {
         let is_paced = remainder.paced.is_some();
         if let Some(paced) = remainder.paced.take() {
             self.begin_route(&paced.pace, paced.read_ms);
-            self.app.count(&Added { bytes_sent: 0, ..Added::answer(&paced.start) });
-            let content = content_of(&paced.start);
+            self.app.count(&Added::response(paced.written, 0));
+            let content = paced.start.len() as u64 - u64::from(paced.written.head_bytes);
             let mut out = Link::outgoing();
             out.bytes = paced.start;
             self.send_counted(out, write).await?;
@@ -316,11 +318,6 @@ impl Conn {
         }
         self.discard_body(&mut incoming.decoder).await
     }
-}
-
-/// How much of an answer's beginning is content.
-fn content_of(start: &[u8]) -> u64 {
-    final_answer(start).map_or(0, |(_, head)| (start.len() - head.end) as u64)
 }
 
 /// Whether a piece is within the length that was promised.

@@ -2,30 +2,26 @@
 
 use std::sync::Arc;
 
-use gustnado_http::answer::{Answer, Opening, Persist};
+use gustnado_http::answer::{Answer, Opening, Persist, WrittenHead};
 use gustnado_http::head::Version;
 use gustnado_http::method::Method;
-use gustnado_tasks::LinkId;
+use gustnado_tasks::{LinkId, Now};
 
 use super::Conn;
+use super::arrived::HeadAt;
 use super::body_end::Ending;
 use super::remainder::{Notices, Paced, Remainder, StreamOut};
 use super::terms::Terms;
 use crate::body::Body;
 use crate::contained::contained;
-use crate::files::Rest;
-use crate::files::Segment;
-use crate::files::{self, Mounted};
+use crate::files::{self, Mounted, Replied, Rest, Segment};
 use crate::proxies::Proxies;
 use crate::request::{Origin, Request};
 use crate::request_head::Recycled;
-use crate::response::ResponsePrefix;
-use crate::response::{Content, INLINE_BYTES_MAX, Response};
+use crate::response::{Content, INLINE_BYTES_MAX, Response, ResponsePrefix, StatusLine};
 use crate::routes::Pages;
-use crate::stats::Added;
 use crate::status_page;
 use crate::status_page::Turn;
-use gustnado_tasks::Now;
 
 /// What an answer is written for.
 pub(super) struct Asked<'a> {
@@ -43,51 +39,52 @@ pub(super) struct Asked<'a> {
 }
 
 impl Conn {
-    /// Writes an answer's head and, if it is short and ready, its content. Returns what is left to
-    /// be sent, if there is anything, and whether the connection goes on.
+    /// Writes an answer's head and, if it is short and ready, its content.
     #[inline]
     pub(super) fn write_response(
         &self,
         response: Response,
         asked: &Asked<'_>,
         out: &mut Vec<u8>,
-    ) -> (Option<Box<Remainder>>, Ending) {
+    ) -> (HeadAt, Begun) {
         let before = out.len();
-        let written = if response.is_ready() && asked.terms.is_none() {
+        let begun = if response.is_ready() && asked.terms.is_none() {
             let head_only = asked.parts.view().method() == Method::Head;
-            response.write_ready(asked.common, asked.ending.persist(), head_only, out);
-            (None, asked.ending)
+            let persist = asked.ending.persist();
+            let written = response.write_ready(asked.common, persist, head_only, out);
+            Begun { rest: None, ending: asked.ending, written }
         } else {
             write(response, asked, out)
         };
-        self.app.count(&Added::answer(&out[before..]));
-        written
+        (self.count_response(begun.written, before, out), begun)
     }
 }
 
+/// An answer whose head has been written.
+pub(super) struct Begun {
+    /// What is left to be sent, if there is anything.
+    pub(super) rest: Option<Box<Remainder>>,
+    /// Whether the connection goes on.
+    pub(super) ending: Ending,
+    /// Nothing if the head is left to be sent, too.
+    written: WrittenHead,
+}
+
 /// Writes an answer of any kind. If it has a pace, all of it is left to be sent.
-fn write(
-    mut response: Response,
-    asked: &Asked<'_>,
-    out: &mut Vec<u8>,
-) -> (Option<Box<Remainder>>, Ending) {
+fn write(mut response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Begun {
     let Some(pace) = response.rare.as_mut().and_then(|rare| rare.pace.take()) else {
         return write_unpaced(response, asked, out);
     };
     let before = out.len();
-    let (rest, ending) = write_unpaced(response, asked, out);
+    let Begun { rest, ending, written } = write_unpaced(response, asked, out);
     let start = out.split_off(before);
     let nothing = || Box::new(Remainder::new(Notices(Vec::new()), ending));
     let mut rest = rest.unwrap_or_else(nothing);
-    rest.paced = Some(Box::new(Paced { pace, start, read_ms: asked.read_ms }));
-    (Some(rest), ending)
+    rest.paced = Some(Box::new(Paced { pace, start, written, read_ms: asked.read_ms }));
+    Begun { rest: Some(rest), ending, written: WrittenHead::default() }
 }
 
-fn write_unpaced(
-    response: Response,
-    asked: &Asked<'_>,
-    out: &mut Vec<u8>,
-) -> (Option<Box<Remainder>>, Ending) {
+fn write_unpaced(response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Begun {
     let Response { status, kind, lines, content, rare } = prepared(response, asked);
     let rare = rare.map_or_else(Default::default, |rare| *rare);
     let view = asked.parts.view();
@@ -100,10 +97,11 @@ fn write_unpaced(
     let mut remainder = Remainder::new(Notices(rare.on_sent), ending);
     remainder.terms = asked.terms;
     if matches!(content, Content::File(_) | Content::Folder { .. }) {
-        if let Rest::Segments(segments) = write_file(&content, &lines, asked, persist, out) {
+        let Replied { written, rest } = write_file(&content, &lines, asked, persist, out);
+        if let Rest::Segments(segments) = rest {
             remainder.segments = *segments;
         }
-        return (remainder.boxed(), ending);
+        return Begun { rest: remainder.boxed(), ending, written };
     }
     let before = out.len();
     let mut answer = rare.replaced.start(out, status, &asked.common.opening, persist);
@@ -111,46 +109,54 @@ fn write_unpaced(
         answer.constant("Content-Type", kind.name());
     }
     answer.ready_lines(&lines);
-    match content {
+    let mut written = match content {
         Content::Nothing => {
             // (A 304 speaks of the content it spares, whose length is not known here.)
             if status.may_have_body() {
                 answer.content_length(0);
             }
-            answer.finish();
+            answer.finish()
         }
         Content::Bytes(bytes) => {
             answer.content_length(bytes.len() as u64);
-            answer.finish();
+            let written = answer.finish();
             if head_only || !status.may_have_body() {
             } else if bytes.len() <= INLINE_BYTES_MAX && asked.terms.is_none() {
                 out.extend_from_slice(&bytes);
             } else {
                 remainder.bytes = bytes;
             }
+            written
         }
         Content::Stream(streamed) => {
             let chunked = streamed.length.is_none() && !is_old;
-            finish_framed(answer, streamed.length, chunked);
+            let written = finish_framed(answer, streamed.length, chunked);
             if !head_only && status.may_have_body() {
                 let trailers = rare.trailers.filter(|_| chunked);
                 remainder.stream = Some(StreamOut { streamed, chunked, trailers });
             }
+            written
         }
         Content::Part { file, offset, length: len } => {
             answer.content_length(len);
-            answer.finish();
+            let written = answer.finish();
             if !head_only && status.may_have_body() && len > 0 {
                 remainder.segments.push_back(Segment::part_of(file, offset, len));
             }
+            written
         }
         Content::Unsent(length) => finish_framed(answer, length, false),
         Content::File(_) | Content::Folder { .. } => unreachable!("answered above"),
+    };
+    if let Some(StatusLine { number, text }) = rare.status_line {
+        let (usual, own) = (status.line().len(), text.len());
+        out.splice(before..before + usual, text.into_bytes());
+        // (Neither is as long as the head that it is a part of.)
+        #[expect(clippy::cast_possible_truncation, reason = "see above")]
+        let head_bytes = written.head_bytes - usual as u32 + own as u32;
+        written = WrittenHead { status: number, head_bytes };
     }
-    if let Some(line) = rare.status_line {
-        out.splice(before..before + status.line().len(), line.into_bytes());
-    }
-    (remainder.boxed(), ending)
+    Begun { rest: remainder.boxed(), ending, written }
 }
 
 /// With the page for its status, if that is its content; and without `Trailer` where no trailers
@@ -172,13 +178,13 @@ fn prepared(response: Response, asked: &Asked<'_>) -> Response {
 
 /// Ends a head with how its content is framed: by its length, in chunks, or by the end of the
 /// connection.
-fn finish_framed(mut answer: Answer<'_>, length: Option<u64>, chunked: bool) {
+fn finish_framed(mut answer: Answer<'_>, length: Option<u64>, chunked: bool) -> WrittenHead {
     match length {
         Some(length) => answer.content_length(length),
         None if chunked => answer.chunked(),
         None => {}
     }
-    answer.finish();
+    answer.finish()
 }
 
 /// Writes an answer that a file is the content of.
@@ -188,7 +194,7 @@ fn write_file(
     asked: &Asked<'_>,
     persist: Persist,
     out: &mut Vec<u8>,
-) -> Rest {
+) -> Replied {
     let view = asked.parts.view();
     let common = Opening::new(&[asked.common.opening.lines(), lines].concat());
     let turn = Turn { common: &common, persist };

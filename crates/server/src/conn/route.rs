@@ -14,27 +14,25 @@ use gustnado_http::status::Status;
 use gustnado_tasks::{Link, LinkError, LinkId, Outgoing};
 
 use super::after::after_rest;
-use super::arrived::{Arrived, Moment};
+use super::arrived::{Arrived, HeadAt, Moment};
 use super::body::{Wish, body_first};
 use super::body_end::{BodyEnd, Ending, PendingBody, Wanted};
 use super::flight::{Flight, Incoming};
 use super::remainder::Remainder;
-use super::respond::Asked;
+use super::respond::{Asked, Begun};
 use super::terms::Terms;
 use super::{Conn, Next};
 use crate::app::{Known, Routed};
 use crate::body::Body;
 use crate::chain::Runnable;
 use crate::contained::contained;
-use crate::files::Mounted;
-use crate::files::Rest;
+use crate::files::{Mounted, Rest};
 use crate::handler::{Contained, HandlerId, InlineFn, TaskFn};
 use crate::hooks::Limit;
 use crate::proxies::Proxies;
 use crate::request::Request;
 use crate::response::{Content, Response};
 use crate::routes::{Endpoint, EndpointDoes, Matcher, RouteOptions, Table};
-use crate::stats::Added;
 use crate::status_page::Turn;
 
 /// A request and the handler that was found for it.
@@ -97,10 +95,10 @@ impl Conn {
                 let (before, at) = (out.bytes.len(), *mounted_at);
                 let path = path.or_else(|| CanonicalPath::of(view.path()).ok());
                 let place = path.map(|path| Mounted { path, at });
-                let rest =
+                let replied =
                     files.answer_at(place.as_ref(), &view, moment.time, &turn, &mut out.bytes);
-                self.app.count(&Added::answer(&out.bytes[before..]));
-                after_rest(rest, ending, &view, out)
+                arrived.response = self.count_response(replied.written, before, &out.bytes);
+                after_rest(replied.rest, ending, &view, out)
             }
             EndpointDoes::Run(runnable) => {
                 let origin = self.origin();
@@ -165,7 +163,9 @@ impl Conn {
         let is_ahead = arrived.has_body_ahead();
         if is_ahead && self.is_too_large(options, arrived) {
             let view = Some(arrived.view());
-            return self.write_refusal(Status::CONTENT_TOO_LARGE, view, moment, out);
+            let status = Status::CONTENT_TOO_LARGE;
+            arrived.response = self.write_refusal(status, view, moment, out);
+            return Next::Linger;
         }
         let body = if is_ahead { arrived.body_at_hand() } else { None };
         request.give_to(context.waker());
@@ -208,7 +208,9 @@ impl Conn {
                 let flight = Box::new(Flight::new(parts, table, answering, incoming, terms));
                 if is_done {
                     let response = self.app.answer_or_500(answer);
-                    self.land(response, flight, arrived.wanted, moment, out)
+                    let landed = self.land(response, flight, arrived.wanted, moment, out);
+                    arrived.response = landed.0;
+                    landed.1
                 } else {
                     Next::Flight(flight)
                 }
@@ -225,15 +227,16 @@ impl Conn {
     fn write_ready(
         &self,
         response: Response,
-        arrived: &Arrived<'_>,
+        arrived: &mut Arrived<'_>,
         ending: Ending,
         moment: &Moment,
         out: &mut Outgoing,
     ) {
         let head_only = arrived.head.method() == Method::Head;
         let before = out.bytes.len();
-        response.write_ready(&moment.common, ending.persist(), head_only, &mut out.bytes);
-        self.app.count(&Added::answer(&out.bytes[before..]));
+        let written =
+            response.write_ready(&moment.common, ending.persist(), head_only, &mut out.bytes);
+        arrived.response = self.count_response(written, before, &out.bytes);
     }
 
     #[inline]
@@ -242,11 +245,11 @@ impl Conn {
         handler: &InlineFn,
         mut request: Box<Request>,
         (known, table): (&Known, &Arc<Table>),
-        arrived: &Arrived<'_>,
+        arrived: &mut Arrived<'_>,
         moment: &Moment,
         out: &mut Outgoing,
     ) -> Next {
-        // (Written from inside: an answer is large, and would be moved on its way out.)
+        // (WrittenHead from inside: an answer is large, and would be moved on its way out.)
         let mut answer = None;
         _ = contained(|| answer = Some(handler(&mut request)));
         match answer {
@@ -265,7 +268,9 @@ impl Conn {
                     let ended = Contained::ended();
                     let table = Arc::clone(table);
                     let flight = Box::new(Flight::new(parts, table, ended, incoming, None));
-                    return self.land(response, flight, arrived.wanted, moment, out);
+                    let landed = self.land(response, flight, arrived.wanted, moment, out);
+                    arrived.response = landed.0;
+                    return landed.1;
                 }
                 let asked = Asked {
                     parts: request.parts(),
@@ -279,8 +284,9 @@ impl Conn {
                     terms: None,
                     read_ms: moment.time.mono_ms,
                 };
-                let (rest, ending) = self.write_response(response, &asked, &mut out.bytes);
-                after_head(rest, ending, &arrived.view(), out)
+                let (at, begun) = self.write_response(response, &asked, &mut out.bytes);
+                arrived.response = at;
+                after_head(begun.rest, begun.ending, &arrived.view(), out)
             }
         }
     }
@@ -338,9 +344,9 @@ impl Conn {
         self.link.refresh_now();
         let (mut out, moment) = (Link::outgoing(), self.moment());
         let wanted = self.wanted(flight.parts.head());
-        let next = self.land(response, flight, wanted, &moment, &mut out);
+        let (at, next) = self.land(response, flight, wanted, &moment, &mut out);
         if self.besides.is_some() {
-            self.log_answer(&out.bytes, &next);
+            self.log_answer(&out.bytes, at, &next);
         }
         self.start_send(out);
         Ok(match next {
@@ -357,7 +363,7 @@ impl Conn {
         wanted: Wanted,
         moment: &Moment,
         out: &mut Outgoing,
-    ) -> Next {
+    ) -> (HeadAt, Next) {
         let Flight { parts, incoming, .. } = &mut *flight;
         incoming.invite(parts.channel(), &response, &mut out.bytes);
         let asked = Asked {
@@ -371,7 +377,8 @@ impl Conn {
             terms: flight.terms,
             read_ms: flight.incoming.began_ms,
         };
-        let (rest, ending) = self.write_response(response, &asked, &mut out.bytes);
+        let (at, Begun { rest, ending, .. }) =
+            self.write_response(response, &asked, &mut out.bytes);
         // A stream's handler may still read, and wants to know when the client goes.
         let has_stream = rest.as_ref().is_some_and(|rest| rest.stream.is_some());
         let parts = flight.parts.clone();
@@ -380,7 +387,7 @@ impl Conn {
         } else {
             rest
         };
-        after_head(rest, ending, &parts.view(), out)
+        (at, after_head(rest, ending, &parts.view(), out))
     }
 }
 

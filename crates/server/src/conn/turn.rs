@@ -8,14 +8,13 @@ use gustnado_http::request::Request;
 use gustnado_tasks::{Link, Outgoing};
 
 use super::after::after_rest;
-use super::arrived::{Arrived, Moment};
+use super::arrived::{Arrived, HeadAt, Moment};
 use super::body::{BodyRequest, Wish, body_first};
 use super::body_end::{BodyEnd, Ending, PendingBody, Wanted};
 use super::{Conn, Next, Unread};
 use crate::app::{Manners, Site};
 use crate::config::AnswerVersion;
 use crate::routes::RouteOptions;
-use crate::stats::Added;
 use crate::status_page::Turn;
 
 /// Answers are sent once they have come to this many bytes, though more requests may be there.
@@ -67,17 +66,21 @@ impl Conn {
         let wanted = self.wanted(&request.head);
         let (mut out, moment) = (Link::outgoing(), self.moment());
         let (head, bytes) = (&request.head, &*request.bytes);
-        let mut arrived = Arrived { head, bytes, body, wanted };
+        let response = HeadAt::default();
+        let mut arrived = Arrived { head, bytes, body, wanted, response };
         let next = if !arrived.view().form().has_path() {
             self.answer_pathless(&mut arrived, &moment, &mut out, context)
         } else if let Site::Routes(routed) = self.app.site() {
             self.answer_by_route(routed, &mut arrived, &moment, &mut out, context)
         } else {
             let (body, ending) = (arrived.content(), arrived.ending());
-            self.answer_by_site(&arrived.view(), body, &moment, ending, &mut out)
+            let (response, next) =
+                self.answer_by_site(&arrived.view(), body, &moment, ending, &mut out);
+            arrived.response = response;
+            next
         };
         if self.besides.is_some() {
-            self.log_answer(&out.bytes, &next);
+            self.log_answer(&out.bytes, arrived.response, &next);
         }
         if out.bytes.is_empty() {
             Link::put_back(out);
@@ -115,7 +118,7 @@ impl Conn {
                     let mut next = if self.app.access_log.is_some() {
                         self.answer_logged(&head, rest, &moment, &mut out, context)
                     } else {
-                        self.answer_one(&head, rest, &moment, &mut out, context)
+                        self.answer_one(&head, rest, &moment, &mut out, context).1
                     };
                     if let Next::BodyToo(behind) = next {
                         used += behind.0;
@@ -128,12 +131,11 @@ impl Conn {
                     }
                 }
                 Err(error) => {
-                    let before = out.bytes.len();
-                    let next = self.refuse_head(error, rest, &moment, &mut out);
+                    let response = self.refuse_head(error, rest, &moment, &mut out);
                     if self.app.access_log.is_some() {
-                        self.log_refusal(rest, &out.bytes[before..]);
+                        self.log_refusal(rest, &out.bytes, response);
                     }
-                    break next;
+                    break Next::Linger;
                 }
             }
         };
@@ -161,9 +163,8 @@ impl Conn {
         context: &mut Context<'_>,
     ) -> Next {
         self.log_request(Some(head), input);
-        let before = out.bytes.len();
-        let next = self.answer_one(head, input, moment, out, context);
-        self.log_answer(&out.bytes[before..], &next);
+        let (response, next) = self.answer_one(head, input, moment, out, context);
+        self.log_answer(&out.bytes, response, &next);
         next
     }
 
@@ -177,10 +178,11 @@ impl Conn {
         moment: &Moment,
         out: &mut Outgoing,
         context: &mut Context<'_>,
-    ) -> Next {
+    ) -> (HeadAt, Next) {
+        let nothing = HeadAt::default();
         let wanted = if self.app.has_notice() {
             if self.app.is_outdated() {
-                return renew_first(head, input);
+                return (nothing, renew_first(head, input));
             }
             self.wanted(head)
         } else {
@@ -188,18 +190,25 @@ impl Conn {
         };
         let has_body = head.has_body();
         let request = head.on(input);
-        let arrived = || Arrived { head, bytes: input, body: PendingBody::new(has_body), wanted };
+        let arrived = || {
+            let body = PendingBody::new(has_body);
+            Arrived { head, bytes: input, body, wanted, response: nothing }
+        };
         if !request.form().has_path() {
-            return self.answer_pathless(&mut arrived(), moment, out, context);
+            let mut arrived = arrived();
+            let next = self.answer_pathless(&mut arrived, moment, out, context);
+            return (arrived.response, next);
         }
         if let Site::Routes(routed) = self.app.site() {
-            return self.answer_by_route(routed, &mut arrived(), moment, out, context);
+            let mut arrived = arrived();
+            let next = self.answer_by_route(routed, &mut arrived, moment, out, context);
+            return (arrived.response, next);
         }
         if has_body {
             let is_wanted = self.app.wants_body(&request);
             let usual = RouteOptions::default();
             let wish = if is_wanted { Wish::Whole(usual) } else { Wish::Nothing };
-            return body_first(head, input, wish);
+            return (nothing, body_first(head, input, wish));
         }
         self.answer_by_site(&request, &[], moment, wanted.with(BodyEnd::Empty), out)
     }
@@ -212,12 +221,12 @@ impl Conn {
         moment: &Moment,
         ending: Ending,
         out: &mut Outgoing,
-    ) -> Next {
+    ) -> (HeadAt, Next) {
         let turn = Turn { common: &moment.common.opening, persist: ending.persist() };
         let before = out.bytes.len();
-        let rest = self.app.answer(request, body, moment.time, &turn, &mut out.bytes);
-        self.app.count(&Added::answer(&out.bytes[before..]));
-        after_rest(rest, ending, request, out)
+        let replied = self.app.answer(request, body, moment.time, &turn, &mut out.bytes);
+        let response = self.count_response(replied.written, before, &out.bytes);
+        (response, after_rest(replied.rest, ending, request, out))
     }
 
     pub(super) fn moment(&self) -> Moment {

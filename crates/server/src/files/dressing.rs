@@ -2,12 +2,10 @@
 
 use bytes::Bytes;
 use gustnado_config::Headers;
-use gustnado_http::answer::{Answer, Opening, has_field};
+use gustnado_http::answer::{Answer, Opening, WrittenHead, has_field};
 use gustnado_http::status::Status;
 
-use crate::status_page::Turn;
-use crate::status_page::status_page;
-use crate::status_page::status_page_saying;
+use crate::status_page::{Turn, status_page, status_page_saying};
 
 /// The field by which browsers are told to believe the content type. Every file has it.
 const NOSNIFF: &str = "X-Content-Type-Options";
@@ -51,7 +49,7 @@ impl Dressing {
         turn: &Turn<'_>,
         head_only: bool,
         extra: &[(&str, &[u8])],
-    ) {
+    ) -> WrittenHead {
         let with_lines;
         let turn = if self.lines.is_empty() {
             turn
@@ -70,15 +68,21 @@ impl Dressing {
             debug_assert!(outcome.is_ok(), "{name}: {outcome:?}");
         }
         answer.content_length(page.content.len() as u64);
-        answer.finish();
+        let written = answer.finish();
         if !head_only {
             out.extend_from_slice(&page.content);
         }
+        written
     }
 
     /// Writes the answer for a folder without an index that is not listed: the owner's page for
     /// 404, or one that says what was looked for.
-    pub(super) fn no_index(&self, out: &mut Vec<u8>, turn: &Turn<'_>, head_only: bool) {
+    pub(super) fn no_index(
+        &self,
+        out: &mut Vec<u8>,
+        turn: &Turn<'_>,
+        head_only: bool,
+    ) -> WrittenHead {
         let status = Status::NOT_FOUND;
         let has_own = |page: &StaticPage| page.status.is_none_or(|own| own == status);
         if self.pages.iter().any(has_own) {
@@ -86,7 +90,7 @@ impl Dressing {
         }
         let common = self.common_with(turn);
         let turn = Turn { common: &common, ..*turn };
-        status_page_saying(NO_INDEX, out, (status, head_only), &turn, &[]);
+        status_page_saying(NO_INDEX, out, (status, head_only), &turn, &[])
     }
 
     /// The lines of every answer of the server, and those of this folder.

@@ -15,11 +15,9 @@ use gustnado_http::status::Status;
 use rustix::fs::{AtFlags, Dir, FileType, Stat};
 use rustix::io::Errno;
 
-use super::Rest;
-use super::Segment;
 use super::dressing::Dressing;
 use super::resolve::{Located, Root};
-use super::{Folder, Mounted};
+use super::{Folder, Mounted, Replied, Rest, Segment};
 use crate::status_page::Turn;
 
 /// The most names that are shown; a longer list is of no use to anybody, and has its price.
@@ -92,7 +90,7 @@ impl Listed {
         request: Request<'_>,
         turn: &Turn<'_>,
         out: &mut Vec<u8>,
-    ) -> Rest {
+    ) -> Replied {
         let page = self.page(place).into_bytes();
         let mut answer = Answer::start(out, Status::OK, turn.common, turn.persist);
         let put = |answer: &mut Answer<'_>, name: &str, value: &[u8]| {
@@ -106,15 +104,16 @@ impl Listed {
         }
         answer.ready_lines(&dressing.lines);
         answer.content_length(page.len() as u64);
-        answer.finish();
+        let written = answer.finish();
         if request.method() == Method::Head {
-            return Rest::Nothing;
+            return written.into();
         }
         if page.len() > AT_ONCE_BYTES {
-            return Rest::Segments(Box::new([Segment::Bytes(page)].into()));
+            let rest = Rest::Segments(Box::new([Segment::Bytes(page)].into()));
+            return Replied { written, rest };
         }
         out.extend_from_slice(&page);
-        Rest::Nothing
+        written.into()
     }
 
     fn page(&self, place: &Mounted<'_>) -> String {

@@ -4,16 +4,15 @@
 //! to wait, and says so when it would have to. Then a thread does the same and may wait: see
 //! `waiting`.
 
+use gustnado_tasks::Now;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::Folder;
 use super::error::Failure;
 use super::listing::Listed;
-use super::path;
 use super::resolve::{Identity, Located, Root};
 use super::stored::{Access, Seen, Stored};
-use gustnado_tasks::Now;
+use super::{Folder, path};
 
 /// How often a file is looked up again that was replaced between looking and opening.
 const ATTEMPTS_MAX: usize = 4;

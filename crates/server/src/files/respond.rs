@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use gustnado_http::answer::Answer;
+use gustnado_http::answer::{Answer, WrittenHead};
 use gustnado_http::date;
 use gustnado_http::head::Known;
 use gustnado_http::method::Method;
@@ -11,14 +11,13 @@ use gustnado_http::precondition::{self, Conditions, Verdict};
 use gustnado_http::range::{self, ByteRange, Selected};
 use gustnado_http::request::Request;
 use gustnado_http::status::Status;
+use gustnado_tasks::Now;
 
-use super::Rest;
-use super::Segment;
 use super::dressing::Dressing;
 use super::multipart::{Multipart, content_range};
 use super::stored::Stored;
+use super::{Replied, Rest, Segment};
 use crate::status_page::Turn;
-use gustnado_tasks::Now;
 
 /// Answers a GET or HEAD for `stored`.
 #[inline]
@@ -29,7 +28,7 @@ pub(super) fn respond(
     now: Now,
     turn: &Turn<'_>,
     out: &mut Vec<u8>,
-) -> Rest {
+) -> Replied {
     if request.is_conditional() {
         respond_if((stored, dressing), request, now, turn, out)
     } else {
@@ -38,14 +37,18 @@ pub(super) fn respond(
 }
 
 #[inline]
-fn whole(stored: &Stored, head_only: bool, turn: &Turn<'_>, out: &mut Vec<u8>) -> Rest {
-    Answer::ready(out, Status::OK, turn.common, turn.persist, stored.ready(head_only));
+fn whole(stored: &Stored, head_only: bool, turn: &Turn<'_>, out: &mut Vec<u8>) -> Replied {
+    let ready = stored.ready(head_only);
+    let before = out.len();
+    Answer::ready(out, Status::OK, turn.common, turn.persist, ready);
+    let content_bytes = ready.len() - stored.head_bytes();
+    let written = WrittenHead::new(Status::OK, out.len() - before, content_bytes);
     if head_only || stored.file().is_none() {
-        return Rest::Nothing;
+        return written.into();
     }
     let mut body = Body { stored, out, segments: VecDeque::new() };
     body.push_range(ByteRange { offset: 0, len: stored.size });
-    body.rest()
+    body.replied(written)
 }
 
 fn respond_if(
@@ -54,7 +57,7 @@ fn respond_if(
     now: Now,
     turn: &Turn<'_>,
     out: &mut Vec<u8>,
-) -> Rest {
+) -> Replied {
     let head_only = request.method() == Method::Head;
     let if_match = list(request, Known::IfMatch, "If-Match");
     let if_none_match = list(request, Known::IfNoneMatch, "If-None-Match");
@@ -66,13 +69,9 @@ fn respond_if(
     };
     match precondition::judge(&conditions, true, &stored.validators) {
         Verdict::Perform => perform((stored, dressing), request, now, turn, out),
-        Verdict::NotModified => {
-            not_modified((stored, dressing), turn, out);
-            Rest::Nothing
-        }
+        Verdict::NotModified => not_modified((stored, dressing), turn, out).into(),
         Verdict::Failed => {
-            dressing.status_page(out, Status::PRECONDITION_FAILED, turn, head_only, &[]);
-            Rest::Nothing
+            dressing.status_page(out, Status::PRECONDITION_FAILED, turn, head_only, &[]).into()
         }
     }
 }
@@ -90,11 +89,15 @@ fn list<'a>(request: Request<'a>, known: Known, name: &str) -> Option<Cow<'a, [u
 }
 
 /// RFC 9110 §15.4.5: the validator and no other metadata, as the client has it already.
-fn not_modified((stored, dressing): (&Stored, &Dressing), turn: &Turn<'_>, out: &mut Vec<u8>) {
+fn not_modified(
+    (stored, dressing): (&Stored, &Dressing),
+    turn: &Turn<'_>,
+    out: &mut Vec<u8>,
+) -> WrittenHead {
     let mut answer = Answer::start(out, Status::NOT_MODIFIED, turn.common, turn.persist);
     answer.ready_lines(&dressing.lines);
     put(&mut answer, "ETag", stored.validators.tag.as_bytes());
-    answer.finish();
+    answer.finish()
 }
 
 /// Step 5 and 6 of RFC 9110 §13.2.2. A range counts on GET only (§14.2).
@@ -104,7 +107,7 @@ fn perform(
     now: Now,
     turn: &Turn<'_>,
     out: &mut Vec<u8>,
-) -> Rest {
+) -> Replied {
     let head_only = request.method() == Method::Head;
     let value = request.known(Known::Range).filter(|_| {
         let if_range = request.known(Known::IfRange);
@@ -117,8 +120,8 @@ fn perform(
         Selected::Unsatisfiable => {
             let size = format!("bytes */{}", stored.size);
             let fields = [("Content-Range", size.as_bytes())];
-            dressing.status_page(out, Status::RANGE_NOT_SATISFIABLE, turn, head_only, &fields);
-            Rest::Nothing
+            let status = Status::RANGE_NOT_SATISFIABLE;
+            dressing.status_page(out, status, turn, head_only, &fields).into()
         }
     }
 }
@@ -128,14 +131,14 @@ fn one_range(
     range: ByteRange,
     turn: &Turn<'_>,
     out: &mut Vec<u8>,
-) -> Rest {
+) -> Replied {
     let mut answer = Answer::start(out, Status::PARTIAL_CONTENT, turn.common, turn.persist);
     put(&mut answer, "Content-Type", stored.content_type.to_string().as_bytes());
     put(&mut answer, "Content-Range", content_range(range, stored.size).as_bytes());
-    finish_partial(answer, (stored, dressing), range.len);
+    let written = finish_partial(answer, (stored, dressing), range.len);
     let mut body = Body { stored, out, segments: VecDeque::new() };
     body.push_range(range);
-    body.rest()
+    body.replied(written)
 }
 
 fn several_ranges(
@@ -143,18 +146,18 @@ fn several_ranges(
     ranges: &[ByteRange],
     turn: &Turn<'_>,
     out: &mut Vec<u8>,
-) -> Rest {
+) -> Replied {
     let frame = Multipart::new(stored.content_type, ranges, stored.size);
     let mut answer = Answer::start(out, Status::PARTIAL_CONTENT, turn.common, turn.persist);
     put(&mut answer, "Content-Type", frame.content_type().as_bytes());
-    finish_partial(answer, (stored, dressing), frame.body_bytes(ranges));
+    let written = finish_partial(answer, (stored, dressing), frame.body_bytes(ranges));
     let mut body = Body { stored, out, segments: VecDeque::new() };
     for (head, range) in frame.part_heads.iter().zip(ranges) {
         body.push_bytes(head);
         body.push_range(*range);
     }
     body.push_bytes(&frame.closing);
-    body.rest()
+    body.replied(written)
 }
 
 /// The fields that a 206 shares with the 200 (RFC 9110 §15.3.7).
@@ -162,7 +165,7 @@ fn finish_partial(
     mut answer: Answer<'_>,
     (stored, dressing): (&Stored, &Dressing),
     body_bytes: u64,
-) {
+) -> WrittenHead {
     answer.content_length(body_bytes);
     put(&mut answer, "Last-Modified", &date::imf_fixdate(stored.validators.modified_secs));
     put(&mut answer, "ETag", stored.validators.tag.as_bytes());
@@ -171,7 +174,7 @@ fn finish_partial(
         put(&mut answer, "X-Content-Type-Options", b"nosniff");
     }
     answer.ready_lines(&dressing.lines);
-    answer.finish();
+    answer.finish()
 }
 
 fn put(answer: &mut Answer<'_>, name: &str, value: &[u8]) {
@@ -213,5 +216,9 @@ impl Body<'_> {
         } else {
             Rest::Segments(Box::new(self.segments))
         }
+    }
+
+    fn replied(self, written: WrittenHead) -> Replied {
+        Replied { written, rest: self.rest() }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use gustnado_http::date;
 use gustnado_http::etag::EntityTag;
 use gustnado_http::precondition::Validators;
-use gustnado_tasks::BlockingPool;
+use gustnado_tasks::{BlockingPool, Now};
 use rustix::fs::Stat;
 use rustix::io::Errno;
 
@@ -17,7 +17,6 @@ use super::error::Failure;
 use super::open_file::OpenFile;
 use super::resolve::{Located, Root};
 use super::warmth;
-use gustnado_tasks::Now;
 
 /// The largest file that is held in memory with its head. From 8 KiB on, sending straight from the
 /// file is cheaper than copying.
@@ -203,6 +202,12 @@ impl Stored {
     #[inline]
     pub(super) fn ready(&self, head_only: bool) -> &[u8] {
         if head_only { &self.rest[..self.head_bytes] } else { &self.rest }
+    }
+
+    /// How many bytes of what is ready are the head.
+    #[inline]
+    pub(super) fn head_bytes(&self) -> usize {
+        self.head_bytes
     }
 
     /// The bytes of a small file; nothing of any other.

@@ -14,9 +14,8 @@ use gustnado_http::head::{Decoded, Head};
 use gustnado_http::limits::Limits;
 use tempfile::TempDir;
 
-use super::Segment;
 use super::resolve::{Backend, Reopen};
-use super::*;
+use super::{Segment, *};
 
 const OPTIONS: FileOptions =
     FileOptions { hidden: false, listing: false, cache_bytes: 1 << 20, workers: 1, threads: 1 };

@@ -5,16 +5,14 @@ use std::sync::Arc;
 
 use gustnado_http::head::Head;
 use gustnado_http::request::Request;
-use gustnado_tasks::BlockingPool;
+use gustnado_tasks::{BlockingPool, Now};
 
-use super::Rest;
 use super::error::Failure;
 use super::lookup::{Found, look_again, new_root};
 use super::resolve::{Identity, Root};
 use super::stored::{Seen, Stored};
-use super::{Files, Mounted, answer_found, worker};
+use super::{Files, Mounted, Replied, answer_found, worker};
 use crate::status_page::Turn;
-use gustnado_tasks::Now;
 
 /// A request for a file that cannot be answered without waiting for the disk.
 #[derive(Debug)]
@@ -83,7 +81,7 @@ impl Lookup {
         now: Now,
         turn: &Turn<'_>,
         out: &mut Vec<u8>,
-    ) -> Option<Rest> {
+    ) -> Option<Replied> {
         let (folder, key) = (&self.files.folder, self.key());
         worker::with(folder, |worker| {
             let outcome = match looked {

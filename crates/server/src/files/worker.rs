@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
+use gustnado_tasks::Now;
 use rustix::io::Errno;
 
 use super::Folder;
@@ -11,7 +12,6 @@ use super::error::Failure;
 use super::lookup::{self, Found};
 use super::resolve::{Identity, Root};
 use super::stored::{Access, Stored};
-use gustnado_tasks::Now;
 
 /// How often the root's path is compared with the root that is held open, in milliseconds.
 const ROOT_CHECK_MS: u64 = 1_000;

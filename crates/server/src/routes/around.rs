@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use gustnado_config::Headers;
+
 use super::entry::{Endpoint, EndpointDoes, PathEntry};
 use super::error::RouteError;
 use super::{Route, RouteOptions, Routes};
 use crate::build_context::BuildContext;
 use crate::chain::{Chain, Link};
-use gustnado_config::Headers;
-
 use crate::fields::link;
 use crate::files::{Dressing, FileOptions, StaticPage};
 use crate::handler::Kind;

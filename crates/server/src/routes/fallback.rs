@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-#[cfg(feature = "tower")]
-use super::RouteOptions;
 use super::{Route, Routes, route};
 use crate::handler::IntoHandler;
+
+#[cfg(feature = "tower")]
+use super::RouteOptions;
 
 #[cfg(feature = "tower")]
 impl RouteOptions {

@@ -1,15 +1,15 @@
 //! Serving on a socket that the program has bound itself, and ending when it says so: the way
 //! programs with an async `main` start and stop servers.
 
-use gustnado_tasks::{DrainReport, Driven, Endpoint};
 use std::future::poll_fn;
-use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
-use std::thread;
+use std::{io, thread};
+
+use gustnado_tasks::{DrainReport, Driven, Endpoint};
 
 use super::{Running, StartError, check_server, endpoint, start_server, start_server_driven};
 use crate::builder::Server;

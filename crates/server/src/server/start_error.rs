@@ -1,8 +1,7 @@
 //! Why a server did not start.
 
-use std::fmt;
-use std::io;
 use std::path::PathBuf;
+use std::{fmt, io};
 
 use gustnado_tasks::Endpoint;
 

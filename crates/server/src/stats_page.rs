@@ -8,15 +8,16 @@ use std::time::Duration;
 use gustnado_tasks::sleep;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Stats, WorkerStats};
 use crate::app::Current;
 use crate::default_site::Process;
 use crate::handler::{Handler, Kind};
 use crate::response::Response;
 use crate::server_stats::ServerStats;
+use crate::stats::Stats;
 
 /// A handler that answers with the server's counters as JSON: in sum, and by worker. The names are
-/// those of [`Stats`] and [`WorkerStats`], with `cpu_ms` and `memory_bytes` of the whole process.
+/// those of [`Stats`] and [`crate::WorkerStats`], with `cpu_ms` and `memory_bytes` of the whole
+/// process.
 ///
 /// ```no_run
 /// gustnado::Server::new().get("/stats", gustnado::stats_page()).listen("127.0.0.1:0")?.run()
@@ -43,7 +44,7 @@ fn json(app: &dyn ServerStats) -> String {
     for (place, worker) in app.stats_by_worker().iter().enumerate() {
         text.push_str(if place > 0 { ",{" } else { "{" });
         _ = write!(text, "\"worker\":{}", worker.worker);
-        push_numbers(&mut text, numbers_of(worker));
+        push_numbers(&mut text, worker.named());
         text.push('}');
     }
     text.push_str("]}\n");
@@ -55,64 +56,6 @@ fn push_numbers(text: &mut String, numbers: impl IntoIterator<Item = (&'static s
         // (A string takes all text.)
         _ = write!(text, ",\"{name}\":{number}");
     }
-}
-
-impl Stats {
-    /// All counters with their names, which are those of the fields.
-    pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
-        [
-            ("ready", u64::from(self.ready)),
-            ("uptime_ms", self.uptime_ms),
-            ("connections_open", self.connections_open),
-            ("connections_accepted", self.connections_accepted),
-            ("connections_added", self.connections_added),
-            ("connections_removed", self.connections_removed),
-            ("tasks_live", self.tasks_live),
-            ("requests", self.requests),
-            ("bytes_sent", self.bytes_sent),
-            ("answers_1xx", self.answers_1xx),
-            ("answers_2xx", self.answers_2xx),
-            ("answers_3xx", self.answers_3xx),
-            ("answers_4xx", self.answers_4xx),
-            ("answers_5xx", self.answers_5xx),
-            ("bad_requests", self.bad_requests),
-            ("proxy_refused", self.proxy_refused),
-            ("timeouts", self.timeouts),
-            ("idle_closed", self.idle_closed),
-            ("never_asked", self.never_asked),
-            ("files_cut", self.files_cut),
-            ("files_exhausted", self.files_exhausted),
-            ("accept_exhausted", self.accept_exhausted),
-            ("accept_failed", self.accept_failed),
-            ("accept_paused", self.accept_paused),
-            ("panics", self.panics),
-            ("waits", self.waits),
-            ("log_lines_lost", self.log_lines_lost),
-            ("faults", self.bad_requests + self.timeouts + self.files_cut + self.panics),
-        ]
-        .into_iter()
-    }
-}
-
-fn numbers_of(worker: &WorkerStats) -> [(&'static str, u64); 16] {
-    [
-        ("connections_added", worker.connections_added),
-        ("connections_removed", worker.connections_removed),
-        ("tasks_added", worker.tasks_added),
-        ("tasks_ended", worker.tasks_ended),
-        ("requests", worker.requests),
-        ("bytes_sent", worker.bytes_sent),
-        ("answers_4xx", worker.answers_4xx),
-        ("answers_5xx", worker.answers_5xx),
-        ("bad_requests", worker.bad_requests),
-        ("timeouts", worker.timeouts),
-        ("idle_closed", worker.idle_closed),
-        ("never_asked", worker.never_asked),
-        ("files_cut", worker.files_cut),
-        ("panics", worker.panics),
-        ("waits", worker.waits),
-        ("cpu_ms", worker.cpu_ms),
-    ]
 }
 
 /// Writes a line of statistics to standard error again and again, until the server has gone.
@@ -159,6 +102,7 @@ fn write_line(line: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::WorkerStats;
 
     #[test]
     fn a_line_has_totals_and_the_rates_since_the_one_before() {
@@ -168,5 +112,22 @@ mod tests {
         let start = "event=stats requests_per_s=300 bytes_per_s=2000 ready=0 uptime_ms=3000 ";
         assert!(line.starts_with(start) && line.ends_with("faults=0\n"), "{line}");
         assert!(line.contains(" requests=700 ") && line.len() < 1_024, "{line}");
+    }
+
+    #[test]
+    fn the_names_and_their_order_are_what_readers_know() {
+        let names = |all: &mut dyn Iterator<Item = (&'static str, u64)>| -> Vec<&'static str> {
+            all.map(|(name, _)| name).collect()
+        };
+        let server = "ready uptime_ms connections_open connections_accepted connections_added \
+            connections_removed tasks_live requests bytes_sent answers_1xx answers_2xx \
+            answers_3xx answers_4xx answers_5xx bad_requests proxy_refused timeouts idle_closed \
+            never_asked files_cut files_exhausted accept_exhausted accept_failed accept_paused \
+            panics waits log_lines_lost faults";
+        let worker = "connections_added connections_removed tasks_added tasks_ended requests \
+            bytes_sent answers_4xx answers_5xx bad_requests timeouts idle_closed never_asked \
+            files_cut panics waits cpu_ms";
+        assert_eq!(names(&mut Stats::default().named()).join(" "), server);
+        assert_eq!(names(&mut WorkerStats::default().named()).join(" "), worker);
     }
 }
