@@ -20,7 +20,8 @@ use crate::here::{self, Here};
 use crate::inbox::Inbox;
 use crate::places::{Placement, Places};
 use crate::schedule::SchedulerKind;
-use crate::wake::{self, TaskId};
+use crate::station;
+use crate::task_id::TaskId;
 use crate::worker::pass;
 use crate::workers::{INSTALLED_PART, Slowness, StartError};
 
@@ -111,7 +112,7 @@ impl LoneWorker {
         let inbox = Arc::new(Inbox::default());
         inbox.open(reactor.alert());
         let post = Arc::clone(&inbox) as Arc<dyn Post>;
-        let station = wake::enter(Arc::clone(&inbox) as _).map_err(StartError::Thread)?;
+        let station = station::enter(Arc::clone(&inbox) as _).map_err(StartError::Thread)?;
         let places = Places::new(1, descriptor_limit(), descriptor_limit());
         let pauses = Pauses::new(0, Slowness::default());
         let never = Duration::ZERO;
@@ -168,7 +169,7 @@ fn poll_as<T>(here: &Here, id: TaskId, poll: impl FnOnce(&mut Context<'_>) -> Po
 impl Drop for LoneWorker {
     fn drop(&mut self) {
         self.inbox.arrivals().close();
-        wake::leave(self.station);
+        station::leave(self.station);
     }
 }
 

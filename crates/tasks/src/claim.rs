@@ -1,14 +1,23 @@
 //! The life of a shared task's slot: in line once, run by one worker at a time, never forgotten.
 
-use crate::schedule::Doing;
 use crate::sync::{AtomicU32, Ordering};
 
 const READY: u32 = 1;
 const RUNNING: u32 = 2;
 const LIVE: u32 = 4;
 const GENERATION_SHIFT: u32 = 8;
-/// Generations are as wide as a task's number has room for.
-const GENERATION: u32 = crate::wake::GENERATION_MAX;
+/// Bits of a generation: as many as a task's number has room for.
+pub(crate) const GENERATION_BITS: u32 = 20;
+/// The largest generation of a slot; the next one is zero again.
+pub(crate) const GENERATION_MAX: u32 = (1 << GENERATION_BITS) - 1;
+
+/// Whether a task runs, is in line, or waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doing {
+    Runs,
+    InLine,
+    Waits,
+}
 
 /// A slot's state in one word: generation, and whether it is live, ready, running.
 ///
@@ -81,7 +90,7 @@ impl Claim {
 
     /// Ends a life.
     pub(crate) fn close(&self) {
-        let next = generation_of(self.0.load(Ordering::Relaxed)).wrapping_add(1) & GENERATION;
+        let next = generation_of(self.0.load(Ordering::Relaxed)).wrapping_add(1) & GENERATION_MAX;
         self.0.swap(next << GENERATION_SHIFT, Ordering::AcqRel);
     }
 }

@@ -15,8 +15,9 @@ use crate::net::Link;
 use crate::places::{Placement, Places};
 use crate::schedule::BoxTask;
 use crate::shared_load::SharedLoad;
+use crate::station::Station;
 use crate::task::SpawnError;
-use crate::wake::{Station, TaskId};
+use crate::task_id::TaskId;
 use crate::watch::Watch;
 use crate::workers::Slowness;
 

@@ -6,8 +6,8 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use crate::task_id::TaskId;
 use crate::waits::Waits;
-use crate::wake::TaskId;
 use crate::workload::Workload;
 
 /// A worker's desk, off the others' cache lines.

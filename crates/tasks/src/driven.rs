@@ -18,8 +18,8 @@ use crate::crew::Phase;
 use crate::here::{self, Here};
 use crate::inbox::Inbox;
 use crate::listening::Entrance;
+use crate::station;
 use crate::task::SpawnError;
-use crate::wake;
 use crate::worker::{end, run_all, take_in};
 use crate::workers::{Plan, Slowness, StartError};
 
@@ -276,7 +276,7 @@ impl Drop for Driven {
     fn drop(&mut self) {
         self.here.crew.advance(Phase::Stopping);
         self.end_work();
-        wake::leave(self.station);
+        station::leave(self.station);
         Here::give_back(self.before.take());
         _ = DRIVES.try_with(|drives| drives.set(false));
     }

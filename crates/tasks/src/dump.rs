@@ -14,13 +14,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use crate::claim::Doing;
 use crate::crew::{Crew, Names};
 use crate::here;
 use crate::parking;
-use crate::schedule::{Doing, Schedule, Seen};
+use crate::schedule::{Schedule, Seen};
+use crate::task_id::TaskId;
 use crate::time::timeout;
 use crate::waits::{Waits, WaitsOn};
-use crate::wake::TaskId;
 use crate::workers::Workers;
 
 /// Tasks that one worker writes down; the rest it counts. With a million tasks it is held for some

@@ -6,7 +6,8 @@
 
 use std::task::Waker;
 
-use crate::wake::{GENERATION_MAX, TaskId};
+use crate::claim::GENERATION_MAX;
+use crate::task_id::TaskId;
 
 const NIL: u32 = u32::MAX;
 

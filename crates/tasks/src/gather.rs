@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 
 use crate::crew::Phase;
 use crate::here::Here;
-use crate::wake::TaskId;
+use crate::task_id::TaskId;
 use crate::worker::run;
 
 /// Microseconds for which something is held back.

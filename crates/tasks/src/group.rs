@@ -17,9 +17,10 @@ use crate::foreign::ForeignWakers;
 use crate::inbox::{Arrivals, Doorbell, Letter};
 use crate::listening::Arrival;
 use crate::schedule::{BoxTask, Schedule};
+use crate::station::Station;
 use crate::sync::{AtomicBool, AtomicU64, Ordering, fence};
 use crate::task::SpawnError;
-use crate::wake::{Station, TaskId};
+use crate::task_id::TaskId;
 
 /// Most workers that one group can have: one bit each says who sleeps.
 pub(crate) const WORKERS_MAX: usize = 64;

@@ -14,8 +14,8 @@ use crate::foreign::ForeignWakers;
 use crate::gather::Gather;
 use crate::group::Group;
 use crate::schedule::{BoxTask, Schedule};
+use crate::task_id::TaskId;
 use crate::waits::{Waits, WaitsOn};
-use crate::wake::TaskId;
 
 /// What a task may do in one run without having had to wait, in units: a value from a mailbox is
 /// one. Once it is used up the task goes to the end of the run queue, and the kernel is asked for
@@ -239,33 +239,23 @@ impl Here {
         };
     }
 
-    /// Whether a timer that carries `waiter` wakes what `waker` does.
-    pub(crate) fn wakes(&self, waiter: TaskId, waker: &Waker) -> bool {
-        if waiter.home() != self.station {
-            return false;
-        }
-        if !waiter.is_foreign() {
-            return TaskId::of_waker(waker) == Some(waiter);
-        }
+    /// Whether the waker kept here under this number is as good as `waker`.
+    pub(crate) fn is_kept(&self, kept: TaskId, waker: &Waker) -> bool {
         match &self.timers {
-            Timers::Own(timers) => timers.foreign.borrow().is_kept(waiter, waker),
-            Timers::Shared(group) => group.foreign().is_kept(waiter, waker),
+            Timers::Own(timers) => timers.foreign.borrow().is_kept(kept, waker),
+            Timers::Shared(group) => group.foreign().is_kept(kept, waker),
         }
     }
 
-    /// What a timer here has to carry to wake what `waker` does.
-    pub(crate) fn waiter(&self, waker: &Waker) -> TaskId {
-        if let Some(task) = TaskId::of_waker(waker).filter(|task| task.station() == self.station) {
-            return task;
-        }
-        let (station, waker) = (self.station, waker.clone());
+    /// Keeps a waker that is no task's number. Returns the number that its timer is to carry.
+    pub(crate) fn keep(&self, waker: Waker) -> TaskId {
         match &self.timers {
-            Timers::Own(timers) => timers.foreign.borrow_mut().keep(station, waker),
-            Timers::Shared(group) => group.foreign().keep(station, waker),
+            Timers::Own(timers) => timers.foreign.borrow_mut().keep(self.station, waker),
+            Timers::Shared(group) => group.foreign().keep(self.station, waker),
         }
     }
 
-    /// Lets go of what [`Here::waiter`] has kept, if it has.
+    /// Lets go of what [`Here::keep`] has kept, if it has.
     pub(crate) fn forget(&self, waiter: TaskId) {
         if waiter.is_foreign() {
             let kept = match &self.timers {

@@ -11,9 +11,10 @@ use crate::dump::Look;
 use crate::listening::{Arrival, Entrance};
 use crate::queue::TokenQueue;
 use crate::schedule::BoxTask;
+use crate::station::Station;
 use crate::sync::{AtomicBool, Ordering, fence};
 use crate::task::SpawnError;
-use crate::wake::{Station, TaskId};
+use crate::task_id::TaskId;
 
 /// Wake-ups that are kept one by one; with more, all tasks are woken, which is as good.
 const WAKES_MAX: usize = 1024;

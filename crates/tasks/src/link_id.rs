@@ -6,7 +6,7 @@ use std::task::Waker;
 use gustnado_reactor::{Io, IoId, Names};
 
 use crate::here;
-use crate::wake::TaskId;
+use crate::task_id::TaskId;
 
 /// Which connection something belongs to: 8 bytes that cost nothing to make.
 ///

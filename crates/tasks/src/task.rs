@@ -19,7 +19,7 @@ pub use join::{Attached, JoinError, JoinHandle, SpawnError};
 use crate::crew::{Crew, count};
 use crate::here;
 use crate::schedule::BoxTask;
-use crate::wake::TaskId;
+use crate::task_id::TaskId;
 
 /// Starts a task beside the running one, on the same worker (or group of workers). It runs when the
 /// running one next waits, or at once on a worker of the group that is free; and it goes on by

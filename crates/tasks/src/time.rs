@@ -3,14 +3,14 @@
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use gustnado_reactor::{Reactor, TimerKey};
 
 use crate::here::{self, Here};
+use crate::task_id::TaskId;
 use crate::waits::WaitsOn;
-use crate::wake::TaskId;
 
 /// Waits for at least `duration` (whole milliseconds, rounded up) from its first poll on.
 ///
@@ -97,9 +97,9 @@ impl Timer {
             if here.now_ms() >= self.ms {
                 return Poll::Ready(());
             }
-            if !here.wakes(self.waiter, context.waker()) {
+            if !wakes(here, self.waiter, context.waker()) {
                 self.disarm(here);
-                self.waiter = here.waiter(context.waker());
+                self.waiter = waiter(here, context.waker());
                 self.key = here.arm(self.ms, self.waiter);
             }
             here.waits_on(WaitsOn::Timer);
@@ -123,4 +123,21 @@ impl Drop for Timer {
             here::try_with(|here| self.disarm(here));
         }
     }
+}
+
+/// Whether a timer here that carries `waiter` wakes what `waker` does.
+fn wakes(here: &Here, waiter: TaskId, waker: &Waker) -> bool {
+    if waiter.home() != here.station {
+        return false;
+    }
+    if waiter.is_foreign() {
+        return here.is_kept(waiter, waker);
+    }
+    TaskId::of_waker(waker) == Some(waiter)
+}
+
+/// What a timer here has to carry to wake what `waker` does.
+fn waiter(here: &Here, waker: &Waker) -> TaskId {
+    let own = TaskId::of_waker(waker).filter(|task| task.station() == here.station);
+    own.unwrap_or_else(|| here.keep(waker.clone()))
 }

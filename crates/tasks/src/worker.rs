@@ -18,7 +18,7 @@ use crate::here::{BUDGET, Here};
 use crate::inbox::{Inbox, Letter};
 use crate::schedule::{BoxTask, Claimed};
 use crate::seats::Farewell;
-use crate::wake::TaskId;
+use crate::task_id::TaskId;
 use crate::watch::Watch;
 
 /// Tasks run in a row before the worker looks at the kernel again.

@@ -19,7 +19,7 @@ use crate::growth::Growth;
 use crate::places::Placement;
 use crate::schedule::SchedulerKind;
 use crate::shared_load::SharedLoad;
-use crate::wake;
+use crate::station;
 use start::{Ground, Started, bind_all, choose_backend, entrance};
 
 /// Descriptors that are left for files, listeners and the rest of the process: so many, or three of
@@ -328,7 +328,7 @@ impl Workers {
         // After the watch, which adds some until its end.
         let (guests, more) = self.crew.watch.get().map(|watch| watch.seats.take()).unzip();
         join(guests.unwrap_or_default(), began, within);
-        stations.into_iter().chain(more.unwrap_or_default()).for_each(wake::leave);
+        stations.into_iter().chain(more.unwrap_or_default()).for_each(station::leave);
         for address in &self.addresses {
             if let Endpoint::Unix(path) = address {
                 let _ = std::fs::remove_file(path);

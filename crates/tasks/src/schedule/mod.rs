@@ -31,6 +31,7 @@ use shared::Shared;
 use shared_slots::SharedSlots;
 use slots::Slots;
 
+use crate::claim::Doing;
 use crate::queue::TokenQueue;
 use crate::ready_bits::ReadyBits;
 use crate::waits::Waits;
@@ -232,14 +233,6 @@ pub(crate) struct Seen {
     pub(crate) doing: Doing,
     /// What it said at the end of its last run; nothing before that.
     pub(crate) waits: Waits,
-}
-
-/// Whether a task runs, is in line, or waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Doing {
-    Runs,
-    InLine,
-    Waits,
 }
 
 /// Drops tasks at the end. Their destructors are not ours: one that panics harms no other.

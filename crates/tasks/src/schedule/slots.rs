@@ -1,9 +1,9 @@
 //! Slots for one worker's tasks: plain memory, one thread. The line of the ready ones is each
 //! scheduler's own.
 
-use super::{BoxTask, Claimed, Doing, Seen};
+use super::{BoxTask, Claimed, Seen};
+use crate::claim::{Doing, GENERATION_MAX};
 use crate::waits::Waits;
-use crate::wake::GENERATION_MAX;
 
 // What a slot's task does: the upper byte of its mark.
 const FREE: u32 = 0;

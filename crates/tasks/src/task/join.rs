@@ -10,8 +10,8 @@ use std::task::{Context, Poll, Waker};
 
 use super::{Report, start_reporting};
 use crate::here;
+use crate::task_id::TaskId;
 use crate::waits::WaitsOn;
-use crate::wake::TaskId;
 
 /// Waits for a task's result, as a future. Dropping it lets the task go on.
 #[must_use = "dropping it lets the task go on alone; say so with `drop`"]

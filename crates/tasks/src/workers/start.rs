@@ -20,7 +20,7 @@ use crate::listening::{self, Entrance};
 use crate::places::Places;
 use crate::schedule::SchedulerKind;
 use crate::seats::Seats;
-use crate::wake;
+use crate::station;
 use crate::watch::{Hire, Pinned, Shared, Team, Times, Watch, Watcher, millis};
 use crate::worker::{run_guest, run_pinned, run_shared};
 
@@ -39,7 +39,7 @@ impl Started {
         for thread in self.threads {
             let _ = thread.join();
         }
-        self.stations.into_iter().for_each(wake::leave);
+        self.stations.into_iter().for_each(station::leave);
     }
 }
 
@@ -192,9 +192,9 @@ impl Ground {
         sockets: Vec<Arc<OwnedFd>>,
         entrance: &Arc<Entrance>,
     ) -> io::Result<Driven> {
-        let station = wake::enter(Arc::clone(inbox) as Arc<dyn Post>)?;
+        let station = station::enter(Arc::clone(inbox) as Arc<dyn Post>)?;
         let (here, _) =
-            self.open_pinned(inbox, station, 0, crew).inspect_err(|_| wake::leave(station))?;
+            self.open_pinned(inbox, station, 0, crew).inspect_err(|_| station::leave(station))?;
         Driven::start(here, Arc::clone(inbox), sockets, entrance)
     }
 
@@ -222,7 +222,7 @@ impl Ground {
         crew: &Arc<Crew>,
     ) -> io::Result<JoinHandle<()>> {
         let (ground, inbox) = (self.clone(), Arc::clone(inbox));
-        let enter = || wake::enter(Arc::clone(&inbox) as Arc<dyn Post>);
+        let enter = || station::enter(Arc::clone(&inbox) as Arc<dyn Post>);
         let station = watch_of(crew).seats.station(worker, enter)?;
         hire(worker, crew, move |crew| {
             let (here, _) = ground.open_pinned(&inbox, station, worker, Arc::clone(crew))?;
@@ -418,7 +418,7 @@ impl Start {
     }
 
     fn station(&mut self, post: Arc<dyn Post>) -> io::Result<u16> {
-        let station = wake::enter(post)?;
+        let station = station::enter(post)?;
         self.stations.push(station);
         Ok(station)
     }
