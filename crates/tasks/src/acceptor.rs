@@ -1,6 +1,6 @@
 //! Accepting: a task per listening socket, that waits for room, accepts, and places the connection.
 
-mod closing;
+mod close;
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -15,16 +15,14 @@ use gustnado_reactor::{Accepted, Io, Listener};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_reuseport;
 
+use crate::arrival::{Arrival, Door, Incoming};
 use crate::crew::{Crew, Phase, count};
 use crate::here::{self, Here};
-use crate::listening::{Arrival, Entrance};
+use crate::listening::Entrance;
 use crate::net::Link;
 use crate::task::yield_now;
 use crate::time::sleep;
 use crate::waits::WaitsOn;
-use crate::watch::Door;
-
-pub(crate) use closing::Closing;
 
 /// How long accepting rests when descriptors or memory have run out, or all is refused.
 /// Connections wait in the backlog.
@@ -107,7 +105,7 @@ async fn accept_all(
         drop(door);
         here::with(|here| here.crew.tell_watch());
     }
-    closing::close(listener, socket, me, entrance).await;
+    close::close(listener, socket, me, entrance).await;
 }
 
 /// Counts an acceptor for as long as it may bring connections.
@@ -260,7 +258,8 @@ async fn place_own(io: Io, me: Me, entrance: &Arc<Entrance>) {
 /// Gives a connection to the worker whose place it has.
 fn hand_over(worker: usize, connection: OwnedFd, entrance: &Arc<Entrance>) {
     here::with(|here| {
-        here.crew.posts[worker].arrive(Arrival::Connection(connection, Arc::clone(entrance)));
+        let incoming = Arc::clone(entrance) as Arc<dyn Incoming>;
+        here.crew.posts[worker].arrive(Arrival::Connection(connection, incoming));
         if let Some(watch) = here.crew.watch.get() {
             watch.tell_arrival();
         }
@@ -278,15 +277,17 @@ async fn wait_for_place(mut wanted: impl FnMut(&Here) -> Option<usize>) -> Optio
     .await
 }
 
-/// Takes in what has come from elsewhere.
-pub(crate) fn welcome(here: &Here, arrival: Arrival, place: usize) {
-    match arrival {
-        Arrival::Connection(connection, entrance) => take_in(here, connection, place, &entrance),
-        Arrival::Listener { socket, entrance, stay } => {
-            if start(here, vec![socket], stay.then_some(place), &entrance).is_err() {
+impl Incoming for Entrance {
+    fn serve(&self, connection: OwnedFd, place: usize) {
+        here::with(|here| take_in(here, connection, place, self));
+    }
+
+    fn accept_from(self: Arc<Self>, socket: Arc<OwnedFd>, place: Option<usize>) {
+        here::with(|here| {
+            if start(here, vec![socket], place, &self).is_err() {
                 count(&here.crew.counts.accept_exhausted);
             }
-        }
+        });
     }
 }
 
@@ -369,7 +370,12 @@ pub(crate) fn start(
     for socket in sockets {
         let door = match here.crew.watch.get() {
             // Where tasks are shared, nobody has a line of its own.
-            Some(watch) if !here.is_shared() => Some(watch.open_door(&socket, entrance, me)?),
+            Some(watch) if !here.is_shared() => {
+                let incoming = Arc::clone(entrance) as Arc<dyn Incoming>;
+                let door = Arc::new(Door { socket: Arc::clone(&socket), incoming, worker: me });
+                watch.open_door(&door)?;
+                Some(door)
+            }
             _ => None,
         };
         let listener = here.reactor.borrow_mut().listen(Arc::clone(&socket), here.crew.backlog)?;

@@ -15,15 +15,18 @@ use std::time::Duration;
 
 use gustnado_reactor::{Clock, IoChoice, Options, Reactor, descriptor_limit};
 
-use crate::crew::{Crew, Pauses, Post};
+use crate::crew::Crew;
+use crate::descriptors::INSTALLED_PART;
 use crate::here::{self, Here};
 use crate::inbox::Inbox;
+use crate::pauses::{Pauses, Slowness};
 use crate::places::{Placement, Places};
+use crate::post::Post;
 use crate::schedule::SchedulerKind;
+use crate::start_error::StartError;
 use crate::station;
 use crate::task_id::TaskId;
-use crate::worker::pass;
-use crate::workers::{INSTALLED_PART, Slowness, StartError};
+use crate::turn::pass;
 
 /// Runs a future to its end on the current thread, which is a worker meanwhile: tasks, timers and
 /// sockets work as they do on any other. Tasks that have not ended by then are dropped.

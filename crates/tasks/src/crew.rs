@@ -1,25 +1,19 @@
 //! What all workers of one server have in common: how to reach each, the places for connections,
 //! and the phase that the server is in.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use crate::bucket::{Rate, SharedBucket};
+use crate::autoscale::Autoscale;
 use crate::desk::Desk;
-use crate::dump::Look;
-use crate::listening::Arrival;
-use crate::net::Link;
+use crate::names::Names;
+use crate::pauses::Pauses;
 use crate::places::{Placement, Places};
+use crate::post::Post;
 use crate::schedule::BoxTask;
 use crate::shared_load::SharedLoad;
-use crate::station::Station;
-use crate::task::SpawnError;
-use crate::task_id::TaskId;
-use crate::watch::Watch;
-use crate::workers::Slowness;
+use crate::spawn_error::SpawnError;
 
 /// How far a server is from its end. It only ever goes forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,28 +33,6 @@ impl Phase {
     const ALL: [Self; 4] = [Self::Serving, Self::Draining, Self::Cutting, Self::Stopping];
 }
 
-/// Makes the task that serves a new connection.
-pub type Serve = dyn Fn(Link) -> BoxTask + Send + Sync;
-
-/// A post that connections and listeners can be handed to, and wake-ups sent to.
-pub(crate) trait Post: Station {
-    /// Hands something over.
-    fn arrive(&self, arrival: Arrival);
-
-    /// Hands a task over, to be run here. The error gives it back.
-    fn take_task(&self, task: BoxTask) -> Result<(), (BoxTask, SpawnError)>;
-
-    /// How many tasks were taken in past all workers, by the thread that brought them.
-    fn tasks_taken(&self) -> u64;
-
-    /// Has all tasks that live here written down, at once or soon. Returns whether there is
-    /// somebody to do it.
-    fn answer(&self, look: &Arc<Look>, crew: &Crew) -> bool;
-
-    /// Makes all tasks ready, so that they see the phase has changed.
-    fn wake_all(&self);
-}
-
 /// What the workers of one server share.
 pub(crate) struct Crew {
     phase: AtomicU8,
@@ -69,7 +41,7 @@ pub(crate) struct Crew {
     /// The accepting thread, if there is one: it has no place, but must hear of each phase.
     pub(crate) acceptor: OnceLock<Arc<dyn Post>>,
     /// What adds and dismisses workers, where that may be.
-    pub(crate) watch: OnceLock<Arc<Watch>>,
+    pub(crate) watch: OnceLock<Arc<dyn Autoscale>>,
     pub(crate) places: Places,
     /// What other processes have that accept from the same sockets.
     pub(crate) shared_load: OnceLock<SharedLoad>,
@@ -84,57 +56,9 @@ pub(crate) struct Crew {
     /// One per worker that has started.
     desks: Mutex<Vec<Arc<Desk>>>,
     /// Names of tasks that have one.
-    names: Mutex<Names>,
+    pub(crate) names: Arc<Names>,
     /// The post that the next task from elsewhere goes to.
     next_post: AtomicUsize,
-}
-
-/// What tasks are called, by their numbers.
-pub(crate) type Names = HashMap<TaskId, Cow<'static, str>>;
-
-/// When workers and acceptors do nothing though they could, or look for work though there is none.
-#[derive(Debug)]
-pub(crate) struct Pauses {
-    /// There is something to do before a worker sleeps: one of the next two is not zero.
-    pub(crate) before_sleep: bool,
-    pub(crate) spin_us: u64,
-    pub(crate) no_io_wait_us: u64,
-    pub(crate) pass_delay_us: u64,
-    /// How many connections one request to the kernel may bring in.
-    pub(crate) accept_room_max: usize,
-    pub(crate) accept_delay_ms: u64,
-    /// What all acceptors together may accept.
-    pub(crate) accepts: Option<(Rate, SharedBucket)>,
-}
-
-impl Pauses {
-    pub(crate) fn new(spin_us: u64, slowness: Slowness) -> Self {
-        // Who accepts at a pace must not let the kernel go ahead.
-        let is_paced = slowness.accepts_per_second > 0 || slowness.accept_delay_ms > 0;
-        Self {
-            before_sleep: spin_us > 0 || slowness.no_io_wait_us > 0,
-            spin_us,
-            no_io_wait_us: slowness.no_io_wait_us,
-            pass_delay_us: slowness.pass_delay_us,
-            accept_room_max: if is_paced { 1 } else { usize::MAX },
-            accept_delay_ms: slowness.accept_delay_ms,
-            accepts: Rate::steady(slowness.accepts_per_second, 1)
-                .map(|rate| (rate, SharedBucket::default())),
-        }
-    }
-
-    /// Whether acceptors wait between two connections.
-    pub(crate) fn has_paced_accepts(&self) -> bool {
-        self.accept_room_max == 1
-    }
-
-    /// How long an acceptor rests after a connection. (So each may be one ahead of the pace, and no
-    /// accepted connection waits.)
-    pub(crate) fn rest_after_accept_ms(&self, now_ms: u64) -> u64 {
-        let due_ms =
-            self.accepts.as_ref().map_or(0, |(rate, bucket)| bucket.take(*rate, now_ms, 1));
-        due_ms.saturating_sub(now_ms).max(self.accept_delay_ms)
-    }
 }
 
 /// What happened to connections and tasks since the start.
@@ -188,7 +112,7 @@ impl Crew {
             counts,
             acceptors: AtomicUsize::new(0),
             desks: Mutex::default(),
-            names: Mutex::default(),
+            names: Arc::default(),
             next_post: AtomicUsize::new(0),
         }
     }
@@ -219,7 +143,7 @@ impl Crew {
 
     /// Whether the worker with this number has not gone.
     pub(crate) fn is_present(&self, worker: usize) -> bool {
-        self.watch.get().is_none_or(|watch| watch.seats.is_present(worker))
+        self.watch.get().is_none_or(|watch| watch.is_present(worker))
     }
 
     /// Has the watch look whether workers are to be added, if there is one.
@@ -233,10 +157,6 @@ impl Crew {
         self.desks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn names(&self) -> MutexGuard<'_, Names> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Hands a task to the next worker that has room for it.
     pub(crate) fn place_task(&self, mut task: BoxTask) -> Result<(), SpawnError> {
         if self.phase() == Phase::Stopping {
@@ -245,7 +165,7 @@ impl Crew {
         let first = self.next_post.fetch_add(1, Ordering::Relaxed);
         let count = self.posts.len();
         // Where the turn comes to one that has gone, it goes on evenly among those that stay.
-        let stay = self.watch.get().map_or(count, |watch| watch.seats.floor().min(count));
+        let stay = self.watch.get().map_or(count, |watch| watch.floor().min(count));
         let others = (0..count).map(|ahead| (first % stay + ahead) % count);
         let mut refused = SpawnError::Stopped;
         for post in std::iter::once(first % count).chain(others) {
@@ -268,8 +188,7 @@ impl Crew {
         self.phase.fetch_max(phase as u8, Ordering::SeqCst);
         self.places.wake_waiting();
         if let Some(watch) = self.watch.get() {
-            watch.tell();
-            watch.seats.rouse_parked();
+            watch.tell_phase();
         }
         for post in self.posts.iter().chain(self.acceptor.get()) {
             post.wake_all();

@@ -15,13 +15,14 @@ use gustnado_reactor::{Alert, Ready, Token, Wants};
 use crate::acceptor;
 use crate::block_on;
 use crate::crew::Phase;
+use crate::gather::run_all;
 use crate::here::{self, Here};
 use crate::inbox::Inbox;
 use crate::listening::Entrance;
+use crate::spawn_error::SpawnError;
+use crate::start_error::StartError;
 use crate::station;
-use crate::task::SpawnError;
-use crate::worker::{end, run_all, take_in};
-use crate::workers::{Plan, Slowness, StartError};
+use crate::turn::{end, take_in};
 
 /// A worker that the calling thread drives: nothing of it happens but in [`Driven::turn`], on the
 /// thread that has started it.
@@ -295,32 +296,6 @@ thread_local! {
 /// Whether the running thread drives a worker.
 fn is_driven() -> bool {
     DRIVES.get()
-}
-
-/// What a plan becomes where one of its workers is driven: it shares nothing, uses epoll, and never
-/// holds its thread. Returns what of that was wished otherwise.
-pub(crate) fn driven_plan(plan: &Plan) -> (Plan, Vec<String>) {
-    use gustnado_reactor::IoChoice;
-    let mut notes = Vec::new();
-    if plan.io == IoChoice::Uring {
-        notes.push(
-            "a worker on its caller's thread uses epoll: it has to sleep apart from its other \
-             calls to the kernel"
-                .to_owned(),
-        );
-    }
-    let scheduler = plan.scheduler.unshared();
-    if scheduler != plan.scheduler {
-        notes.push(format!(
-            "a worker on its caller's thread shares no tasks: the scheduler is {}",
-            scheduler.as_str()
-        ));
-    }
-    let Slowness { pass_delay_us, no_io_wait_us, .. } = plan.slowness;
-    if plan.spin_us > 0 || pass_delay_us > 0 || no_io_wait_us > 0 {
-        notes.push("a worker on its caller's thread neither spins nor pauses".to_owned());
-    }
-    (Plan { io: IoChoice::Epoll, scheduler, ..plan.clone() }, notes)
 }
 
 /// A turn is over, also where it has failed.

@@ -1,78 +1,14 @@
-//! What every task does, waits for, and for how long: asked for from any thread.
-//!
-//! The question goes into each worker's letter box, and the worker writes its tasks down between
-//! two of them; where workers share their tasks, whoever asks looks for itself. Nobody waits for
-//! anybody: a worker that a task holds does not answer in time, and then its desk still says which
-//! task that is.
+//! Asking what every task does, from a task or from any other thread.
 
-mod table;
-
-use std::borrow::Cow;
-use std::collections::HashSet;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::claim::Doing;
-use crate::crew::{Crew, Names};
+use crate::crew::Crew;
 use crate::here;
+use crate::look::{Dump, Look};
 use crate::parking;
-use crate::schedule::{Schedule, Seen};
-use crate::task_id::TaskId;
 use crate::time::timeout;
-use crate::waits::{Waits, WaitsOn};
-use crate::workers::Workers;
-
-/// Tasks that one worker writes down; the rest it counts. With a million tasks it is held for some
-/// milliseconds.
-const TASKS_MAX: usize = 100_000;
-
-/// What the tasks of a server did at one moment, or nearly. `Display` makes a table of it.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct Dump {
-    /// The tasks, in the order of workers and slots; at most 100,000 of each worker (of all workers
-    /// together, where they share their tasks).
-    pub tasks: Vec<TaskInfo>,
-    /// How many more there were.
-    pub left_out: usize,
-    /// Workers that did not answer in time. What is known of them is the task that holds each.
-    pub silent: Vec<usize>,
-}
-
-/// One task.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TaskInfo {
-    /// Its number: no other task of this process has the same at the same time.
-    pub id: u64,
-    /// Its name, if it has one ([`crate::spawn_named`]).
-    pub name: Option<Cow<'static, str>>,
-    /// The worker that it lives on or that runs it; `None` where workers share their tasks and none
-    /// runs this one.
-    pub worker: Option<usize>,
-    /// What it does.
-    pub state: TaskState,
-    /// How long ago it last ran, to within 16 ms (and 198 days at most); of one that runs, how long
-    /// ago its worker last looked at the clock. `None` if it has never run.
-    pub since: Option<Duration>,
-}
-
-/// What a task does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TaskState {
-    /// It runs, or blocks its worker.
-    Running,
-    /// It stands in line.
-    Ready,
-    /// It waits.
-    Waiting {
-        /// For what.
-        on: WaitsOn,
-    },
-}
 
 /// What the tasks of the running task's server do.
 ///
@@ -83,141 +19,30 @@ pub enum TaskState {
 pub async fn dump(within: Duration) -> Dump {
     let (crew, now_ms) =
         here::with(|here| (Arc::clone(&here.crew), here.reactor.borrow().clock().read_ms()));
-    let look = Look::ask(&crew, now_ms);
+    let look = ask(&crew, now_ms);
     timeout(within, poll_fn(|context| look.poll(context))).await;
-    look.finish(&crew)
+    finish(&look, &crew)
 }
 
-impl Workers {
-    /// What all tasks do. Blocks the calling thread until the workers have answered: in a task,
-    /// [`dump()`] is what to ask.
-    ///
-    /// - `within`: how long to wait for workers that are held by a task.
-    pub fn dump(&self, within: Duration) -> Dump {
-        let look = Look::ask(&self.crew, self.uptime_ms());
-        parking::wait(Some(within), |context| look.poll(context));
-        look.finish(&self.crew)
-    }
+/// What the tasks of a server do. Blocks the calling thread until its workers have answered.
+///
+/// - `within`: how long to wait for workers that are held by a task.
+pub(crate) fn wait_for_dump(crew: &Crew, now_ms: u64, within: Duration) -> Dump {
+    let look = ask(crew, now_ms);
+    parking::wait(Some(within), |context| look.poll(context));
+    finish(&look, crew)
 }
 
-/// A question to all workers, and their answers.
-pub(crate) struct Look {
-    now_ms: u64,
-    answers: Mutex<Answers>,
+/// Asks every worker.
+fn ask(crew: &Crew, now_ms: u64) -> Arc<Look> {
+    let posts = crew.posts.iter().chain(crew.acceptor.get());
+    let look = Arc::new(Look::new(now_ms, Arc::clone(&crew.names)));
+    look.expect_answers(posts.filter(|post| post.answer(&look)).count());
+    look
 }
 
-#[derive(Default)]
-struct Answers {
-    tasks: Vec<TaskInfo>,
-    left_out: usize,
-    /// Whose they are.
-    stations: HashSet<u16>,
-    /// How many there will be, once all have been asked.
-    wanted: Option<usize>,
-    waiter: Option<Waker>,
-}
-
-impl Look {
-    /// Asks every worker.
-    fn ask(crew: &Crew, now_ms: u64) -> Arc<Self> {
-        let posts = || crew.posts.iter().chain(crew.acceptor.get());
-        let look = Arc::new(Self { now_ms, answers: Mutex::default() });
-        let wanted = posts().filter(|post| post.answer(&look, crew)).count();
-        look.lock().wanted = Some(wanted);
-        look
-    }
-
-    /// Writes down the tasks of a station.
-    ///
-    /// - `worker`: the only one that runs them, if they are not shared.
-    pub(crate) fn answer(
-        &self,
-        crew: &Crew,
-        station: u16,
-        worker: Option<usize>,
-        schedule: &dyn Schedule,
-    ) {
-        let mut seen = Vec::new();
-        let mut left_out = 0;
-        schedule.look(&mut |task| {
-            if seen.len() < TASKS_MAX {
-                seen.push(task);
-            } else {
-                left_out += 1;
-            }
-        });
-        let tasks: Vec<_> = {
-            let names = crew.names();
-            seen.into_iter().map(|task| self.info(task, station, worker, &names)).collect()
-        };
-        let waiter = {
-            let mut answers = self.lock();
-            answers.tasks.extend(tasks);
-            answers.left_out += left_out;
-            answers.stations.insert(station);
-            answers.waiter.take()
-        };
-        if let Some(waiter) = waiter {
-            waiter.wake();
-        }
-    }
-
-    fn info(&self, task: Seen, station: u16, worker: Option<usize>, names: &Names) -> TaskInfo {
-        let Seen { slot, generation, doing, waits } = task;
-        let id = TaskId::new(station, slot, generation);
-        let state = match doing {
-            Doing::Runs => TaskState::Running,
-            Doing::InLine => TaskState::Ready,
-            Doing::Waits => TaskState::Waiting { on: waits.what() },
-        };
-        let (name, since) = (names.get(&id).cloned(), self.since(waits));
-        TaskInfo { id: id.token(), name, worker, state, since }
-    }
-
-    fn since(&self, waits: Waits) -> Option<Duration> {
-        waits.waited_ms(self.now_ms).map(Duration::from_millis)
-    }
-
-    /// Whether all have answered.
-    fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
-        let mut answers = self.lock();
-        if answers.wanted.is_some_and(|wanted| answers.stations.len() >= wanted) {
-            return Poll::Ready(());
-        }
-        let outdated = answers.waiter.replace(context.waker().clone());
-        drop(answers);
-        drop(outdated);
-        Poll::Pending
-    }
-
-    /// Takes the answers there are, and adds what the desks say.
-    fn finish(&self, crew: &Crew) -> Dump {
-        let Answers { mut tasks, left_out, stations, .. } = std::mem::take(&mut *self.lock());
-        let mut silent = Vec::new();
-        let names = crew.names();
-        for desk in crew.desks().iter().filter(|desk| crew.is_present(desk.worker)) {
-            let (id, since) = (desk.task(), self.since(desk.since()));
-            if stations.contains(&desk.station) {
-                let running = |task: &&mut TaskInfo| task.state == TaskState::Running;
-                let own = tasks.iter_mut().filter(running).find(|task| task.id == id.token());
-                if let Some(task) = own {
-                    (task.worker, task.since) = (Some(desk.worker), since);
-                }
-                continue;
-            }
-            silent.push(desk.worker);
-            if id != TaskId::NOBODY {
-                let (name, worker) = (names.get(&id).cloned(), Some(desk.worker));
-                let state = TaskState::Running;
-                tasks.push(TaskInfo { id: id.token(), name, worker, state, since });
-            }
-        }
-        tasks.sort_by_key(|task| task.worker);
-        silent.sort_unstable();
-        Dump { tasks, left_out, silent }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Answers> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn finish(look: &Look, crew: &Crew) -> Dump {
+    let desks = crew.desks();
+    let present = desks.iter().filter(|desk| crew.is_present(desk.worker));
+    look.finish(present.map(|desk| &**desk))
 }

@@ -11,9 +11,9 @@ use gustnado_reactor::{Reactor, TimerKey, Token, Wheel};
 use crate::crew::{Crew, Phase};
 use crate::desk::Desk;
 use crate::foreign::ForeignWakers;
-use crate::gather::Gather;
 use crate::group::Group;
 use crate::schedule::{BoxTask, Schedule};
+use crate::send_batch::SendBatch;
 use crate::task_id::TaskId;
 use crate::waits::{Waits, WaitsOn};
 
@@ -42,7 +42,7 @@ pub(crate) struct Here {
     /// Whose thread it is sleeps elsewhere, and has to be alerted when a task becomes ready.
     pub(crate) tells: Cell<bool>,
     /// Which tasks wait with what they send.
-    pub(crate) gather: Gather,
+    pub(crate) send_batch: SendBatch,
     /// Where wake-ups of this worker's tasks go.
     pub(crate) station: u16,
     /// This worker's number, from 0; also its place in all tables kept per worker.
@@ -91,7 +91,7 @@ impl Here {
             left: Cell::new(BUDGET),
             main_woken: Cell::new(false),
             tells: Cell::new(false),
-            gather: Gather::default(),
+            send_batch: SendBatch::default(),
             station,
             worker,
             crew,
@@ -156,6 +156,17 @@ impl Here {
         }
         self.left.set(left - OPERATION_UNITS);
         true
+    }
+
+    /// Whether the running task is to wait with what it sends. If so, it is run again within this
+    /// turn.
+    #[inline]
+    pub(crate) fn holds_back(&self) -> bool {
+        let is_held = self.send_batch.is_open.get();
+        if is_held {
+            self.send_batch.held.borrow_mut().push(self.current());
+        }
+        is_held
     }
 
     #[cold]

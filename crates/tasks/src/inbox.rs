@@ -6,14 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use gustnado_reactor::Alert;
 
-use crate::crew::{Crew, Post};
-use crate::dump::Look;
-use crate::listening::{Arrival, Entrance};
+use crate::arrival::{Arrival, Incoming};
+use crate::doorbell::{Doorbell, Roll};
+use crate::look::Look;
+use crate::post::Post;
 use crate::queue::TokenQueue;
 use crate::schedule::BoxTask;
+use crate::spawn_error::SpawnError;
 use crate::station::Station;
-use crate::sync::{AtomicBool, Ordering, fence};
-use crate::task::SpawnError;
+use crate::sync::{AtomicBool, Ordering};
 use crate::task_id::TaskId;
 
 /// Wake-ups that are kept one by one; with more, all tasks are woken, which is as good.
@@ -126,7 +127,7 @@ impl Post for Inbox {
         0
     }
 
-    fn answer(&self, look: &Arc<Look>, _: &Crew) -> bool {
+    fn answer(&self, look: &Arc<Look>) -> bool {
         let asked = self.arrivals.put_question(look);
         self.ring();
         asked
@@ -135,42 +136,6 @@ impl Post for Inbox {
     fn wake_all(&self) {
         self.all.store(true, Ordering::SeqCst);
         self.ring();
-    }
-}
-
-/// Whether someone sleeps and must be woken for what was just left for them.
-///
-/// The sleeper says so before it looks a last time; the visitor leaves something before it looks
-/// whether anyone sleeps. One of the two sees the other.
-#[derive(Debug)]
-pub(crate) struct Doorbell {
-    asleep: AtomicBool,
-}
-
-impl Default for Doorbell {
-    fn default() -> Self {
-        Self { asleep: AtomicBool::new(false) }
-    }
-}
-
-impl Doorbell {
-    pub(crate) fn lie_down(&self) {
-        self.asleep.store(true, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-    }
-
-    pub(crate) fn get_up(&self) {
-        self.asleep.store(false, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_asleep(&self) -> bool {
-        self.asleep.load(Ordering::SeqCst)
-    }
-
-    /// Returns whether the caller must wake the sleeper: one visitor does, for all.
-    pub(crate) fn ring(&self) -> bool {
-        fence(Ordering::SeqCst);
-        self.asleep.load(Ordering::SeqCst) && self.asleep.swap(false, Ordering::SeqCst)
     }
 }
 
@@ -184,41 +149,6 @@ pub(crate) enum Letter {
     Question(Arc<Look>),
     /// Somebody wants to know whether the worker comes round.
     Roll(Arc<Roll>),
-}
-
-/// Whether a worker has come round since it was asked to.
-#[derive(Debug)]
-pub(crate) struct Roll {
-    answered: AtomicBool,
-    /// Somebody waits for the answer.
-    is_late: AtomicBool,
-}
-
-impl Default for Roll {
-    fn default() -> Self {
-        let [answered, is_late] = [(); 2].map(|()| AtomicBool::new(false));
-        Self { answered, is_late }
-    }
-}
-
-impl Roll {
-    /// The worker has come round. Returns whether somebody waits to hear it.
-    pub(crate) fn answer(&self) -> bool {
-        self.answered.store(true, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        self.is_late.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn is_answered(&self) -> bool {
-        self.answered.load(Ordering::SeqCst)
-    }
-
-    /// Has whoever answers say so. Returns whether nobody has answered yet.
-    pub(crate) fn await_answer(&self) -> bool {
-        self.is_late.store(true, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        !self.is_answered()
-    }
 }
 
 /// Letters on their way to a worker.
@@ -283,13 +213,13 @@ impl Arrivals {
     }
 
     /// Takes the connections out that nobody has come to fetch.
-    pub(crate) fn take_connections(&self) -> Vec<(OwnedFd, Arc<Entrance>)> {
+    pub(crate) fn take_connections(&self) -> Vec<(OwnedFd, Arc<dyn Incoming>)> {
         let mut waiting = self.waiting();
         let mut connections = Vec::new();
         for letter in std::mem::take(&mut waiting.letters) {
             match letter {
-                Letter::Arrival(Arrival::Connection(connection, entrance)) => {
-                    connections.push((connection, entrance));
+                Letter::Arrival(Arrival::Connection(connection, incoming)) => {
+                    connections.push((connection, incoming));
                 }
                 other => waiting.letters.push_back(other),
             }

@@ -55,12 +55,17 @@
 //! What does not: HTTP, files, configuration. It uses the reactor.
 
 mod acceptor;
+mod arrival;
+mod autoscale;
 mod block_on;
 mod blocking;
 mod bucket;
 mod claim;
+mod closing;
 mod crew;
+mod descriptors;
 mod desk;
+mod doorbell;
 mod driven;
 mod dump;
 mod foreign;
@@ -71,26 +76,37 @@ mod here;
 mod inbox;
 mod link_id;
 mod listening;
+mod look;
 mod mailbox;
 #[cfg(all(test, loom))]
 mod models;
+mod names;
 mod net;
 mod parking;
+mod patience;
+mod pauses;
 mod places;
+mod plan;
+mod post;
 mod pulse;
 mod queue;
 mod ready_bits;
+mod roles;
 mod schedule;
 mod seats;
 mod select;
+mod send_batch;
 mod send_watch;
 mod shared_load;
+mod spawn_error;
 mod spawner;
+mod start_error;
 mod station;
 mod sync;
 mod task;
 mod task_id;
 mod time;
+mod turn;
 mod waits;
 mod wake;
 mod watch;
@@ -102,9 +118,10 @@ pub use acceptor::Acceptor;
 pub use block_on::{Lone, block_on, block_on_with};
 pub use blocking::{BlockingPool, PoolFull};
 pub use bucket::{Bucket, Rate, SharedBucket};
-pub use crew::{Counts, Phase, Serve};
+pub use crew::{Counts, Phase};
+pub use descriptors::descriptors_for_connections;
 pub use driven::{Driven, Turned};
-pub use dump::{Dump, TaskInfo, TaskState, dump};
+pub use dump::dump;
 pub use growth::Growth;
 pub use gustnado_reactor::{
     Alert, Backend, Endpoint, IoChoice, Names, Outbound, Outgoing, Piece, Preference, Ready,
@@ -112,26 +129,31 @@ pub use gustnado_reactor::{
 };
 pub use here::{charge, charge_step};
 pub use link_id::{LinkId, TaskMark};
-pub use listening::Listening;
+pub use listening::{Listening, Serve};
+pub use look::{Dump, TaskInfo, TaskState};
 pub use mailbox::{
     Closed, Receiver, Receiving, RecvTimeoutError, SendTimeoutError, Sender, Sending, TryRecvError,
     TrySendError, mailbox,
 };
-pub use net::{Link, LinkError, Patience};
+pub use net::{Link, LinkError};
+pub use patience::Patience;
+pub use pauses::Slowness;
 pub use places::Placement;
+pub use plan::{Capacity, Plan};
 pub use pulse::Pulse;
 pub use queue::TokenQueue;
 pub use schedule::{BoxTask, SchedulerKind};
 pub use select::{Either, Either3, select_all, select2, select3};
 pub use send_watch::SendWatch;
+pub use spawn_error::SpawnError;
 pub use spawner::Spawner;
+pub use start_error::StartError;
 pub use task::{
-    Attached, Group, JoinError, JoinHandle, SpawnError, spawn, spawn_detached, spawn_named,
-    yield_now,
+    Attached, Group, JoinError, JoinHandle, spawn, spawn_detached, spawn_named, yield_now,
 };
 pub use time::{Now, Sleep, now, sleep, timeout};
 pub use waits::WaitsOn;
-pub use workers::{Capacity, Plan, Slowness, StartError, Workers, descriptors_for_connections};
+pub use workers::Workers;
 pub use workload::Workload;
 
 /// The running worker's number, from 0; `None` on a thread that is no worker. Numbers are below

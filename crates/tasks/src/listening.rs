@@ -1,25 +1,19 @@
-//! Listeners: what the acceptors of one share, and opening and ending one while workers run.
+//! Listeners: what the acceptors of one share, and ending one while workers run.
 
 use std::fmt;
-use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
-use gustnado_reactor::{Endpoint, bind, defer_accept, set_options};
+use gustnado_reactor::Endpoint;
 
-use crate::acceptor::{Acceptor, Closing};
-use crate::crew::{Phase, Serve};
-use crate::workers::{Plan, Workers};
+use crate::closing::Closing;
+use crate::net::Link;
+use crate::schedule::BoxTask;
 
-/// What comes to a worker, or to the accepting thread, from elsewhere.
-pub(crate) enum Arrival {
-    /// An accepted connection whose place is taken.
-    Connection(OwnedFd, Arc<Entrance>),
-    /// A socket to accept from. Its connections may `stay` where they are accepted.
-    Listener { socket: Arc<OwnedFd>, entrance: Arc<Entrance>, stay: bool },
-}
+/// Makes the task that serves a new connection.
+pub type Serve = dyn Fn(Link) -> BoxTask + Send + Sync;
 
 /// A listener as its acceptors share it. It lasts for as long as one of them has something left to
 /// serve; then `serve` is dropped with it.
@@ -89,6 +83,10 @@ pub struct Listening {
 }
 
 impl Listening {
+    pub(crate) fn new(endpoint: Endpoint, refused: Vec<String>, entrance: &Entrance) -> Self {
+        Self { endpoint, refused, gate: Arc::clone(&entrance.gate) }
+    }
+
     /// The endpoint in fact bound.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
@@ -130,63 +128,4 @@ impl fmt::Debug for Listening {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Listening").field("endpoint", &self.endpoint).finish_non_exhaustive()
     }
-}
-
-impl Workers {
-    /// Listens on one more endpoint, as the plan says, beside those given at the start.
-    ///
-    /// - `descriptors`: connections are to be ordinary descriptors, so that their addresses can be
-    ///   asked for ([`crate::Link::peer`]); under `io_uring` they then count against `ulimit -n`.
-    /// - `serve`: makes the task that serves a connection; called on the worker that will run it.
-    ///   It is dropped when the listener has ended.
-    ///
-    /// # Errors
-    /// The endpoint cannot be bound, or the workers are ending.
-    pub fn listen(
-        &self,
-        endpoint: &Endpoint,
-        descriptors: bool,
-        serve: Box<Serve>,
-    ) -> io::Result<Listening> {
-        if self.phase() != Phase::Serving {
-            return Err(io::Error::other("the workers are ending"));
-        }
-        let (sockets, endpoint, refused) = open(&self.plan, endpoint)?;
-        let entrance = Entrance::new(serve, descriptors);
-        entrance.add(&endpoint, &sockets);
-        let listening = Listening { endpoint, refused, gate: Arc::clone(&entrance.gate) };
-        let posts = self.crew.acceptor.get().map_or(&self.crew.posts[..], std::slice::from_ref);
-        let stay = self.crew.acceptor.get().is_none();
-        for (post, socket) in posts.iter().zip(sockets) {
-            post.arrive(Arrival::Listener { socket, entrance: Arc::clone(&entrance), stay });
-        }
-        Ok(listening)
-    }
-}
-
-/// Opens the listening sockets of one endpoint, one for each acceptor that the plan has. Returns
-/// them with the endpoint in fact bound, and what the kernel would not grant.
-///
-/// # Errors
-/// What the kernel says.
-pub(crate) fn open(
-    plan: &Plan,
-    endpoint: &Endpoint,
-) -> io::Result<(Vec<Arc<OwnedFd>>, Endpoint, Vec<String>)> {
-    let alone = plan.scheduler.is_shared() || plan.acceptor == Acceptor::Dedicated;
-    let acceptors = if alone { 1 } else { plan.workers };
-    let (mut sockets, endpoint) = bind(endpoint, acceptors, plan.backlog)?;
-    if plan.defer_accept {
-        sockets.iter().try_for_each(defer_accept)?;
-    }
-    let mut refused = Vec::new();
-    for socket in &sockets {
-        refused = set_options(socket, &plan.sockets)?;
-    }
-    // A Unix socket file and an inherited number have one socket, which the acceptors share.
-    while sockets.len() < acceptors {
-        sockets.push(sockets[0].try_clone()?);
-    }
-    let sockets = sockets.into_iter().map(Arc::new).collect();
-    Ok((sockets, endpoint, refused))
 }

@@ -12,13 +12,14 @@ use std::task::Poll;
 use std::time::Duration;
 
 use gustnado_reactor::{
-    Endpoint, How, Interest, Io, Names, Outbound, Outgoing, Piece, Reactor, connect_socket,
+    Endpoint, How, Interest, Io, Names, Outbound, Outgoing, Piece, Reactor, Unsent, connect_socket,
 };
 use rustix::net::sockopt;
 
 use crate::crew::Phase;
 use crate::here::{self, Alarm, Here};
 use crate::link_id::LinkId;
+use crate::patience::Patience;
 use crate::send_watch::SendWatch;
 use crate::task::yield_now;
 use crate::time::Now;
@@ -78,29 +79,6 @@ impl std::error::Error for LinkError {
         match self {
             Self::Broken(error) => Some(error),
             _ => None,
-        }
-    }
-}
-
-/// How slow a peer may be: silent for `silence_ms` at most, and on average at least `rate_min`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
-    /// Longest time without any progress, and the head start for the rate, in milliseconds.
-    pub silence_ms: u64,
-    /// Bytes per second on average after that; 0 for no such demand.
-    pub rate_min: u64,
-}
-
-impl Patience {
-    /// When patience ends, for a transfer that began at `began_ms` and has moved `bytes` by
-    /// `now_ms`, just now.
-    pub fn deadline_ms(self, began_ms: u64, now_ms: u64, bytes: u64) -> u64 {
-        let silent = now_ms.saturating_add(self.silence_ms);
-        match bytes.saturating_mul(1000).checked_div(self.rate_min) {
-            Some(earned_ms) => {
-                silent.min(began_ms.saturating_add(self.silence_ms).saturating_add(earned_ms))
-            }
-            None => silent,
         }
     }
 }
@@ -373,6 +351,29 @@ impl Link {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// The deadline has come during a send: looks at how far it has come, and sets the next
+    /// deadline. Returns false if the peer has had its time.
+    ///
+    /// - `of_file`: what of a file was and is to be sent, if it is one.
+    pub fn look_at_send(
+        &mut self,
+        watch: &mut SendWatch,
+        patience: Patience,
+        of_file: Option<(u64, u64)>,
+    ) -> bool {
+        let mut unsent = here::with(|here| {
+            here.ask_reactor(|reactor, woken| reactor.unsent(&self.io, self.out.as_deref(), woken))
+        });
+        if let Some((total, left)) = of_file {
+            unsent = Unsent { total, here: left, ..unsent };
+        }
+        let next = watch.look(patience, self.now().mono_ms, unsent);
+        if let Some(next_ms) = next {
+            self.set_deadline(next_ms);
+        }
+        next.is_some()
     }
 
     /// Waits for the deadline, or the server's end, and nothing else.

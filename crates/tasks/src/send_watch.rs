@@ -6,25 +6,7 @@
 
 use gustnado_reactor::Unsent;
 
-use crate::here;
-use crate::net::{Link, Patience};
-
-/// How often a blocked send is looked at, at most, in milliseconds: a peer that takes nothing is
-/// noticed that much late.
-const LOOK_MS: u64 = 1_000;
-
-impl Patience {
-    /// How long after its start a send is looked at first, in milliseconds. By then most are over:
-    /// an earlier look would cost each of them a timer.
-    #[inline]
-    pub fn first_look_ms(self) -> u64 {
-        self.silence_ms - self.silence_ms / 4
-    }
-
-    fn look_ms(self) -> u64 {
-        (self.silence_ms / 6).clamp(1, LOOK_MS)
-    }
-}
+use crate::patience::Patience;
 
 /// What is known of the progress of one send.
 #[derive(Debug)]
@@ -56,7 +38,7 @@ impl SendWatch {
     }
 
     /// Takes a look. Returns when to take the next one; `None` if the peer has had its time.
-    fn look(&mut self, patience: Patience, now_ms: u64, unsent: Unsent) -> Option<u64> {
+    pub(crate) fn look(&mut self, patience: Patience, now_ms: u64, unsent: Unsent) -> Option<u64> {
         let left = unsent.here + unsent.queued;
         if left < self.left {
             self.moved_ms = now_ms;
@@ -68,31 +50,6 @@ impl SendWatch {
         let taken = unsent.total.max(self.left_at_first) - left;
         let until_ms = patience.deadline_ms(self.began_ms, self.moved_ms, taken);
         (until_ms > now_ms).then(|| until_ms.min(now_ms + patience.look_ms()))
-    }
-}
-
-impl Link {
-    /// The deadline has come during a send: looks at how far it has come, and sets the next
-    /// deadline. Returns false if the peer has had its time.
-    ///
-    /// - `of_file`: what of a file was and is to be sent, if it is one.
-    pub fn look_at_send(
-        &mut self,
-        watch: &mut SendWatch,
-        patience: Patience,
-        of_file: Option<(u64, u64)>,
-    ) -> bool {
-        let mut unsent = here::with(|here| {
-            here.ask_reactor(|reactor, woken| reactor.unsent(&self.io, self.out.as_deref(), woken))
-        });
-        if let Some((total, left)) = of_file {
-            unsent = Unsent { total, here: left, ..unsent };
-        }
-        let next = watch.look(patience, self.now().mono_ms, unsent);
-        if let Some(next_ms) = next {
-            self.set_deadline(next_ms);
-        }
-        next.is_some()
     }
 }
 

@@ -6,8 +6,7 @@ use std::sync::{Arc, Weak};
 
 use crate::crew::Crew;
 use crate::here;
-use crate::task::SpawnError;
-use crate::workers::Workers;
+use crate::spawn_error::SpawnError;
 
 /// Starts tasks on the workers of one server, from any thread. It does not keep them running.
 #[derive(Clone)]
@@ -16,12 +15,16 @@ pub struct Spawner {
 }
 
 impl Spawner {
+    pub(crate) fn of(crew: &Arc<Crew>) -> Self {
+        Self { crew: Arc::downgrade(crew) }
+    }
+
     /// The spawner of the workers that run the current task.
     ///
     /// # Panics
     /// Outside a task.
     pub fn current() -> Self {
-        here::with(|here| Self { crew: Arc::downgrade(&here.crew) })
+        here::with(|here| Self::of(&here.crew))
     }
 
     /// Starts a task on one of the workers, each in its turn. What it comes to can be told through
@@ -44,12 +47,5 @@ impl Spawner {
 impl fmt::Debug for Spawner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Spawner")
-    }
-}
-
-impl Workers {
-    /// What starts tasks on these workers, from any thread.
-    pub fn spawner(&self) -> Spawner {
-        Spawner { crew: Arc::downgrade(&self.crew) }
     }
 }

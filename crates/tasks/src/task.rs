@@ -14,11 +14,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 pub use group::Group;
-pub use join::{Attached, JoinError, JoinHandle, SpawnError};
+pub use join::{Attached, JoinError, JoinHandle};
 
 use crate::crew::{Crew, count};
 use crate::here;
 use crate::schedule::BoxTask;
+use crate::spawn_error::SpawnError;
 use crate::task_id::TaskId;
 
 /// Starts a task beside the running one, on the same worker (or group of workers). It runs when the
@@ -188,13 +189,13 @@ impl Name {
     /// Enters the running task.
     fn enter(name: Cow<'static, str>) -> Self {
         let (crew, task) = here::with(|here| (Arc::clone(&here.crew), here.current()));
-        crew.names().insert(task, name);
+        crew.names.lock().insert(task, name);
         Self { crew, task }
     }
 }
 
 impl Drop for Name {
     fn drop(&mut self) {
-        self.crew.names().remove(&self.task);
+        self.crew.names.lock().remove(&self.task);
     }
 }

@@ -10,7 +10,6 @@ mod pinned;
 mod shared;
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
@@ -18,9 +17,10 @@ use std::time::Duration;
 
 use gustnado_reactor::{Alert, Clock, Lookout, share_line};
 
+use crate::arrival::Door;
+use crate::autoscale::Autoscale;
 use crate::crew::{Crew, Phase, count};
 use crate::growth::{Growth, Load};
-use crate::listening::Entrance;
 use crate::seats::Seats;
 
 pub(crate) use pinned::Pinned;
@@ -53,20 +53,6 @@ pub(crate) struct Watch {
     doors: Mutex<Vec<Weak<Door>>>,
 }
 
-/// A listening socket as the watch knows it, while its acceptor accepts.
-pub(crate) struct Door {
-    socket: Arc<OwnedFd>,
-    entrance: Arc<Entrance>,
-    /// Who accepts; `None`: a thread that does nothing else.
-    worker: Option<usize>,
-}
-
-impl AsFd for Door {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
-
 impl Watch {
     pub(crate) fn new(seats: Seats, alert: Alert) -> Self {
         Self {
@@ -90,22 +76,6 @@ impl Watch {
         }
     }
 
-    /// All places are taken.
-    pub(crate) fn tell_full(&self) {
-        if self.hears_full.load(Ordering::SeqCst) {
-            self.tell();
-        }
-    }
-
-    /// A connection was put into a worker's letter box, where it may lie if that worker is held.
-    pub(crate) fn tell_arrival(&self) {
-        if self.hears_arrivals.load(Ordering::SeqCst) {
-            self.hears_arrivals.store(false, Ordering::SeqCst);
-            self.came.store(true, Ordering::SeqCst);
-            self.tell();
-        }
-    }
-
     /// The poller of a group has come round. Only to be called while it has that role.
     pub(crate) fn note_round(&self) {
         self.rounds.store(self.rounds.load(Ordering::Relaxed).wrapping_add(1), Ordering::SeqCst);
@@ -126,28 +96,52 @@ impl Watch {
         self.tell();
     }
 
-    /// An acceptor begins. It keeps the door for as long as it accepts, and then tells the watch,
-    /// which may hold the socket for a moment.
-    pub(crate) fn open_door(
-        &self,
-        socket: &Arc<OwnedFd>,
-        entrance: &Arc<Entrance>,
-        worker: Option<usize>,
-    ) -> io::Result<Arc<Door>> {
-        share_line(socket)?;
-        let (socket, entrance) = (Arc::clone(socket), Arc::clone(entrance));
-        let door = Arc::new(Door { socket, entrance, worker });
-        let mut doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner);
-        doors.retain(|door| door.strong_count() > 0);
-        doors.push(Arc::downgrade(&door));
-        drop(doors);
-        self.tell();
-        Ok(door)
-    }
-
     fn doors(&self) -> Vec<Arc<Door>> {
         let doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner);
         doors.iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+impl Autoscale for Watch {
+    fn floor(&self) -> usize {
+        self.seats.floor()
+    }
+
+    fn is_present(&self, worker: usize) -> bool {
+        self.seats.is_present(worker)
+    }
+
+    fn tell(&self) {
+        Self::tell(self);
+    }
+
+    fn tell_full(&self) {
+        if self.hears_full.load(Ordering::SeqCst) {
+            self.tell();
+        }
+    }
+
+    fn tell_arrival(&self) {
+        if self.hears_arrivals.load(Ordering::SeqCst) {
+            self.hears_arrivals.store(false, Ordering::SeqCst);
+            self.came.store(true, Ordering::SeqCst);
+            self.tell();
+        }
+    }
+
+    fn tell_phase(&self) {
+        self.tell();
+        self.seats.rouse_parked();
+    }
+
+    fn open_door(&self, door: &Arc<Door>) -> io::Result<()> {
+        share_line(&door.socket)?;
+        let mut doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner);
+        doors.retain(|door| door.strong_count() > 0);
+        doors.push(Arc::downgrade(door));
+        drop(doors);
+        self.tell();
+        Ok(())
     }
 }
 

@@ -1,5 +1,7 @@
 //! Starting and ending the workers of one server.
 
+mod inspect;
+mod listen;
 mod start;
 
 use std::io;
@@ -8,129 +10,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use gustnado_reactor::{Backend, Clock, Endpoint, IoChoice, SocketOptions, descriptor_limit};
+use gustnado_reactor::{Backend, Clock, Endpoint, descriptor_limit};
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::acceptor::Acceptor;
-use crate::crew::{Counts, Crew, Phase, Serve};
-use crate::driven::{Driven, driven_plan};
+use crate::crew::{Counts, Crew, Phase};
+use crate::driven::Driven;
 use crate::group::WORKERS_MAX;
-use crate::growth::Growth;
-use crate::places::Placement;
-use crate::schedule::SchedulerKind;
+use crate::listening::Serve;
+use crate::plan::{Capacity, Plan};
 use crate::shared_load::SharedLoad;
+use crate::start_error::StartError;
 use crate::station;
-use start::{Ground, Started, bind_all, choose_backend, entrance};
+use crate::watch::Watch;
+use listen::{bind_all, entrance};
+use start::{Ground, Started, choose_backend};
 
-/// Descriptors that are left for files, listeners and the rest of the process: so many, or three of
-/// four where there are few.
-const RESERVED_DESCRIPTORS: usize = 128;
 /// How many descriptors are free at least once all workers have started: for a few connections, and
 /// for the files that they ask for.
 const FREE_MIN: usize = 8;
-/// Of how many descriptors one may be an ordinary one beside a ring's own: connections that are
-/// sent files have these. The rest is for the files, and for all else.
-pub(crate) const INSTALLED_PART: usize = 4;
-
-/// How many connections may be ordinary descriptors in a process that may hold `limit` of these.
-pub fn descriptors_for_connections(limit: usize) -> usize {
-    (limit - RESERVED_DESCRIPTORS.min(limit - limit / 4)).max(1)
-}
-
-/// How many workers, how they poll, and how connections come to them.
-#[derive(Debug, Clone)]
-pub struct Plan {
-    /// Threads at the start, at least 1. They always stay.
-    pub workers: usize,
-    /// Whether more are added while all are busy.
-    pub growth: Growth,
-    /// Which backend to try.
-    pub io: IoChoice,
-    /// Which scheduler places and runs connections.
-    pub scheduler: SchedulerKind,
-    /// Connections per worker; 0: as many as the backend can hold. The queues have no such limit.
-    pub slots: usize,
-    /// Connections in total; 0: as many as the backend can hold.
-    pub connections_max: usize,
-    /// To which worker a connection goes.
-    pub placement: Placement,
-    /// Who accepts.
-    pub acceptor: Acceptor,
-    /// Connections that may wait to be accepted, per listening socket.
-    pub backlog: u32,
-    /// Whether a TCP connection is accepted only once its first bytes are here, or a second has
-    /// passed.
-    pub defer_accept: bool,
-    /// For how long accepting goes on at most once the workers drain.
-    pub drain_accept: Duration,
-    /// What accepted TCP connections inherit.
-    pub sockets: SocketOptions,
-    /// Microseconds a worker goes on looking for work before it sleeps.
-    pub spin_us: u64,
-    /// Receive buffers of 4 KiB per worker under `io_uring`; a power of two.
-    pub buffers: u16,
-    /// What slows accepting and the workers down.
-    pub slowness: Slowness,
-}
-
-/// What slows accepting and the workers themselves down. Zeros: nothing does.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Slowness {
-    /// Milliseconds that an acceptor rests after each connection.
-    pub accept_delay_ms: u64,
-    /// Connections accepted per second, over all acceptors.
-    pub accepts_per_second: u64,
-    /// Microseconds that a worker pauses after each round of its loop that did work.
-    pub pass_delay_us: u64,
-    /// Microseconds that a worker without work lets pass before it looks at the kernel again, so
-    /// that events come together; only then it sleeps there.
-    pub no_io_wait_us: u64,
-}
-
-/// What a plan comes to on this machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Capacity {
-    /// Connections per worker (for the shared schedulers: of all workers together).
-    pub per_place: usize,
-    /// Connections in total.
-    pub total: usize,
-    /// Entries of each worker's descriptor table under `io_uring`.
-    pub direct: usize,
-}
-
-impl Plan {
-    /// Workers at most: those of the start, and what [`Plan::growth`] adds. (The shared schedulers
-    /// have 64 at most.)
-    pub fn workers_max(&self) -> usize {
-        self.workers.max(self.growth.workers_max)
-    }
-
-    /// How many connections this plan can hold with a backend, given the descriptor limit.
-    pub fn capacity(&self, backend: Backend) -> Capacity {
-        let limit = descriptor_limit();
-        let ordinary = descriptors_for_connections(limit);
-        // Multishot accepting may take a whole backlog at once: leave room for that in the table.
-        let margin = (self.backlog as usize).min(limit / 20);
-        let (fits_place, fits_total) = match backend {
-            Backend::Uring => (limit - margin, self.workers_max().saturating_mul(limit - margin)),
-            Backend::Epoll => (ordinary, ordinary),
-        };
-        let total = if self.connections_max == 0 { fits_total } else { self.connections_max };
-        let slots = match self.scheduler {
-            SchedulerKind::Pool if self.slots > 0 => self.slots,
-            SchedulerKind::PoolShared if self.slots > 0 => self.slots.saturating_mul(self.workers),
-            _ => fits_place,
-        };
-        let per_place = slots.min(total).max(1);
-        let direct = per_place.saturating_add(margin).min(limit);
-        Capacity { per_place, total: total.max(1), direct }
-    }
-}
 
 /// Running workers.
 pub struct Workers {
-    pub(crate) crew: Arc<Crew>,
-    pub(crate) plan: Plan,
+    crew: Arc<Crew>,
+    plan: Plan,
+    /// What adds and dismisses workers, where that may be.
+    watch: Option<Arc<Watch>>,
     /// Until it has been ended.
     running: Mutex<Option<Running>>,
     addresses: Vec<Endpoint>,
@@ -201,7 +105,7 @@ impl Workers {
         serve: Box<Serve>,
     ) -> Result<(Self, Driven), StartError> {
         Driven::check()?;
-        let (plan, mut notes) = driven_plan(plan);
+        let (plan, mut notes) = plan.driven();
         let backend = Backend::Epoll;
         let capacity = plan.capacity(backend);
         let clock = Clock::start();
@@ -214,11 +118,11 @@ impl Workers {
     }
 
     fn of(started: Started, ground: Ground, addresses: Vec<Endpoint>, notes: Vec<String>) -> Self {
-        let Started { crew, threads, stations, notes: said } = started;
+        let Started { crew, watch, threads, stations, notes: said } = started;
         let Ground { plan, backend, capacity, clock } = ground;
         let notes = notes.into_iter().chain(said).collect();
         let running = Mutex::new(Some(Running { threads, stations }));
-        Self { crew, plan, running, addresses, notes, backend, capacity, clock }
+        Self { crew, plan, watch, running, addresses, notes, backend, capacity, clock }
     }
 
     /// The endpoints in fact bound.
@@ -271,7 +175,7 @@ impl Workers {
 
     /// Workers there are now. One that was dismissed counts until it has served what it has.
     pub fn workers(&self) -> usize {
-        match self.crew.watch.get() {
+        match &self.watch {
             None => self.floor(),
             Some(watch) => {
                 let census = watch.seats.census();
@@ -326,7 +230,7 @@ impl Workers {
         let began = Instant::now();
         join(threads, began, within);
         // After the watch, which adds some until its end.
-        let (guests, more) = self.crew.watch.get().map(|watch| watch.seats.take()).unzip();
+        let (guests, more) = self.watch.as_ref().map(|watch| watch.seats.take()).unzip();
         join(guests.unwrap_or_default(), began, within);
         stations.into_iter().chain(more.unwrap_or_default()).for_each(station::leave);
         for address in &self.addresses {
@@ -361,27 +265,3 @@ struct Running {
     threads: Vec<JoinHandle<()>>,
     stations: Vec<u16>,
 }
-
-/// Why workers did not start.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum StartError {
-    /// An endpoint could not be bound.
-    Bind(Endpoint, io::Error),
-    /// A thread or its reactor could not be had.
-    Thread(io::Error),
-    /// The current thread runs tasks already: await the future in one of them.
-    Nested,
-}
-
-impl std::fmt::Display for StartError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Bind(endpoint, error) => write!(f, "cannot listen on {endpoint}: {error}"),
-            Self::Thread(error) => write!(f, "cannot start a worker: {error}"),
-            Self::Nested => f.write_str("this thread runs tasks already: await the future in one"),
-        }
-    }
-}
-
-impl std::error::Error for StartError {}

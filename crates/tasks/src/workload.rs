@@ -1,7 +1,5 @@
 //! How much each worker has had to do, for whoever asks.
 
-use crate::workers::Workers;
-
 /// What has come to one worker and gone from it. Totals count from the start and only grow.
 ///
 /// Where workers share their tasks, one may add what another one ends: then only the sums over all
@@ -20,22 +18,4 @@ pub struct Workload {
     pub tasks_added: u64,
     /// Tasks that have ended on it.
     pub tasks_ended: u64,
-}
-
-impl Workers {
-    /// What each worker has had to do so far, by their numbers.
-    pub fn workloads(&self) -> Vec<Workload> {
-        let mut all: Vec<Workload> = self.crew.desks().iter().map(|desk| desk.workload()).collect();
-        all.sort_by_key(|workload| workload.worker);
-        all
-    }
-
-    /// Tasks that live now: connections, acceptors, and what was spawned.
-    pub fn tasks_live(&self) -> u64 {
-        let elsewhere: u64 = self.crew.posts.iter().map(|post| post.tasks_taken()).sum();
-        let (added, ended) = self.workloads().iter().fold((elsewhere, 0), |(added, ended), of| {
-            (added + of.tasks_added, ended + of.tasks_ended)
-        });
-        added.saturating_sub(ended)
-    }
 }

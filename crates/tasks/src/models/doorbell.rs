@@ -6,7 +6,7 @@ use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
 
 use super::check;
-use crate::inbox::{Doorbell, Roll};
+use crate::doorbell::{Doorbell, Roll};
 
 #[derive(Default)]
 struct House {

@@ -5,8 +5,8 @@ use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
 
 use super::check;
-use crate::group::Roles;
-use crate::inbox::Doorbell;
+use crate::doorbell::Doorbell;
+use crate::roles::Roles;
 
 /// How often a worker looks round before the model lets it be: it is awake then.
 const LOOKS: usize = 3;

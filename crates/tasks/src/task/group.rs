@@ -11,8 +11,9 @@ use std::task::{Context, Poll, Waker};
 
 use futures_core::Stream;
 
-use super::{JoinError, Report, SpawnError, start_reporting};
+use super::{JoinError, Report, start_reporting};
 use crate::here;
+use crate::spawn_error::SpawnError;
 use crate::waits::WaitsOn;
 
 /// A bounded set of tasks of one kind, on the worker (or group of workers) that spawned them.

@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::{Report, start_reporting};
 use crate::here;
+use crate::spawn_error::SpawnError;
 use crate::task_id::TaskId;
 use crate::waits::WaitsOn;
 
@@ -173,25 +174,3 @@ impl fmt::Display for JoinError {
 }
 
 impl std::error::Error for JoinError {}
-
-/// Why a task was not started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SpawnError {
-    /// All task slots of the scheduler are taken, as many as may wait to be taken in by the workers
-    /// do, or the group is full.
-    Full,
-    /// The workers have ended.
-    Stopped,
-}
-
-impl fmt::Display for SpawnError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Full => "there is no room for another task",
-            Self::Stopped => "the workers have ended",
-        })
-    }
-}
-
-impl std::error::Error for SpawnError {}

@@ -7,10 +7,12 @@ use std::sync::atomic::Ordering;
 
 use gustnado_reactor::{has_line, take_connection};
 
-use super::{Door, Finding, Team, Watch};
-use crate::crew::{Crew, Post, count};
-use crate::inbox::{Inbox, Roll};
-use crate::listening::{Arrival, Entrance};
+use super::{Finding, Team, Watch};
+use crate::arrival::{Arrival, Door, Incoming};
+use crate::crew::{Crew, count};
+use crate::doorbell::Roll;
+use crate::inbox::Inbox;
+use crate::post::Post;
 
 /// The longest time between two looks at a line that cannot be helped.
 const REST_MS_MAX: u64 = 1_000;
@@ -73,10 +75,10 @@ impl Pinned {
             if !arrivals.has_connection() {
                 continue;
             }
-            for (connection, entrance) in arrivals.take_connections() {
+            for (connection, incoming) in arrivals.take_connections() {
                 // Without room elsewhere it goes back to where its place is.
                 let place = choose(crew, free).inspect(|_| crew.places.release(worker));
-                self.hand_over(place.unwrap_or(worker), connection, entrance);
+                self.hand_over(place.unwrap_or(worker), connection, incoming);
             }
         }
         let theirs = |door: &&Arc<Door>| door.worker.is_some_and(|worker| held.contains(&worker));
@@ -89,7 +91,7 @@ impl Pinned {
                 match take_connection(&door.socket) {
                     Ok(Some(connection)) => {
                         count(&crew.counts.accepted);
-                        self.hand_over(place, connection, Arc::clone(&door.entrance));
+                        self.hand_over(place, connection, Arc::clone(&door.incoming));
                     }
                     other => {
                         crew.places.release(place);
@@ -103,8 +105,8 @@ impl Pinned {
         }
     }
 
-    fn hand_over(&self, worker: usize, connection: OwnedFd, entrance: Arc<Entrance>) {
-        self.inboxes[worker].arrive(Arrival::Connection(connection, entrance));
+    fn hand_over(&self, worker: usize, connection: OwnedFd, incoming: Arc<dyn Incoming>) {
+        self.inboxes[worker].arrive(Arrival::Connection(connection, incoming));
     }
 
     /// When the time to grow for want of places will have passed; and whether it has.

@@ -6,18 +6,23 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use gustnado_reactor::{
-    Backend, Clock, Endpoint, IoChoice, Lookout, Options, Reactor, ReactorSeed, descriptor_limit,
+    Backend, Clock, IoChoice, Lookout, Options, Reactor, ReactorSeed, descriptor_limit,
 };
 
-use super::{Capacity, INSTALLED_PART, Plan, StartError};
+use super::listen::Sockets;
 use crate::acceptor::{self, Acceptor};
-use crate::crew::{Crew, Pauses, Phase, Post, Serve, count};
+use crate::autoscale::Autoscale;
+use crate::crew::{Crew, Phase, count};
+use crate::descriptors::INSTALLED_PART;
 use crate::driven::Driven;
 use crate::group::{Group, WORKERS_MAX};
 use crate::here::Here;
 use crate::inbox::Inbox;
-use crate::listening::{self, Entrance};
+use crate::listening::Entrance;
+use crate::pauses::Pauses;
 use crate::places::Places;
+use crate::plan::{Capacity, Plan};
+use crate::post::Post;
 use crate::schedule::SchedulerKind;
 use crate::seats::Seats;
 use crate::station;
@@ -27,6 +32,7 @@ use crate::worker::{run_guest, run_pinned, run_shared};
 /// What was started.
 pub(super) struct Started {
     pub(super) crew: Arc<Crew>,
+    pub(super) watch: Option<Arc<Watch>>,
     pub(super) threads: Vec<JoinHandle<()>>,
     pub(super) stations: Vec<u16>,
     pub(super) notes: Vec<String>,
@@ -41,23 +47,6 @@ impl Started {
         }
         self.stations.into_iter().for_each(station::leave);
     }
-}
-
-/// Listening sockets: for each acceptor, one per endpoint.
-pub(super) type Sockets = Vec<Vec<Arc<OwnedFd>>>;
-
-/// Makes the listener of these endpoints.
-pub(super) fn entrance(
-    serve: Box<Serve>,
-    endpoints: &[Endpoint],
-    sockets: &Sockets,
-) -> Arc<Entrance> {
-    let entrance = Entrance::new(serve, false);
-    for (at, endpoint) in endpoints.iter().enumerate() {
-        let group: Vec<_> = sockets.iter().filter_map(|own| own.get(at).cloned()).collect();
-        entrance.add(endpoint, &group);
-    }
-    entrance
 }
 
 pub(super) fn choose_backend(plan: &Plan, notes: &mut Vec<String>) -> Backend {
@@ -81,26 +70,6 @@ pub(super) fn choose_backend(plan: &Plan, notes: &mut Vec<String>) -> Backend {
             Backend::Epoll
         }
     }
-}
-
-pub(super) fn bind_all(
-    plan: &Plan,
-    endpoints: &[Endpoint],
-    notes: &mut Vec<String>,
-) -> Result<(Vec<Endpoint>, Sockets), StartError> {
-    let mut addresses = Vec::new();
-    let mut by_acceptor: Sockets = Vec::new();
-    for endpoint in endpoints {
-        let failed = |error| StartError::Bind(endpoint.clone(), error);
-        let (sockets, address, refused) = listening::open(plan, endpoint).map_err(failed)?;
-        notes.extend(refused.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>());
-        by_acceptor.resize_with(sockets.len(), Vec::new);
-        for (own, socket) in by_acceptor.iter_mut().zip(sockets) {
-            own.push(socket);
-        }
-        addresses.push(address);
-    }
-    Ok((addresses, by_acceptor))
 }
 
 /// What every thread of a server is started from.
@@ -150,7 +119,7 @@ impl Ground {
             crew.places.close(worker);
             inbox.arrivals().close();
         }
-        let lookout = self.set_watch(&crew, floor, ceiling)?;
+        let watch = self.set_watch(&crew, floor, ceiling)?;
         let mut start = Start::new(&crew);
         if plan.acceptor == Acceptor::Dedicated {
             let sockets = sockets.pop().unwrap_or_default();
@@ -176,11 +145,14 @@ impl Ground {
             })?;
         }
         let started = start.wait()?;
-        let Some(lookout) = lookout else { return Ok((started, driven)) };
+        let Some((lookout, watch)) = watch else { return Ok((started, driven)) };
         let team = Pinned::new(inboxes.clone(), millis(plan.growth.grow_after));
         let (ground, crew) = (self.clone(), Arc::clone(&started.crew));
-        let hire = move |worker: usize| ground.hire_pinned(&inboxes[worker], worker, &crew);
-        let started = self.start_watch(started, lookout, Box::new(team), Box::new(hire))?;
+        let hire = {
+            let watch = Arc::clone(&watch);
+            move |worker: usize| ground.hire_pinned(&inboxes[worker], worker, &crew, &watch)
+        };
+        let started = self.start_watch(started, watch, lookout, Box::new(team), Box::new(hire))?;
         Ok((started, driven))
     }
 
@@ -220,11 +192,12 @@ impl Ground {
         inbox: &Arc<Inbox>,
         worker: usize,
         crew: &Arc<Crew>,
+        watch: &Arc<Watch>,
     ) -> io::Result<JoinHandle<()>> {
         let (ground, inbox) = (self.clone(), Arc::clone(inbox));
         let enter = || station::enter(Arc::clone(&inbox) as Arc<dyn Post>);
-        let station = watch_of(crew).seats.station(worker, enter)?;
-        hire(worker, crew, move |crew| {
+        let station = watch.seats.station(worker, enter)?;
+        hire(worker, crew, watch, move |crew, watch| {
             let (here, _) = ground.open_pinned(&inbox, station, worker, Arc::clone(crew))?;
             let admit = {
                 let (inbox, crew) = (Arc::clone(&inbox), Arc::clone(crew));
@@ -233,8 +206,8 @@ impl Ground {
                     crew.places.reopen(worker);
                 }
             };
-            let crew = Arc::clone(crew);
-            Ok((admit, move || run_guest(&here, &inbox, watch_of(&crew))))
+            let watch = Arc::clone(watch);
+            Ok((admit, move || run_guest(&here, &inbox, &watch)))
         })
     }
 
@@ -248,8 +221,7 @@ impl Ground {
         let guests = seeds.split_off(floor);
         let group = Arc::new(Group::new(schedule, alert, floor, ceiling - floor));
         let crew = self.new_crew(vec![Arc::clone(&group) as Arc<dyn Post>]);
-        let lookout = self.set_watch(&crew, floor, ceiling)?;
-        let grows = lookout.is_some();
+        let watch = self.set_watch(&crew, floor, ceiling)?;
         let mut start = Start::new(&crew);
         let station = start.station(Arc::clone(&group) as Arc<dyn Post>)?;
         let mut sockets = sockets.pop().unwrap_or_default();
@@ -260,11 +232,12 @@ impl Ground {
             let group = Arc::clone(&group);
             // Accepting is a task like others: whoever is free does it.
             let (own, entrance) = (std::mem::take(&mut sockets), Arc::clone(entrance));
+            let watch = watch.as_ref().map(|(_, watch)| Arc::clone(watch));
             start.thread(name(worker), move |crew| {
                 let here = open_shared(seed, &group, station, worker, crew);
                 acceptor::start(&here, own, Some(0), &entrance)?;
-                let run = if grows { run_shared::<true> } else { run_shared::<false> };
-                Ok((None, move || run(&here, &group)))
+                let run = if watch.is_some() { run_shared::<true> } else { run_shared::<false> };
+                Ok((None, move || run(&here, &group, watch.as_deref())))
             })?;
         }
         let mut started = start.wait()?;
@@ -272,37 +245,44 @@ impl Ground {
             let note = format!("a shared scheduler runs at most {WORKERS_MAX} workers");
             started.notes.push(note);
         }
-        let Some(lookout) = lookout else { return Ok(started) };
+        let Some((lookout, watch)) = watch else { return Ok(started) };
         let team = Shared::new(Arc::clone(&group), millis(plan.growth.grow_after));
-        let crew = Arc::clone(&started.crew);
+        let (crew, watching) = (Arc::clone(&started.crew), Arc::clone(&watch));
         let hire = move |worker: usize| {
-            hire_shared(guests[worker - floor].clone(), &group, station, worker, &crew)
+            hire_shared(guests[worker - floor].clone(), &group, station, worker, &crew, &watching)
         };
-        self.start_watch(started, lookout, Box::new(team), Box::new(hire))
+        self.start_watch(started, watch, lookout, Box::new(team), Box::new(hire))
     }
 
     /// Has workers come and go, where the plan says so: from now on they can be told to a watch.
-    fn set_watch(&self, crew: &Crew, floor: usize, ceiling: usize) -> io::Result<Option<Lookout>> {
+    fn set_watch(
+        &self,
+        crew: &Crew,
+        floor: usize,
+        ceiling: usize,
+    ) -> io::Result<Option<(Lookout, Arc<Watch>)>> {
         if ceiling <= floor {
             return Ok(None);
         }
         let lookout = Lookout::new()?;
         let seats = Seats::new(floor, ceiling, self.plan.growth.cache_workers);
-        let first = crew.watch.set(Arc::new(Watch::new(seats, lookout.alert())));
+        let watch = Arc::new(Watch::new(seats, lookout.alert()));
+        let first = crew.watch.set(Arc::clone(&watch) as Arc<dyn Autoscale>);
         debug_assert!(first.is_ok(), "one watch is set");
-        Ok(Some(lookout))
+        Ok(Some((lookout, watch)))
     }
 
     /// Starts the thread that watches.
     fn start_watch(
         &self,
         mut started: Started,
+        watch: Arc<Watch>,
         lookout: Lookout,
         team: Box<dyn Team>,
         hire: Box<Hire>,
     ) -> io::Result<Started> {
         let crew = Arc::clone(&started.crew);
-        let watch = Arc::clone(watch_of(&crew));
+        started.watch = Some(Arc::clone(&watch));
         let (floor, ceiling) = (watch.seats.floor(), watch.seats.ceiling());
         started.notes.push(format!("adds workers when all are busy, from {floor} up to {ceiling}"));
         let (clock, growth, times) =
@@ -340,10 +320,6 @@ fn name(worker: usize) -> String {
     format!("gust-{worker}")
 }
 
-fn watch_of(crew: &Crew) -> &Arc<Watch> {
-    crew.watch.get().expect("workers are added by a watch")
-}
-
 /// Makes the running thread a worker of a group.
 fn open_shared(
     seed: ReactorSeed,
@@ -363,15 +339,17 @@ fn hire_shared(
     station: u16,
     worker: usize,
     crew: &Arc<Crew>,
+    watch: &Arc<Watch>,
 ) -> io::Result<JoinHandle<()>> {
     let group = Arc::clone(group);
-    hire(worker, crew, move |crew| {
+    hire(worker, crew, watch, move |crew, watch| {
         let here = open_shared(seed, &group, station, worker, Arc::clone(crew));
         let admit = {
             let group = Arc::clone(&group);
             move || group.roles().admit(worker)
         };
-        Ok((admit, move || run_shared::<true>(&here, &group)))
+        let watch = Arc::clone(watch);
+        Ok((admit, move || run_shared::<true>(&here, &group, Some(&watch))))
     })
 }
 
@@ -380,16 +358,16 @@ fn hire_shared(
 fn hire<A, R>(
     worker: usize,
     crew: &Arc<Crew>,
-    prepare: impl FnOnce(&Arc<Crew>) -> io::Result<(A, R)> + Send + 'static,
+    watch: &Arc<Watch>,
+    prepare: impl FnOnce(&Arc<Crew>, &Arc<Watch>) -> io::Result<(A, R)> + Send + 'static,
 ) -> io::Result<JoinHandle<()>>
 where
     A: FnOnce(),
     R: FnOnce() -> io::Result<()>,
 {
-    let crew = Arc::clone(crew);
+    let (crew, watch) = (Arc::clone(crew), Arc::clone(watch));
     thread::Builder::new().name(name(worker)).spawn(move || {
-        let watch = watch_of(&crew);
-        let Ok((admit, run)) = prepare(&crew) else { return watch.tell_failed(worker) };
+        let Ok((admit, run)) = prepare(&crew, &watch) else { return watch.tell_failed(worker) };
         watch.seats.arrive(worker, admit);
         count(&crew.counts.workers_grown);
         watch.tell();
@@ -491,7 +469,7 @@ impl Start {
                 Err(error) => failed = Some(error),
             }
         }
-        let started = Started { crew, threads, stations, notes };
+        let started = Started { crew, watch: None, threads, stations, notes };
         let Some(error) = failed else { return Ok(started) };
         started.end();
         Err(error)

@@ -15,16 +15,14 @@
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use gustnado_reactor::{
-    Accepted, Listener, gather_connections, refuse_connections, stop_deferring, take_queue,
-};
+use gustnado_reactor::{Accepted, Listener, take_queue};
 
 use super::{AcceptFailure, BURST_MAX, Me, after_error, choose_room, place};
+use crate::closing::QUIET_MS;
 use crate::crew::Phase;
 use crate::here::{self, Here};
 use crate::listening::Entrance;
@@ -32,8 +30,6 @@ use crate::task::yield_now;
 use crate::time::timeout;
 use crate::waits::WaitsOn;
 
-/// Accepting ends once nothing has come for so long.
-const QUIET_MS: u64 = 20;
 /// From giving all newcomers to one socket to refusing them.
 const GATHER_MS: u64 = 2;
 /// A handshake that was under way when newcomers were refused has so long to end, counted from the
@@ -43,97 +39,6 @@ const SETTLE_MS: u64 = 100;
 const SETTLE_QUIET_MS: u64 = 10;
 /// So long all of them together.
 const SETTLE_MAX_MS: u64 = 200;
-
-/// What the acceptors of one listener share while it closes.
-#[derive(Default)]
-pub(crate) struct Closing {
-    steps: Mutex<Steps>,
-    /// When a connection last came since it began.
-    last_ms: AtomicU64,
-}
-
-/// The listener's sockets, and how far closing them has come.
-#[derive(Default)]
-struct Steps {
-    /// For each endpoint, in the order they were opened in.
-    groups: Vec<Vec<Weak<OwnedFd>>>,
-    began_ms: Option<u64>,
-    gathered_ms: Option<u64>,
-    refused: Option<Refused>,
-}
-
-/// When newcomers were to be refused, and whether the kernel refuses them.
-#[derive(Clone, Copy)]
-struct Refused {
-    at_ms: u64,
-    works: bool,
-    /// Nothing had come for a while.
-    was_quiet: bool,
-}
-
-impl Steps {
-    fn open(&self) -> impl Iterator<Item = Vec<Arc<OwnedFd>>> {
-        self.groups.iter().map(|group| group.iter().filter_map(Weak::upgrade).collect())
-    }
-}
-
-impl Closing {
-    /// The sockets of one more endpoint, in the order they were opened in.
-    pub(crate) fn add(&self, group: &[Arc<OwnedFd>]) {
-        self.steps().groups.push(group.iter().map(Arc::downgrade).collect());
-    }
-
-    fn steps(&self) -> MutexGuard<'_, Steps> {
-        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Deferred accepting ends, unless it has ended already. Returns when.
-    fn begin(&self, now_ms: u64) -> u64 {
-        let mut steps = self.steps();
-        if steps.began_ms.is_none() {
-            for socket in steps.open().flatten() {
-                // Where it cannot be switched off, who is held back may be lost.
-                let _ = stop_deferring(&socket);
-            }
-        }
-        *steps.began_ms.get_or_insert(now_ms)
-    }
-
-    /// One socket of each group gets all newcomers, unless it does already. Returns since when.
-    fn gather(&self, now_ms: u64) -> u64 {
-        let mut steps = self.steps();
-        if steps.gathered_ms.is_none() {
-            for group in steps.open() {
-                // Without it, one who comes in the next moment may have to ask again.
-                let _ = gather_connections(&group);
-            }
-        }
-        *steps.gathered_ms.get_or_insert(now_ms)
-    }
-
-    /// Newcomers are refused, unless they are already.
-    fn refuse(&self, now_ms: u64) -> Refused {
-        let mut steps = self.steps();
-        if let Some(refused) = steps.refused {
-            return refused;
-        }
-        let was_quiet = steps.began_ms.is_some_and(|at| self.quiet_at(at, QUIET_MS) <= now_ms);
-        let mut works = true;
-        for group in steps.open() {
-            works &= refuse_connections(&group).is_ok();
-        }
-        *steps.refused.insert(Refused { at_ms: now_ms, works, was_quiet })
-    }
-
-    fn note_arrival(&self, now_ms: u64) {
-        self.last_ms.fetch_max(now_ms, Ordering::Relaxed);
-    }
-
-    /// When nothing will have come for `quiet_ms` since `since_ms`, if nothing comes.
-    fn quiet_at(&self, since_ms: u64, quiet_ms: u64) -> u64 {
-        self.last_ms.load(Ordering::Relaxed).max(since_ms) + quiet_ms
-    }
-}
 
 /// Ends accepting from a listener, and returns when all that it brought has been placed.
 pub(super) async fn close(
