@@ -18,8 +18,10 @@ use crate::exec::turn::{RUNS_MAX, end, open, pass, pause, run, spin, turn, wait}
 use crate::pool::seats::Farewell;
 use crate::pool::watch::Watch;
 
-/// The same where workers share their tasks, and all of them come from the run queue.
+/// What tasks may do, in units of their [`BUDGET`], before a worker that shares them looks at the
+/// kernel again: all of them come from the run queue.
 const SHARED_UNITS_MAX: u32 = 4 * BUDGET;
+
 /// Runs a worker that shares nothing, until the server stops.
 pub(crate) fn run_pinned(here: &Rc<Here>, inbox: &Inbox) -> std::io::Result<()> {
     here.enter();
