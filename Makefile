@@ -93,8 +93,8 @@ deny:
 	@if command -v cargo-deny >/dev/null; then $(CARGO) deny check bans licenses sources; \
 	else echo "deny: skipped; for it: $(CARGO) install --locked cargo-deny"; fi
 
-# Every interleaving of the lock-free parts, within the bounds that crates/tasks/src/models.rs sets.
-# Cargo is content with no test at all, so they are counted.
+# Every interleaving of the lock-free parts, within the bounds that
+# crates/tasks/src/sync/models.rs sets. Cargo is content with no test at all, so they are counted.
 loom:
 	@mkdir -p $(LOOM_TARGET)
 	RUSTFLAGS="--cfg loom" $(CARGO) test -p gustnado-tasks --release \

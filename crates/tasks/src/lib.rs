@@ -54,93 +54,61 @@
 //! What lives here: tasks, lines of tasks, workers, placing connections, sockets as tasks see them.
 //! What does not: HTTP, files, configuration. It uses the reactor.
 
-mod acceptor;
-mod block_on;
-mod blocking;
-mod bucket;
-mod claim;
-mod crew;
-mod desk;
-mod drain_report;
-mod driven;
-mod dump;
 mod error_text;
-mod foreign;
-mod gather;
-mod group;
-mod growth;
-mod here;
-mod inbox;
-mod link_id;
-mod listening;
-mod mailbox;
-#[cfg(all(test, loom))]
-mod models;
+mod exec;
 mod net;
-mod parking;
-mod places;
-mod pulse;
-mod queue;
-mod ready_bits;
-mod schedule;
-mod seats;
-mod select;
-mod send_watch;
-mod shared_load;
-mod spawner;
+mod pool;
 mod sync;
-mod task;
-mod time;
-mod waits;
-mod wake;
-mod watch;
-mod worker;
-mod workers;
-mod workload;
 
-pub use acceptor::Acceptor;
-pub use block_on::{Lone, block_on, block_on_with};
-pub use blocking::{BlockingPool, PoolFull};
-pub use bucket::{Bucket, Rate, SharedBucket};
-pub use crew::{Counts, Phase, Serve};
-pub use drain_report::DrainReport;
-pub use driven::{Driven, Turned};
-pub use dump::{Dump, TaskInfo, TaskState, dump};
 #[doc(hidden)]
 pub use error_text::write_with_causes;
-pub use growth::Growth;
+pub use exec::block_on::{Lone, block_on, block_on_with};
+pub use exec::blocking::{BlockingPool, PoolFull};
+pub use exec::crew::{Counts, Phase};
+pub use exec::descriptors::descriptors_for_connections;
+pub use exec::dump::dump;
+pub use exec::here::{charge, charge_step};
+pub use exec::look::{Dump, TaskInfo, TaskState};
+pub use exec::mailbox::{
+    Closed, Receiver, Receiving, RecvTimeoutError, SendTimeoutError, Sender, Sending, TryRecvError,
+    TrySendError, mailbox,
+};
+pub use exec::pauses::Slowness;
+pub use exec::pulse::Pulse;
+pub use exec::schedule::{BoxTask, SchedulerKind};
+pub use exec::select::{Either, Either3, select_all, select2, select3};
+pub use exec::spawn_error::SpawnError;
+pub use exec::spawner::Spawner;
+pub use exec::start_error::StartError;
+pub use exec::task::{
+    Attached, Group, JoinError, JoinHandle, spawn, spawn_detached, spawn_named, yield_now,
+};
+pub use exec::time::{Now, Sleep, now, sleep, timeout};
+pub use exec::waits::WaitsOn;
+pub use exec::workload::Workload;
 pub use gustnado_reactor::{
     Alert, Backend, Endpoint, IoChoice, Names, Outbound, Outgoing, Piece, Preference, Ready,
     SocketOptions, Wants, block_file_size_signal, descriptor_limit, probe_uring,
 };
-pub use here::{charge, charge_step};
-pub use link_id::{LinkId, TaskMark};
-pub use listening::Listening;
-pub use mailbox::{
-    Closed, Receiver, Receiving, RecvTimeoutError, SendTimeoutError, Sender, Sending, TryRecvError,
-    TrySendError, mailbox,
-};
-pub use net::{Link, LinkError, Patience};
-pub use places::Placement;
-pub use pulse::Pulse;
-pub use queue::TokenQueue;
-pub use schedule::{BoxTask, SchedulerKind};
-pub use select::{Either, Either3, select_all, select2, select3};
-pub use send_watch::SendWatch;
-pub use spawner::Spawner;
-pub use task::{
-    Attached, Group, JoinError, JoinHandle, SpawnError, spawn, spawn_detached, spawn_named,
-    yield_now,
-};
-pub use time::{Now, Sleep, now, sleep, timeout};
-pub use waits::WaitsOn;
-pub use workers::{Capacity, Plan, Slowness, StartError, Workers, descriptors_for_connections};
-pub use workload::Workload;
+pub use net::acceptor::Acceptor;
+pub use net::link::{Link, LinkError};
+pub use net::link_id::{LinkId, TaskMark};
+pub use net::listening::{Listening, Serve};
+pub use net::patience::Patience;
+pub use net::send_watch::SendWatch;
+pub use pool::drain_report::DrainReport;
+pub use pool::driven::{Driven, Turned};
+pub use pool::growth::Growth;
+pub use pool::plan::{Capacity, Plan};
+pub use pool::workers::Workers;
+pub use sync::bucket::{Bucket, Rate, SharedBucket};
+pub use sync::places::Placement;
+pub use sync::queue::TokenQueue;
 
 /// The running worker's number, from 0; `None` on a thread that is no worker. Numbers are below
 /// [`Plan::workers_max`], and equal to it on a dedicated accepting thread.
 pub fn worker() -> Option<usize> {
-    here::try_with(|here| here.worker)
+    exec::here::try_with(|here| here.worker)
 }
 
 /// The phase of the server that the running task belongs to.
@@ -148,5 +116,5 @@ pub fn worker() -> Option<usize> {
 /// # Panics
 /// Outside a task.
 pub fn phase() -> Phase {
-    here::with(here::Here::phase)
+    exec::here::with(exec::here::Here::phase)
 }

@@ -1,18 +1,14 @@
-//! The atomics of the lock-free parts: the standard ones, or loom's where a model checks them.
+//! Lock-free parts, and what else keeps threads and processes in step. Knows no tasks, no workers.
 
-#[cfg(loom)]
-pub(crate) use loom::sync::Mutex;
-#[cfg(loom)]
-pub(crate) use loom::sync::atomic::{
-    AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
-};
-#[cfg(loom)]
-pub(crate) use loom::thread::yield_now;
-#[cfg(not(loom))]
-pub(crate) use std::sync::Mutex;
-#[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{
-    AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
-};
-#[cfg(not(loom))]
-pub(crate) use std::thread::yield_now;
+pub(crate) mod atomic;
+pub(crate) mod bucket;
+pub(crate) mod claim;
+pub(crate) mod doorbell;
+#[cfg(all(test, loom))]
+mod models;
+pub(crate) mod parking;
+pub(crate) mod places;
+pub(crate) mod queue;
+pub(crate) mod ready_bits;
+pub(crate) mod roles;
+pub(crate) mod shared_load;

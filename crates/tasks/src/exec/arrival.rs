@@ -1,0 +1,53 @@
+//! Connections and listeners on their way to another thread.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+/// What comes to a worker, or to the accepting thread, from elsewhere.
+pub(crate) enum Arrival {
+    /// An accepted connection whose place is taken.
+    Connection(OwnedFd, Arc<dyn Incoming>),
+    /// A socket to accept from. Its connections may `stay` where they are accepted.
+    Listener { socket: Arc<OwnedFd>, incoming: Arc<dyn Incoming>, stay: bool },
+}
+
+impl Arrival {
+    /// Takes it in, on the worker that it came to.
+    ///
+    /// - `place`: that of this worker.
+    pub(crate) fn take_in(self, place: usize) {
+        match self {
+            Self::Connection(connection, incoming) => incoming.serve(connection, place),
+            Self::Listener { socket, incoming, stay } => {
+                incoming.accept_from(socket, stay.then_some(place));
+            }
+        }
+    }
+}
+
+/// A listener as its connections are handed on. Both are called on the worker that is to do it.
+pub(crate) trait Incoming: Send + Sync {
+    /// Serves an accepted connection.
+    ///
+    /// - `place`: the one that it has taken.
+    fn serve(&self, connection: OwnedFd, place: usize);
+
+    /// Accepts from one more socket of the listener.
+    ///
+    /// - `place`: that of the running thread, if connections may stay here.
+    fn accept_from(self: Arc<Self>, socket: Arc<OwnedFd>, place: Option<usize>);
+}
+
+/// A listening socket as the autoscaler knows it, while its acceptor accepts.
+pub(crate) struct Door {
+    pub(crate) socket: Arc<OwnedFd>,
+    pub(crate) incoming: Arc<dyn Incoming>,
+    /// Who accepts; `None`: a thread that does nothing else.
+    pub(crate) worker: Option<usize>,
+}
+
+impl AsFd for Door {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

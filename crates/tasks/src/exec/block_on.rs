@@ -1,0 +1,190 @@
+//! Running a future on the current thread: for tests, examples, small clients.
+//!
+//! The thread becomes a worker of a server of its own, with one reactor, and stays one: the next
+//! call finds all of that made. The future itself is no task, for it may borrow from its caller.
+//! A task stands in for it in the line; when that is run, the future is polled.
+
+use std::cell::{Cell, OnceCell};
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use gustnado_reactor::{Clock, IoChoice, Options, Reactor, descriptor_limit};
+
+use crate::exec::crew::Crew;
+use crate::exec::descriptors::INSTALLED_PART;
+use crate::exec::here::{self, Here};
+use crate::exec::inbox::Inbox;
+use crate::exec::pauses::{Pauses, Slowness};
+use crate::exec::post::Post;
+use crate::exec::schedule::SchedulerKind;
+use crate::exec::start_error::StartError;
+use crate::exec::station;
+use crate::exec::task_id::TaskId;
+use crate::exec::turn::pass;
+use crate::sync::places::{Placement, Places};
+
+/// Runs a future to its end on the current thread, which is a worker meanwhile: tasks, timers and
+/// sockets work as they do on any other. Tasks that have not ended by then are dropped.
+///
+/// The first call on a thread opens a reactor, which stays until the thread ends. A panic of the
+/// future goes on in the caller.
+///
+/// # Errors
+/// [`StartError::Nested`]: the thread runs tasks already. [`StartError::Thread`]: a reactor cannot
+/// be had, or the kernel refuses to wait.
+pub fn block_on<F: Future>(future: F) -> Result<F::Output, StartError> {
+    block_on_with(&Lone::default(), future)
+}
+
+/// What the reactor of a thread that runs a future is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lone {
+    /// Which backend. Where `io_uring` is asked for it is had, or the call fails; `Auto` is
+    /// `io_uring` where the kernel lets us.
+    pub io: IoChoice,
+    /// Connections that `io_uring` keeps in the ring's own table (see [`crate::Link::move_in`]);
+    /// cut to the limit on descriptors.
+    pub direct_max: usize,
+    /// Receive buffers of 4 KiB for `io_uring`: a power of two, 8 to 32,768.
+    pub buffers: u16,
+}
+
+impl Default for Lone {
+    /// Over epoll.
+    fn default() -> Self {
+        Self { io: IoChoice::Epoll, direct_max: 0, buffers: 8 }
+    }
+}
+
+/// [`block_on()`] with a reactor of one's choice. It is made by the first call on a thread; later
+/// ones use that, whatever they say.
+///
+/// # Errors
+/// As [`block_on()`]; also where `io_uring` was asked for and cannot be had.
+pub fn block_on_with<F: Future>(lone: &Lone, future: F) -> Result<F::Output, StartError> {
+    let asked = lone;
+    LONE.with(|lone| {
+        let lone = match lone.get() {
+            Some(lone) => lone,
+            None if here::try_with(|_| ()).is_some() => return Err(StartError::Nested),
+            None => {
+                let started = LoneWorker::start(asked)?;
+                lone.get_or_init(|| started)
+            }
+        };
+        lone.run(future)
+    })
+}
+
+/// Whether the running thread is in [`block_on`].
+pub(crate) fn is_busy() -> bool {
+    LONE.with(|lone| lone.get().is_some_and(|lone| lone.busy.get()))
+}
+
+/// Connections that may wait to be accepted, per listening socket.
+const BACKLOG: usize = 1024;
+
+thread_local! {
+    static LONE: OnceCell<LoneWorker> = const { OnceCell::new() };
+}
+
+/// A thread that is the only worker of its server.
+struct LoneWorker {
+    here: Rc<Here>,
+    inbox: Arc<Inbox>,
+    station: u16,
+    busy: Cell<bool>,
+}
+
+impl LoneWorker {
+    /// Makes the current thread a worker.
+    fn start(lone: &Lone) -> Result<Self, StartError> {
+        let clock = Clock::start();
+        let (direct_max, buffers) = (lone.direct_max, lone.buffers);
+        let installed_max = descriptor_limit() / INSTALLED_PART;
+        let options = Options { io: lone.io, direct_max, buffers, installed_max, clock };
+        let (reactor, refused) = Reactor::new(&options).map_err(StartError::Thread)?;
+        if let (IoChoice::Uring, Some(error)) = (lone.io, refused) {
+            return Err(StartError::Thread(error));
+        }
+        let inbox = Arc::new(Inbox::default());
+        inbox.open(reactor.alert());
+        let post = Arc::clone(&inbox) as Arc<dyn Post>;
+        let station = station::enter(Arc::clone(&inbox) as _).map_err(StartError::Thread)?;
+        let places = Places::new(1, descriptor_limit(), descriptor_limit());
+        let pauses = Pauses::new(0, Slowness::default());
+        let never = Duration::ZERO;
+        let crew = Crew::new(vec![post], places, Placement::Spread, BACKLOG, never, pauses);
+        let crew = Arc::new(crew);
+        let schedule = SchedulerKind::Queue.pinned(0);
+        let here = Here::new(reactor, schedule, None, station, 0, crew);
+        // The thread is its caller's, who may have another worker on it later.
+        _ = here.borrow_thread();
+        Ok(Self { here, inbox, station, busy: Cell::new(false) })
+    }
+
+    fn run<F: Future>(&self, future: F) -> Result<F::Output, StartError> {
+        if !here::is_at(&self.here) || self.busy.replace(true) {
+            return Err(StartError::Nested);
+        }
+        let _end = End(self);
+        let here = &*self.here;
+        // The last call may have been long ago.
+        here.reactor.borrow_mut().tick();
+        here.note_time();
+        let stand_in = here
+            .insert(Box::pin(poll_fn(|_| {
+                here::with(|here| here.main_woken.set(true));
+                Poll::Pending
+            })))
+            .map_err(|_| StartError::Thread(io::Error::other("no task slot is left")))?;
+        let mut future = pin!(future);
+        let mut woken = Vec::new();
+        let mut output = None;
+        loop {
+            let main = || {
+                if !here.main_woken.replace(false) {
+                    return Poll::Pending;
+                }
+                let polled = poll_as(here, stand_in, |context| future.as_mut().poll(context));
+                polled.map(|done| output = Some(done))
+            };
+            if pass(here, &self.inbox, &mut woken, main).map_err(StartError::Thread)?.is_ready() {
+                return Ok(output.expect("a future that is ready has an output"));
+            }
+        }
+    }
+}
+
+/// Polls in the name of a task.
+fn poll_as<T>(here: &Here, id: TaskId, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
+    here.begin(id);
+    let polled = poll(&mut Context::from_waker(&id.waker()));
+    _ = here.end();
+    polled
+}
+
+impl Drop for LoneWorker {
+    fn drop(&mut self) {
+        self.inbox.arrivals().close();
+        station::leave(self.station);
+    }
+}
+
+/// The end of a call, also where the future has panicked.
+struct End<'a>(&'a LoneWorker);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        let here = &self.0.here;
+        _ = here.end();
+        here.schedule.clear();
+        here.main_woken.set(false);
+        self.0.busy.set(false);
+    }
+}

@@ -1,0 +1,197 @@
+//! What all workers of one server have in common: how to reach each, the places for connections,
+//! and the phase that the server is in.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use crate::exec::autoscale::Autoscale;
+use crate::exec::desk::Desk;
+use crate::exec::names::Names;
+use crate::exec::pauses::Pauses;
+use crate::exec::post::Post;
+use crate::exec::schedule::BoxTask;
+use crate::exec::spawn_error::SpawnError;
+use crate::sync::places::{Placement, Places};
+use crate::sync::shared_load::SharedLoad;
+
+/// How far a server is from its end. It only ever goes forward.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Phase {
+    /// Connections are accepted and served.
+    Serving,
+    /// Accepting ends, soon; idle ones close; the rest finish what they have begun.
+    Draining,
+    /// The time for that is over: all connections end where they are.
+    Cutting,
+    /// Workers end.
+    Stopping,
+}
+
+impl Phase {
+    const ALL: [Self; 4] = [Self::Serving, Self::Draining, Self::Cutting, Self::Stopping];
+}
+
+/// What the workers of one server share.
+pub(crate) struct Crew {
+    phase: AtomicU8,
+    /// One per place of [`Places`]: each worker, or the group of all.
+    pub(crate) posts: Vec<Arc<dyn Post>>,
+    /// The accepting thread, if there is one: it has no place, but must hear of each phase.
+    pub(crate) acceptor: OnceLock<Arc<dyn Post>>,
+    /// What adds and dismisses workers, where that may be.
+    pub(crate) watch: OnceLock<Arc<dyn Autoscale>>,
+    pub(crate) places: Places,
+    /// What other processes have that accept from the same sockets.
+    pub(crate) shared_load: OnceLock<SharedLoad>,
+    pub(crate) placement: Placement,
+    pub(crate) backlog: usize,
+    /// For how long accepting goes on at most in a drain.
+    pub(crate) drain_accept_ms: u64,
+    pub(crate) pauses: Pauses,
+    pub(crate) counts: Counts,
+    /// Acceptors that may still bring connections.
+    pub(crate) acceptors: AtomicUsize,
+    /// One per worker that has started.
+    desks: Mutex<Vec<Arc<Desk>>>,
+    /// Names of tasks that have one.
+    pub(crate) names: Arc<Names>,
+    /// The post that the next task from elsewhere goes to.
+    next_post: AtomicUsize,
+}
+
+/// What happened to connections and tasks since the start.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Connections accepted.
+    pub accepted: AtomicU64,
+    /// Accepts that failed for want of descriptors or memory; accepting paused for a moment.
+    pub accept_exhausted: AtomicU64,
+    /// Accepts that failed otherwise: the peer had gone, or the system refuses them all, and
+    /// accepting paused for a moment.
+    pub accept_failed: AtomicU64,
+    /// Times that accepting paused because all places were taken.
+    pub accept_paused: AtomicU64,
+    /// Workers added since the start, those included that came back.
+    pub workers_grown: AtomicU64,
+    /// Workers that have gone again.
+    pub workers_shrunk: AtomicU64,
+    /// Workers that were needed and could not be started; after a second it is tried again.
+    pub workers_failed: AtomicU64,
+    /// Tasks that panicked. The panic is contained: the task is dropped, the worker lives.
+    pub panics: AtomicU64,
+}
+
+/// Adds one to a count.
+pub(crate) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Crew {
+    pub(crate) fn new(
+        posts: Vec<Arc<dyn Post>>,
+        places: Places,
+        placement: Placement,
+        backlog: usize,
+        drain_accept: Duration,
+        pauses: Pauses,
+    ) -> Self {
+        let (phase, counts) = (AtomicU8::new(Phase::Serving as u8), Counts::default());
+        Self {
+            phase,
+            posts,
+            acceptor: OnceLock::new(),
+            watch: OnceLock::new(),
+            places,
+            shared_load: OnceLock::new(),
+            placement,
+            backlog,
+            drain_accept_ms: u64::try_from(drain_accept.as_millis()).unwrap_or(u64::MAX >> 1),
+            pauses,
+            counts,
+            acceptors: AtomicUsize::new(0),
+            desks: Mutex::default(),
+            names: Arc::default(),
+            next_post: AtomicUsize::new(0),
+        }
+    }
+
+    /// Tells other processes how many connections are open here, where there are such processes.
+    pub(crate) fn publish_load(&self) {
+        if let Some(load) = self.shared_load.get() {
+            load.publish(self.places.open());
+        }
+    }
+
+    /// Whether other processes should accept first, which have fewer connections.
+    pub(crate) fn is_over_share(&self) -> bool {
+        self.shared_load.get().is_some_and(|load| load.is_over_share(self.places.open()))
+    }
+
+    /// The desk of a worker that starts now: a new one, or that of whoever had its number before.
+    pub(crate) fn add_desk(&self, worker: usize, station: u16) -> Arc<Desk> {
+        let mut desks = self.desks();
+        let left = desks.iter().find(|desk| (desk.worker, desk.station) == (worker, station));
+        if let Some(left) = left {
+            return Arc::clone(left);
+        }
+        let desk = Arc::new(Desk::new(worker, station));
+        desks.push(Arc::clone(&desk));
+        desk
+    }
+
+    /// Whether the worker with this number has not gone.
+    pub(crate) fn is_present(&self, worker: usize) -> bool {
+        self.watch.get().is_none_or(|watch| watch.is_present(worker))
+    }
+
+    /// Has the watch look whether workers are to be added, if there is one.
+    pub(crate) fn tell_watch(&self) {
+        if let Some(watch) = self.watch.get() {
+            watch.tell();
+        }
+    }
+
+    pub(crate) fn desks(&self) -> MutexGuard<'_, Vec<Arc<Desk>>> {
+        self.desks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands a task to the next worker that has room for it.
+    pub(crate) fn place_task(&self, mut task: BoxTask) -> Result<(), SpawnError> {
+        if self.phase() == Phase::Stopping {
+            return Err(SpawnError::Stopped);
+        }
+        let first = self.next_post.fetch_add(1, Ordering::Relaxed);
+        let count = self.posts.len();
+        // Where the turn comes to one that has gone, it goes on evenly among those that stay.
+        let stay = self.watch.get().map_or(count, |watch| watch.floor().min(count));
+        let others = (0..count).map(|ahead| (first % stay + ahead) % count);
+        let mut refused = SpawnError::Stopped;
+        for post in std::iter::once(first % count).chain(others) {
+            match self.posts[post].take_task(task) {
+                Ok(()) => return Ok(()),
+                Err((back, SpawnError::Full)) => (task, refused) = (back, SpawnError::Full),
+                Err((back, _)) => task = back,
+            }
+        }
+        Err(refused)
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        let phase = self.phase.load(Ordering::SeqCst);
+        Phase::ALL.get(usize::from(phase)).copied().unwrap_or(Phase::Stopping)
+    }
+
+    /// Goes forward to `phase`, and tells everybody.
+    pub(crate) fn advance(&self, phase: Phase) {
+        self.phase.fetch_max(phase as u8, Ordering::SeqCst);
+        self.places.wake_waiting();
+        if let Some(watch) = self.watch.get() {
+            watch.tell_phase();
+        }
+        for post in self.posts.iter().chain(self.acceptor.get()) {
+            post.wake_all();
+        }
+    }
+}

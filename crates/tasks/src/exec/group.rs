@@ -1,0 +1,261 @@
+//! A group of workers that share their tasks: one polls, the others sleep or run.
+//!
+//! Whoever finds nothing to run takes the poller's role, collects up to 64 events, puts their tasks
+//! in line, gives the role up and wakes a sleeper **before** it runs anything. So a handler that
+//! holds its thread holds nothing else: the events it collected are in line for all, and the woken
+//! worker polls on.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Waker;
+use std::thread::{self, Thread};
+
+use gustnado_reactor::{Alert, TimerKey, Token, Wheel};
+
+use crate::exec::arrival::Arrival;
+use crate::exec::foreign::ForeignWakers;
+use crate::exec::inbox::{Arrivals, Letter};
+use crate::exec::look::Look;
+use crate::exec::post::Post;
+use crate::exec::schedule::{BoxTask, Schedule};
+use crate::exec::spawn_error::SpawnError;
+use crate::exec::station::Station;
+use crate::exec::task_id::TaskId;
+use crate::sync::atomic::{AtomicU64, Ordering, fence};
+use crate::sync::doorbell::Doorbell;
+use crate::sync::roles::Roles;
+
+/// Most workers that one group can have: one bit each says who sleeps.
+pub(crate) const WORKERS_MAX: usize = 64;
+
+/// What the workers of a group share.
+pub(crate) struct Group {
+    pub(crate) schedule: Arc<dyn Schedule + Send + Sync>,
+    station: OnceLock<u16>,
+    wheel: Mutex<Wheel>,
+    foreign: Mutex<ForeignWakers>,
+    /// Until when the poller means to sleep; timers armed for earlier must wake it.
+    poller_until_ms: AtomicU64,
+    /// The poller sleeps in the kernel.
+    doorbell: Doorbell,
+    roles: Roles,
+    threads: Box<[OnceLock<Thread>]>,
+    /// Those of workers that come and go.
+    guests: Box<[Mutex<Option<Thread>>]>,
+    arrivals: Arrivals,
+    /// Tasks that came from threads that are no workers of this group, or not as workers.
+    tasks_taken: AtomicU64,
+    alert: Alert,
+}
+
+impl Group {
+    pub(crate) fn new(
+        schedule: Arc<dyn Schedule + Send + Sync>,
+        alert: Alert,
+        workers: usize,
+        guests: usize,
+    ) -> Self {
+        Self {
+            schedule,
+            station: OnceLock::new(),
+            wheel: Mutex::default(),
+            foreign: Mutex::default(),
+            poller_until_ms: AtomicU64::new(0),
+            doorbell: Doorbell::default(),
+            roles: Roles::default(),
+            threads: (0..workers).map(|_| OnceLock::new()).collect(),
+            guests: (0..guests).map(|_| Mutex::default()).collect(),
+            arrivals: Arrivals::default(),
+            tasks_taken: AtomicU64::new(0),
+            alert,
+        }
+    }
+
+    /// The group's tasks carry this station's number.
+    pub(crate) fn move_in(&self, station: u16) {
+        let own = self.station.get_or_init(|| station);
+        debug_assert_eq!(*own, station, "a group is one station");
+    }
+
+    /// The running thread is this worker of the group.
+    pub(crate) fn join(&self, worker: usize) {
+        let thread = thread::current();
+        match self.threads.get(worker) {
+            Some(own) => {
+                let first = own.set(thread);
+                debug_assert!(first.is_ok(), "a worker that stays joins once");
+            }
+            None => *self.guest(worker) = Some(thread),
+        }
+    }
+
+    /// The thread of a worker that comes and goes.
+    fn guest(&self, worker: usize) -> MutexGuard<'_, Option<Thread>> {
+        let guest = &self.guests[worker - self.threads.len()];
+        guest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a worker leave the group.
+    pub(crate) fn dismiss(&self, worker: usize) {
+        self.roles.dismiss(worker);
+        self.unpark(worker);
+        // It may be the poller.
+        self.alert.raise();
+    }
+
+    fn unpark(&self, worker: usize) {
+        match self.threads.get(worker) {
+            Some(own) => own.get().map_or((), Thread::unpark),
+            None => self.guest(worker).as_ref().map_or((), Thread::unpark),
+        }
+    }
+
+    pub(crate) fn arrivals(&self) -> &Arrivals {
+        &self.arrivals
+    }
+
+    pub(crate) fn roles(&self) -> &Roles {
+        &self.roles
+    }
+
+    /// Says that the poller goes to sleep until `until_ms`. Returns whether it may.
+    pub(crate) fn lie_down(&self, until_ms: Option<u64>) -> bool {
+        self.poller_until_ms.store(until_ms.unwrap_or(u64::MAX), Ordering::SeqCst);
+        self.doorbell.lie_down();
+        let next_ms = self.wheel().next_ms();
+        let due_earlier = next_ms.is_some_and(|next| until_ms.is_none_or(|until| next < until));
+        if self.has_work() || due_earlier {
+            self.get_up();
+            return false;
+        }
+        true
+    }
+
+    pub(crate) fn get_up(&self) {
+        self.poller_until_ms.store(0, Ordering::SeqCst);
+        self.doorbell.get_up();
+    }
+
+    /// Sleeps until someone wakes this worker, unless there is work or nobody polls.
+    pub(crate) fn park(&self, worker: usize, mut leave: impl FnMut() -> bool) {
+        self.roles.fall_asleep(worker);
+        if self.has_work() || !self.roles.is_polled() || leave() {
+            self.roles.wake_up(worker);
+            return;
+        }
+        // Whoever wakes this worker clears its bit first; anything else is a spurious return.
+        while self.roles.is_asleep(worker) {
+            thread::park();
+        }
+    }
+
+    /// Sees to it that a task that was just put in line is run although others are busy: wakes a
+    /// sleeping worker, or the poller.
+    pub(crate) fn rouse(&self) {
+        if !self.rouse_sleeper() && self.doorbell.ring() {
+            self.alert.raise();
+        }
+    }
+
+    /// For a worker that was woken and now runs something, which may hold it: wakes the next one if
+    /// something is left to do. Of many events at once the poller wakes one worker only.
+    pub(crate) fn pass_on(&self) {
+        if self.has_work() {
+            self.rouse();
+        } else if !self.roles.is_polled() {
+            self.rouse_sleeper();
+        }
+    }
+
+    /// Wakes a sleeping worker, if there is one.
+    pub(crate) fn rouse_sleeper(&self) -> bool {
+        let Some(worker) = self.roles.pick_sleeper() else { return false };
+        self.unpark(worker);
+        true
+    }
+
+    pub(crate) fn arm(&self, at_ms: u64, token: Token) -> TimerKey {
+        let key = self.wheel().arm(at_ms, token);
+        fence(Ordering::SeqCst);
+        if at_ms < self.poller_until_ms.load(Ordering::SeqCst) && self.doorbell.ring() {
+            self.alert.raise();
+        }
+        key
+    }
+
+    pub(crate) fn disarm(&self, key: TimerKey) -> bool {
+        self.wheel().cancel(key)
+    }
+
+    pub(crate) fn expire(&self, now_ms: u64) -> Option<u64> {
+        let mut foreign = Vec::new();
+        let next_ms = {
+            let mut wheel = self.wheel();
+            wheel.expire(now_ms, |token| {
+                let waiter = TaskId::of_token(token);
+                if waiter.is_foreign() {
+                    foreign.extend(self.foreign().take(waiter));
+                } else {
+                    self.schedule.ready(waiter.slot(), waiter.generation());
+                }
+            });
+            wheel.next_ms()
+        };
+        // What they do is not known, so nothing is locked now.
+        foreign.into_iter().for_each(Waker::wake);
+        next_ms
+    }
+
+    /// The wakers kept for timers. Locked after the wheel, where both are.
+    pub(crate) fn foreign(&self) -> MutexGuard<'_, ForeignWakers> {
+        self.foreign.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn has_work(&self) -> bool {
+        self.schedule.has_ready() || !self.arrivals.is_empty()
+    }
+
+    fn wheel(&self) -> MutexGuard<'_, Wheel> {
+        self.wheel.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Station for Group {
+    fn wake(&self, id: TaskId) {
+        if self.schedule.ready(id.slot(), id.generation()) {
+            self.rouse();
+        }
+    }
+}
+
+impl Post for Group {
+    fn arrive(&self, arrival: Arrival) {
+        self.arrivals.put(Letter::Arrival(arrival));
+        self.rouse();
+    }
+
+    fn take_task(&self, task: BoxTask) -> Result<(), (BoxTask, SpawnError)> {
+        self.schedule.insert(task).map_err(|task| (task, SpawnError::Full))?;
+        self.tasks_taken.fetch_add(1, Ordering::Relaxed);
+        self.rouse();
+        Ok(())
+    }
+
+    fn tasks_taken(&self) -> u64 {
+        self.tasks_taken.load(Ordering::Relaxed)
+    }
+
+    /// Any thread may look at what all workers share.
+    fn answer(&self, look: &Arc<Look>) -> bool {
+        let station = self.station.get();
+        if let Some(station) = station {
+            look.answer(*station, None, &*self.schedule);
+        }
+        station.is_some()
+    }
+
+    fn wake_all(&self) {
+        self.schedule.ready_all();
+        while self.rouse_sleeper() {}
+        self.alert.raise();
+    }
+}

@@ -1,0 +1,495 @@
+//! What the running thread is: a worker with its door to the kernel, its tasks and its timers.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use gustnado_reactor::{Reactor, TimerKey, Token, Wheel};
+
+use crate::exec::crew::{Crew, Phase};
+use crate::exec::desk::Desk;
+use crate::exec::foreign::ForeignWakers;
+use crate::exec::group::Group;
+use crate::exec::schedule::{BoxTask, Schedule};
+use crate::exec::send_batch::SendBatch;
+use crate::exec::task_id::TaskId;
+use crate::exec::waits::{Waits, WaitsOn};
+
+/// What a task may do in one run without having had to wait, in units: a value from a mailbox is
+/// one. Once it is used up the task goes to the end of the run queue, and the kernel is asked for
+/// events before the task runs again.
+pub(crate) const BUDGET: u32 = 256;
+/// Units of an operation on a socket: some microseconds.
+const OPERATION_UNITS: u32 = 4;
+/// Bytes of a body or of a file that are one unit more.
+const UNIT_BYTES: usize = 1 << 10;
+
+/// One worker, as its own thread sees it.
+pub(crate) struct Here {
+    pub(crate) reactor: RefCell<Reactor>,
+    pub(crate) schedule: Box<dyn Schedule>,
+    timers: Timers,
+    /// What others may know of the task that is being polled.
+    desk: Arc<Desk>,
+    /// What that task has said that it waits for.
+    said: Cell<Waits>,
+    /// What is left of that task's [`BUDGET`].
+    left: Cell<u32>,
+    /// The future that this thread runs beside its tasks was woken.
+    pub(crate) main_woken: Cell<bool>,
+    /// Whose thread it is sleeps elsewhere, and has to be alerted when a task becomes ready.
+    pub(crate) tells: Cell<bool>,
+    /// Which tasks wait with what they send.
+    pub(crate) send_batch: SendBatch,
+    /// Where wake-ups of this worker's tasks go.
+    pub(crate) station: u16,
+    /// This worker's number, from 0; also its place in all tables kept per worker.
+    pub(crate) worker: usize,
+    pub(crate) crew: Arc<Crew>,
+}
+
+/// Timers of this worker, or of the group that shares its tasks.
+pub(crate) enum Timers {
+    Own(Box<OwnTimers>),
+    Shared(Arc<Group>),
+}
+
+#[derive(Default)]
+pub(crate) struct OwnTimers {
+    wheel: RefCell<Wheel>,
+    foreign: RefCell<ForeignWakers>,
+}
+
+thread_local! {
+    /// Set once: a thread of ours is one worker for its life. Its tasks are dropped before it ends.
+    static HERE: OnceCell<Rc<Here>> = const { OnceCell::new() };
+    /// The worker that a thread of somebody else's is for now.
+    static LENT: RefCell<Option<Rc<Here>>> = const { RefCell::new(None) };
+}
+
+impl Here {
+    pub(crate) fn new(
+        reactor: Reactor,
+        schedule: Box<dyn Schedule>,
+        group: Option<Arc<Group>>,
+        station: u16,
+        worker: usize,
+        crew: Arc<Crew>,
+    ) -> Rc<Self> {
+        if let Some(group) = &group {
+            group.move_in(station);
+        }
+        let timers = group.map_or_else(|| Timers::Own(Box::default()), Timers::Shared);
+        Rc::new(Self {
+            reactor: RefCell::new(reactor),
+            schedule,
+            timers,
+            desk: crew.add_desk(worker, station),
+            said: Cell::new(Waits::UNSAID),
+            left: Cell::new(BUDGET),
+            main_woken: Cell::new(false),
+            tells: Cell::new(false),
+            send_batch: SendBatch::default(),
+            station,
+            worker,
+            crew,
+        })
+    }
+
+    /// Makes this the running thread's worker, for good.
+    pub(crate) fn enter(self: &Rc<Self>) {
+        self.note_time();
+        self.desk.enter();
+        let entered = HERE.with(|here| here.set(Rc::clone(self)));
+        debug_assert!(entered.is_ok(), "a thread becomes a worker once");
+    }
+
+    /// Makes this the running thread's worker until [`Here::give_back`]; the thread is somebody
+    /// else's. Returns what it was before.
+    pub(crate) fn borrow_thread(self: &Rc<Self>) -> Option<Rc<Self>> {
+        self.note_time();
+        self.desk.enter();
+        LENT.replace(Some(Rc::clone(self)))
+    }
+
+    /// Makes the running thread what it was before.
+    pub(crate) fn give_back(before: Option<Rc<Self>>) {
+        // Where the thread is ending, it is nobody's any more.
+        let lent = LENT.try_with(|lent| lent.replace(before));
+        drop(lent);
+    }
+
+    /// The running task, as the reactor names it.
+    pub(crate) fn token(&self) -> Token {
+        self.current().token()
+    }
+
+    /// The running task.
+    pub(crate) fn current(&self) -> TaskId {
+        self.desk.task()
+    }
+
+    /// A task begins its run.
+    pub(crate) fn begin(&self, id: TaskId) {
+        self.desk.set_task(id);
+        self.said.set(Waits::UNSAID);
+        self.left.set(BUDGET);
+    }
+
+    /// The running task has ended its run. Returns what it has said that it waits for, and how many
+    /// units it has used.
+    pub(crate) fn end(&self) -> (Waits, u32) {
+        self.desk.set_task(TaskId::NOBODY);
+        (self.said.get().and(self.desk.since()), BUDGET - self.left.get())
+    }
+
+    /// Whether the running task may do one more operation on a socket, which is counted. If not, it
+    /// is in the run queue again.
+    #[inline]
+    pub(crate) fn may_operate(&self) -> bool {
+        let left = self.left.get();
+        if left < OPERATION_UNITS {
+            self.yield_running();
+            return false;
+        }
+        self.left.set(left - OPERATION_UNITS);
+        true
+    }
+
+    /// Whether the running task is to wait with what it sends. If so, it is run again within this
+    /// turn.
+    #[inline]
+    pub(crate) fn holds_back(&self) -> bool {
+        let is_held = self.send_batch.is_open.get();
+        if is_held {
+            self.send_batch.held.borrow_mut().push(self.current());
+        }
+        is_held
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn yield_running(&self) {
+        self.left.set(0);
+        self.ready(self.current());
+    }
+
+    /// The running task has received so many bytes of a body, or sent so many of a file.
+    pub(crate) fn charge_bytes(&self, bytes: usize) {
+        self.charge(u32::try_from(bytes / UNIT_BYTES).unwrap_or(BUDGET));
+    }
+
+    pub(crate) fn charge(&self, units: u32) {
+        self.left.set(self.left.get().saturating_sub(units));
+    }
+
+    /// Says what the running task waits for, should it wait now.
+    pub(crate) fn waits_on(&self, on: WaitsOn) {
+        self.said.set(self.said.get().on(on));
+    }
+
+    /// Where this worker counts what comes and goes.
+    pub(crate) fn desk(&self) -> &Desk {
+        &self.desk
+    }
+
+    /// The worker has looked at its clock.
+    pub(crate) fn note_time(&self) {
+        self.desk.set_since(Waits::since(self.now_ms()));
+    }
+
+    /// Milliseconds of the crew's clock, as of this worker's last turn.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.reactor.borrow().clock().now_ms()
+    }
+
+    /// Whether this worker shares its tasks.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.timers, Timers::Shared(_))
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.crew.phase()
+    }
+
+    /// Asks the reactor between two turns. Whom it wakes meanwhile is put in line.
+    pub(crate) fn ask_reactor<T>(&self, ask: impl FnOnce(&mut Reactor, &mut Vec<Token>) -> T) -> T {
+        let mut woken = Vec::new();
+        let answer = ask(&mut self.reactor.borrow_mut(), &mut woken);
+        for token in woken {
+            self.ready(TaskId::of_token(token));
+        }
+        answer
+    }
+
+    /// Keeps a task and puts it in line.
+    pub(crate) fn insert(&self, task: BoxTask) -> Result<TaskId, BoxTask> {
+        let (slot, generation) = self.schedule.insert(task)?;
+        self.desk.add_task();
+        if let Timers::Shared(group) = &self.timers {
+            // The running task may hold this thread for long.
+            group.rouse();
+        }
+        Ok(TaskId::new(self.station, slot, generation))
+    }
+
+    /// Has `waiter` woken at `at_ms`: a task of this station, or a waker kept here.
+    pub(crate) fn arm(&self, at_ms: u64, waiter: TaskId) -> TimerKey {
+        match &self.timers {
+            Timers::Own(timers) => timers.wheel.borrow_mut().arm(at_ms, waiter.token()),
+            Timers::Shared(group) => group.arm(at_ms, waiter.token()),
+        }
+    }
+
+    pub(crate) fn disarm(&self, key: TimerKey) {
+        match &self.timers {
+            Timers::Own(timers) => timers.wheel.borrow_mut().cancel(key),
+            Timers::Shared(group) => group.disarm(key),
+        };
+    }
+
+    /// Whether the waker kept here under this number is as good as `waker`.
+    pub(crate) fn is_kept(&self, kept: TaskId, waker: &Waker) -> bool {
+        match &self.timers {
+            Timers::Own(timers) => timers.foreign.borrow().is_kept(kept, waker),
+            Timers::Shared(group) => group.foreign().is_kept(kept, waker),
+        }
+    }
+
+    /// Keeps a waker that is no task's number. Returns the number that its timer is to carry.
+    pub(crate) fn keep(&self, waker: Waker) -> TaskId {
+        match &self.timers {
+            Timers::Own(timers) => timers.foreign.borrow_mut().keep(self.station, waker),
+            Timers::Shared(group) => group.foreign().keep(self.station, waker),
+        }
+    }
+
+    /// Lets go of what [`Here::keep`] has kept, if it has.
+    pub(crate) fn forget(&self, waiter: TaskId) {
+        if waiter.is_foreign() {
+            let kept = match &self.timers {
+                Timers::Own(timers) => timers.foreign.borrow_mut().take(waiter),
+                Timers::Shared(group) => group.foreign().take(waiter),
+            };
+            drop(kept);
+        }
+    }
+
+    /// Makes ready what is due, and says when to look again.
+    pub(crate) fn expire(&self) -> Option<u64> {
+        let now_ms = self.now_ms();
+        match &self.timers {
+            Timers::Own(timers) => self.expire_own(timers, now_ms),
+            Timers::Shared(group) => group.expire(now_ms),
+        }
+    }
+
+    fn expire_own(&self, timers: &OwnTimers, now_ms: u64) -> Option<u64> {
+        let mut foreign = Vec::new();
+        let next_ms = {
+            let mut wheel = timers.wheel.borrow_mut();
+            wheel.expire(now_ms, |token| {
+                let waiter = TaskId::of_token(token);
+                if waiter.is_foreign() {
+                    foreign.extend(timers.foreign.borrow_mut().take(waiter));
+                } else {
+                    self.ready(waiter);
+                }
+            });
+            wheel.next_ms()
+        };
+        // What they do is not known, so nothing is borrowed now.
+        foreign.into_iter().for_each(Waker::wake);
+        next_ms
+    }
+
+    /// Puts a task in line. Returns whether it has just come into the line.
+    pub(crate) fn ready(&self, id: TaskId) -> bool {
+        self.schedule.ready(id.slot(), id.generation())
+    }
+}
+
+/// Whether the running thread is one of ours.
+pub(crate) fn is_own_thread() -> bool {
+    HERE.with(|here| here.get().is_some())
+}
+
+/// Whether this is the worker that the running thread is lent to.
+pub(crate) fn is_at(worker: &Here) -> bool {
+    lent().is_some_and(|here| std::ptr::eq(Rc::as_ptr(&here), worker))
+}
+
+/// Runs `f` with the running thread's worker; `None` on any other thread.
+pub(crate) fn try_with<T>(f: impl FnOnce(&Here) -> T) -> Option<T> {
+    // Here and below, `f` is called in one place: so the compiler puts it there, whatever else is
+    // in the program.
+    HERE.try_with(|own| {
+        let lent_here;
+        let here = if let Some(own) = own.get() {
+            own
+        } else {
+            lent_here = lent()?;
+            &lent_here
+        };
+        Some(f(here))
+    })
+    .ok()
+    .flatten()
+}
+
+/// Runs `f` with the running thread's worker.
+///
+/// # Panics
+/// On a thread that is no worker: the operations of this room belong into tasks.
+pub(crate) fn with<T>(f: impl FnOnce(&Here) -> T) -> T {
+    HERE.with(|own| {
+        let lent_here;
+        let here = if let Some(own) = own.get() {
+            own
+        } else {
+            lent_here = lent().expect("sockets, timers and spawning belong into a worker's tasks");
+            &lent_here
+        };
+        f(here)
+    })
+}
+
+/// The worker that a thread of somebody else's is for now. (Apart, so that our own threads have
+/// nothing to ask.)
+#[cold]
+fn lent() -> Option<Rc<Here>> {
+    LENT.try_with(|lent| lent.borrow().clone()).ok().flatten()
+}
+
+/// Says what the running task waits for, should it wait now. (Not every future runs in a task.)
+pub(crate) fn waits_on(on: WaitsOn) {
+    try_with(|here| here.waits_on(on));
+}
+
+/// Takes one unit off what the running task may do without having had to wait. Returns whether
+/// there was one left: if not, it is to let others run.
+pub(crate) fn spend() -> bool {
+    let left = try_with(|here| {
+        let left = here.left.get();
+        here.charge(1);
+        left
+    });
+    left != Some(0)
+}
+
+/// Counts work of the running task against what it may do in one run. A task that never waits is
+/// made to once that is used up, at its next operation on a socket or a mailbox, so that the
+/// worker's other tasks have their turn.
+///
+/// - `units`: of some microsecond; a run has 256 of them.
+pub fn charge(units: u32) {
+    try_with(|here| here.charge(units));
+}
+
+/// Counts a step of the running task that may have held the thread for long, at a unit for each
+/// microsecond. What is left is enough for the one operation that the step was made for.
+pub fn charge_step(took: Duration) {
+    let units = u32::try_from(took.as_micros()).unwrap_or(u32::MAX);
+    try_with(|here| {
+        let left = here.left.get();
+        here.left.set(left.saturating_sub(units).max(left.min(OPERATION_UNITS)));
+    });
+}
+
+/// Makes a task ready if it is one of the running thread's own. Returns whether that was done.
+pub(crate) fn wake_here(id: TaskId) -> bool {
+    let woken = HERE.try_with(|own| match own.get() {
+        Some(here) => wake_own(here, id),
+        None => wake_lent(id),
+    });
+    woken.unwrap_or(false)
+}
+
+fn wake_own(here: &Here, id: TaskId) -> bool {
+    let own = here.station == id.station() && matches!(here.timers, Timers::Own(_));
+    if own {
+        here.ready(id);
+    }
+    own
+}
+
+/// The same on a thread of somebody else's, who may have to be told.
+#[cold]
+fn wake_lent(id: TaskId) -> bool {
+    let Some(here) = lent() else { return false };
+    let own = wake_own(&here, id);
+    if own && here.tells.take() {
+        here.reactor.borrow().alert().raise();
+    }
+    own
+}
+
+/// A deadline of the running task: it is woken when that comes, once, and looks at the clock
+/// itself.
+///
+/// Moving a deadline a little later costs nothing: the timer that is armed fires early, and is
+/// armed anew.
+#[derive(Debug)]
+pub(crate) struct Alarm {
+    at_ms: u64,
+    armed_ms: u64,
+    key: TimerKey,
+}
+
+impl Alarm {
+    const NEVER: u64 = u64::MAX;
+
+    pub(crate) const fn unset() -> Self {
+        Self { at_ms: Self::NEVER, armed_ms: Self::NEVER, key: TimerKey::NONE }
+    }
+
+    pub(crate) fn at_ms(&self) -> u64 {
+        self.at_ms
+    }
+
+    pub(crate) fn set(&mut self, at_ms: u64) {
+        self.at_ms = at_ms;
+    }
+
+    /// Whether the deadline has come; if not, sees to it that the task is woken then.
+    #[inline]
+    pub(crate) fn poll_at(&mut self, now_ms: u64, here: &Here) -> Poll<()> {
+        if now_ms >= self.at_ms {
+            return Poll::Ready(());
+        }
+        // Armed for a time that is over, it has fired; armed for a later one, it would be late;
+        // armed for a much earlier one, it would wake a task that has nothing to do yet.
+        let wait_ms = self.armed_ms.saturating_sub(now_ms);
+        if self.at_ms < self.armed_ms || wait_ms <= (self.at_ms - now_ms) / 4 {
+            self.rearm(here);
+        }
+        Poll::Pending
+    }
+
+    #[cold]
+    fn rearm(&mut self, here: &Here) {
+        self.disarm(here);
+        if self.at_ms < Self::NEVER {
+            self.key = here.arm(self.at_ms, here.current());
+            self.armed_ms = self.at_ms;
+        }
+    }
+
+    pub(crate) fn disarm(&mut self, here: &Here) {
+        if self.key != TimerKey::NONE {
+            here.disarm(self.key);
+            self.key = TimerKey::NONE;
+            self.armed_ms = Self::NEVER;
+        }
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if self.key != TimerKey::NONE {
+            try_with(|here| here.disarm(self.key));
+        }
+    }
+}

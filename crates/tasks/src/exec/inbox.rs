@@ -1,0 +1,314 @@
+//! What other threads send to one worker: wake-ups, connections, tasks, questions.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use gustnado_reactor::Alert;
+
+use crate::exec::arrival::{Arrival, Incoming};
+use crate::exec::look::Look;
+use crate::exec::post::Post;
+use crate::exec::schedule::BoxTask;
+use crate::exec::spawn_error::SpawnError;
+use crate::exec::station::Station;
+use crate::exec::task_id::TaskId;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::doorbell::{Doorbell, Roll};
+use crate::sync::queue::TokenQueue;
+
+/// Wake-ups that are kept one by one; with more, all tasks are woken, which is as good.
+const WAKES_MAX: usize = 1024;
+/// Letters that may lie in a box when a task or a question is added to it.
+const LETTERS_MAX: usize = 1024;
+
+/// A worker's letter box. It is bounded: connections by their places, wake-ups by [`WAKES_MAX`],
+/// the rest by [`LETTERS_MAX`].
+pub(crate) struct Inbox {
+    wakes: TokenQueue,
+    all: AtomicBool,
+    arrivals: Arrivals,
+    doorbell: Doorbell,
+    /// What wakes the worker; another one when another thread has taken its place.
+    alert: RwLock<Option<Alert>>,
+}
+
+impl Default for Inbox {
+    fn default() -> Self {
+        Self {
+            wakes: TokenQueue::new(WAKES_MAX),
+            all: AtomicBool::new(false),
+            arrivals: Arrivals::default(),
+            doorbell: Doorbell::default(),
+            alert: RwLock::default(),
+        }
+    }
+}
+
+impl Inbox {
+    /// The worker has a reactor now, which `alert` wakes.
+    pub(crate) fn open(&self, alert: Alert) {
+        *self.alert.write().unwrap_or_else(PoisonError::into_inner) = Some(alert);
+    }
+
+    /// Takes all wake-ups. Returns whether every task is to be woken.
+    pub(crate) fn take_wakes(&self, mut wake: impl FnMut(TaskId)) -> bool {
+        while let Some(token) = self.wakes.pop() {
+            wake(TaskId::of_token(token));
+        }
+        self.all.load(Ordering::Relaxed) && self.all.swap(false, Ordering::SeqCst)
+    }
+
+    /// Asks the worker to come round; `None`: it sleeps, so nothing holds it.
+    pub(crate) fn call_roll(&self) -> Option<Arc<Roll>> {
+        if self.doorbell.is_asleep() {
+            return None;
+        }
+        let roll = Arc::new(Roll::default());
+        self.arrivals.put(Letter::Roll(Arc::clone(&roll)));
+        self.ring();
+        Some(roll)
+    }
+
+    pub(crate) fn arrivals(&self) -> &Arrivals {
+        &self.arrivals
+    }
+
+    /// Says that the worker goes to sleep. Returns whether it may: nothing has come meanwhile.
+    pub(crate) fn lie_down(&self) -> bool {
+        self.doorbell.lie_down();
+        if self.is_empty() {
+            return true;
+        }
+        self.doorbell.get_up();
+        false
+    }
+
+    pub(crate) fn get_up(&self) {
+        self.doorbell.get_up();
+    }
+
+    fn is_empty(&self) -> bool {
+        self.wakes.is_empty() && !self.all.load(Ordering::SeqCst) && self.arrivals.is_empty()
+    }
+
+    fn ring(&self) {
+        if self.doorbell.ring()
+            && let Some(alert) = &*self.alert.read().unwrap_or_else(PoisonError::into_inner)
+        {
+            alert.raise();
+        }
+    }
+}
+
+impl Station for Inbox {
+    fn wake(&self, id: TaskId) {
+        if self.wakes.push(id.token()).is_err() {
+            self.all.store(true, Ordering::SeqCst);
+        }
+        self.ring();
+    }
+}
+
+impl Post for Inbox {
+    fn arrive(&self, arrival: Arrival) {
+        self.arrivals.put(Letter::Arrival(arrival));
+        self.ring();
+    }
+
+    fn take_task(&self, task: BoxTask) -> Result<(), (BoxTask, SpawnError)> {
+        self.arrivals.put_task(task)?;
+        self.ring();
+        Ok(())
+    }
+
+    fn tasks_taken(&self) -> u64 {
+        // They come by letter, and the worker counts them.
+        0
+    }
+
+    fn answer(&self, look: &Arc<Look>) -> bool {
+        let asked = self.arrivals.put_question(look);
+        self.ring();
+        asked
+    }
+
+    fn wake_all(&self) {
+        self.all.store(true, Ordering::SeqCst);
+        self.ring();
+    }
+}
+
+/// What comes to a worker from another thread, beside wake-ups.
+pub(crate) enum Letter {
+    /// A connection or a listener.
+    Arrival(Arrival),
+    /// A task that is to run here.
+    Task(BoxTask),
+    /// Somebody wants to know which tasks are here.
+    Question(Arc<Look>),
+    /// Somebody wants to know whether the worker comes round.
+    Roll(Arc<Roll>),
+}
+
+/// Letters on their way to a worker.
+pub(crate) struct Arrivals {
+    any: AtomicBool,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    letters: VecDeque<Letter>,
+    /// Nobody will open them any more.
+    closed: bool,
+}
+
+impl Default for Arrivals {
+    fn default() -> Self {
+        Self { any: AtomicBool::new(false), waiting: Mutex::default() }
+    }
+}
+
+impl Arrivals {
+    pub(crate) fn put(&self, letter: Letter) {
+        let refused = self.add(self.waiting(), letter);
+        drop(refused);
+    }
+
+    /// Puts a task in if there is room.
+    fn put_task(&self, task: BoxTask) -> Result<(), (BoxTask, SpawnError)> {
+        let waiting = self.waiting();
+        if waiting.closed {
+            return Err((task, SpawnError::Stopped));
+        }
+        if waiting.letters.len() >= LETTERS_MAX {
+            return Err((task, SpawnError::Full));
+        }
+        self.add(waiting, Letter::Task(task));
+        Ok(())
+    }
+
+    /// Puts a question in. One for which there is no room is not answered. Returns whether anybody
+    /// opens the box.
+    fn put_question(&self, look: &Arc<Look>) -> bool {
+        let waiting = self.waiting();
+        let is_open = !waiting.closed;
+        if waiting.letters.len() < LETTERS_MAX {
+            self.add(waiting, Letter::Question(Arc::clone(look)));
+        }
+        is_open
+    }
+
+    /// Takes in nothing more, unless something lies here. Returns whether that was done.
+    pub(crate) fn close_if_empty(&self) -> bool {
+        let mut waiting = self.waiting();
+        waiting.closed = waiting.letters.is_empty();
+        waiting.closed
+    }
+
+    /// Takes letters in again.
+    pub(crate) fn reopen(&self) {
+        self.waiting().closed = false;
+    }
+
+    /// Takes the connections out that nobody has come to fetch.
+    pub(crate) fn take_connections(&self) -> Vec<(OwnedFd, Arc<dyn Incoming>)> {
+        let mut waiting = self.waiting();
+        let mut connections = Vec::new();
+        for letter in std::mem::take(&mut waiting.letters) {
+            match letter {
+                Letter::Arrival(Arrival::Connection(connection, incoming)) => {
+                    connections.push((connection, incoming));
+                }
+                other => waiting.letters.push_back(other),
+            }
+        }
+        self.any.store(!waiting.letters.is_empty(), Ordering::SeqCst);
+        connections
+    }
+
+    /// Whether a connection lies here.
+    pub(crate) fn has_connection(&self) -> bool {
+        let is_connection =
+            |letter: &Letter| matches!(letter, Letter::Arrival(Arrival::Connection(..)));
+        !self.is_empty() && self.waiting().letters.iter().any(is_connection)
+    }
+
+    /// Adds a letter, unless nobody will open it: then it is returned, to be dropped where nothing
+    /// is locked.
+    fn add(&self, mut waiting: MutexGuard<'_, Waiting>, letter: Letter) -> Option<Letter> {
+        if waiting.closed {
+            return Some(letter);
+        }
+        waiting.letters.push_back(letter);
+        self.any.store(true, Ordering::SeqCst);
+        None
+    }
+
+    /// Takes the next one. Costs a load while there is none.
+    pub(crate) fn take(&self) -> Option<Letter> {
+        if self.is_empty() {
+            return None;
+        }
+        let mut waiting = self.waiting();
+        let next = waiting.letters.pop_front();
+        self.any.store(!waiting.letters.is_empty(), Ordering::SeqCst);
+        next
+    }
+
+    /// Drops what lies here and takes in nothing more: the worker has ended.
+    pub(crate) fn close(&self) {
+        let letters = {
+            let mut waiting = self.waiting();
+            waiting.closed = true;
+            self.any.store(false, Ordering::SeqCst);
+            std::mem::take(&mut waiting.letters)
+        };
+        drop(letters);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.any.load(Ordering::SeqCst)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A task that holds on to `count` as long as it lives.
+    fn task(count: &Arc<()>) -> BoxTask {
+        let count = Arc::clone(count);
+        Box::pin(async move { drop(count) })
+    }
+
+    #[test]
+    fn tasks_are_taken_in_until_the_box_is_full() {
+        let (arrivals, count) = (Arrivals::default(), Arc::new(()));
+        for _ in 0..LETTERS_MAX {
+            assert!(arrivals.put_task(task(&count)).is_ok());
+        }
+        assert!(matches!(arrivals.put_task(task(&count)), Err((_, SpawnError::Full))));
+        assert!(!arrivals.is_empty() && arrivals.take().is_some());
+        assert!(arrivals.put_task(task(&count)).is_ok());
+        while arrivals.take().is_some() {}
+        assert!(arrivals.is_empty());
+        assert_eq!(Arc::strong_count(&count), 1);
+    }
+
+    #[test]
+    fn a_box_that_nobody_opens_any_more_keeps_nothing() {
+        let (arrivals, count) = (Arrivals::default(), Arc::new(()));
+        assert!(arrivals.put_task(task(&count)).is_ok());
+        arrivals.close();
+        assert!(matches!(arrivals.put_task(task(&count)), Err((_, SpawnError::Stopped))));
+        arrivals.put(Letter::Task(task(&count)));
+        assert!(arrivals.is_empty() && arrivals.take().is_none());
+        assert_eq!(Arc::strong_count(&count), 1);
+    }
+}

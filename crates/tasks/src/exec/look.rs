@@ -1,0 +1,191 @@
+//! What every task does, waits for, and for how long: the question, and its answer.
+//!
+//! The question goes into each worker's letter box, and the worker writes its tasks down between
+//! two of them; where workers share their tasks, whoever asks looks for itself. Nobody waits for
+//! anybody: a worker that a task holds does not answer in time, and then its desk still says which
+//! task that is.
+
+mod table;
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use crate::exec::desk::Desk;
+use crate::exec::names::{Names, NamesById};
+use crate::exec::schedule::{Schedule, Seen};
+use crate::exec::task_id::TaskId;
+use crate::exec::waits::{Waits, WaitsOn};
+use crate::sync::claim::Doing;
+
+/// Tasks that one worker writes down; the rest it counts. With a million tasks it is held for some
+/// milliseconds.
+const TASKS_MAX: usize = 100_000;
+
+/// What the tasks of a server did at one moment, or nearly. `Display` makes a table of it.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Dump {
+    /// The tasks, in the order of workers and slots; at most 100,000 of each worker (of all workers
+    /// together, where they share their tasks).
+    pub tasks: Vec<TaskInfo>,
+    /// How many more there were.
+    pub left_out: usize,
+    /// Workers that did not answer in time. What is known of them is the task that holds each.
+    pub silent: Vec<usize>,
+}
+
+/// One task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskInfo {
+    /// Its number: no other task of this process has the same at the same time.
+    pub id: u64,
+    /// Its name, if it has one ([`crate::spawn_named`]).
+    pub name: Option<Cow<'static, str>>,
+    /// The worker that it lives on or that runs it; `None` where workers share their tasks and none
+    /// runs this one.
+    pub worker: Option<usize>,
+    /// What it does.
+    pub state: TaskState,
+    /// How long ago it last ran, to within 16 ms (and 198 days at most); of one that runs, how long
+    /// ago its worker last looked at the clock. `None` if it has never run.
+    pub since: Option<Duration>,
+}
+
+/// What a task does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TaskState {
+    /// It runs, or blocks its worker.
+    Running,
+    /// It stands in line.
+    Ready,
+    /// It waits.
+    Waiting {
+        /// For what.
+        on: WaitsOn,
+    },
+}
+
+/// A question to all workers, and their answers.
+pub(crate) struct Look {
+    now_ms: u64,
+    names: Arc<Names>,
+    answers: Mutex<Answers>,
+}
+
+#[derive(Default)]
+struct Answers {
+    tasks: Vec<TaskInfo>,
+    left_out: usize,
+    /// Whose they are.
+    stations: HashSet<u16>,
+    /// How many there will be, once all have been asked.
+    wanted: Option<usize>,
+    waiter: Option<Waker>,
+}
+
+impl Look {
+    /// A question that nobody was asked yet.
+    pub(crate) fn new(now_ms: u64, names: Arc<Names>) -> Self {
+        Self { now_ms, names, answers: Mutex::default() }
+    }
+
+    /// So many were asked.
+    pub(crate) fn expect_answers(&self, wanted: usize) {
+        self.lock().wanted = Some(wanted);
+    }
+
+    /// Writes down the tasks of a station.
+    ///
+    /// - `worker`: the only one that runs them, if they are not shared.
+    pub(crate) fn answer(&self, station: u16, worker: Option<usize>, schedule: &dyn Schedule) {
+        let mut seen = Vec::new();
+        let mut left_out = 0;
+        schedule.look(&mut |task| {
+            if seen.len() < TASKS_MAX {
+                seen.push(task);
+            } else {
+                left_out += 1;
+            }
+        });
+        let tasks: Vec<_> = {
+            let names = self.names.lock();
+            seen.into_iter().map(|task| self.info(task, station, worker, &names)).collect()
+        };
+        let waiter = {
+            let mut answers = self.lock();
+            answers.tasks.extend(tasks);
+            answers.left_out += left_out;
+            answers.stations.insert(station);
+            answers.waiter.take()
+        };
+        if let Some(waiter) = waiter {
+            waiter.wake();
+        }
+    }
+
+    fn info(&self, task: Seen, station: u16, worker: Option<usize>, names: &NamesById) -> TaskInfo {
+        let Seen { slot, generation, doing, waits } = task;
+        let id = TaskId::new(station, slot, generation);
+        let state = match doing {
+            Doing::Runs => TaskState::Running,
+            Doing::InLine => TaskState::Ready,
+            Doing::Waits => TaskState::Waiting { on: waits.what() },
+        };
+        let (name, since) = (names.get(&id).cloned(), self.since(waits));
+        TaskInfo { id: id.token(), name, worker, state, since }
+    }
+
+    fn since(&self, waits: Waits) -> Option<Duration> {
+        waits.waited_ms(self.now_ms).map(Duration::from_millis)
+    }
+
+    /// Whether all have answered.
+    pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
+        let mut answers = self.lock();
+        if answers.wanted.is_some_and(|wanted| answers.stations.len() >= wanted) {
+            return Poll::Ready(());
+        }
+        let outdated = answers.waiter.replace(context.waker().clone());
+        drop(answers);
+        drop(outdated);
+        Poll::Pending
+    }
+
+    /// Takes the answers there are, and adds what the desks say.
+    ///
+    /// - `desks`: of all workers that are there.
+    pub(crate) fn finish<'d>(&self, desks: impl Iterator<Item = &'d Desk>) -> Dump {
+        let Answers { mut tasks, left_out, stations, .. } = std::mem::take(&mut *self.lock());
+        let mut silent = Vec::new();
+        let names = self.names.lock();
+        for desk in desks {
+            let (id, since) = (desk.task(), self.since(desk.since()));
+            if stations.contains(&desk.station) {
+                let running = |task: &&mut TaskInfo| task.state == TaskState::Running;
+                let own = tasks.iter_mut().filter(running).find(|task| task.id == id.token());
+                if let Some(task) = own {
+                    (task.worker, task.since) = (Some(desk.worker), since);
+                }
+                continue;
+            }
+            silent.push(desk.worker);
+            if id != TaskId::NOBODY {
+                let (name, worker) = (names.get(&id).cloned(), Some(desk.worker));
+                let state = TaskState::Running;
+                tasks.push(TaskInfo { id: id.token(), name, worker, state, since });
+            }
+        }
+        tasks.sort_by_key(|task| task.worker);
+        silent.sort_unstable();
+        Dump { tasks, left_out, silent }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Answers> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

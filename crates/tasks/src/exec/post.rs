@@ -1,0 +1,28 @@
+//! A worker, or a group of workers, as other threads reach it.
+
+use std::sync::Arc;
+
+use crate::exec::arrival::Arrival;
+use crate::exec::look::Look;
+use crate::exec::schedule::BoxTask;
+use crate::exec::spawn_error::SpawnError;
+use crate::exec::station::Station;
+
+/// A post that connections and listeners can be handed to, and wake-ups sent to.
+pub(crate) trait Post: Station {
+    /// Hands something over.
+    fn arrive(&self, arrival: Arrival);
+
+    /// Hands a task over, to be run here. The error gives it back.
+    fn take_task(&self, task: BoxTask) -> Result<(), (BoxTask, SpawnError)>;
+
+    /// How many tasks were taken in past all workers, by the thread that brought them.
+    fn tasks_taken(&self) -> u64;
+
+    /// Has all tasks that live here written down, at once or soon. Returns whether there is
+    /// somebody to do it.
+    fn answer(&self, look: &Arc<Look>) -> bool;
+
+    /// Makes all tasks ready, so that they see the phase has changed.
+    fn wake_all(&self);
+}

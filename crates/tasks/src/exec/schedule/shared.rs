@@ -1,0 +1,81 @@
+//! `pool-shared` and `queue-shared`: the tasks of all workers, which any of them runs.
+
+use super::shared_slots::SharedSlots;
+use super::{BoxTask, Claimed, RunQueue, Schedule, Seen, drop_all};
+use crate::exec::waits::Waits;
+
+/// All workers' tasks, and those that are ready.
+pub(crate) struct Shared<Q> {
+    slots: SharedSlots,
+    ready: Q,
+}
+
+impl<Q> Shared<Q>
+where
+    for<'q> &'q Q: RunQueue,
+{
+    pub(super) fn new(slots: SharedSlots, ready: Q) -> Self {
+        Self { slots, ready }
+    }
+
+    /// Puts a slot in line if it is to be.
+    fn line_up(&self, slot: u32, is_to: bool) -> bool {
+        if is_to {
+            (&self.ready).push(slot);
+        }
+        is_to
+    }
+}
+
+impl<Q> Schedule for Shared<Q>
+where
+    for<'q> &'q Q: RunQueue,
+{
+    fn insert(&self, task: BoxTask) -> Result<(u32, u32), BoxTask> {
+        let (slot, generation) = self.slots.insert(task)?;
+        self.line_up(slot, true);
+        Ok((slot, generation))
+    }
+
+    fn ready(&self, slot: u32, generation: u32) -> bool {
+        self.line_up(slot, self.slots.ready(slot, Some(generation)))
+    }
+
+    fn ready_all(&self) {
+        for slot in 0..self.slots.used() {
+            self.line_up(slot, self.slots.ready(slot, None));
+        }
+    }
+
+    fn claim(&self) -> Option<Claimed> {
+        Some(self.slots.claim((&self.ready).pop()?))
+    }
+
+    fn claim_idle(&self, slot: u32, generation: u32) -> Option<Claimed> {
+        self.slots.ready(slot, Some(generation)).then(|| self.slots.claim(slot))
+    }
+
+    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits, _spent: bool) -> bool {
+        self.line_up(slot, self.slots.settle(slot, task, waits))
+    }
+
+    fn has_ready(&self) -> bool {
+        !(&self.ready).is_empty()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    fn look(&self, see: &mut dyn FnMut(Seen)) {
+        self.slots.look(see);
+    }
+
+    fn clear(&self) {
+        self.ready_all();
+        while let Some(claimed) = self.claim() {
+            drop_all([claimed.task]);
+            self.settle(claimed.slot, None, Waits::UNSAID, false);
+        }
+    }
+}

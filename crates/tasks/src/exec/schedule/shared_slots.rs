@@ -1,0 +1,157 @@
+//! Slots for tasks that any worker may run. The line of the ready ones is each scheduler's own.
+
+use std::sync::PoisonError;
+
+use gustnado_reactor::Chunks;
+
+use super::{BoxTask, Claimed, Seen};
+use crate::exec::waits::Waits;
+use crate::sync::atomic::{AtomicU32, Mutex, Ordering, yield_now};
+use crate::sync::claim::Claim;
+use crate::sync::queue::TokenQueue;
+
+/// A slot. The lock is never waited for: the claim decides who may open it.
+#[derive(Default)]
+struct Slot {
+    claim: Claim,
+    /// Written by whoever runs the task.
+    waits: AtomicU32,
+    task: Mutex<Option<BoxTask>>,
+}
+
+/// Slots and the free ones among them.
+pub(super) struct SharedSlots {
+    slots: Chunks<Slot>,
+    limit: u32,
+    /// Slots from here on were never used.
+    fresh: AtomicU32,
+    free: TokenQueue,
+}
+
+impl SharedSlots {
+    /// Slots for `limit` tasks, whose memory is allocated when first needed.
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            slots: Chunks::new(limit),
+            limit: u32::try_from(limit).unwrap_or(u32::MAX),
+            fresh: AtomicU32::new(0),
+            free: TokenQueue::new(limit),
+        }
+    }
+
+    /// Allocates all slots now.
+    pub(super) fn allocate(&self) {
+        for index in 0..self.limit {
+            self.slot(index);
+        }
+    }
+
+    /// Takes a task in as ready: the caller puts it in line.
+    pub(super) fn insert(&self, task: BoxTask) -> Result<(u32, u32), BoxTask> {
+        let Some(index) = self.take_free() else { return Err(task) };
+        let slot = self.slot(index);
+        slot.waits.store(Waits::UNSAID.word(), Ordering::Relaxed);
+        keep(slot, Some(task));
+        Ok((index, slot.claim.open()))
+    }
+
+    fn take_free(&self) -> Option<u32> {
+        loop {
+            if let Some(index) = self.free.pop() {
+                return u32::try_from(index).ok();
+            }
+            if let Some(index) = self.take_fresh() {
+                return Some(index);
+            }
+            if self.free.is_empty() {
+                return None;
+            }
+            // Whoever gives one back right now may have lost its processor.
+            yield_now();
+        }
+    }
+
+    fn take_fresh(&self) -> Option<u32> {
+        let mut fresh = self.fresh.load(Ordering::Relaxed);
+        while fresh < self.limit {
+            match self.fresh.compare_exchange_weak(
+                fresh,
+                fresh + 1,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return Some(fresh),
+                Err(now) => fresh = now,
+            }
+        }
+        None
+    }
+
+    /// Makes a task ready. Returns whether the caller is to put it in line.
+    pub(super) fn ready(&self, index: u32, generation: Option<u32>) -> bool {
+        index < self.limit && self.slot(index).claim.ready(generation)
+    }
+
+    /// Hands out a task that was taken from the line.
+    pub(super) fn claim(&self, index: u32) -> Claimed {
+        let slot = self.slot(index);
+        let generation = slot.claim.run();
+        let task = slot.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let task = task.expect("what is in line is kept in its slot");
+        Claimed { slot: index, generation, task }
+    }
+
+    /// Takes a task back. Returns whether the caller is to put it in line.
+    pub(super) fn settle(&self, index: u32, task: Option<BoxTask>, waits: Waits) -> bool {
+        let slot = self.slot(index);
+        if task.is_some() {
+            slot.waits.store(waits.word(), Ordering::Relaxed);
+            keep(slot, task);
+            return slot.claim.rest();
+        }
+        slot.claim.close();
+        let returned = self.free.push(u64::from(index));
+        debug_assert!(returned.is_ok(), "the queue has room for every slot");
+        false
+    }
+
+    /// Slots that were ever used.
+    pub(super) fn used(&self) -> u32 {
+        self.fresh.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        let mut empty = true;
+        self.look(&mut |_| empty = false);
+        empty
+    }
+
+    pub(super) fn look(&self, see: &mut dyn FnMut(Seen)) {
+        for index in 0..self.used().min(self.limit) {
+            let slot = self.slot(index);
+            if let Some((generation, doing)) = slot.claim.look() {
+                let waits = Waits::of_word(slot.waits.load(Ordering::Relaxed));
+                see(Seen { slot: index, generation, doing, waits });
+            }
+        }
+    }
+
+    fn slot(&self, index: u32) -> &Slot {
+        self.slots.get(index as usize).expect("indices are below the limit")
+    }
+}
+
+fn keep(slot: &Slot, task: Option<BoxTask>) {
+    *slot.task.lock().unwrap_or_else(PoisonError::into_inner) = task;
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Of an idle connection's memory this is a part.
+    #[test]
+    fn a_slot_takes_32_bytes() {
+        assert_eq!(size_of::<Slot>(), 32);
+    }
+}

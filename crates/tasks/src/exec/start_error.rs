@@ -1,0 +1,29 @@
+//! Why workers did not start.
+
+use std::{fmt, io};
+
+use gustnado_reactor::Endpoint;
+
+/// Why workers did not start.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// An endpoint could not be bound.
+    Bind(Endpoint, io::Error),
+    /// A thread or its reactor could not be had.
+    Thread(io::Error),
+    /// The current thread runs tasks already: await the future in one of them.
+    Nested,
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bind(endpoint, error) => write!(f, "cannot listen on {endpoint}: {error}"),
+            Self::Thread(error) => write!(f, "cannot start a worker: {error}"),
+            Self::Nested => f.write_str("this thread runs tasks already: await the future in one"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}

@@ -1,0 +1,201 @@
+//! Light tasks: starting one, naming one, giving way.
+//!
+//! What a spawned task comes to is told to whoever asked for it: a [`JoinHandle`] or a [`Group`].
+//! Both are a [`Report`]; the task carries it along and never ends without making it.
+
+mod group;
+mod join;
+
+use std::borrow::Cow;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+pub use group::Group;
+pub use join::{Attached, JoinError, JoinHandle};
+
+use crate::exec::crew::{Crew, count};
+use crate::exec::here;
+use crate::exec::schedule::BoxTask;
+use crate::exec::spawn_error::SpawnError;
+use crate::exec::task_id::TaskId;
+
+/// Starts a task beside the running one, on the same worker (or group of workers). It runs when the
+/// running one next waits, or at once on a worker of the group that is free; and it goes on by
+/// itself if the handle is dropped.
+///
+/// A panic in it is contained: it comes to the handle, and the worker lives.
+///
+/// # Errors
+/// [`SpawnError::Full`] where tasks have a fixed number of slots and all are taken.
+///
+/// # Panics
+/// Outside a task.
+pub fn spawn<F>(future: F) -> Result<JoinHandle<F::Output>, SpawnError>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    join::start(future)
+}
+
+/// [`spawn`], for a task whose end nobody waits for. It needs one allocation and not two.
+///
+/// # Errors
+/// As [`spawn`].
+///
+/// # Panics
+/// Outside a task.
+pub fn spawn_detached<F>(future: F) -> Result<(), SpawnError>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    start(Box::pin(future)).map(drop)
+}
+
+/// [`spawn`], with a name for the dump: from its first run on, until its end. Names are kept in a
+/// table that all workers share, so they are for tasks that live long.
+///
+/// # Errors
+/// As [`spawn`].
+///
+/// # Panics
+/// Outside a task.
+pub fn spawn_named<F>(
+    name: impl Into<Cow<'static, str>>,
+    future: F,
+) -> Result<JoinHandle<F::Output>, SpawnError>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let name = name.into();
+    let future = Box::pin(future);
+    spawn(async move {
+        let _name = Name::enter(name);
+        future.await
+    })
+}
+
+/// Lets all other ready tasks run first.
+pub async fn yield_now() {
+    let mut yielded = false;
+    poll_fn(|context| {
+        if yielded {
+            return Poll::Ready(());
+        }
+        yielded = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// Keeps a task on this worker and puts it in line.
+fn start(task: BoxTask) -> Result<TaskId, SpawnError> {
+    // What is refused is dropped here, where nothing is borrowed.
+    here::with(|here| here.insert(task)).map_err(|_| SpawnError::Full)
+}
+
+/// Starts a task that tells what it comes to.
+fn start_reporting<F, R>(future: F, report: R) -> Result<TaskId, SpawnError>
+where
+    F: Future<Output: Send> + Send + 'static,
+    R: Report<F::Output> + Send + Unpin + 'static,
+{
+    let future = Some(Box::pin(future));
+    start(Box::pin(Run { future, report, has_waited: false, has_told: false }))
+}
+
+/// To whom a task tells what it came to.
+trait Report<T> {
+    /// Whether the task is to be dropped where it waits.
+    fn is_cancelled(&self) -> bool;
+
+    /// The task waits, for the first time.
+    fn waits(&mut self, _task: &Context<'_>) {}
+
+    /// The task has ended, and its future is dropped.
+    fn tell(&mut self, outcome: Result<T, JoinError>);
+}
+
+/// What a spawned task does: runs its future to the end, drops it, and tells what it came to; also
+/// if it is itself dropped before.
+///
+/// The future has a box of its own. Without `unsafe` it could only lie inside of a coroutine, which
+/// keeps room both for what it was given and for where it moved that; measured, that took half as
+/// much memory again for a task that sleeps, and was no faster.
+struct Run<F: Future, R: Report<F::Output>> {
+    future: Option<Pin<Box<F>>>,
+    report: R,
+    has_waited: bool,
+    has_told: bool,
+}
+
+impl<F: Future, R: Report<F::Output>> Run<F, R> {
+    fn end(&mut self, outcome: Result<F::Output, JoinError>) {
+        // Its destructor may panic too, and still somebody waits for the outcome.
+        let dropped = catch_unwind(AssertUnwindSafe(|| self.future = None));
+        let outcome = if dropped.is_ok() { outcome } else { Err(JoinError::Panicked) };
+        if matches!(outcome, Err(JoinError::Panicked)) {
+            here::try_with(|here| count(&here.crew.counts.panics));
+        }
+        self.has_told = true;
+        self.report.tell(outcome);
+    }
+}
+
+impl<F: Future, R: Report<F::Output> + Unpin> Future for Run<F, R> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        let Some(future) = &mut this.future else { return Poll::Ready(()) };
+        let outcome = if this.report.is_cancelled() {
+            Err(JoinError::Cancelled)
+        } else {
+            match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+                Ok(Poll::Ready(output)) => Ok(output),
+                Err(_) => Err(JoinError::Panicked),
+                Ok(Poll::Pending) => {
+                    if !this.has_waited {
+                        this.has_waited = true;
+                        this.report.waits(context);
+                    }
+                    return Poll::Pending;
+                }
+            }
+        };
+        this.end(outcome);
+        Poll::Ready(())
+    }
+}
+
+impl<F: Future, R: Report<F::Output>> Drop for Run<F, R> {
+    fn drop(&mut self) {
+        if !self.has_told {
+            self.end(Err(JoinError::Cancelled));
+        }
+    }
+}
+
+/// The entry of a named task.
+struct Name {
+    crew: Arc<Crew>,
+    task: TaskId,
+}
+
+impl Name {
+    /// Enters the running task.
+    fn enter(name: Cow<'static, str>) -> Self {
+        let (crew, task) = here::with(|here| (Arc::clone(&here.crew), here.current()));
+        crew.names.lock().insert(task, name);
+        Self { crew, task }
+    }
+}
+
+impl Drop for Name {
+    fn drop(&mut self) {
+        self.crew.names.lock().remove(&self.task);
+    }
+}

@@ -1,0 +1,176 @@
+//! Waiting for one task: its handle, and the place where it leaves its result.
+
+use std::fmt;
+use std::future::Future;
+use std::mem;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use super::{Report, start_reporting};
+use crate::exec::here;
+use crate::exec::spawn_error::SpawnError;
+use crate::exec::task_id::TaskId;
+use crate::exec::waits::WaitsOn;
+
+/// Waits for a task's result, as a future. Dropping it lets the task go on.
+#[must_use = "dropping it lets the task go on alone; say so with `drop`"]
+pub struct JoinHandle<T> {
+    place: Arc<Place<T>>,
+    task: TaskId,
+}
+
+impl<T> JoinHandle<T> {
+    /// Has the task dropped where it waits: its destructors run before its next poll would have.
+    /// The handle then gives [`JoinError::Cancelled`], unless the task was done already.
+    pub fn cancel(&self) {
+        // Written before the wake-up, so the poll that follows it sees it.
+        self.place.cancelled.store(true, Ordering::Release);
+        self.task.waker().wake();
+    }
+
+    /// Whether the task has ended.
+    pub fn is_finished(&self) -> bool {
+        !matches!(*self.place.lock(), Outcome::Awaited(_))
+    }
+
+    /// The task's number, as a dump shows it.
+    pub fn id(&self) -> u64 {
+        self.task.token()
+    }
+
+    /// A handle that cancels the task when it is dropped.
+    pub fn attach(self) -> Attached<T> {
+        Attached { handle: self }
+    }
+}
+
+impl<T> Future for JoinHandle<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut outcome = self.place.lock();
+        if let Outcome::Awaited(waiter) = &mut *outcome {
+            let outdated = match waiter {
+                Some(waiter) if waiter.will_wake(context.waker()) => None,
+                waiter => waiter.replace(context.waker().clone()),
+            };
+            drop(outcome);
+            drop(outdated);
+            here::waits_on(WaitsOn::Join);
+            return Poll::Pending;
+        }
+        match mem::replace(&mut *outcome, Outcome::Taken) {
+            Outcome::There(result) => Poll::Ready(result),
+            _ => panic!("a handle that gave its task's result was polled again"),
+        }
+    }
+}
+
+impl<T> fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinHandle").field("task", &self.task).finish_non_exhaustive()
+    }
+}
+
+/// A [`JoinHandle`] that cancels its task when it is dropped: [`JoinHandle::attach`].
+#[must_use = "dropping it cancels the task"]
+pub struct Attached<T> {
+    handle: JoinHandle<T>,
+}
+
+impl<T> Attached<T> {
+    /// The task's number, as a dump shows it.
+    pub fn id(&self) -> u64 {
+        self.handle.id()
+    }
+}
+
+impl<T> Future for Attached<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.handle).poll(context)
+    }
+}
+
+impl<T> Drop for Attached<T> {
+    fn drop(&mut self) {
+        if !self.handle.is_finished() {
+            self.handle.cancel();
+        }
+    }
+}
+
+impl<T> fmt::Debug for Attached<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attached").field("task", &self.handle.task).finish_non_exhaustive()
+    }
+}
+
+/// Starts a task with a handle.
+pub(super) fn start<F>(future: F) -> Result<JoinHandle<F::Output>, SpawnError>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let place = Arc::new(Place {
+        cancelled: AtomicBool::new(false),
+        outcome: Mutex::new(Outcome::Awaited(None)),
+    });
+    let task = start_reporting(future, Arc::clone(&place))?;
+    Ok(JoinHandle { place, task })
+}
+
+/// Where a task leaves its result.
+struct Place<T> {
+    cancelled: AtomicBool,
+    outcome: Mutex<Outcome<T>>,
+}
+
+enum Outcome<T> {
+    /// Somebody may wait for it.
+    Awaited(Option<Waker>),
+    There(Result<T, JoinError>),
+    Taken,
+}
+
+impl<T> Place<T> {
+    fn lock(&self) -> MutexGuard<'_, Outcome<T>> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Report<T> for Arc<Place<T>> {
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Acquire)
+    }
+
+    fn tell(&mut self, outcome: Result<T, JoinError>) {
+        let before = mem::replace(&mut *self.lock(), Outcome::There(outcome));
+        if let Outcome::Awaited(Some(waiter)) = before {
+            waiter.wake();
+        }
+    }
+}
+
+/// Why a task gave no result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// It panicked. The panic is contained, and its message is in the log.
+    Panicked,
+    /// It was dropped before its end: it was cancelled, or its workers ended.
+    Cancelled,
+}
+
+impl fmt::Display for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Panicked => "the task panicked",
+            Self::Cancelled => "the task was cancelled",
+        })
+    }
+}
+
+impl std::error::Error for JoinError {}

@@ -1,0 +1,216 @@
+//! One turn of a worker: takes what others sent, runs what is ready, sleeps in the kernel.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::{Context, Poll};
+use std::thread;
+use std::time::Duration;
+
+use gustnado_reactor::{Token, Wait};
+
+use crate::exec::crew::{Phase, count};
+use crate::exec::here::{BUDGET, Here};
+use crate::exec::inbox::{Inbox, Letter};
+use crate::exec::schedule::{BoxTask, Claimed};
+use crate::exec::task_id::TaskId;
+
+/// Tasks run in a row before the worker looks at the kernel again.
+pub(crate) const RUNS_MAX: u32 = 256;
+/// What tasks from the run queue may do, in units of their [`BUDGET`], before the worker looks at
+/// the kernel again. Tasks that the kernel wakes do not wait behind those that never sleep.
+pub(crate) const UNITS_MAX: u32 = BUDGET;
+/// Letters opened in a row before tasks have their turn.
+const LETTERS_MAX: u32 = 256;
+/// Turns a worker spends on letting its last operations end, 10 ms each at most.
+const LAST_TURNS: u32 = 100;
+/// How long a paused worker sleeps at most before it looks whether the server stops.
+const PAUSE_STEP: Duration = Duration::from_millis(10);
+
+/// One round of a worker that shares nothing: takes in what has come, runs what is ready, asks the
+/// kernel, and sleeps there if nothing is left to do.
+///
+/// - `main`: looked at before each task and once after them. When it is ready, that ends the round.
+pub(crate) fn pass(
+    here: &Here,
+    inbox: &Inbox,
+    woken: &mut Vec<Token>,
+    mut main: impl FnMut() -> Poll<()>,
+) -> std::io::Result<Poll<()>> {
+    take_in(here, inbox);
+    run_woken(here, woken);
+    let mut units = 0;
+    for _ in 0..RUNS_MAX {
+        if main().is_ready() {
+            return Ok(Poll::Ready(()));
+        }
+        let Some(claimed) = here.schedule.claim() else { break };
+        units += run(here, claimed.id(here), claimed.task);
+        if units >= UNITS_MAX {
+            break;
+        }
+    }
+    run_spent(here);
+    if main().is_ready() {
+        return Ok(Poll::Ready(()));
+    }
+    let next_ms = here.expire();
+    if !here.schedule.has_ready() && !spin(here, woken)? && inbox.lie_down() {
+        // The wake-up that came with the last phase may have been taken in above.
+        let result = turn(here, wait(here, next_ms), woken);
+        inbox.get_up();
+        result?;
+    } else if woken.is_empty() {
+        turn(here, Wait::Poll, woken)?;
+    }
+    Ok(Poll::Pending)
+}
+
+/// What the kernel has woken runs in the order of its events, without standing in line. Behind a
+/// task that has used its whole budget, the others stand in line like that one.
+#[inline]
+fn run_woken(here: &Here, woken: &mut Vec<Token>) {
+    let mut tokens = woken.drain(..);
+    for token in tokens.by_ref() {
+        let id = TaskId::of_token(token);
+        if let Some(claimed) = here.schedule.claim_idle(id.slot(), id.generation())
+            && run(here, id, claimed.task) >= BUDGET
+        {
+            break;
+        }
+    }
+    for token in tokens {
+        here.ready(TaskId::of_token(token));
+    }
+}
+
+/// One of those that used up their budget runs in each round, however much else there is.
+#[inline]
+pub(crate) fn run_spent(here: &Here) -> bool {
+    let claimed = here.schedule.claim_spent();
+    claimed.is_some_and(|claimed| {
+        run(here, claimed.id(here), claimed.task);
+        true
+    })
+}
+
+/// Takes in what other threads have sent.
+pub(crate) fn take_in(here: &Here, inbox: &Inbox) {
+    if inbox.take_wakes(|id| _ = here.ready(id)) {
+        here.schedule.ready_all();
+    }
+    for _ in 0..LETTERS_MAX {
+        match inbox.arrivals().take() {
+            None => break,
+            Some(letter) => open(here, letter, here.worker),
+        }
+    }
+}
+
+/// Does what a letter says.
+pub(crate) fn open(here: &Here, letter: Letter, place: usize) {
+    match letter {
+        Letter::Arrival(arrival) => arrival.take_in(place),
+        // A worker that shares nothing has a slot for every task.
+        Letter::Task(task) => drop(here.insert(task)),
+        Letter::Roll(roll) => {
+            if roll.answer() {
+                here.crew.tell_watch();
+            }
+        }
+        Letter::Question(look) => {
+            look.answer(here.station, Some(here.worker), &*here.schedule);
+        }
+    }
+}
+
+/// Holds the running thread for so long, or until the server stops.
+pub(crate) fn pause(here: &Here, pause_us: u64) {
+    let mut left = Duration::from_micros(pause_us);
+    if left.is_zero() {
+        return;
+    }
+    while !left.is_zero() && here.phase() != Phase::Stopping {
+        let step = left.min(PAUSE_STEP);
+        thread::sleep(step);
+        left -= step;
+    }
+    // Whatever runs next goes by the clock.
+    here.reactor.borrow_mut().tick();
+    here.note_time();
+}
+
+/// How long a worker may sleep that has lain down: until its next timer, but not into the end. (Who
+/// ends it says so first and wakes it then: either it is seen here, or the wake-up comes.)
+pub(crate) fn wait(here: &Here, next_ms: Option<u64>) -> Wait {
+    if here.phase() == Phase::Stopping {
+        return Wait::Poll;
+    }
+    next_ms.map_or(Wait::Forever, Wait::Until)
+}
+
+/// Lets time pass before the worker sleeps, if it should: holds still, and polls for as long as the
+/// spin time. Returns whether something came.
+pub(crate) fn spin(here: &Here, woken: &mut Vec<Token>) -> std::io::Result<bool> {
+    let pauses = &here.crew.pauses;
+    if !pauses.before_sleep {
+        return Ok(false);
+    }
+    if pauses.no_io_wait_us > 0 {
+        pause(here, pauses.no_io_wait_us);
+        turn(here, Wait::Poll, woken)?;
+    }
+    let spin_us = pauses.spin_us;
+    let until_us = here.reactor.borrow().clock().read_us() + spin_us;
+    while woken.is_empty() && here.reactor.borrow().clock().read_us() < until_us {
+        turn(here, Wait::Poll, woken)?;
+    }
+    Ok(!woken.is_empty())
+}
+
+pub(crate) fn turn(here: &Here, wait: Wait, woken: &mut Vec<Token>) -> std::io::Result<()> {
+    let result = here.reactor.borrow_mut().turn(wait, woken);
+    here.note_time();
+    result
+}
+
+impl Claimed {
+    pub(crate) fn id(&self, here: &Here) -> TaskId {
+        TaskId::new(here.station, self.slot, self.generation)
+    }
+}
+
+/// Polls a task once. A panic ends the task, not the worker. Returns what the task has used of its
+/// [`BUDGET`].
+pub(crate) fn run(here: &Here, id: TaskId, mut task: BoxTask) -> u32 {
+    here.begin(id);
+    let waker = id.waker();
+    let mut context = Context::from_waker(&waker);
+    let left = match catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(&mut context))) {
+        Ok(Poll::Pending) => Some(task),
+        outcome => {
+            let dropped = catch_unwind(AssertUnwindSafe(|| drop(task)));
+            if outcome.is_err() || dropped.is_err() {
+                count(&here.crew.counts.panics);
+            }
+            here.desk().end_task();
+            None
+        }
+    };
+    let (waits, used) = here.end();
+    here.schedule.settle(id.slot(), left, waits, used >= BUDGET);
+    used
+}
+
+/// Drops all tasks, and gives the kernel time to end what was under way.
+pub(crate) fn end(here: &Here) {
+    here.schedule.clear();
+    here.reactor.borrow_mut().unlisten_all();
+    let mut woken = Vec::new();
+    // (Under epoll nothing ever is, and a turn might take another worker's wake-up.)
+    for _ in 0..LAST_TURNS {
+        let unfinished = here.reactor.borrow().has_unfinished();
+        let until_ms = here.reactor.borrow().clock().read_ms() + 10;
+        if !unfinished || turn(here, Wait::Until(until_ms), &mut woken).is_err() {
+            break;
+        }
+    }
+}

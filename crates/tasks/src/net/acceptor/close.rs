@@ -1,0 +1,169 @@
+//! Closing a listener without losing a connection that the kernel has completed.
+//!
+//! 1. Deferred accepting ends, and accepting goes on for the time that the plan says, or until
+//!    nothing has come for a moment. (Only where the server ends; a listener that is closed for
+//!    itself goes on with the second step.)
+//! 2. The kernel refuses newcomers, on all sockets of the listener at once: it spreads them over
+//!    all of a group. Handshakes under way end, and their connections are accepted; if their socket
+//!    was closed, they would be reset.
+//! 3. Once nothing has come for a moment, each acceptor takes what its queue still holds and closes
+//!    its socket, with nothing in between.
+//!
+//! The first acceptor that comes to a step does it for all of them, so one whose worker is held
+//! holds nobody else. A socket that others hold too is left as it is: its queue is theirs.
+
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use gustnado_reactor::{Accepted, Listener, take_queue};
+
+use super::{AcceptFailure, BURST_MAX, Me, after_error, choose_room, place};
+use crate::exec::crew::Phase;
+use crate::exec::here::{self, Here};
+use crate::exec::task::yield_now;
+use crate::exec::time::timeout;
+use crate::exec::waits::WaitsOn;
+use crate::net::closing::QUIET_MS;
+use crate::net::listening::Entrance;
+
+/// From giving all newcomers to one socket to refusing them.
+const GATHER_MS: u64 = 2;
+/// A handshake that was under way when newcomers were refused has so long to end, counted from the
+/// last one that did: the way to a distant client and back.
+const SETTLE_MS: u64 = 100;
+/// The same where nothing came before, and so hardly anything is under way.
+const SETTLE_QUIET_MS: u64 = 10;
+/// So long all of them together.
+const SETTLE_MAX_MS: u64 = 200;
+
+/// Ends accepting from a listener, and returns when all that it brought has been placed.
+pub(super) async fn close(
+    listener: Listener,
+    socket: Arc<OwnedFd>,
+    me: Me,
+    entrance: &Arc<Entrance>,
+) {
+    here::with(|here| {
+        if let Some(load) = here.crew.shared_load.get() {
+            load.leave();
+        }
+    });
+    let is_ours = !entrance.is_shared();
+    if is_ours {
+        let closing = entrance.closing();
+        let wait_ms = here::with(|here| here.crew.drain_accept_ms);
+        let (now_ms, phase) = here::with(|here| (read_ms(here), here.phase()));
+        let began_ms = closing.begin(now_ms);
+        if phase >= Phase::Draining {
+            let until_ms = || closing.quiet_at(began_ms, QUIET_MS).min(began_ms + wait_ms);
+            accept_until(&listener, me, entrance, until_ms).await;
+        }
+        let gathered_ms = closing.gather(here::with(read_ms));
+        accept_until(&listener, me, entrance, || gathered_ms + GATHER_MS).await;
+        let refused = closing.refuse(here::with(read_ms));
+        if refused.works {
+            let settle_ms = if refused.was_quiet { SETTLE_QUIET_MS } else { SETTLE_MS };
+            let settle_ms = settle_ms.min(wait_ms);
+            let latest_ms = refused.at_ms + SETTLE_MAX_MS;
+            let until_ms = || closing.quiet_at(refused.at_ms, settle_ms).min(latest_ms);
+            accept_until(&listener, me, entrance, until_ms).await;
+        }
+    }
+    take_last(&listener, me, entrance).await;
+    here::with(|here| here.reactor.borrow_mut().close_listener(listener));
+    let mut left = Some(socket).filter(|_| is_ours && !is_cutting());
+    while let Some(socket) = left {
+        let (taken, more) = take_queue(socket, BURST_MAX as usize);
+        left = more;
+        for connection in taken {
+            place(Accepted::Away(connection), me, entrance).await;
+        }
+    }
+}
+
+/// Accepts until a time, which may move while connections come.
+async fn accept_until(
+    listener: &Listener,
+    me: Me,
+    entrance: &Arc<Entrance>,
+    until_ms: impl Fn() -> u64,
+) {
+    let mut burst = 0;
+    loop {
+        let left_ms = until_ms().saturating_sub(here::with(read_ms));
+        if left_ms == 0 || is_cutting() {
+            return;
+        }
+        let next = next_or_cut(listener, me, entrance);
+        match timeout(Duration::from_millis(left_ms), next).await.flatten() {
+            // The time may have moved on.
+            None => {}
+            Some(Ok(accepted)) => {
+                entrance.closing().note_arrival(here::with(read_ms));
+                place(accepted, me, entrance).await;
+            }
+            Some(Err(error)) if AcceptFailure::of(&error).is_shortage() => {
+                after_error(&error).await;
+            }
+            // Another acceptor of the same socket has gone on.
+            Some(Err(_)) => return,
+        }
+        burst += 1;
+        if burst == BURST_MAX {
+            burst = 0;
+            yield_now().await;
+        }
+    }
+}
+
+/// The next connection; `None` when connections are cut.
+async fn next_or_cut(
+    listener: &Listener,
+    me: Me,
+    entrance: &Entrance,
+) -> Option<io::Result<Accepted>> {
+    poll_fn(|_| {
+        here::with(|here| {
+            if here.phase() >= Phase::Cutting {
+                return Poll::Ready(None);
+            }
+            let room = choose_room(here, me, entrance);
+            here.waits_on(WaitsOn::Socket);
+            here.reactor.borrow_mut().accept(listener, room, here.token()).map(Some)
+        })
+    })
+    .await
+}
+
+/// Takes what a ring has accepted already, until it accepts no more.
+async fn take_last(listener: &Listener, me: Me, entrance: &Arc<Entrance>) {
+    here::with(|here| here.reactor.borrow_mut().unlisten(listener));
+    loop {
+        let last = poll_fn(|_| {
+            here::with(|here| {
+                let mut reactor = here.reactor.borrow_mut();
+                match reactor.last_accepted(listener, here.token()) {
+                    Poll::Pending if !reactor.is_listening(listener) => Poll::Ready(None),
+                    accepted => accepted.map(Some),
+                }
+            })
+        });
+        match last.await {
+            Some(Ok(accepted)) => place(accepted, me, entrance).await,
+            Some(Err(_)) => {}
+            None => return,
+        }
+    }
+}
+
+fn is_cutting() -> bool {
+    here::with(|here| here.phase() >= Phase::Cutting)
+}
+
+fn read_ms(here: &Here) -> u64 {
+    here.reactor.borrow().clock().read_ms()
+}

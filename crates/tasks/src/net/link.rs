@@ -1,0 +1,484 @@
+//! Sockets as tasks see them: a link with deadlines, receiving, sending, files.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::fs::File;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::task::Poll;
+use std::time::Duration;
+
+use gustnado_reactor::{
+    Endpoint, How, Interest, Io, Names, Outbound, Outgoing, Piece, Reactor, Unsent, connect_socket,
+};
+use rustix::net::sockopt;
+
+use crate::exec::crew::Phase;
+use crate::exec::here::{self, Alarm, Here};
+use crate::exec::task::yield_now;
+use crate::exec::time::Now;
+use crate::exec::waits::WaitsOn;
+use crate::net::link_id::LinkId;
+use crate::net::patience::Patience;
+use crate::net::send_watch::SendWatch;
+
+/// Most bytes handed to one `sendfile`, after which other tasks have their turn.
+const FILE_STEP: u64 = 1 << 20;
+/// Most bytes read at once where `sendfile` cannot be used.
+const COPY_STEP: usize = 64 << 10;
+
+/// A connection of the running task. Its deadline bounds every operation; when the server ends,
+/// operations fail with [`LinkError::Ending`].
+///
+/// Everything on it happens in one task. Dropping it closes the socket.
+#[derive(Debug)]
+pub struct Link {
+    pub(crate) io: Io,
+    pub(crate) out: Option<Box<Outgoing>>,
+    sending: bool,
+    alarm: Alarm,
+    /// The time of the last operation's turn.
+    now: Now,
+    /// Whose place among the counted connections it holds.
+    place: u16,
+}
+
+/// The place of a connection that is not counted: an outgoing one.
+const NO_PLACE: u16 = u16::MAX;
+
+/// Why an operation on a link did not come to its end.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LinkError {
+    /// The link's deadline has come.
+    TimedOut,
+    /// The server is ending.
+    Ending,
+    /// The peer has gone, or the network failed.
+    Broken(io::Error),
+    /// A file is shorter than it was said to be; part of it has been sent.
+    FileTruncated,
+}
+
+impl fmt::Display for LinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut => f.write_str("the deadline has come"),
+            Self::Ending => f.write_str("the server is ending"),
+            Self::Broken(_) => f.write_str("the connection broke"),
+            Self::FileTruncated => f.write_str("the file became shorter while it was sent"),
+        }
+    }
+}
+
+impl std::error::Error for LinkError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Broken(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl Link {
+    pub(crate) fn new(io: Io, place: Option<u16>) -> Self {
+        let place = place.unwrap_or(NO_PLACE);
+        Self { io, out: None, sending: false, alarm: Alarm::unset(), now: crate::now(), place }
+    }
+
+    /// Connects to `to`, from `source` if one is given, within `timeout_ms`.
+    ///
+    /// # Errors
+    /// [`LinkError`]: refused, unreachable, too late.
+    pub async fn connect(
+        to: &Endpoint,
+        source: Option<SocketAddr>,
+        timeout_ms: u64,
+    ) -> Result<Self, LinkError> {
+        Self::connect_as(to, &Outbound { source, ..Outbound::default() }, timeout_ms).await
+    }
+
+    /// The same for who has more to say about the connection.
+    ///
+    /// # Errors
+    /// As [`Link::connect`].
+    pub async fn connect_as(
+        to: &Endpoint,
+        outbound: &Outbound,
+        timeout_ms: u64,
+    ) -> Result<Self, LinkError> {
+        let socket: OwnedFd = connect_socket(to, outbound).map_err(LinkError::Broken)?;
+        let io = here::with(|here| here.reactor.borrow_mut().adopt(socket));
+        let mut link = Self::new(io.map_err(LinkError::Broken)?, None);
+        link.set_deadline(link.now.mono_ms + timeout_ms);
+        poll_fn(|_| {
+            link.attempt(WaitsOn::SocketWrite, false, |reactor, io, _, here| {
+                reactor.ready(io, Interest::Write, here.token()).map(|()| reactor.connected(io))
+            })
+        })
+        .await?;
+        Ok(link)
+    }
+
+    /// Moves a fresh connection into the ring's own table, where there is one with room: then it
+    /// holds no descriptor of this process, which so may have more connections than descriptors.
+    /// Under epoll, and on a worker that accepts connections, it stays as it is.
+    ///
+    /// # Errors
+    /// `ResourceBusy`: something is being sent or received. It stays as it is.
+    pub fn move_in(&mut self) -> io::Result<()> {
+        here::with(|here| here.reactor.borrow_mut().move_in(&mut self.io))
+    }
+
+    /// Takes in a socket that is connected and does not block, for the running task.
+    ///
+    /// # Errors
+    /// The process is out of descriptors.
+    pub fn adopt(socket: OwnedFd) -> io::Result<Self> {
+        let io = here::with(|here| here.reactor.borrow_mut().adopt(socket))?;
+        Ok(Self::new(io, None))
+    }
+
+    /// The time as of the last operation on this link.
+    pub fn now(&self) -> Now {
+        self.now
+    }
+
+    /// Looks at the time anew: for a step that no operation on this link came just before.
+    pub fn refresh_now(&mut self) {
+        self.now = crate::now();
+    }
+
+    /// Sets the time, in milliseconds of [`crate::Now::mono_ms`], past which operations fail.
+    pub fn set_deadline(&mut self, at_ms: u64) {
+        self.alarm.set(at_ms);
+    }
+
+    /// The time past which operations fail.
+    pub fn deadline_ms(&self) -> u64 {
+        self.alarm.at_ms()
+    }
+
+    /// Receives bytes; an empty piece is the peer's end.
+    ///
+    /// - `idle`: nothing is owed to the peer, so the server's draining ends the wait.
+    ///
+    /// # Errors
+    /// [`LinkError`].
+    pub fn poll_recv(&mut self, idle: bool) -> Poll<Result<Piece, LinkError>> {
+        self.attempt(WaitsOn::SocketRead, idle, |reactor, io, _, here| {
+            if !here.may_operate() {
+                return Poll::Pending;
+            }
+            let received = reactor.recv(io, here.token());
+            if let Poll::Ready(Ok(piece)) = &received {
+                here.charge_bytes(piece.bytes().len());
+            }
+            received
+        })
+    }
+
+    /// The same for who sends something before receiving again, or receives little: the send alone
+    /// counts against what the task may do in one run.
+    ///
+    /// # Errors
+    /// [`LinkError`].
+    #[inline]
+    pub fn poll_recv_request(&mut self, idle: bool) -> Poll<Result<Piece, LinkError>> {
+        self.attempt(WaitsOn::SocketRead, idle, |reactor, io, _, here| {
+            reactor.recv(io, here.token())
+        })
+    }
+
+    /// [`Link::poll_recv`] as a future.
+    ///
+    /// # Errors
+    /// [`LinkError`].
+    pub async fn recv(&mut self, idle: bool) -> Result<Piece, LinkError> {
+        poll_fn(|_| self.poll_recv(idle)).await
+    }
+
+    /// From now on receives only when it is asked to: what the peer sends meanwhile stays in the
+    /// kernel, which makes it wait. For whoever is slow to ask on purpose.
+    pub fn receive_on_demand(&mut self) {
+        here::with(|here| here.reactor.borrow_mut().receive_on_demand(&self.io));
+    }
+
+    /// An empty buffer to fill and [`Link::send`].
+    pub fn outgoing() -> Box<Outgoing> {
+        here::with(|here| here.reactor.borrow_mut().outgoing())
+    }
+
+    /// Gives a buffer back that was not sent.
+    pub fn put_back(out: Box<Outgoing>) {
+        here::with(|here| here.reactor.borrow_mut().put_back(out));
+    }
+
+    /// Takes over bytes to send; [`Link::poll_sent`] sends them.
+    pub fn start_send(&mut self, out: Box<Outgoing>) {
+        debug_assert!(self.out.is_none(), "one send at a time");
+        self.out = Some(out);
+        self.sending = true;
+    }
+
+    /// Takes back what [`Link::start_send`] took over, if nothing of it was sent yet: for who wants
+    /// to send it in smaller parts, or together with what it [waits for](Outgoing::wait_for_more).
+    pub fn take_unsent(&mut self) -> Option<Box<Outgoing>> {
+        let mut out = self.out.take()?;
+        out.expect_nothing();
+        self.sending = false;
+        Some(out)
+    }
+
+    /// Whether something that [`Link::start_send`] took over was not sent yet.
+    pub fn is_sending(&self) -> bool {
+        self.sending
+    }
+
+    /// Sends what [`Link::start_send`] took over.
+    ///
+    /// # Errors
+    /// [`LinkError`].
+    pub fn poll_sent(&mut self) -> Poll<Result<(), LinkError>> {
+        let sent = self.attempt(WaitsOn::SocketWrite, false, |reactor, io, out, here| {
+            let waits = here.holds_back() || !here.may_operate();
+            if waits { Poll::Pending } else { reactor.send(io, out, here.token()) }
+        });
+        self.sending = sent.is_pending();
+        sent
+    }
+
+    /// Sends all bytes of `out`.
+    ///
+    /// # Errors
+    /// [`LinkError`].
+    pub async fn send(&mut self, out: Box<Outgoing>) -> Result<(), LinkError> {
+        self.start_send(out);
+        poll_fn(|_| self.poll_sent()).await
+    }
+
+    /// Sends the bytes of `file` from `offset` to `end`, never holding more than a step of them.
+    ///
+    /// - `offset`: moves along, so that a send that was too slow can be taken up again.
+    ///
+    /// # Errors
+    /// [`LinkError`]; `FileTruncated` if the file ends before that.
+    pub async fn send_file(
+        &mut self,
+        file: &File,
+        offset: &mut u64,
+        end: u64,
+        patience: Patience,
+    ) -> Result<(), LinkError> {
+        let start = *offset;
+        let mut watch = SendWatch::new(self.now.mono_ms);
+        self.expect_file_step(&watch, patience, 0);
+        while *offset < end {
+            let step = usize::try_from((end - *offset).min(FILE_STEP)).unwrap_or(COPY_STEP);
+            let sent = poll_fn(|_| {
+                self.attempt(WaitsOn::SocketWrite, false, |reactor, io, _, here| {
+                    if !here.may_operate() {
+                        return Poll::Pending;
+                    }
+                    let sent = reactor.sendfile(io, file.as_fd(), offset, step, here.token());
+                    if let Poll::Ready(Ok(bytes)) = &sent {
+                        here.charge_bytes(*bytes);
+                    }
+                    if *offset >= end {
+                        reactor.file_sent(io);
+                    }
+                    sent
+                })
+            })
+            .await;
+            match sent {
+                Ok(0) => return Err(LinkError::FileTruncated),
+                Ok(_) => {}
+                Err(LinkError::TimedOut) => {
+                    let of_file = Some((end - start, end - *offset));
+                    if !self.look_at_send(&mut watch, patience, of_file) {
+                        return Err(LinkError::TimedOut);
+                    }
+                    continue;
+                }
+                Err(LinkError::Broken(error)) if error.kind() == io::ErrorKind::Unsupported => {
+                    let step = step.min(COPY_STEP);
+                    *offset += self.copy_file(file, *offset, step, patience).await?;
+                }
+                Err(error) => return Err(error),
+            }
+            if *offset < end {
+                watch.note_progress(self.now.mono_ms);
+                self.expect_file_step(&watch, patience, *offset - start);
+                yield_now().await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets when a step of a file is looked at, should it take long.
+    fn expect_file_step(&mut self, watch: &SendWatch, patience: Patience, sent: u64) {
+        let now_ms = self.now.mono_ms;
+        let until_ms = patience.deadline_ms(watch.began_ms(), now_ms, sent);
+        self.set_deadline(until_ms.min(now_ms + patience.first_look_ms()));
+    }
+
+    /// Reads a step of a file and sends it.
+    async fn copy_file(
+        &mut self,
+        file: &File,
+        at: u64,
+        step: usize,
+        patience: Patience,
+    ) -> Result<u64, LinkError> {
+        let mut out = Self::outgoing();
+        out.bytes.resize(step, 0);
+        let read = file.read_at(&mut out.bytes, at).map_err(LinkError::Broken)?;
+        out.bytes.truncate(read);
+        if read == 0 {
+            return Err(LinkError::FileTruncated);
+        }
+        self.start_send(out);
+        let mut watch = SendWatch::new(self.now.mono_ms);
+        self.set_deadline(self.now.mono_ms + patience.first_look_ms());
+        loop {
+            match poll_fn(|_| self.poll_sent()).await {
+                Ok(()) => return Ok(read as u64),
+                Err(LinkError::TimedOut) if self.look_at_send(&mut watch, patience, None) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The deadline has come during a send: looks at how far it has come, and sets the next
+    /// deadline. Returns false if the peer has had its time.
+    ///
+    /// - `of_file`: what of a file was and is to be sent, if it is one.
+    pub fn look_at_send(
+        &mut self,
+        watch: &mut SendWatch,
+        patience: Patience,
+        of_file: Option<(u64, u64)>,
+    ) -> bool {
+        let mut unsent = here::with(|here| {
+            here.ask_reactor(|reactor, woken| reactor.unsent(&self.io, self.out.as_deref(), woken))
+        });
+        if let Some((total, left)) = of_file {
+            unsent = Unsent { total, here: left, ..unsent };
+        }
+        let next = watch.look(patience, self.now().mono_ms, unsent);
+        if let Some(next_ms) = next {
+            self.set_deadline(next_ms);
+        }
+        next.is_some()
+    }
+
+    /// Waits for the deadline, or the server's end, and nothing else.
+    ///
+    /// - `idle`: as for [`Link::poll_recv`].
+    pub fn poll_deadline(&mut self, idle: bool) -> Poll<LinkError> {
+        let never = self
+            .attempt(WaitsOn::Socket, idle, |_, _, _, _| Poll::<io::Result<Infallible>>::Pending);
+        never.map(|ended| match ended {
+            Err(error) => error,
+            Ok(never) => match never {},
+        })
+    }
+
+    /// What names this connection for those who run in its task without holding it.
+    #[inline]
+    pub fn id(&self) -> LinkId {
+        LinkId::of(&self.io)
+    }
+
+    /// Where the peer is; a Unix socket's peer mostly has no name, which is an empty path.
+    ///
+    /// Asking costs one to four calls to the kernel the first time, and none after that.
+    ///
+    /// # Errors
+    /// `NotConnected`: the peer has reset the connection. `Unsupported`: `io_uring` before Linux
+    /// 6.8, where the sockets that it has accepted cannot be asked. `EMFILE`: no descriptor is left
+    /// to ask with.
+    pub fn peer(&self) -> io::Result<Endpoint> {
+        self.id().names()?.peer.ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    /// The address of this end.
+    ///
+    /// # Errors
+    /// As [`Link::peer`], but for `NotConnected`.
+    pub fn local(&self) -> io::Result<Endpoint> {
+        Ok(self.id().names()?.local)
+    }
+
+    /// Has the two ends called otherwise from now on: as a proxy in front says that they are.
+    pub fn rename(&self, names: Names) {
+        here::with(|here| here.reactor.borrow_mut().rename(&self.io, names));
+    }
+
+    /// Has the peer told by a reset, once this link is dropped, that what it sent was not all read
+    /// and what was sent to it did not all leave. (With `io_uring` before Linux 6.8 it may be told
+    /// nothing.)
+    pub fn reset_on_drop(&self) {
+        here::with(|here| {
+            here.ask_reactor(|reactor, woken| {
+                // A peer that is gone already needs no telling.
+                let _ = reactor.with_descriptor(&self.io, woken, |descriptor| {
+                    Ok(sockopt::set_socket_linger(descriptor, Some(Duration::ZERO))?)
+                });
+            });
+        });
+    }
+
+    /// Tells the peer that nothing more will come.
+    pub fn shutdown_write(&mut self) {
+        here::with(|here| here.reactor.borrow_mut().shutdown(&self.io, How::Write));
+    }
+
+    /// Starts an operation or asks for its completion; while there is none, looks at the server's
+    /// phase and at the deadline.
+    fn attempt<T>(
+        &mut self,
+        on: WaitsOn,
+        idle: bool,
+        operation: impl FnOnce(
+            &mut Reactor,
+            &Io,
+            &mut Option<Box<Outgoing>>,
+            &Here,
+        ) -> Poll<io::Result<T>>,
+    ) -> Poll<Result<T, LinkError>> {
+        here::with(|here| {
+            let mut reactor = here.reactor.borrow_mut();
+            self.now = Now::of(&reactor);
+            match operation(&mut reactor, &self.io, &mut self.out, here) {
+                Poll::Ready(Ok(done)) => return Poll::Ready(Ok(done)),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(LinkError::Broken(error))),
+                Poll::Pending => here.waits_on(on),
+            }
+            drop(reactor);
+            let phase = here.phase();
+            if phase >= Phase::Cutting || (idle && phase >= Phase::Draining) {
+                return Poll::Ready(Err(LinkError::Ending));
+            }
+            self.alarm.poll_at(self.now.mono_ms, here).map(|()| Err(LinkError::TimedOut))
+        })
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        here::try_with(|here| {
+            self.alarm.disarm(here);
+            here.reactor.borrow_mut().close(self.io.take());
+            if self.place != NO_PLACE {
+                here.desk().remove_connection();
+                here.crew.places.release(usize::from(self.place));
+                here.crew.publish_load();
+            }
+        });
+    }
+}

@@ -1,0 +1,60 @@
+//! A connection as what runs in its task may name it, without holding it.
+
+use std::io;
+use std::task::Waker;
+
+use gustnado_reactor::{Io, IoId, Names};
+
+use crate::exec::here;
+use crate::exec::task_id::TaskId;
+
+/// Which connection something belongs to: 8 bytes that cost nothing to make.
+///
+/// It is for the connection's own task, and what that calls. A late question there is answered with
+/// `NotFound`; a worker that shares nothing with the connection's own one may know another
+/// connection by the same name. Those who may be moved elsewhere keep a [`TaskMark`] beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkId(IoId);
+
+impl LinkId {
+    /// No connection.
+    pub const NONE: Self = Self(IoId::NONE);
+
+    #[inline]
+    pub(crate) fn of(io: &Io) -> Self {
+        Self(io.id())
+    }
+
+    /// The names of the connection's two ends.
+    ///
+    /// # Errors
+    /// As [`crate::Link::peer`]. `NotFound`: there is no such connection, or this thread is no
+    /// worker.
+    pub fn names(self) -> io::Result<Names> {
+        let ask =
+            |here: &here::Here| here.ask_reactor(|reactor, woken| reactor.names(self.0, woken));
+        here::try_with(ask).unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()))
+    }
+}
+
+/// Which task something was made in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskMark(u64);
+
+impl TaskMark {
+    /// Of any task.
+    pub const ANY: Self = Self(u64::MAX);
+    /// Of no task.
+    const NONE: Self = Self(u64::MAX - 1);
+
+    /// The task that is woken by this waker. (Reading it there is cheaper than asking the thread.)
+    #[inline]
+    pub fn of(waker: &Waker) -> Self {
+        TaskId::of_waker(waker).map_or(Self::NONE, |task| Self(task.token()))
+    }
+
+    /// Whether it was made in the running task, or is of any.
+    pub fn is_here(self) -> bool {
+        self == Self::ANY || here::try_with(here::Here::token) == Some(self.0)
+    }
+}

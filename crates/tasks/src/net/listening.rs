@@ -1,0 +1,131 @@
+//! Listeners: what the acceptors of one share, and ending one while workers run.
+
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
+
+use gustnado_reactor::Endpoint;
+
+use crate::exec::schedule::BoxTask;
+use crate::net::closing::Closing;
+use crate::net::link::Link;
+
+/// Makes the task that serves a new connection.
+pub type Serve = dyn Fn(Link) -> BoxTask + Send + Sync;
+
+/// A listener as its acceptors share it. It lasts for as long as one of them has something left to
+/// serve; then `serve` is dropped with it.
+pub(crate) struct Entrance {
+    pub(crate) serve: Box<Serve>,
+    /// Connections are wanted as ordinary descriptors, also where the reactor has a table.
+    pub(crate) descriptors: bool,
+    gate: Arc<Gate>,
+}
+
+impl Entrance {
+    pub(crate) fn new(serve: Box<Serve>, descriptors: bool) -> Arc<Self> {
+        Arc::new(Self { serve, descriptors, gate: Arc::default() })
+    }
+
+    /// What its acceptors share while it closes.
+    pub(crate) fn closing(&self) -> &Closing {
+        &self.gate.closing
+    }
+
+    /// Whether others hold its sockets too, so that their queues outlive us.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.gate.shared.load(Ordering::SeqCst)
+    }
+
+    /// Takes in the sockets of an endpoint, in the order they were opened in: ours alone, or
+    /// others' too.
+    pub(crate) fn add(&self, endpoint: &Endpoint, sockets: &[Arc<OwnedFd>]) {
+        self.gate.closing.add(sockets);
+        if matches!(endpoint, Endpoint::Inherited(_)) {
+            self.gate.shared.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether connections are still accepted.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.gate.closed.load(Ordering::SeqCst)
+    }
+
+    /// Has an acceptor's task woken when the listener ends.
+    pub(crate) fn join(&self, acceptor: &Waker) {
+        self.gate.acceptors().push(acceptor.clone());
+    }
+}
+
+/// What ends a listener.
+#[derive(Default)]
+struct Gate {
+    closed: AtomicBool,
+    shared: AtomicBool,
+    acceptors: Mutex<Vec<Waker>>,
+    closing: Closing,
+}
+
+impl Gate {
+    fn acceptors(&self) -> std::sync::MutexGuard<'_, Vec<Waker>> {
+        self.acceptors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A listener that was opened while the workers ran. Dropping it changes nothing: it listens until
+/// it is stopped, or the workers are.
+pub struct Listening {
+    endpoint: Endpoint,
+    refused: Vec<String>,
+    gate: Arc<Gate>,
+}
+
+impl Listening {
+    pub(crate) fn new(endpoint: Endpoint, refused: Vec<String>, entrance: &Entrance) -> Self {
+        Self { endpoint, refused, gate: Arc::clone(&entrance.gate) }
+    }
+
+    /// The endpoint in fact bound.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// What of the plan's socket options the kernel would not grant, in words.
+    pub fn refused(&self) -> &[String] {
+        &self.refused
+    }
+
+    /// Whether it has not been stopped.
+    pub fn is_open(&self) -> bool {
+        !self.gate.closed.load(Ordering::SeqCst)
+    }
+
+    /// Takes an inherited socket over: nobody else will accept from it once this listener is
+    /// stopped, so its queue has to be served before.
+    pub fn take_over(&self) {
+        self.gate.shared.store(false, Ordering::SeqCst);
+    }
+
+    /// Stops listening. What the kernel had accepted by then is served, unless others listen on the
+    /// same socket (see [`Endpoint::Inherited`]), who will do that. Connections that are open stay
+    /// so. A Unix endpoint's file is removed.
+    pub fn stop(&self) {
+        if self.gate.closed.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        if let Endpoint::Unix(path) = &self.endpoint {
+            // Whoever removed it first has done what was wanted.
+            let _ = std::fs::remove_file(path);
+        }
+        let acceptors = std::mem::take(&mut *self.gate.acceptors());
+        acceptors.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl fmt::Debug for Listening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listening").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,306 @@
+//! The watch: one thread that adds workers where all are held or full, and dismisses them when they
+//! are not needed. It is there only where workers may be added.
+//!
+//! It sleeps in the kernel until somebody tells it something or stands in line at a listening
+//! socket; a timer is armed only while something is being timed. What workers do for it is in
+//! places that are cold anyway: an acceptor that pauses tells it, and a worker that polls for
+//! others tells it when nobody is left to poll after it.
+
+mod pinned;
+mod shared;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use gustnado_reactor::{Alert, Clock, Lookout, share_line};
+
+use crate::exec::arrival::Door;
+use crate::exec::autoscale::Autoscale;
+use crate::exec::crew::{Crew, Phase, count};
+use crate::pool::growth::{Growth, Load};
+use crate::pool::seats::Seats;
+
+pub(crate) use pinned::Pinned;
+pub(crate) use shared::Shared;
+
+/// How long it rests after a worker could not be started.
+const FAILED_REST_MS: u64 = 1_000;
+/// When dismissed workers are asked once more to look whether anything is left. (A connection may
+/// have been on its way to one and turned back.)
+const LAST_CALL_MS: u64 = 100;
+
+/// What the watch and the workers have in common.
+pub(crate) struct Watch {
+    pub(crate) seats: Seats,
+    alert: Alert,
+    /// The alert was raised and not yet heard.
+    told: AtomicBool,
+    /// It wants to hear that all places are taken.
+    hears_full: AtomicBool,
+    /// It wants to hear that a connection was handed to a worker.
+    hears_arrivals: AtomicBool,
+    /// Somebody has come to stand in line, or may have.
+    came: AtomicBool,
+    /// It has heard that nobody is left to poll.
+    heard_busy: AtomicBool,
+    /// Times that a group's poller has come round. Written by the poller alone.
+    rounds: AtomicU64,
+    /// A worker's thread could not start.
+    failed: AtomicBool,
+    doors: Mutex<Vec<Weak<Door>>>,
+}
+
+impl Watch {
+    pub(crate) fn new(seats: Seats, alert: Alert) -> Self {
+        Self {
+            seats,
+            alert,
+            told: AtomicBool::new(false),
+            hears_full: AtomicBool::new(true),
+            hears_arrivals: AtomicBool::new(true),
+            came: AtomicBool::new(false),
+            heard_busy: AtomicBool::new(false),
+            rounds: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+            doors: Mutex::default(),
+        }
+    }
+
+    /// Has it look.
+    pub(crate) fn tell(&self) {
+        if !self.told.swap(true, Ordering::SeqCst) {
+            self.alert.raise();
+        }
+    }
+
+    /// The poller of a group has come round. Only to be called while it has that role.
+    pub(crate) fn note_round(&self) {
+        self.rounds.store(self.rounds.load(Ordering::Relaxed).wrapping_add(1), Ordering::SeqCst);
+    }
+
+    /// Of a group, nobody polls and nobody sleeps.
+    pub(crate) fn tell_busy(&self) {
+        if !self.heard_busy.load(Ordering::Relaxed) && !self.heard_busy.swap(true, Ordering::SeqCst)
+        {
+            self.tell();
+        }
+    }
+
+    /// A worker's thread could not start, and its seat is empty again.
+    pub(crate) fn tell_failed(&self, worker: usize) {
+        self.seats.vacate(worker);
+        self.failed.store(true, Ordering::SeqCst);
+        self.tell();
+    }
+
+    fn doors(&self) -> Vec<Arc<Door>> {
+        let doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner);
+        doors.iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+impl Autoscale for Watch {
+    fn floor(&self) -> usize {
+        self.seats.floor()
+    }
+
+    fn is_present(&self, worker: usize) -> bool {
+        self.seats.is_present(worker)
+    }
+
+    fn tell(&self) {
+        Self::tell(self);
+    }
+
+    fn tell_full(&self) {
+        if self.hears_full.load(Ordering::SeqCst) {
+            self.tell();
+        }
+    }
+
+    fn tell_arrival(&self) {
+        if self.hears_arrivals.load(Ordering::SeqCst) {
+            self.hears_arrivals.store(false, Ordering::SeqCst);
+            self.came.store(true, Ordering::SeqCst);
+            self.tell();
+        }
+    }
+
+    fn tell_phase(&self) {
+        self.tell();
+        self.seats.rouse_parked();
+    }
+
+    fn open_door(&self, door: &Arc<Door>) -> io::Result<()> {
+        share_line(&door.socket)?;
+        let mut doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner);
+        doors.retain(|door| door.strong_count() > 0);
+        doors.push(Arc::downgrade(door));
+        drop(doors);
+        self.tell();
+        Ok(())
+    }
+}
+
+/// What one look at the workers has shown.
+#[derive(Debug, Default)]
+pub(crate) struct Finding {
+    /// A worker is to be added.
+    is_strained: bool,
+    /// When to look again, if nothing happens before.
+    again_ms: Option<u64>,
+    /// Somebody who comes to stand in line is to be noticed.
+    sees_doors: bool,
+}
+
+/// What differs between workers with tasks of their own and those that share them.
+pub(crate) trait Team: Send {
+    /// Looks whether the workers can do their work, and helps where that is possible.
+    fn look(&mut self, crew: &Crew, watch: &Watch, now_ms: u64) -> Finding;
+
+    /// How many workers do not come round; `None`: ask again when the time to grow has passed.
+    fn held(&mut self, watch: &Watch, now_ms: u64) -> Option<usize>;
+
+    /// Connections that the present workers have room for.
+    fn capacity(&self, crew: &Crew, workers: usize) -> usize;
+
+    /// Lets a worker take part, with its seat locked.
+    fn admit(&self, crew: &Crew, worker: usize);
+
+    /// Dismisses the worker that can be spared best. Returns whether there was one.
+    fn dismiss(&self, crew: &Crew, watch: &Watch) -> bool;
+
+    /// Has workers that were dismissed look whether anything is left.
+    fn call_last(&self, crew: &Crew, watch: &Watch);
+}
+
+/// Starts the thread of the worker with this number.
+pub(crate) type Hire = dyn Fn(usize) -> io::Result<JoinHandle<()>> + Send;
+
+/// The thread's own part.
+pub(crate) struct Watcher {
+    pub(crate) crew: Arc<Crew>,
+    pub(crate) watch: Arc<Watch>,
+    pub(crate) lookout: Lookout,
+    pub(crate) clock: Clock,
+    pub(crate) growth: Growth,
+    pub(crate) team: Box<dyn Team>,
+    pub(crate) hire: Box<Hire>,
+    pub(crate) times: Times,
+}
+
+/// What is being timed: when it is due, in milliseconds of the clock.
+#[derive(Debug, Default)]
+pub(crate) struct Times {
+    shrink: Option<u64>,
+    last_call: Option<u64>,
+    retry: Option<u64>,
+}
+
+impl Watcher {
+    /// Watches until the server drains.
+    pub(crate) fn run(mut self) {
+        while self.crew.phase() == Phase::Serving {
+            let now_ms = self.clock.read_ms();
+            self.note_failure(now_ms);
+            let look = self.team.look(&self.crew, &self.watch, now_ms);
+            if look.is_strained {
+                self.grow(now_ms);
+            }
+            self.shrink(now_ms);
+            let Times { shrink, last_call, retry } = self.times;
+            let next_ms = [look.again_ms, shrink, last_call, retry];
+            self.sleep(next_ms.into_iter().flatten().min(), look.sees_doors);
+        }
+    }
+
+    fn sleep(&self, until_ms: Option<u64>, sees_doors: bool) {
+        let doors = if sees_doors { self.watch.doors() } else { Vec::new() };
+        let left_ms = until_ms.map(|until| until.saturating_sub(self.clock.read_ms()));
+        let timeout = left_ms.map(Duration::from_millis);
+        match self.lookout.wait(&doors, timeout) {
+            Ok(came) => _ = self.watch.came.fetch_or(came, Ordering::SeqCst),
+            // The kernel is out of memory; and it must not be asked without end.
+            Err(_) => thread::sleep(Duration::from_millis(LAST_CALL_MS)),
+        }
+        self.watch.told.store(false, Ordering::SeqCst);
+    }
+
+    fn note_failure(&mut self, now_ms: u64) {
+        if self.watch.failed.swap(false, Ordering::SeqCst) {
+            self.fail(now_ms);
+        }
+        if self.times.retry.is_some_and(|at| at <= now_ms) {
+            self.times.retry = None;
+        }
+    }
+
+    fn fail(&mut self, now_ms: u64) {
+        count(&self.crew.counts.workers_failed);
+        self.times.retry = Some(now_ms + FAILED_REST_MS);
+    }
+
+    /// Adds a worker, if one may be added and none is coming.
+    fn grow(&mut self, now_ms: u64) {
+        let Self { crew, watch, team, .. } = self;
+        if watch.seats.census().coming > 0 || self.times.retry.is_some() {
+            return;
+        }
+        if watch.seats.recall(|worker| team.admit(crew, worker)) {
+            count(&crew.counts.workers_grown);
+            // It may be what the next look needs.
+            watch.tell();
+        } else if let Some(worker) = watch.seats.reserve() {
+            if let Ok(thread) = (self.hire)(worker) {
+                watch.seats.keep_thread(worker, thread);
+            } else {
+                watch.seats.vacate(worker);
+                return self.fail(now_ms);
+            }
+        } else {
+            return;
+        }
+        // Whoever was needed a moment ago is not dismissed at once.
+        self.times.shrink = None;
+    }
+
+    /// Dismisses workers, if it is time to and there are too many.
+    fn shrink(&mut self, now_ms: u64) {
+        let Self { crew, watch, team, times, growth, .. } = self;
+        if times.last_call.is_some_and(|at| at <= now_ms) {
+            times.last_call = None;
+            team.call_last(crew, watch);
+        }
+        let census = watch.seats.census();
+        if census.working == 0 || growth.shrink_period.is_zero() {
+            times.shrink = None;
+            return;
+        }
+        let period_ms = millis(growth.shrink_period);
+        if *times.shrink.get_or_insert(now_ms.saturating_add(period_ms)) > now_ms {
+            return;
+        }
+        let Some(held) = team.held(watch, now_ms) else {
+            times.shrink = Some(now_ms + millis(growth.grow_after));
+            return;
+        };
+        let floor = watch.seats.floor();
+        let workers = floor + census.working;
+        let (open, capacity) = (crew.places.open(), team.capacity(crew, workers));
+        let surplus = Load { floor, workers, open, capacity, held }.surplus();
+        for _ in 0..surplus.min(census.working) {
+            if team.dismiss(crew, watch) {
+                times.last_call = Some(now_ms + LAST_CALL_MS);
+            }
+        }
+        times.shrink = Some(now_ms.saturating_add(period_ms));
+    }
+}
+
+/// At least one.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).max(1)
+}

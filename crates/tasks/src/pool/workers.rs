@@ -1,0 +1,267 @@
+//! Starting and ending the workers of one server.
+
+mod inspect;
+mod listen;
+mod start;
+
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use gustnado_reactor::{Backend, Clock, Endpoint, descriptor_limit};
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::exec::crew::{Counts, Crew, Phase};
+use crate::exec::group::WORKERS_MAX;
+use crate::exec::start_error::StartError;
+use crate::exec::station;
+use crate::net::listening::Serve;
+use crate::pool::driven::Driven;
+use crate::pool::plan::{Capacity, Plan};
+use crate::pool::watch::Watch;
+use crate::sync::shared_load::SharedLoad;
+use listen::{bind_all, entrance};
+use start::{Ground, Started, choose_backend};
+
+/// How many descriptors are free at least once all workers have started: for a few connections, and
+/// for the files that they ask for.
+const FREE_MIN: usize = 8;
+
+/// Running workers.
+pub struct Workers {
+    crew: Arc<Crew>,
+    plan: Plan,
+    /// What adds and dismisses workers, where that may be.
+    watch: Option<Arc<Watch>>,
+    /// Until it has been ended.
+    running: Mutex<Option<Running>>,
+    addresses: Vec<Endpoint>,
+    notes: Vec<String>,
+    backend: Backend,
+    capacity: Capacity,
+    clock: Clock,
+}
+
+/// Checks that a server that has started can do something: that connections can be accepted, and
+/// files opened for them.
+fn check_free_descriptors() -> io::Result<()> {
+    let mut taken = Vec::with_capacity(FREE_MIN);
+    while taken.len() < FREE_MIN {
+        match eventfd(0, EventfdFlags::CLOEXEC) {
+            Ok(descriptor) => taken.push(descriptor),
+            Err(error) => {
+                let (free, limit) = (taken.len(), descriptor_limit());
+                let text = format!(
+                    "expected {FREE_MIN} free descriptors for connections and files, found {free} \
+                     of {limit} ({error}); raise the limit (ulimit -n), or start fewer workers"
+                );
+                return Err(io::Error::new(io::Error::from(error).kind(), text));
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Workers {
+    /// Binds the endpoints, starts the workers, and returns once all of them accept.
+    ///
+    /// - `serve`: makes the task that serves a connection; called on the worker that will run it.
+    ///
+    /// # Errors
+    /// An endpoint cannot be bound ([`StartError::Bind`]), or a thread or its reactor not be had.
+    pub fn start(
+        plan: &Plan,
+        endpoints: &[Endpoint],
+        serve: Box<Serve>,
+    ) -> Result<Self, StartError> {
+        let mut notes = Vec::new();
+        let backend = choose_backend(plan, &mut notes);
+        let capacity = plan.capacity(backend);
+        let clock = Clock::start();
+        let (addresses, sockets) = bind_all(plan, endpoints, &mut notes)?;
+        let entrance = entrance(serve, endpoints, &sockets);
+        let ground = Ground { plan: plan.clone(), backend, capacity, clock };
+        let started = ground.start(&entrance, sockets).map_err(StartError::Thread)?;
+        if let Err(error) = check_free_descriptors() {
+            started.end();
+            return Err(StartError::Thread(error));
+        }
+        Ok(Self::of(started, ground, addresses, notes))
+    }
+
+    /// The same with the first worker on the calling thread, which works whenever the caller has
+    /// it [take a turn](Driven::turn). The others, if there are any, are threads as ever.
+    ///
+    /// All of them use epoll and share no tasks; a note says so where something else was wished.
+    /// The endpoints listen when this returns, and connections wait for the first turn.
+    ///
+    /// # Errors
+    /// As [`Workers::start`]; [`StartError::Nested`] where the calling thread is a worker already.
+    pub fn start_driven(
+        plan: &Plan,
+        endpoints: &[Endpoint],
+        serve: Box<Serve>,
+    ) -> Result<(Self, Driven), StartError> {
+        Driven::check()?;
+        let (plan, mut notes) = plan.driven();
+        let backend = Backend::Epoll;
+        let capacity = plan.capacity(backend);
+        let clock = Clock::start();
+        let (addresses, sockets) = bind_all(&plan, endpoints, &mut notes)?;
+        let ground = Ground { plan, backend, capacity, clock };
+        let entrance = entrance(serve, endpoints, &sockets);
+        let (started, driven) =
+            ground.start_driven(&entrance, sockets).map_err(StartError::Thread)?;
+        Ok((Self::of(started, ground, addresses, notes), driven))
+    }
+
+    fn of(started: Started, ground: Ground, addresses: Vec<Endpoint>, notes: Vec<String>) -> Self {
+        let Started { crew, watch, threads, stations, notes: said } = started;
+        let Ground { plan, backend, capacity, clock } = ground;
+        let notes = notes.into_iter().chain(said).collect();
+        let running = Mutex::new(Some(Running { threads, stations }));
+        Self { crew, plan, watch, running, addresses, notes, backend, capacity, clock }
+    }
+
+    /// The endpoints in fact bound.
+    pub fn addresses(&self) -> &[Endpoint] {
+        &self.addresses
+    }
+
+    /// What a user should know about the start: why a wish was not granted.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The backend at work.
+    pub fn backend(&self) -> Backend {
+        self.backend
+    }
+
+    /// How many connections fit.
+    pub fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    /// Shares the load with other processes that accept from the same sockets: one with more
+    /// connections than the mean lets the others accept first.
+    ///
+    /// - `number`: a descriptor of a file in memory, in which each process has a place for its
+    ///   number of connections, and which is cleared (`u32::MAX`) for a process that has died. It
+    ///   stays the caller's.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn share_load(&self, number: RawFd, place: u32) -> io::Result<()> {
+        let load = SharedLoad::join(number, place)?;
+        load.publish(self.connections_open());
+        // Who has joined already stays where it is.
+        let _ = self.crew.shared_load.set(load);
+        Ok(())
+    }
+
+    /// Connections open now.
+    pub fn connections_open(&self) -> usize {
+        self.crew.places.open()
+    }
+
+    /// Whether no connection is open and, once the workers drain, none can come any more: what the
+    /// kernel had accepted by then has been served.
+    pub fn is_quiet(&self) -> bool {
+        !self.is_accepting() && self.connections_open() == 0
+    }
+
+    /// Workers there are now. One that was dismissed counts until it has served what it has.
+    pub fn workers(&self) -> usize {
+        match &self.watch {
+            None => self.floor(),
+            Some(watch) => {
+                let census = watch.seats.census();
+                watch.seats.floor() + census.working + census.leaving
+            }
+        }
+    }
+
+    /// Whether a listener may still bring connections.
+    pub fn is_accepting(&self) -> bool {
+        self.crew.acceptors.load(std::sync::atomic::Ordering::SeqCst) > 0
+    }
+
+    fn floor(&self) -> usize {
+        let workers = self.plan.workers;
+        if self.plan.scheduler.is_shared() { workers.min(WORKERS_MAX) } else { workers }
+    }
+
+    /// Connections open now on each worker (one number for the shared schedulers), those included
+    /// that are not there.
+    pub fn connections_by_place(&self) -> Vec<usize> {
+        (0..self.crew.posts.len()).map(|place| self.crew.places.open_on(place)).collect()
+    }
+
+    /// What happened to connections and tasks since the start.
+    pub fn counts(&self) -> &Counts {
+        &self.crew.counts
+    }
+
+    /// Milliseconds since the start.
+    pub fn uptime_ms(&self) -> u64 {
+        self.clock.read_ms()
+    }
+
+    /// The phase that the workers are in.
+    pub fn phase(&self) -> Phase {
+        self.crew.phase()
+    }
+
+    /// Goes forward to a later phase. Never back.
+    pub fn advance(&self, phase: Phase) {
+        self.crew.advance(phase);
+    }
+
+    /// Ends all workers and waits for them, but not longer than `within`: a handler that never
+    /// returns keeps its thread until the process ends. Removes the socket files of Unix endpoints.
+    pub fn stop(&self, within: Duration) {
+        self.crew.advance(Phase::Stopping);
+        // Taken out, so that it is done once: what is given up here may be another server's next.
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Running { threads, stations }) = running else { return };
+        let began = Instant::now();
+        join(threads, began, within);
+        // After the watch, which adds some until its end.
+        let (guests, more) = self.watch.as_ref().map(|watch| watch.seats.take()).unzip();
+        join(guests.unwrap_or_default(), began, within);
+        stations.into_iter().chain(more.unwrap_or_default()).for_each(station::leave);
+        for address in &self.addresses {
+            if let Endpoint::Unix(path) = address {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+}
+
+/// Waits for threads that are to end, as long as there is time.
+fn join(threads: Vec<JoinHandle<()>>, began: Instant, within: Duration) {
+    for thread in threads {
+        while !thread.is_finished() && began.elapsed() < within {
+            thread::sleep(Duration::from_millis(1));
+        }
+        if thread.is_finished() {
+            // A worker that panicked has said so; the rest of the end goes on.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.stop(Duration::from_secs(1));
+    }
+}
+
+/// What is to be ended.
+struct Running {
+    threads: Vec<JoinHandle<()>>,
+    stations: Vec<u16>,
+}

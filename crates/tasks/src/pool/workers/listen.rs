@@ -1,0 +1,113 @@
+//! Listening: on the endpoints given at the start, and on more while workers run.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use gustnado_reactor::{Endpoint, bind, defer_accept, set_options};
+
+use super::Workers;
+use crate::exec::arrival::{Arrival, Incoming};
+use crate::exec::crew::Phase;
+use crate::exec::start_error::StartError;
+use crate::net::acceptor::Acceptor;
+use crate::net::listening::{Entrance, Listening, Serve};
+use crate::pool::plan::Plan;
+
+impl Workers {
+    /// Listens on one more endpoint, as the plan says, beside those given at the start.
+    ///
+    /// - `descriptors`: connections are to be ordinary descriptors, so that their addresses can be
+    ///   asked for ([`crate::Link::peer`]); under `io_uring` they then count against `ulimit -n`.
+    /// - `serve`: makes the task that serves a connection; called on the worker that will run it.
+    ///   It is dropped when the listener has ended.
+    ///
+    /// # Errors
+    /// The endpoint cannot be bound, or the workers are ending.
+    pub fn listen(
+        &self,
+        endpoint: &Endpoint,
+        descriptors: bool,
+        serve: Box<Serve>,
+    ) -> io::Result<Listening> {
+        if self.phase() != Phase::Serving {
+            return Err(io::Error::other("the workers are ending"));
+        }
+        let (sockets, endpoint, refused) = open(&self.plan, endpoint)?;
+        let entrance = Entrance::new(serve, descriptors);
+        entrance.add(&endpoint, &sockets);
+        let listening = Listening::new(endpoint, refused, &entrance);
+        let posts = self.crew.acceptor.get().map_or(&self.crew.posts[..], std::slice::from_ref);
+        let stay = self.crew.acceptor.get().is_none();
+        for (post, socket) in posts.iter().zip(sockets) {
+            let incoming = Arc::clone(&entrance) as Arc<dyn Incoming>;
+            post.arrive(Arrival::Listener { socket, incoming, stay });
+        }
+        Ok(listening)
+    }
+}
+
+/// Listening sockets: for each acceptor, one per endpoint.
+pub(super) type Sockets = Vec<Vec<Arc<OwnedFd>>>;
+
+/// Makes the listener of these endpoints.
+pub(super) fn entrance(
+    serve: Box<Serve>,
+    endpoints: &[Endpoint],
+    sockets: &Sockets,
+) -> Arc<Entrance> {
+    let entrance = Entrance::new(serve, false);
+    for (at, endpoint) in endpoints.iter().enumerate() {
+        let group: Vec<_> = sockets.iter().filter_map(|own| own.get(at).cloned()).collect();
+        entrance.add(endpoint, &group);
+    }
+    entrance
+}
+
+/// Binds all endpoints. Returns those in fact bound, and their sockets.
+pub(super) fn bind_all(
+    plan: &Plan,
+    endpoints: &[Endpoint],
+    notes: &mut Vec<String>,
+) -> Result<(Vec<Endpoint>, Sockets), StartError> {
+    let mut addresses = Vec::new();
+    let mut by_acceptor: Sockets = Vec::new();
+    for endpoint in endpoints {
+        let failed = |error| StartError::Bind(endpoint.clone(), error);
+        let (sockets, address, refused) = open(plan, endpoint).map_err(failed)?;
+        notes.extend(refused.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>());
+        by_acceptor.resize_with(sockets.len(), Vec::new);
+        for (own, socket) in by_acceptor.iter_mut().zip(sockets) {
+            own.push(socket);
+        }
+        addresses.push(address);
+    }
+    Ok((addresses, by_acceptor))
+}
+
+/// Opens the listening sockets of one endpoint, one for each acceptor that the plan has. Returns
+/// them with the endpoint in fact bound, and what the kernel would not grant.
+///
+/// # Errors
+/// What the kernel says.
+fn open(
+    plan: &Plan,
+    endpoint: &Endpoint,
+) -> io::Result<(Vec<Arc<OwnedFd>>, Endpoint, Vec<String>)> {
+    let alone = plan.scheduler.is_shared() || plan.acceptor == Acceptor::Dedicated;
+    let acceptors = if alone { 1 } else { plan.workers };
+    let (mut sockets, endpoint) = bind(endpoint, acceptors, plan.backlog)?;
+    if plan.defer_accept {
+        sockets.iter().try_for_each(defer_accept)?;
+    }
+    let mut refused = Vec::new();
+    for socket in &sockets {
+        refused = set_options(socket, &plan.sockets)?;
+    }
+    // A Unix socket file and an inherited number have one socket, which the acceptors share.
+    while sockets.len() < acceptors {
+        sockets.push(sockets[0].try_clone()?);
+    }
+    let sockets = sockets.into_iter().map(Arc::new).collect();
+    Ok((sockets, endpoint, refused))
+}

@@ -1,0 +1,100 @@
+//! The life of a shared task's slot: in line once, run by one worker at a time, never forgotten.
+
+use crate::sync::atomic::{AtomicU32, Ordering};
+
+const READY: u32 = 1;
+const RUNNING: u32 = 2;
+const LIVE: u32 = 4;
+const GENERATION_SHIFT: u32 = 8;
+/// Bits of a generation: as many as a task's number has room for.
+pub(crate) const GENERATION_BITS: u32 = 20;
+/// The largest generation of a slot; the next one is zero again.
+pub(crate) const GENERATION_MAX: u32 = (1 << GENERATION_BITS) - 1;
+
+/// Whether a task runs, is in line, or waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doing {
+    Runs,
+    InLine,
+    Waits,
+}
+
+/// A slot's state in one word: generation, and whether it is live, ready, running.
+///
+/// Whoever makes it ready while it is neither ready nor running puts it in line; the worker that
+/// takes it out of the line runs it; if it became ready meanwhile, that worker puts it in line
+/// again.
+#[derive(Debug)]
+pub(crate) struct Claim(AtomicU32);
+
+impl Default for Claim {
+    fn default() -> Self {
+        Self(AtomicU32::new(0))
+    }
+}
+
+impl Claim {
+    /// Starts a life. Returns its generation. The slot is ready: put it in line.
+    pub(crate) fn open(&self) -> u32 {
+        let generation = self.0.load(Ordering::Relaxed) >> GENERATION_SHIFT;
+        self.0.store(generation << GENERATION_SHIFT | LIVE | READY, Ordering::Release);
+        generation
+    }
+
+    /// Makes the slot ready, whichever life it is in if `generation` is `None`. Returns whether the
+    /// caller is to put it in line.
+    pub(crate) fn ready(&self, generation: Option<u32>) -> bool {
+        let mut state = self.0.load(Ordering::Relaxed);
+        loop {
+            let other_life =
+                generation.is_some_and(|generation| generation != generation_of(state));
+            if other_life || state & LIVE == 0 {
+                return false;
+            }
+            // Written even if it is ready already: only so does the coming run see what the caller
+            // left for it.
+            match self.0.compare_exchange_weak(
+                state,
+                state | READY,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return state & (READY | RUNNING) == 0,
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    /// Claims a slot that was taken out of the line. Returns its generation.
+    pub(crate) fn run(&self) -> u32 {
+        let before = self.0.fetch_xor(READY | RUNNING, Ordering::AcqRel);
+        debug_assert!(before & (READY | RUNNING | LIVE) == READY | LIVE, "in line, so ready");
+        generation_of(before)
+    }
+
+    /// Ends a run. Returns whether the slot became ready meanwhile: put it in line.
+    pub(crate) fn rest(&self) -> bool {
+        self.0.fetch_and(!RUNNING, Ordering::AcqRel) & READY != 0
+    }
+
+    /// How a life stands, by its generation; `None` between two lives.
+    pub(crate) fn look(&self) -> Option<(u32, Doing)> {
+        let state = self.0.load(Ordering::Relaxed);
+        let doing = match state & (RUNNING | READY) {
+            READY => Doing::InLine,
+            0 => Doing::Waits,
+            _ => Doing::Runs,
+        };
+        (state & LIVE != 0).then(|| (generation_of(state), doing))
+    }
+
+    /// Ends a life.
+    pub(crate) fn close(&self) {
+        let next = generation_of(self.0.load(Ordering::Relaxed)).wrapping_add(1) & GENERATION_MAX;
+        self.0.swap(next << GENERATION_SHIFT, Ordering::AcqRel);
+    }
+}
+
+fn generation_of(state: u32) -> u32 {
+    state >> GENERATION_SHIFT
+}

@@ -1,0 +1,98 @@
+//! [`Doorbell`]: a sleeper that was left something is awake or rung. [`Roll`]: whoever waits for an
+//! answer sees it or is told.
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use loom::thread;
+
+use super::check;
+use crate::sync::doorbell::{Doorbell, Roll};
+
+#[derive(Default)]
+struct House {
+    doorbell: Doorbell,
+    left: AtomicBool,
+    alerts: AtomicUsize,
+}
+
+impl House {
+    fn visit(&self) {
+        self.left.store(true, Ordering::Relaxed);
+        if self.doorbell.ring() {
+            self.alerts.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Lies down and looks once more. Returns whether it sleeps.
+    fn lie_down(&self) -> bool {
+        self.doorbell.lie_down();
+        if self.left.load(Ordering::Relaxed) {
+            self.doorbell.get_up();
+            return false;
+        }
+        true
+    }
+}
+
+#[test]
+fn the_sleeper_sees_what_was_left_or_is_rung_for() {
+    check(|| {
+        let house = Arc::new(House::default());
+        let visitor = thread::spawn({
+            let house = Arc::clone(&house);
+            move || house.visit()
+        });
+        let sleeps = house.lie_down();
+        visitor.join().expect("the visitor ends");
+        assert!(!sleeps || house.alerts.load(Ordering::Relaxed) == 1, "asleep and not rung for");
+    });
+}
+
+#[test]
+fn of_two_visitors_one_rings() {
+    check(|| {
+        let house = Arc::new(House::default());
+        let visitors = [(); 2].map(|()| {
+            let house = Arc::clone(&house);
+            thread::spawn(move || house.visit())
+        });
+        let sleeps = house.lie_down();
+        for visitor in visitors {
+            visitor.join().expect("a visitor ends");
+        }
+        let alerts = house.alerts.load(Ordering::Relaxed);
+        assert!(alerts <= 1, "one alert is enough for all");
+        assert!(!sleeps || alerts == 1, "asleep and not rung for");
+    });
+}
+
+#[test]
+fn a_sleeper_that_lies_down_again_is_rung_for_again() {
+    check(|| {
+        let house = Arc::new(House::default());
+        house.doorbell.lie_down();
+        let visitor = thread::spawn({
+            let house = Arc::clone(&house);
+            move || house.visit()
+        });
+        // The kernel woke it for something else.
+        house.doorbell.get_up();
+        let sleeps = house.lie_down();
+        visitor.join().expect("the visitor ends");
+        assert!(!sleeps || house.alerts.load(Ordering::Relaxed) == 1, "asleep and not rung for");
+    });
+}
+
+#[test]
+fn an_answer_that_is_waited_for_is_seen_or_told() {
+    check(|| {
+        let roll = Arc::new(Roll::default());
+        let worker = thread::spawn({
+            let roll = Arc::clone(&roll);
+            move || roll.answer()
+        });
+        let waits = roll.await_answer();
+        let tells = worker.join().expect("the worker ends");
+        assert!(tells || !waits, "it waits for an answer that was given");
+    });
+}

@@ -1,0 +1,270 @@
+//! Places for connections: how many there are in total and per worker, and who waits for one.
+
+use std::future::poll_fn;
+use std::sync::PoisonError;
+use std::task::{Poll, Waker};
+
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Mutex, Ordering, fence};
+
+/// To which worker a new connection goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Placement {
+    /// To the worker that accepted it, or the one with the fewest connections where that one has
+    /// more than its share: even load.
+    #[default]
+    Spread,
+    /// To the first worker with room: idle workers stay idle.
+    Fill,
+}
+
+impl Placement {
+    /// Every member, in the order of [`Self::NAMES`]; the first is the default.
+    pub const ALL: [Self; 2] = [Self::Spread, Self::Fill];
+    /// What a person writes for each member.
+    pub const NAMES: [&'static str; 2] = ["spread", "fill"];
+
+    /// What a person writes for this member.
+    pub fn as_str(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+/// Set in the count of a worker that takes no connections: whoever looks finds it full.
+const CLOSED: usize = 1 << (usize::BITS - 1);
+
+/// Counts the open connections of each worker and in total.
+#[derive(Debug)]
+pub(crate) struct Places {
+    total_max: usize,
+    per_worker_max: usize,
+    total: AtomicUsize,
+    open: Box<[Apart]>,
+    waiting: Mutex<Vec<Waker>>,
+    anyone_waits: AtomicBool,
+}
+
+/// A worker's count, off the others' cache lines.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Apart(AtomicUsize);
+
+impl Places {
+    pub(crate) fn new(workers: usize, total_max: usize, per_worker_max: usize) -> Self {
+        Self {
+            total_max,
+            per_worker_max,
+            total: AtomicUsize::new(0),
+            open: (0..workers).map(|_| Apart(AtomicUsize::new(0))).collect(),
+            waiting: Mutex::new(Vec::new()),
+            anyone_waits: AtomicBool::new(false),
+        }
+    }
+
+    /// Connections open now.
+    pub(crate) fn open(&self) -> usize {
+        self.total.load(Ordering::SeqCst)
+    }
+
+    /// Connections open now on one worker.
+    pub(crate) fn open_on(&self, worker: usize) -> usize {
+        self.open[worker].0.load(Ordering::Relaxed) & !CLOSED
+    }
+
+    /// Whether no worker has room for one more, though in total there is.
+    pub(crate) fn is_short_of_workers(&self) -> bool {
+        self.open() < self.total_max && self.choose(None, Placement::Spread, true).is_none()
+    }
+
+    /// Connections that one worker can have.
+    pub(crate) fn per_worker_max(&self) -> usize {
+        self.per_worker_max
+    }
+
+    /// From now on this worker takes no more connections. Those it has stay.
+    pub(crate) fn close(&self, worker: usize) {
+        self.open[worker].0.fetch_or(CLOSED, Ordering::SeqCst);
+    }
+
+    /// From now on this worker takes connections.
+    pub(crate) fn reopen(&self, worker: usize) {
+        self.open[worker].0.fetch_and(!CLOSED, Ordering::SeqCst);
+        self.wake_waiting();
+    }
+
+    /// Whether this worker takes no more connections and has none, on their way to it included.
+    pub(crate) fn is_vacant(&self, worker: usize) -> bool {
+        self.open[worker].0.load(Ordering::SeqCst) == CLOSED
+    }
+
+    /// How many more connections a worker could take.
+    pub(crate) fn room_on(&self, worker: usize) -> usize {
+        let open = self.open[worker].0.load(Ordering::Relaxed);
+        let here = self.per_worker_max.saturating_sub(open);
+        here.min(self.total_max.saturating_sub(self.open()))
+    }
+
+    /// The worker that a connection accepted by `me` goes to. `None`: all are full.
+    ///
+    /// - `hands_over`: whether one that is past the share of `me` goes to another.
+    pub(crate) fn choose(
+        &self,
+        me: Option<usize>,
+        placement: Placement,
+        hands_over: bool,
+    ) -> Option<usize> {
+        let mut workers = 0..self.open.len();
+        match (placement, me) {
+            (Placement::Fill, _) => workers.find(|&worker| self.room_on(worker) > 0),
+            (Placement::Spread, Some(me)) if self.room_on(me) > 0 && !hands_over => Some(me),
+            (Placement::Spread, Some(me)) if self.room_on(me) > 0 => {
+                let mean = self.open() / self.open.len();
+                let is_over = self.open_on(me) > most_beside(mean);
+                let fewest = if is_over { self.fewest() } else { None };
+                let other = fewest.filter(|&it| self.open_on(me) > most_beside(self.open_on(it)));
+                other.or(Some(me))
+            }
+            (Placement::Spread, _) => self.fewest(),
+        }
+    }
+
+    /// The worker with the fewest connections that has room.
+    fn fewest(&self) -> Option<usize> {
+        (0..self.open.len())
+            .filter(|&worker| self.room_on(worker) > 0)
+            .min_by_key(|&worker| self.open_on(worker))
+    }
+
+    /// Takes a place on a worker. Returns whether there was one.
+    pub(crate) fn take(&self, worker: usize) -> bool {
+        // Only one who passes the limit wakes others below; who just finds it reached must not, for
+        // among those who wait is itself.
+        if self.room_on(worker) == 0 {
+            return false;
+        }
+        if self.total.fetch_add(1, Ordering::SeqCst) < self.total_max {
+            if self.open[worker].0.fetch_add(1, Ordering::Relaxed) < self.per_worker_max {
+                return true;
+            }
+            self.open[worker].0.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.total.fetch_sub(1, Ordering::SeqCst);
+        // Someone may have seen that passing excess and gone to wait for room that is there.
+        self.wake_waiting();
+        false
+    }
+
+    /// Gives a place back, and wakes those who wait for one.
+    pub(crate) fn release(&self, worker: usize) {
+        self.open[worker].0.fetch_sub(1, Ordering::Relaxed);
+        self.total.fetch_sub(1, Ordering::SeqCst);
+        self.wake_waiting();
+    }
+
+    /// Wakes all who wait for a place: one is free, or the server is ending.
+    pub(crate) fn wake_waiting(&self) {
+        fence(Ordering::SeqCst);
+        if self.anyone_waits.load(Ordering::SeqCst) {
+            let waiting = {
+                let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                self.anyone_waits.store(false, Ordering::SeqCst);
+                std::mem::take(&mut *waiting)
+            };
+            for waker in waiting {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Waits until `done` gives something, looking again whenever a place is freed.
+    pub(crate) async fn wait_for<T>(&self, mut done: impl FnMut() -> Option<T>) -> T {
+        poll_fn(|context| {
+            if let Some(found) = done() {
+                return Poll::Ready(found);
+            }
+            {
+                let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+                    waiting.push(context.waker().clone());
+                }
+                self.anyone_waits.store(true, Ordering::SeqCst);
+            }
+            fence(Ordering::SeqCst);
+            // A place may have been freed before it could be known that someone waits.
+            done().map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
+    }
+}
+
+/// What a worker may have where others have `open` connections. (To hand one over costs a wake-up,
+/// and the kernel's own spread is seldom further off.)
+fn most_beside(open: usize) -> usize {
+    open + open / 8 + 4
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spread_prefers_the_accepting_worker_and_fill_the_first() {
+        let places = Places::new(3, 100, 2);
+        assert_eq!(places.choose(Some(1), Placement::Spread, true), Some(1));
+        assert_eq!(places.choose(Some(1), Placement::Fill, true), Some(0));
+        assert!(places.take(1) && places.take(1) && !places.take(1));
+        assert_ne!(places.choose(Some(1), Placement::Spread, true), Some(1));
+        assert!(places.take(0) && places.take(0));
+        assert_eq!(places.choose(None, Placement::Fill, true), Some(2));
+        assert!(places.take(2) && places.take(2));
+        assert_eq!(places.choose(Some(0), Placement::Spread, true), None);
+        places.release(1);
+        assert_eq!(places.choose(Some(0), Placement::Spread, true), Some(1));
+    }
+
+    #[test]
+    fn one_with_more_than_its_share_hands_over() {
+        let places = Places::new(3, 1000, 1000);
+        for _ in 0..4 {
+            assert_eq!(places.choose(Some(1), Placement::Spread, true), Some(1));
+            assert!(places.take(1));
+        }
+        for _ in 0..996 {
+            let worker = places.choose(Some(1), Placement::Spread, true).expect("there is room");
+            assert!(places.take(worker));
+        }
+        let most = (0..3).map(|worker| places.open_on(worker)).max();
+        assert!(most.is_some_and(|most| most <= 400), "{most:?}");
+        // Workers that are not there are no reason to.
+        let places = Places::new(8, 100, 100);
+        (2..8).for_each(|worker| places.close(worker));
+        for place in 0..40 {
+            assert_eq!(places.choose(Some(place % 2), Placement::Spread, true), Some(place % 2));
+            assert!(places.take(place % 2));
+        }
+    }
+
+    #[test]
+    fn a_closed_worker_keeps_what_it_has_and_takes_no_more() {
+        let places = Places::new(2, 100, 2);
+        assert!(places.take(1));
+        places.close(1);
+        assert!(!places.take(1) && !places.is_vacant(1));
+        assert_eq!((places.open_on(1), places.room_on(1)), (1, 0));
+        assert_eq!(places.choose(Some(1), Placement::Spread, true), Some(0));
+        places.release(1);
+        assert!(places.is_vacant(1) && !places.is_vacant(0));
+        assert!(places.take(0) && places.take(0));
+        assert!(places.is_short_of_workers());
+        places.reopen(1);
+        assert!(places.take(1) && !places.is_short_of_workers());
+        assert_eq!(places.open(), 3);
+    }
+
+    #[test]
+    fn the_total_bounds_all_workers_together() {
+        let places = Places::new(2, 3, 2);
+        assert!(places.take(0) && places.take(0) && places.take(1));
+        assert!(!places.take(1));
+        assert_eq!((places.open(), places.open_on(1)), (3, 1));
+    }
+}

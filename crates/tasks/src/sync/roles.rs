@@ -1,0 +1,91 @@
+//! Who of a group polls, sleeps or leaves.
+
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+
+/// Who polls and who sleeps.
+#[derive(Debug)]
+pub(crate) struct Roles {
+    polled: AtomicBool,
+    /// One bit per worker.
+    asleep: AtomicU64,
+    /// One bit per worker that is to leave.
+    leaving: AtomicU64,
+}
+
+impl Default for Roles {
+    fn default() -> Self {
+        let [asleep, leaving] = [(); 2].map(|()| AtomicU64::new(0));
+        Self { polled: AtomicBool::new(false), asleep, leaving }
+    }
+}
+
+impl Roles {
+    /// Takes the poller's role if nobody has it.
+    pub(crate) fn take_poller(&self) -> bool {
+        !self.polled.load(Ordering::Relaxed) && !self.polled.swap(true, Ordering::SeqCst)
+    }
+
+    /// Gives the poller's role up. The caller then wakes a sleeper, who may take it.
+    pub(crate) fn give_poller_up(&self) {
+        self.polled.swap(false, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_polled(&self) -> bool {
+        self.polled.load(Ordering::SeqCst)
+    }
+
+    /// Says that a worker goes to sleep. It looks for work once more before it does.
+    pub(crate) fn fall_asleep(&self, worker: usize) {
+        self.asleep.fetch_or(1 << worker, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    pub(crate) fn wake_up(&self, worker: usize) {
+        self.asleep.fetch_and(!(1 << worker), Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_asleep(&self, worker: usize) -> bool {
+        self.asleep.load(Ordering::SeqCst) & 1 << worker != 0
+    }
+
+    /// Has a worker leave: it is told where it runs, and no sleeper from here on.
+    pub(crate) fn dismiss(&self, worker: usize) {
+        self.leaving.fetch_or(1 << worker, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        self.wake_up(worker);
+    }
+
+    /// A worker takes part, for the first time or again.
+    pub(crate) fn admit(&self, worker: usize) {
+        self.leaving.fetch_and(!(1 << worker), Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_leaving(&self, worker: usize) -> bool {
+        self.leaving.load(Ordering::SeqCst) & 1 << worker != 0
+    }
+
+    /// Workers that sleep, or poll for the others.
+    pub(crate) fn idle(&self) -> usize {
+        let asleep = self.asleep.load(Ordering::SeqCst).count_ones() as usize;
+        asleep + usize::from(self.is_polled())
+    }
+
+    /// Takes one sleeper out of the sleepers; the caller wakes it.
+    pub(crate) fn pick_sleeper(&self) -> Option<usize> {
+        fence(Ordering::SeqCst);
+        let mut asleep = self.asleep.load(Ordering::SeqCst);
+        while asleep != 0 {
+            let lowest = asleep & asleep.wrapping_neg();
+            match self.asleep.compare_exchange_weak(
+                asleep,
+                asleep & !lowest,
+                Ordering::SeqCst,
+                Ordering::SeqCst,
+            ) {
+                Ok(_) => return usize::try_from(lowest.trailing_zeros()).ok(),
+                Err(now) => asleep = now,
+            }
+        }
+        None
+    }
+}
