@@ -1,6 +1,5 @@
 //! The other end of a client under test: a thread that does, connection by connection, what a test
 //! has written down for it; and workers to run the client on.
-#![expect(dead_code, reason = "each test file uses its own part of it")]
 
 use std::collections::VecDeque;
 use std::future::Future;
