@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado::config::Config;
@@ -331,7 +330,7 @@ fn the_end_of_each_connection_is_told_once(setup: Setup) {
         for _ in 0..requests {
             assert_eq!(client.get("/").status, 200);
         }
-        thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20)); // so long it lasts at least
         if requests % 2 == 0 {
             drop(client);
         } else {
@@ -384,7 +383,7 @@ fn chains_see_every_stage_of_a_request(setup: Setup) {
     let server = Server::built(builder);
     let mut client = server.connect();
     client.send(request("POST", "/", "Content-Length: 5\r\n"));
-    thread::sleep(Duration::from_millis(50));
+    client.wait_until_read();
     client.send("hello");
     assert_eq!(client.read_answer().text(), "done");
     wait_until("it was sent", || stages.lock().expect("no panic").len() == 4);

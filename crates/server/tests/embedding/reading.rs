@@ -121,8 +121,7 @@ fn a_client_that_goes_while_its_body_is_read_drops_the_task(setup: Setup) {
     let ended = Arc::new(AtomicU64::new(0));
     let server = Server::routes(setup.config(), watching(&ended));
     let client = half_sent(&server);
-    server.wait_until("it is connected", |stats| stats.connections_open == 1);
-    std::thread::sleep(std::time::Duration::from_millis(20));
+    client.wait_until_read();
     client.reset();
     wait_until("the task is dropped", || ended.load(Ordering::SeqCst) == 1);
     server.wait_until_empty();

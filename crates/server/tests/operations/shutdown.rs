@@ -10,7 +10,7 @@ use gustnado::config::{Acceptor, Config};
 
 use crate::harness::client::{End, get, request, wait_until_refused};
 use crate::harness::folder::noise;
-use crate::harness::{Client, Folder, Server, Setup};
+use crate::harness::{Client, Folder, Server, Setup, wait_until};
 
 on_every_server!(
     a_drain_of_an_idle_server_is_done_at_once,
@@ -77,10 +77,10 @@ fn a_request_on_its_way_is_answered_and_told_to_close(setup: Setup) {
     in_head.send(head);
     let mut in_body = server.connect();
     in_body.send(head.to_owned() + rest);
-    server.wait_until("both are accepted", |stats| stats.connections_open == 2);
-    thread::sleep(Duration::from_millis(100)); // and the server has read what they sent
+    in_head.wait_until_read();
+    in_body.wait_until_read();
     let report = drain_while(&server, LONG, || {
-        thread::sleep(Duration::from_millis(100));
+        wait_until("it ends", || !server.running().ready());
         in_head.send(rest);
         for client in [&mut in_head, &mut in_body] {
             let answer = client.ask("lo");
@@ -100,7 +100,7 @@ fn a_kept_connection_is_served_once_more(setup: Setup) {
         assert_eq!(client.get("/").status, 200);
         let mut answer = None;
         let report = drain_while(&server, LONG, || {
-            thread::sleep(Duration::from_millis(40));
+            wait_until("it ends", || !server.running().ready());
             client.send(get("/"));
             answer = client.try_answer().ok();
         });
@@ -188,8 +188,8 @@ fn the_deadline_ends_a_drain(setup: Setup) {
     }
     let mut silent = server.connect();
     silent.send("GET / HT");
+    silent.wait_until_read();
     server.wait_until("all are accepted", |stats| stats.connections_open == 3);
-    thread::sleep(Duration::from_millis(50));
     let deadline = Duration::from_millis(400);
     let start = Instant::now();
     let report = server.running().drain(deadline);
