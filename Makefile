@@ -76,8 +76,10 @@ fmt-check:
 fmt:
 	$(CARGO) fmt --all
 
+# The second line: the command without the lab.
 clippy:
 	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
+	$(CARGO) clippy -p gustnado-cli --all-targets --no-default-features -- -D warnings
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps \

@@ -5,7 +5,7 @@ mod counterparts;
 mod first_word;
 
 use crate::refusal::Refusal;
-use crate::{bench, contest, doctor, exit};
+use crate::{doctor, exit, lab};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::OsStringValueParser};
 use gustnado::Server;
@@ -28,12 +28,8 @@ pub(crate) enum Order {
     Schema,
     /// Look at the machine, and change what is asked for.
     Doctor(doctor::Asked),
-    /// Load a server, or merge what came of it.
-    Bench(bench::Job),
-    /// Measure servers side by side.
-    Contest(Box<contest::arguments::Asked>),
-    /// Become a server of a contest: who holds it, and the command.
-    ContestMember(i32, Vec<OsString>),
+    /// Measure servers.
+    Lab(lab::Order),
     /// Print the reference of all settings.
     Tuning,
     /// Print the reference of all counters.
@@ -122,8 +118,8 @@ impl Asked {
     }
 }
 
-const COMMANDS: [&str; 9] =
-    ["serve", "check", "bench", "contest", "contest-member", "doctor", "schema", "tuning", "help"];
+/// The subcommands that every build has; the others are the lab's.
+const COMMANDS: [&str; 6] = ["serve", "check", "doctor", "schema", "tuning", "help"];
 /// The access log that is a terminal's, and what its lines are.
 const STDERR: &str = "/dev/stderr";
 const BRIEF: &str = "brief";
@@ -152,16 +148,13 @@ pub(crate) fn read(
         Some(("check", flags)) if flags.get_flag("effective") => asked(flags).map(Order::Effective),
         Some(("check", flags)) => asked(flags).map(Order::Check),
         Some(("doctor", flags)) => Ok(Order::Doctor(doctor::Asked::read(flags))),
-        Some(("bench", flags)) => bench::read(flags).map(Order::Bench),
-        Some(("contest", flags)) => Ok(Order::Contest(Box::new(contest::arguments::read(flags)))),
-        Some(("contest-member", flags)) => {
-            let (parent, words) = contest::arguments::read_member(flags);
-            Ok(Order::ContestMember(parent, words))
-        }
         Some(("schema", _)) => Ok(Order::Schema),
         Some(("tuning", found)) if found.get_flag("counters") => Ok(Order::Counters),
         Some(("tuning", _)) => Ok(Order::Tuning),
-        Some((_, flags)) => asked(flags).map(Order::Serve),
+        Some((name, flags)) => match lab::read(name, flags) {
+            Some(order) => order.map(Order::Lab),
+            None => asked(flags).map(Order::Serve),
+        },
         None => Ok(Order::Page(command().render_help().to_string())),
     }
 }
@@ -185,10 +178,15 @@ fn sources(matches: &ArgMatches, environment: Vec<(OsString, OsString)>) -> Sour
 /// `gustnado DIR` and `gustnado --port 80` mean `gustnado serve …`.
 fn with_command(mut args: Vec<OsString>) -> Vec<OsString> {
     let first = args.get(1).and_then(|word| word.to_str());
-    if !first.is_some_and(|word| COMMANDS.contains(&word) || TOP_FLAGS.contains(&word)) {
+    if !first.is_some_and(is_command_or_flag) {
         args.insert(args.len().min(1), "serve".into());
     }
     args
+}
+
+/// Whether a first word is a subcommand of this build, or a flag of the command itself.
+fn is_command_or_flag(word: &str) -> bool {
+    COMMANDS.contains(&word) || TOP_FLAGS.contains(&word) || lab::is_command(word)
 }
 
 fn command() -> Command {
@@ -212,9 +210,7 @@ fn command() -> Command {
         .subcommand(Command::new("serve").about(serve).help_template(SERVE).args(settings()))
         .subcommand(Command::new("check").about(check).args(settings()).arg(effective))
         .subcommand(run_elsewhere())
-        .subcommand(bench::command())
-        .subcommand(contest::arguments::command())
-        .subcommand(contest::arguments::member())
+        .subcommands(lab::commands())
         .subcommand(doctor::command())
         .subcommand(Command::new("schema").about(schema))
         .subcommand(references())

@@ -1,6 +1,7 @@
 //! What is printed when the server listens. Only text: what it says is gathered by `serve`.
 
-use crate::output::{Paint, counted};
+use crate::figures::counted;
+use crate::output::Paint;
 
 /// What a person wants to know first.
 #[derive(Debug)]

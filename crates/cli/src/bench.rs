@@ -22,7 +22,8 @@ pub(crate) use arguments::command;
 pub(crate) use asked::{Asked, Job, read};
 
 use crate::exit;
-use crate::output::{Output, grouped};
+use crate::figures::grouped;
+use crate::output::Output;
 use gustnado_lab::load::{LoadError, Stop};
 use gustnado_lab::outcome::Outcome;
 use gustnado_lab::output::threshold::Finding;

@@ -1,7 +1,8 @@
 //! `gustnado check`: every setting in effect, where it came from, and what `auto` comes to here.
 
 use crate::arguments::Asked;
-use crate::output::{Output, Paint, grouped, page, page_paint};
+use crate::figures::grouped;
+use crate::output::{Output, Paint, page, page_paint};
 use crate::{exit, root};
 use gustnado::config::{Config, Group, Machine, Origin, Resolved, Settings, TUNABLES};
 use gustnado::site::SiteFile;

@@ -17,7 +17,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
 use crate::exit;
-use crate::output::{Output, counted, page, page_paint};
+use crate::figures::counted;
+use crate::output::{Output, page, page_paint};
 use crate::refusal::Refusal;
 use arguments::{Asked, Held};
 use progress::Meter;

@@ -10,6 +10,7 @@ pub(crate) const USAGE: u8 = 2;
 /// `RestartPreventExitStatus=78`.
 pub(crate) const CONFIG: u8 = 78;
 /// A run of `gustnado bench` was measured, and one of its bounds (`--fail-if`) struck.
+#[cfg(feature = "lab")]
 pub(crate) const THRESHOLD: u8 = 99;
 /// The drain's deadline came and connections were cut, as `timeout(1)` would say it.
 pub(crate) const CUT: u8 = 124;
@@ -21,6 +22,7 @@ pub(crate) fn by_signal(signal: i32) -> i32 {
 }
 
 /// The same as an exit code of `main`.
+#[cfg(feature = "lab")]
 pub(crate) fn by_signal_code(signal: i32) -> u8 {
     u8::try_from(by_signal(signal)).unwrap_or(FAILED)
 }

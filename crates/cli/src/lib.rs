@@ -2,19 +2,24 @@
 //! turns the outcome into an exit code.
 //!
 //! What lives here: arguments, signals, exit codes, everything that is printed. What does not: any
-//! decision about HTTP. It uses the library `gustnado`, and the lab for
-//! measuring.
-//!
-//! It is a library so that the Python package has the same command.
+//! decision about HTTP. It uses the library `gustnado` and, with the cargo feature `lab`, the lab
+//! for measuring.
 #![forbid(unsafe_code)]
 
 mod arguments;
 mod banner;
+#[cfg(feature = "lab")]
 mod bench;
 mod check;
+#[cfg(feature = "lab")]
 mod contest;
 mod doctor;
 mod exit;
+mod figures;
+#[cfg(feature = "lab")]
+mod lab;
+#[cfg(not(feature = "lab"))]
+mod no_lab;
 mod output;
 mod refusal;
 mod root;
@@ -24,6 +29,8 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use arguments::Order;
+#[cfg(not(feature = "lab"))]
+use no_lab as lab;
 use output::Output;
 
 /// Does what a command line asks for, and returns the exit code.
@@ -44,9 +51,7 @@ pub fn command(words: impl IntoIterator<Item = OsString>, program: &Path) -> u8 
         Order::Effective(asked) => check::effective(&asked),
         Order::Schema => output::page(&gustnado::site::schema()),
         Order::Doctor(asked) => doctor::run(&asked),
-        Order::Bench(job) => bench::run(job),
-        Order::Contest(asked) => contest::run(*asked, program),
-        Order::ContestMember(parent, words) => contest::member::run((parent, words)),
+        Order::Lab(order) => lab::run(order, program),
         Order::Tuning => output::page(&gustnado::config::reference()),
         Order::Counters => output::page(&gustnado::counters_reference()),
         Order::Page(text) => output::page(&output::with_headings(&text, output::page_paint())),

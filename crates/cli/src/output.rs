@@ -7,8 +7,6 @@ use std::fs::File;
 use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
 use std::sync::LazyLock;
 
-pub(crate) use gustnado_lab::figures::{counted, grouped};
-
 /// How long a terminal may take nothing before a line is left out.
 const TERMINAL_WITHIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
 
@@ -136,16 +134,6 @@ fn colour_is_welcome() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_set_apart_by_thousands() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1_000), "1,000");
-        assert_eq!(grouped(1_048_576), "1,048,576");
-        assert_eq!(counted(1, "worker"), "1 worker");
-        assert_eq!(counted(20_000, "connection"), "20,000 connections");
-    }
 
     #[test]
     fn headings_are_bold_where_colour_is_welcome() {

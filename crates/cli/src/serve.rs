@@ -9,7 +9,8 @@ mod reload;
 
 use crate::arguments::Asked;
 use crate::banner::Banner;
-use crate::output::{Output, counted};
+use crate::figures::counted;
+use crate::output::Output;
 use crate::{exit, root};
 use gustnado::config::{Config, Machine, Settings};
 use gustnado::{DrainReport, Endpoint, Running};

@@ -2,7 +2,7 @@
 
 mod gustnado;
 
-use gustnado::{Ended, Server, command, ended};
+use gustnado::{Ended, PATIENCE, Server, command, ended};
 use serde_json::Value;
 use std::io::Read;
 use std::net::TcpListener;
@@ -141,6 +141,14 @@ fn statuses_that_are_not_2xx_are_named_with_the_flag_that_takes_them() {
     assert!(taken.stdout.contains("Complete requests:    20\n"), "{taken:?}");
 }
 
+/// How many requests a server has had, as it says itself.
+fn requests_to(server: &Server) -> u64 {
+    let answer = server.get("/stats.json");
+    let (_, object) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    let object: Value = serde_json::from_str(object).expect("an object");
+    object["requests"].as_u64().expect("a count")
+}
+
 #[test]
 fn ctrl_c_still_reports() {
     let server = Server::start(&[]);
@@ -149,8 +157,11 @@ fn ctrl_c_still_reports() {
     let started = Instant::now();
     let mut child =
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-    // Long enough that it measures, and that signals are watched.
-    std::thread::sleep(Duration::from_secs(1));
+    // Then it measures, and signals are watched.
+    while requests_to(&server) < 1_000 {
+        assert!(started.elapsed() < PATIENCE, "it asks nothing");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     let id = i32::try_from(child.id()).expect("process ids are small");
     let id = rustix::process::Pid::from_raw(id).expect("never 0");
     rustix::process::kill_process(id, rustix::process::Signal::INT).expect("our child");

@@ -25,21 +25,24 @@ const PAGES: &[&str] = &[
 const ELSEWHERE: &[(&str, &str)] = &[
     ("make ", "the README's first two commands: `.ci/run` calls the second"),
     ("cargo install --path crates/cli", "this test runs what it installs"),
-    ("cargo new hello", "crates/server/tests/program.rs runs the program in it"),
-    ("cargo add gustnado", "crates/server/tests/program.rs runs the program in it"),
+    ("cargo new hello", "crates/server/tests/embedding/program.rs runs the program in it"),
+    ("cargo add gustnado", "crates/server/tests/embedding/program.rs runs the program in it"),
     (
         "cargo run --release -p gustnado",
-        "crates/server/tests/examples.rs and crates/server/tests/values.rs",
+        "crates/server/tests/embedding/examples.rs and crates/server/tests/embedding/values.rs",
     ),
     ("pip install ./python", "make test-python"),
     ("gustnado run", "python/tests/test_documents.py"),
     ("twistd", "python/tests/test_documents.py"),
-    ("printf 'PROXY", "it speaks to `gustnado run`; crates/server/tests/proxies.rs sends the same"),
+    (
+        "printf 'PROXY",
+        "it speaks to `gustnado run`; crates/server/tests/operations/proxies.rs sends the same",
+    ),
 ];
 
 /// Blocks that nothing runs, by a command in them, and why.
 const SKIPPED: &[(&str, &str)] = &[
-    ("git clone", "git, pip and a film; crates/server/tests/files.rs asks for the same"),
+    ("git clone", "git, pip and a film; crates/server/tests/files/serving.rs asks for the same"),
     ("gustnado contest examples/c10k.toml --check", "a contest takes minutes and other servers"),
     ("gustnado contest --compare", "it compares what two contests have left"),
 ];

@@ -10,6 +10,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 /// A server process that does not outlive its test.
@@ -121,32 +122,35 @@ fn a_port_that_another_server_serves_is_refused_at_once() {
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
 }
 
-/// A port whose holder resets whoever comes, as one does that is going.
-fn reset_all(is_over: Arc<AtomicBool>) -> u16 {
+/// A port whose holder resets whoever comes, as one does that is going; and who has come.
+fn reset_all(is_over: Arc<AtomicBool>) -> (u16, Receiver<()>) {
+    let (came, comes) = channel();
     let holder = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = holder.local_addr().expect("it is bound").port();
     std::thread::spawn(move || {
         while !is_over.load(Ordering::SeqCst) {
             drop(holder.accept());
+            // The test may be over.
+            let _ = came.send(());
         }
     });
-    port
+    (port, comes)
 }
 
 #[test]
 fn a_start_that_waits_for_its_port_obeys_int() {
-    let is_over = Arc::new(AtomicBool::new(false));
-    let port = reset_all(Arc::clone(&is_over));
     for (signal, code) in [(Signal::INT, 0), (Signal::TERM, 0), (Signal::QUIT, 131)] {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (port, comes) = reset_all(Arc::clone(&is_over));
         let mut server = Process::start(&["--port", &port.to_string()]);
-        std::thread::sleep(Duration::from_millis(300));
+        comes.recv_timeout(PATIENCE).expect("it looks who holds the port");
         let began = Instant::now();
         server.signal(signal);
         assert_eq!(server.wait().code(), Some(code), "{signal:?}");
         assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+        is_over.store(true, Ordering::SeqCst);
+        let _ = TcpStream::connect(("127.0.0.1", port));
     }
-    is_over.store(true, Ordering::SeqCst);
-    let _ = TcpStream::connect(("127.0.0.1", port));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Numbers as people read them.
 
 /// A number with its thousands set apart: `1,048,576`.
-pub fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     grouped_text(&number.to_string())
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn decimal(number: f64) -> String {
 }
 
 /// The noun with its number, in the plural where that is due: `1 thread`, `2 threads`.
-pub fn counted(number: u64, noun: &str) -> String {
+pub(crate) fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 

@@ -1,5 +1,7 @@
 //! No request costs an allocation: neither of a file that is cached, nor of a handler that answers
 //! with what is there.
+//!
+//! A binary of its own: it has a global allocator that counts.
 
 #[macro_use]
 mod harness;

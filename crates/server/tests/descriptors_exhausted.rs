@@ -1,4 +1,6 @@
-//! A folder is served on when no descriptor is free. Alone in its process: the limit is too.
+//! A folder is served on when no descriptor is free.
+//!
+//! A binary of its own: it lowers the limit of descriptors, which is its whole process's.
 
 use std::fs::{self, File};
 use std::path::Path;

@@ -1,4 +1,6 @@
 //! Routes asked without a server: `gustnado::test::Client`.
+//!
+//! A binary of its own: a test looks whether its process has any thread of ours left.
 
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
 //! A first word that is no command: a folder, most often; else a slip that is worth its own line.
 
-use super::{COMMANDS, TOP_FLAGS};
+use super::{COMMANDS, is_command_or_flag};
+use crate::lab;
 use crate::refusal::Refusal;
 use gustnado::config::nearest;
 use std::ffi::OsString;
@@ -29,8 +30,15 @@ pub(super) fn refuse(words: &[OsString]) -> Option<Refusal> {
     if word == "run" {
         return Some(Refusal::of_usage(RUN.to_owned()));
     }
-    let is_known = COMMANDS.contains(&word) || TOP_FLAGS.contains(&word);
-    if is_known || word.is_empty() || word.starts_with('-') || Path::new(word).exists() {
+    let topic = if word == "help" { words.get(1).and_then(|word| word.to_str()) } else { None };
+    if let Some(refusal) = lab::refuse(topic.unwrap_or(word)) {
+        return Some(refusal);
+    }
+    if is_command_or_flag(word)
+        || word.is_empty()
+        || word.starts_with('-')
+        || Path::new(word).exists()
+    {
         return None;
     }
     let rest: Vec<&str> = words[1..].iter().filter_map(|word| word.to_str()).collect();
@@ -40,7 +48,7 @@ pub(super) fn refuse(words: &[OsString]) -> Option<Refusal> {
     if let Some(line) = not_a_folder(word) {
         return Some(Refusal::of_usage(line));
     }
-    let near = nearest(word, COMMANDS.into_iter().filter(|command| *command != "contest-member"));
+    let near = nearest(word, COMMANDS.iter().chain(lab::NAMES).copied());
     if let Some(near) = near {
         let meant = [&["gustnado", near], &rest[..]].concat().join(" ");
         return Some(Refusal::of_usage(format!(

@@ -1,7 +1,7 @@
 //! How it goes: a bar where standard error is a terminal, else a line now and then if asked for.
 
 use super::asked::Shown;
-use crate::output::{counted, grouped};
+use crate::figures::{counted, grouped};
 use gustnado_lab::figures::real;
 use gustnado_lab::load::{Phase, Progress, Watch};
 use gustnado_lab::plan::Plan;

@@ -2,7 +2,7 @@
 
 use super::facts::Facts;
 use super::finding::Finding;
-use crate::output::{counted, grouped};
+use crate::figures::{counted, grouped};
 
 /// Connections that any server of today should be able to hold.
 const CONNECTIONS_GOAL: u64 = 10_000;

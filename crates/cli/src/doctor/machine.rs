@@ -2,7 +2,7 @@
 
 use super::facts::Facts;
 use super::finding::Finding;
-use crate::output::{counted, grouped};
+use crate::figures::{counted, grouped};
 
 /// What a connection costs the kernel and us, in bytes: its socket is by far the larger part.
 const CONNECTION_BYTES: u64 = 4_200;

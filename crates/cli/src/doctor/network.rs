@@ -2,7 +2,7 @@
 
 use super::facts::Facts;
 use super::finding::Finding;
-use crate::output::{counted, grouped};
+use crate::figures::{counted, grouped};
 
 /// Half-open connections that a burst of newcomers needs.
 const SYN_BACKLOG_GOAL: u64 = 1_024;

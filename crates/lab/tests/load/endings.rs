@@ -2,10 +2,10 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
-use std::thread;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use gustnado_lab::load::{Phase, Stop, run};
+use gustnado_lab::load::{Phase, Progress, Stop, Watch, run};
 use gustnado_lab::plan::{Io, Load};
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
 
@@ -48,22 +48,34 @@ fn a_warm_up_is_not_counted(io: Io) {
     assert!(toy.seen() > 50, "{} requests were seen", toy.seen());
 }
 
+/// Stops a run once it has measured something.
+struct Stopping {
+    seen: Seen,
+    stop: Stop,
+    stopped: OnceLock<Instant>,
+}
+
+impl Watch for Stopping {
+    fn progress(&self, progress: &Progress) {
+        self.seen.progress(progress);
+        if progress.phase == Phase::Measuring && progress.p99_us > 0.0 {
+            self.stop.now();
+            self.stopped.get_or_init(Instant::now);
+        }
+    }
+}
+
 fn a_run_that_is_stopped_reports_what_it_has(io: Io) {
     let toy = Toy::friendly();
     let plan = timed(&toy.url("/"), 3, Duration::from_mins(1), io);
     let (stop, seen) = (Stop::default(), Seen::default());
-    let hand = stop.clone();
-    let stopping = thread::spawn(move || {
-        thread::sleep(Duration::from_millis(1500));
-        hand.now();
-        Instant::now()
-    });
-    let outcome = run(&plan, &seen, &stop).expect("the plan is good");
-    let took = stopping.join().expect("it only sleeps").elapsed();
+    let watch = Stopping { seen, stop: stop.clone(), stopped: OnceLock::new() };
+    let outcome = run(&plan, &watch, &stop).expect("the plan is good");
+    let took = watch.stopped.get().expect("it was stopped").elapsed();
     assert!(took < Duration::from_secs(5), "{took:?}");
     assert!(outcome.requests > 0);
     assert!(outcome.warnings.iter().any(|word| word.contains("stopped early")), "{outcome:?}");
-    let seen = seen.0.into_inner().expect("nobody panicked with it");
+    let seen = watch.seen.0.into_inner().expect("nobody panicked with it");
     assert!(seen.iter().any(|seen| seen.phase == Phase::Measuring && seen.p99_us > 0.0));
     assert!(seen.windows(2).all(|two| two[0].requests <= two[1].requests));
 }

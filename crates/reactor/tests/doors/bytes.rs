@@ -263,7 +263,7 @@ fn nobody_else_waits_for_a_flood_under_epoll() {
 
 #[test]
 fn nobody_else_waits_for_a_flood_under_io_uring() {
-    if crate::door::has_uring() {
+    if crate::door::has_uring("bytes::nobody_else_waits_for_a_flood_under_io_uring") {
         nobody_else_waits_for_a_flood_that_is_not_read(IoChoice::Uring);
     }
 }

@@ -1,6 +1,6 @@
 //! What every test here stands on: a reactor that is asked until an operation is complete.
 
-use std::io::{ErrorKind, Read, Result};
+use std::io::{ErrorKind, Read, Result, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -213,7 +213,7 @@ macro_rules! through_both_doors {
             $(
                 #[test]
                 fn $test() {
-                    if crate::door::has_uring() {
+                    if crate::door::has_uring(concat!(module_path!(), "::", stringify!($test))) {
                         super::$test(gustnado_reactor::IoChoice::Uring);
                     }
                 }
@@ -222,12 +222,14 @@ macro_rules! through_both_doors {
     };
 }
 
-/// Whether there is an `io_uring` to test; says so if not.
-pub(crate) fn has_uring() -> bool {
+/// Whether there is an `io_uring` for the test `name`; a line says that it is skipped if not.
+pub(crate) fn has_uring(name: &str) -> bool {
     match probe_uring() {
         Ok(()) => true,
         Err(error) => {
-            println!("skipped: io_uring cannot be used here ({error})");
+            // (Not by `println!`: libtest shows that of tests that fail only.)
+            let line = format!("skipped: {name}: io_uring cannot be used here ({error})\n");
+            std::io::stderr().write_all(line.as_bytes()).expect("standard error takes a line");
             false
         }
     }

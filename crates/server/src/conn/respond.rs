@@ -5,6 +5,7 @@ use std::sync::Arc;
 use gustnado_http::answer::{Answer, Opening, Persist, WrittenHead};
 use gustnado_http::head::Version;
 use gustnado_http::method::Method;
+use gustnado_http::status::Status;
 use gustnado_tasks::{LinkId, Now};
 
 use super::Conn;
@@ -148,15 +149,26 @@ fn write_unpaced(response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Be
         Content::Unsent(length) => finish_framed(answer, length, false),
         Content::File(_) | Content::Folder { .. } => unreachable!("answered above"),
     };
-    if let Some(StatusLine { number, text }) = rare.status_line {
-        let (usual, own) = (status.line().len(), text.len());
-        out.splice(before..before + usual, text.into_bytes());
-        // (Neither is as long as the head that it is a part of.)
-        #[expect(clippy::cast_possible_truncation, reason = "see above")]
-        let head_bytes = written.head_bytes - usual as u32 + own as u32;
-        written = WrittenHead { status: number, head_bytes };
+    if let Some(line) = rare.status_line {
+        written = replace_status_line(line, status, written, before, out);
     }
     Begun { rest: remainder.boxed(), ending, written }
+}
+
+/// Puts a status line of the response's own in the place of the usual one.
+fn replace_status_line(
+    StatusLine { number, text }: StatusLine,
+    status: Status,
+    written: WrittenHead,
+    at: usize,
+    out: &mut Vec<u8>,
+) -> WrittenHead {
+    let (usual, own) = (status.line().len(), text.len());
+    out.splice(at..at + usual, text.into_bytes());
+    // (Neither is as long as the head that it is a part of.)
+    #[expect(clippy::cast_possible_truncation, reason = "see above")]
+    let head_bytes = written.head_bytes - usual as u32 + own as u32;
+    WrittenHead { status: number, head_bytes }
 }
 
 /// With the page for its status, if that is its content; and without `Trailer` where no trailers

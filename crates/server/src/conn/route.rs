@@ -162,8 +162,7 @@ impl Conn {
         let Called { known, table, endpoint: Endpoint { options, .. }, mut request } = called;
         let is_ahead = arrived.has_body_ahead();
         if is_ahead && self.is_too_large(options, arrived) {
-            let view = Some(arrived.view());
-            let status = Status::CONTENT_TOO_LARGE;
+            let (status, view) = (Status::CONTENT_TOO_LARGE, Some(arrived.view()));
             arrived.response = self.write_refusal(status, view, moment, out);
             return Next::Linger;
         }
@@ -208,9 +207,9 @@ impl Conn {
                 let flight = Box::new(Flight::new(parts, table, answering, incoming, terms));
                 if is_done {
                     let response = self.app.answer_or_500(answer);
-                    let landed = self.land(response, flight, arrived.wanted, moment, out);
-                    arrived.response = landed.0;
-                    landed.1
+                    let (head, next) = self.land(response, flight, arrived.wanted, moment, out);
+                    arrived.response = head;
+                    next
                 } else {
                     Next::Flight(flight)
                 }

@@ -434,7 +434,7 @@ fn a_body_that_was_read_is_not_read_again_after_a_swap_of_routes(setup: Setup) {
     let mut client = server.connect();
     client.send(request("POST", "/swapped", &format!("Content-Length: {}\r\n", HIDDEN.len())));
     client.send(&HIDDEN[..5]);
-    thread::sleep(Duration::from_millis(50));
+    client.wait_until_read();
     let task = smuggled.routes().post("/swapped", async |request: Request| {
         request.into_body().bytes(1_000).await.expect("a body that has come")
     });

@@ -189,6 +189,7 @@ impl Protocol for Echo {
 
 fn busy_protocols_leave_time_for_others(setup: Setup) {
     let engine = Engine::start(&one_worker(setup)).expect("the engine starts");
+    setup.assert_backend(engine.backend(), engine.notes());
     let port = engine.listen_tcp("127.0.0.1:0", |_| Echo).expect("a free port");
     let Endpoint::Tcp(address) = *port.address() else { panic!("it listens over TCP") };
     {

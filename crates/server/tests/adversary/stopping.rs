@@ -149,14 +149,14 @@ fn end_while_held(config: Config) {
     let server = Server::routes(Config { workers: 1, ..config }, holding(held));
     let mut holder = server.connect();
     holder.send(get("/hold"));
-    thread::sleep(Duration::from_millis(50));
+    holder.wait_until_read();
     let mut waiting: Vec<_> = (0..20).map(|_| server.connect()).collect();
     for client in &mut waiting {
         client.send(get("/"));
     }
     thread::scope(|scope| {
         let draining = scope.spawn(|| server.running().drain(LONG));
-        thread::sleep(Duration::from_millis(50));
+        wait_until("it ends", || !server.running().ready());
         release.send(()).expect("the handler waits");
         assert_eq!(holder.read_answer().status, 200);
         for (at, client) in waiting.iter_mut().enumerate() {
@@ -291,7 +291,7 @@ fn a_listener_that_a_reload_closes_loses_nobody(setup: Setup) {
     let [stays, goes] = addresses()[..] else { panic!("two addresses") };
     let mut holder = Client::connect(stays);
     holder.send(get("/hold"));
-    thread::sleep(Duration::from_millis(50));
+    holder.wait_until_read();
     let mut waiting: Vec<_> = (0..10).map(|_| Client::connect(goes)).collect();
     for client in &mut waiting {
         client.send(get("/"));

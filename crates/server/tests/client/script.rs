@@ -1,6 +1,5 @@
 //! The other end of a client under test: a thread that does, connection by connection, what a test
 //! has written down for it; and workers to run the client on.
-#![expect(dead_code, reason = "each test file uses its own part of it")]
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -223,6 +222,7 @@ pub(crate) fn in_task<T: Send + 'static>(
     });
     let anywhere = Endpoint::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     let workers = Workers::start(&plan, &[anywhere], serve).expect("workers start");
+    setup.assert_backend(workers.backend().name(), workers.notes());
     let [Endpoint::Tcp(address), ..] = workers.addresses() else { panic!("not on TCP") };
     let _trigger = TcpStream::connect(address).expect("the workers listen");
     let result = outcome.recv_timeout(PATIENCE).expect("the task ends well and in time");

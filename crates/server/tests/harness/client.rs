@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::net::{AddressFamily, SocketType, sockopt};
 
 use super::answer::{Answer, Length};
-use super::{PATIENCE, wait_until};
+use super::{PATIENCE, tcp_table, wait_until};
 
 /// A plain request for a target.
 pub(crate) fn get(target: &str) -> String {
@@ -135,6 +135,13 @@ impl Client {
             Err(error) if !is_close(&error) => panic!("neither taken nor closed: {error}"),
             _ => {}
         }
+    }
+
+    /// Waits until the server has read what was sent. (The table that tells takes milliseconds to
+    /// read on a busy machine: this is not for loops.)
+    pub(crate) fn wait_until_read(&self) {
+        let (own, server) = self.ends();
+        wait_until("the server has read all", || tcp_table::is_all_read(own, server));
     }
 
     /// Sends bytes in two pieces, with time for the server to see the first alone.

@@ -11,14 +11,17 @@ pub(crate) mod client;
 pub(crate) mod folder;
 pub(crate) mod process;
 pub(crate) mod server;
+mod tcp_table;
 
 pub(crate) use answer::Answer;
 pub(crate) use client::Client;
 pub(crate) use folder::Folder;
 pub(crate) use server::Server;
 
+use std::io::Write;
 use std::panic;
 use std::process::Command;
+use std::sync::LazyLock;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -42,6 +45,25 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
+    /// What a configuration asks for.
+    pub(crate) fn of(config: &Config) -> Self {
+        Self { io: config.io, scheduler: config.scheduler }
+    }
+
+    /// Asserts that what has been started is on the backend that was asked for: on epoll it would
+    /// pass a test under the name of `io_uring`.
+    ///
+    /// - `notes`: what it says about its start.
+    pub(crate) fn assert_backend(self, backend: &str, notes: &[String]) {
+        let wanted = match self.io {
+            Io::Auto => return,
+            // (Shared schedulers use epoll, whatever is asked for.)
+            Io::Uring if !self.is_shared() => "io_uring",
+            _ => "epoll",
+        };
+        assert_eq!(backend, wanted, "{notes:?}");
+    }
+
     /// Two workers on a free port of 127.0.0.1, with the default site.
     pub(crate) fn config(self) -> Config {
         Config {
@@ -96,8 +118,22 @@ impl Setup {
     }
 }
 
+/// Whether a test is skipped: it is for `io_uring`, and there is none here. It never runs on epoll
+/// in its place.
+fn is_skipped(name: &str, setup: Setup) -> bool {
+    static PROBED: LazyLock<Result<(), String>> = LazyLock::new(gustnado::probe_io_uring);
+    let (Io::Uring, Err(error)) = (setup.io, &*PROBED) else { return false };
+    // (Not by `println!`: libtest shows that of tests that fail only.)
+    let line = format!("skipped: {name}: io_uring cannot be used here ({error})\n");
+    std::io::stderr().write_all(line.as_bytes()).expect("standard error takes a line");
+    true
+}
+
 /// Runs a test with a deadline, so that nothing hangs. The test `name` says where, if it does.
 pub(crate) fn run_here(name: &str, setup: Setup, test: fn(Setup)) {
+    if is_skipped(name, setup) {
+        return;
+    }
     let (running, done) = mpsc::channel::<()>();
     let body = thread::spawn(move || {
         let _running = running; // dropped at the end of the test, whichever way it ends
@@ -113,6 +149,9 @@ pub(crate) fn run_here(name: &str, setup: Setup, test: fn(Setup)) {
 /// Runs a test in a process of its own: the same binary, told to run nothing else. So its memory,
 /// its processor time and its descriptors are no other test's.
 pub(crate) fn run_alone(name: &str, setup: Setup, test: fn(Setup)) {
+    if is_skipped(name, setup) {
+        return;
+    }
     let (_, name) = name.split_once("::").expect("the name of this binary comes first");
     if std::env::var(ALONE).is_ok_and(|alone| alone == name) {
         return run_here(name, setup, test);

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use gustnado::config::Config;
 use gustnado::{Routes, Running, Stats};
 
-use super::{Answer, Client, client};
+use super::{Answer, Client, Setup, client};
 
 /// A running server. It stops when it is dropped.
 pub(crate) struct Server {
@@ -30,8 +30,9 @@ impl Server {
         Self::of(server.start().expect("the server starts"))
     }
 
-    /// What has been started.
+    /// What has been started, which is on the backend that was asked for.
     pub(crate) fn of(running: Running) -> Self {
+        Setup::of(running.config()).assert_backend(running.backend(), running.notes());
         let address = running.addresses().iter().find_map(|found| found.to_string().parse().ok());
         Self { running: Some(running), address }
     }

@@ -381,6 +381,7 @@ impl Factory for Holding {
 pub(crate) fn an_engine_leaves_nothing_behind(setup: Setup) {
     let round = |tape: &Tape| {
         let engine = Engine::start(&setup.config()).expect("the engine starts");
+        setup.assert_backend(engine.backend(), engine.notes());
         let holding = || Holding { engine: engine.clone(), _says: SaysWhenDropped(tape.clone()) };
         let port = engine.listen_tcp("127.0.0.1:0", holding()).expect("a port");
         let connecting = engine.connect_tcp(address(&port), ConnectOptions::default(), holding());

@@ -18,7 +18,9 @@ pub(crate) struct Running(Engine);
 
 impl Running {
     pub(crate) fn start(config: &Config) -> Self {
-        Self(Engine::start(config).expect("the engine starts"))
+        let engine = Engine::start(config).expect("the engine starts");
+        Setup::of(config).assert_backend(engine.backend(), engine.notes());
+        Self(engine)
     }
 }
 

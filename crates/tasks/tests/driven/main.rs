@@ -8,8 +8,8 @@ use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -88,6 +88,16 @@ fn turn(driven: &Driven, timeout: Option<Duration>) -> (Turned, Vec<Ready>) {
     let mut ready = Vec::new();
     let turned = driven.turn(timeout, &mut ready, &mut |sleep| sleep());
     (turned.expect("the kernel polls"), ready)
+}
+
+/// A turn that sleeps until something happens, and tells when it begins to.
+fn sleeping_turn(driven: &Driven, asleep: &mpsc::Sender<()>) {
+    let turned = driven.turn(None, &mut Vec::new(), &mut |sleep| {
+        // (Whoever waited for the first time waits no more.)
+        let _ = asleep.send(());
+        sleep();
+    });
+    turned.expect("the kernel polls");
 }
 
 /// Turns until `is_done`.
@@ -222,11 +232,12 @@ fn a_panic_of_the_caller_leaves_a_worker_that_can_be_driven() {
 fn another_thread_ends_a_sleep_at_once() {
     let (workers, driven) = start_bare();
     let alert = driven.alert();
+    let (asleep, is_asleep) = mpsc::channel();
     let raising = thread::spawn(move || {
-        thread::sleep(Duration::from_millis(20));
+        is_asleep.recv_timeout(PATIENCE).expect("it sleeps");
         alert.raise();
     });
-    turn(&driven, None);
+    sleeping_turn(&driven, &asleep);
     raising.join().expect("raised");
     driven.alert().raise();
     turn(&driven, None);
@@ -240,13 +251,14 @@ fn another_thread_ends_a_sleep_at_once() {
     };
     driven.spawn(listen).expect("a slot is free");
     let spawner = workers.spawner();
+    let (asleep, is_asleep) = mpsc::channel();
     let sending = thread::spawn(move || {
-        thread::sleep(Duration::from_millis(20));
+        is_asleep.recv_timeout(PATIENCE).expect("it sleeps");
         let send = async move { sender.send(7).await.expect("somebody listens") };
         spawner.spawn(send).expect("there is room");
     });
     while !heard.load(Ordering::SeqCst) {
-        turn(&driven, None);
+        sleeping_turn(&driven, &asleep);
     }
     sending.join().expect("sent");
 }
@@ -298,12 +310,13 @@ fn another_thread_stops_one_that_sleeps() {
     let (workers, driven) = start(&plan(1));
     let _client = connect(&workers);
     drive(&driven, || workers.connections_open() == 1);
+    let (asleep, is_asleep) = mpsc::channel();
     let stopping = thread::spawn(move || {
-        thread::sleep(Duration::from_millis(20));
+        is_asleep.recv_timeout(PATIENCE).expect("it sleeps");
         workers.stop(PATIENCE);
     });
     while !driven.has_ended() {
-        turn(&driven, None);
+        sleeping_turn(&driven, &asleep);
     }
     stopping.join().expect("stopped");
 }

@@ -3,14 +3,16 @@
 use std::future::pending;
 use std::io::Read;
 use std::net::TcpListener;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado_tasks::{Acceptor, Endpoint, Phase, StartError, Workers, sleep, spawn};
 
-use crate::setup::{Alive, Setup, address, connect, echo, echo_once, is_ended, start, wait_until};
+use crate::setup::{
+    Alive, PATIENCE, Setup, address, connect, echo, echo_once, is_ended, start, wait_until,
+};
 
 on_every_setup!(
     stop_joins_in_time_whatever_the_tasks_wait_for,
@@ -68,19 +70,24 @@ fn stop_does_not_wait_for_a_handler_that_never_returns(setup: Setup) {
 }
 
 fn draining_closes_idle_connections_and_lets_busy_ones_finish(setup: Setup) {
-    let workers = start(&setup.plan(2), |mut link| async move {
-        if link.recv(true).await.is_ok_and(|piece| piece.bytes() == b"b") {
-            sleep(Duration::from_millis(300)).await;
-            let mut out = gustnado_tasks::Link::outgoing();
-            out.bytes.extend_from_slice(b"done");
-            let _ = link.send(out).await;
+    let (heard, is_heard) = mpsc::channel();
+    let workers = start(&setup.plan(2), move |mut link| {
+        let heard = heard.clone();
+        async move {
+            if link.recv(true).await.is_ok_and(|piece| piece.bytes() == b"b") {
+                heard.send(()).expect("the test waits");
+                sleep(Duration::from_millis(300)).await;
+                let mut out = gustnado_tasks::Link::outgoing();
+                out.bytes.extend_from_slice(b"done");
+                let _ = link.send(out).await;
+            }
         }
     });
     let mut idle: Vec<_> = (0..5).map(|_| connect(&workers)).collect();
     let mut busy = connect(&workers);
     std::io::Write::write_all(&mut busy, b"b").expect("the server is there");
     wait_until("all are served", || workers.connections_open() == 6);
-    thread::sleep(Duration::from_millis(50));
+    is_heard.recv_timeout(PATIENCE).expect("the request is read");
     workers.advance(Phase::Draining);
     assert!(idle.iter_mut().all(is_ended));
     let mut answer = String::new();

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use gustnado_tasks::{
     Endpoint, Group, IoChoice, Link, Lone, Outbound, Pulse, SchedulerKind, SpawnError, Spawner,
-    StartError, block_on, block_on_with, dump, mailbox, now, probe_uring, sleep, spawn,
-    spawn_detached, timeout, worker, yield_now,
+    StartError, block_on, block_on_with, dump, mailbox, now, sleep, spawn, spawn_detached, timeout,
+    worker, yield_now,
 };
 
-use crate::setup::{PATIENCE, Setup, address, echo, in_task, start};
+use crate::setup::{PATIENCE, Setup, address, echo, has_uring, in_task, start};
 
 /// [`block_on`], where a reactor can be had.
 fn run<T>(future: impl Future<Output = T>) -> T {
@@ -247,9 +247,8 @@ fn with_io<T: Send>(io: IoChoice, work: impl Future<Output = T> + Send) -> T {
 
 fn doors() -> Vec<IoChoice> {
     let mut doors = vec![IoChoice::Epoll];
-    match probe_uring() {
-        Ok(()) => doors.push(IoChoice::Uring),
-        Err(error) => println!("skipped: no io_uring here: {error}"),
+    if has_uring("lone") {
+        doors.push(IoChoice::Uring);
     }
     doors
 }

@@ -9,8 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado_tasks::{
-    Acceptor, BoxTask, Endpoint, Growth, IoChoice, Link, Placement, Plan, SchedulerKind, Slowness,
-    SocketOptions, Workers,
+    Acceptor, Backend, BoxTask, Endpoint, Growth, IoChoice, Link, Placement, Plan, SchedulerKind,
+    Slowness, SocketOptions, Workers, probe_uring,
 };
 
 /// How long one wait may take. Nothing that works comes near it, even on a busy machine.
@@ -56,7 +56,22 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     let serve = Box::new(move |link| Box::pin(serve(link)) as BoxTask);
-    Workers::start(plan, &[anywhere()], serve).expect("workers start on a free port")
+    let workers = Workers::start(plan, &[anywhere()], serve);
+    let workers = workers.expect("workers start on a free port");
+    assert_backend(plan, &workers);
+    workers
+}
+
+/// Asserts that workers are on the backend that was asked for: on epoll they would pass a test
+/// under the name of `io_uring`.
+pub(crate) fn assert_backend(plan: &Plan, workers: &Workers) {
+    let wanted = match plan.io {
+        IoChoice::Auto => return,
+        // (Shared schedulers use epoll, whatever is asked for.)
+        IoChoice::Uring if !plan.scheduler.is_shared() => Backend::Uring,
+        _ => Backend::Epoll,
+    };
+    assert_eq!(workers.backend(), wanted, "{:?}", workers.notes());
 }
 
 /// Where the workers listen.
@@ -187,22 +202,30 @@ macro_rules! on_every_setup {
             $(
                 #[test]
                 fn $test() {
-                    run(SETUP, super::$test);
+                    let name = concat!(module_path!(), "::", stringify!($test));
+                    run(name, SETUP, super::$test);
                 }
             )+
         }
     };
 }
 
-/// Runs a test, unless its backend cannot be had here.
-pub(crate) fn run(setup: Setup, test: fn(Setup)) {
-    if setup.io == IoChoice::Uring
-        && let Err(error) = gustnado_tasks::probe_uring()
-    {
-        println!("skipped: io_uring cannot be used here ({error})");
-        return;
+/// Runs the test `name`, unless its backend cannot be had here.
+pub(crate) fn run(name: &str, setup: Setup, test: fn(Setup)) {
+    if setup.io != IoChoice::Uring || has_uring(name) {
+        test(setup);
     }
-    test(setup);
+}
+
+/// Whether there is an `io_uring` for the test `name`; a line says that it is skipped if not.
+pub(crate) fn has_uring(name: &str) -> bool {
+    let probed = probe_uring();
+    if let Err(error) = &probed {
+        // (Not by `println!`: libtest shows that of tests that fail only.)
+        let line = format!("skipped: {name}: io_uring cannot be used here ({error})\n");
+        io::stderr().write_all(line.as_bytes()).expect("standard error takes a line");
+    }
+    probed.is_ok()
 }
 
 /// Counts how many of it live.

@@ -27,6 +27,7 @@ const LATE_MAX: Duration = Duration::from_secs(1);
 #[test]
 fn a_hundred_thousand_sleepers_of_one_task_all_wake_under_epoll() {
     run(
+        "times::a_hundred_thousand_sleepers_of_one_task_all_wake_under_epoll",
         Setup { io: IoChoice::Epoll, scheduler: SchedulerKind::Queue },
         a_hundred_thousand_sleepers_all_wake,
     );
@@ -35,6 +36,7 @@ fn a_hundred_thousand_sleepers_of_one_task_all_wake_under_epoll() {
 #[test]
 fn a_hundred_thousand_sleepers_of_one_task_all_wake_under_io_uring() {
     run(
+        "times::a_hundred_thousand_sleepers_of_one_task_all_wake_under_io_uring",
         Setup { io: IoChoice::Uring, scheduler: SchedulerKind::Queue },
         a_hundred_thousand_sleepers_all_wake,
     );

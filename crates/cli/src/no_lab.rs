@@ -1,0 +1,64 @@
+//! A build without the cargo feature `lab`: the subcommands of the lab are refused, and the line
+//! says how to get them. `lab` has the same functions.
+
+use std::path::Path;
+
+use clap::{ArgMatches, Command};
+
+use crate::refusal::Refusal;
+
+/// The names of the subcommands of the lab that this build has.
+pub(crate) const NAMES: &[&str] = &[];
+
+/// What other builds have.
+const ABSENT: [&str; 3] = ["bench", "contest", "contest-member"];
+
+/// What a person asked of the lab; there is no value of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Order {}
+
+/// Returns no subcommand, so that help names none.
+pub(crate) fn commands() -> Vec<Command> {
+    Vec::new()
+}
+
+/// Whether this is a subcommand of the lab in this build: never.
+pub(crate) fn is_command(_: &str) -> bool {
+    false
+}
+
+/// Returns why a first word is refused that names a subcommand of the lab.
+pub(crate) fn refuse(word: &str) -> Option<Refusal> {
+    ABSENT.contains(&word).then(|| {
+        Refusal::of_usage(format!(
+            "{word}: this build has no lab (`bench` and `contest`); for it, in a clone of \
+             Gustnado: `cargo install --path crates/cli`"
+        ))
+    })
+}
+
+/// Returns `None`: no subcommand is the lab's.
+pub(crate) fn read(_: &str, _: &ArgMatches) -> Option<Result<Order, Refusal>> {
+    None
+}
+
+/// Has nothing to do.
+pub(crate) fn run(order: Order, _: &Path) -> u8 {
+    match order {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_subcommands_of_the_lab_say_how_to_get_them() {
+        for word in ABSENT {
+            let refusal = refuse(word).expect("refused");
+            assert_eq!(refusal.code, crate::exit::USAGE);
+            assert!(refusal.line.starts_with(word), "{}", refusal.line);
+            assert!(refusal.line.contains("cargo install --path crates/cli"), "{}", refusal.line);
+        }
+        assert!(refuse("serve").is_none());
+    }
+}

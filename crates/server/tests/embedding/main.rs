@@ -1,0 +1,17 @@
+//! The library inside a program: routes, handlers, forms, hooks, and the loop of somebody else.
+
+#[macro_use]
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod driven;
+mod examples;
+mod forms;
+mod handlers;
+mod hooks;
+mod peers;
+mod program;
+mod reading;
+mod routes;
+#[cfg(feature = "json")]
+mod values;

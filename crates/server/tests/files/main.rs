@@ -1,0 +1,10 @@
+//! Folders and files: what is found, what is said about it, and what stays out of reach.
+
+#[macro_use]
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod file_changes;
+mod hostile_paths;
+mod ranges;
+mod serving;

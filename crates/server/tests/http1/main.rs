@@ -1,0 +1,16 @@
+//! HTTP/1.1 as clients see it: messages, bodies, connections that live on or end, and their times.
+
+#[macro_use]
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod bodies;
+mod concurrency;
+mod fault;
+mod half_close;
+mod keep_alive;
+mod pipelining;
+mod requests;
+mod route_times;
+mod streams;
+mod timeouts;

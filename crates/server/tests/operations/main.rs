@@ -1,0 +1,19 @@
+//! What an operator sets and sees: addresses, configuration files, limits, logs, counters, the end.
+
+#[macro_use]
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod access_log;
+mod access_log_start;
+mod growing;
+mod idle;
+mod limits;
+mod pace;
+mod proxies;
+mod schedulers;
+mod shutdown;
+mod site_file;
+mod socket_tuning;
+mod sockets;
+mod statistics;
