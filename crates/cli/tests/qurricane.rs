@@ -202,6 +202,10 @@ fn declares(source: &str, name: &str) -> bool {
     }
     let is_of = has(&["pub struct ", "pub enum ", "impl "], of);
     let is_variant = member.starts_with(char::is_uppercase);
+    let is_counter = ["Counter", "Gauge"].iter().any(|kind| has(&[&format!("{member}: ")], kind));
+    if ["Stats", "WorkerStats"].contains(&of) && is_counter {
+        return true;
+    }
     is_of
         && (has(&functions, member)
             || has(&["pub ", "pub const "], member)
