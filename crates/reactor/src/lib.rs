@@ -50,7 +50,7 @@ pub use listen::{
     descriptor_limit, duplicate, gather_connections, refuse_connections, set_options,
     stop_deferring, take_queue,
 };
-pub use lookout::{Lookout, has_line, share_line, take_connection};
+pub use lookout::{Lookout, has_pending, share_line, take_connection};
 pub use names::Names;
 pub use piece::{Outgoing, Piece, Unsent};
 pub use reactor::{

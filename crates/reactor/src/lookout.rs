@@ -64,7 +64,7 @@ pub fn share_line(listening: &OwnedFd) -> io::Result<()> {
 }
 
 /// Whether a connection stands in line at a listening socket.
-pub fn has_line(listening: &OwnedFd) -> bool {
+pub fn has_pending(listening: &OwnedFd) -> bool {
     let mut asked = [PollFd::new(listening, PollFlags::IN)];
     poll(&mut asked, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
 }
@@ -74,7 +74,7 @@ pub fn has_line(listening: &OwnedFd) -> bool {
 /// # Errors
 /// As `accept(2)`.
 pub fn take_connection(listening: &OwnedFd) -> io::Result<Option<OwnedFd>> {
-    if !has_line(listening) {
+    if !has_pending(listening) {
         return Ok(None);
     }
     match accept_with(listening, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
@@ -103,12 +103,12 @@ mod tests {
         let (socket, address) = listening();
         share_line(&socket).expect("a timeout can be set");
         rustix::io::ioctl_fionbio(&socket, false).expect("a socket can block");
-        assert!(!has_line(&socket));
+        assert!(!has_pending(&socket));
         assert!(take_connection(&socket).expect("nobody is no error").is_none());
         let _clients = [(); 2].map(|()| TcpStream::connect(address).expect("it listens"));
         let lookout = Lookout::new().expect("an eventfd can be had");
         assert!(lookout.wait(&[&socket], None).expect("the kernel polls"));
-        assert!(has_line(&socket));
+        assert!(has_pending(&socket));
         for _ in 0..2 {
             assert!(take_connection(&socket).expect("two wait").is_some());
         }

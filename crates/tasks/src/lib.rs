@@ -64,10 +64,9 @@ mod sync;
 pub use error_text::write_with_causes;
 pub use exec::block_on::{Lone, block_on, block_on_with};
 pub use exec::blocking::{BlockingPool, PoolFull};
-pub use exec::crew::{Counts, Phase};
+pub use exec::context::{charge, charge_step};
 pub use exec::descriptors::descriptors_for_connections;
 pub use exec::dump::dump;
-pub use exec::here::{charge, charge_step};
 pub use exec::look::{Dump, TaskInfo, TaskState};
 pub use exec::mailbox::{
     Closed, Receiver, Receiving, RecvTimeoutError, SendTimeoutError, Sender, Sending, TryRecvError,
@@ -85,6 +84,7 @@ pub use exec::task::{
 };
 pub use exec::time::{Now, Sleep, now, sleep, timeout};
 pub use exec::waits::WaitsOn;
+pub use exec::workers_shared::{Counts, Phase};
 pub use exec::workload::Workload;
 pub use gustnado_reactor::{
     Alert, Backend, Endpoint, IoChoice, Names, Outbound, Outgoing, Piece, Preference, Ready,
@@ -102,13 +102,13 @@ pub use pool::growth::Growth;
 pub use pool::plan::{Capacity, Plan};
 pub use pool::workers::Workers;
 pub use sync::bucket::{Bucket, Rate, SharedBucket};
-pub use sync::places::Placement;
+pub use sync::connection_slots::Placement;
 pub use sync::queue::TokenQueue;
 
 /// The running worker's number, from 0; `None` on a thread that is no worker. Numbers are below
 /// [`Plan::workers_max`], and equal to it on a dedicated accepting thread.
 pub fn worker() -> Option<usize> {
-    exec::here::try_with(|here| here.worker)
+    exec::context::try_with(|ctx| ctx.worker)
 }
 
 /// The phase of the server that the running task belongs to.
@@ -116,5 +116,5 @@ pub fn worker() -> Option<usize> {
 /// # Panics
 /// Outside a task.
 pub fn phase() -> Phase {
-    exec::here::with(exec::here::Here::phase)
+    exec::context::with(exec::context::WorkerContext::phase)
 }

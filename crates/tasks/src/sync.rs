@@ -3,12 +3,12 @@
 pub(crate) mod atomic;
 pub(crate) mod bucket;
 pub(crate) mod claim;
-pub(crate) mod doorbell;
+pub(crate) mod connection_slots;
 #[cfg(all(test, loom))]
 mod models;
 pub(crate) mod parking;
-pub(crate) mod places;
 pub(crate) mod queue;
 pub(crate) mod ready_bits;
 pub(crate) mod roles;
 pub(crate) mod shared_load;
+pub(crate) mod sleep_state;

@@ -19,7 +19,8 @@ pub(crate) trait Autoscale: Send + Sync {
     /// All places are taken.
     fn tell_full(&self);
 
-    /// A connection was put into a worker's letter box, where it may lie if that worker is held.
+    /// A connection was put into a worker's queue of messages, where it may lie if that worker is
+    /// held.
     fn tell_arrival(&self);
 
     /// The server goes on to its next phase.

@@ -15,18 +15,18 @@ use std::time::Duration;
 
 use gustnado_reactor::{Clock, IoChoice, Options, Reactor, descriptor_limit};
 
-use crate::exec::crew::Crew;
+use crate::exec::context::{self, WorkerContext};
 use crate::exec::descriptors::INSTALLED_PART;
-use crate::exec::here::{self, Here};
 use crate::exec::inbox::Inbox;
 use crate::exec::pauses::{Pauses, Slowness};
-use crate::exec::post::Post;
 use crate::exec::schedule::SchedulerKind;
 use crate::exec::start_error::StartError;
-use crate::exec::station;
 use crate::exec::task_id::TaskId;
 use crate::exec::turn::pass;
-use crate::sync::places::{Placement, Places};
+use crate::exec::wake_target;
+use crate::exec::worker_handle::WorkerHandle;
+use crate::exec::workers_shared::WorkersShared;
+use crate::sync::connection_slots::{ConnectionSlots, Placement};
 
 /// Runs a future to its end on the current thread, which is a worker meanwhile: tasks, timers and
 /// sockets work as they do on any other. Tasks that have not ended by then are dropped.
@@ -71,7 +71,7 @@ pub fn block_on_with<F: Future>(lone: &Lone, future: F) -> Result<F::Output, Sta
     LONE.with(|lone| {
         let lone = match lone.get() {
             Some(lone) => lone,
-            None if here::try_with(|_| ()).is_some() => return Err(StartError::Nested),
+            None if context::try_with(|_| ()).is_some() => return Err(StartError::Nested),
             None => {
                 let started = LoneWorker::start(asked)?;
                 lone.get_or_init(|| started)
@@ -95,9 +95,9 @@ thread_local! {
 
 /// A thread that is the only worker of its server.
 struct LoneWorker {
-    here: Rc<Here>,
+    ctx: Rc<WorkerContext>,
     inbox: Arc<Inbox>,
-    station: u16,
+    wake_target: u16,
     busy: Cell<bool>,
 }
 
@@ -114,32 +114,40 @@ impl LoneWorker {
         }
         let inbox = Arc::new(Inbox::default());
         inbox.open(reactor.alert());
-        let post = Arc::clone(&inbox) as Arc<dyn Post>;
-        let station = station::enter(Arc::clone(&inbox) as _).map_err(StartError::Thread)?;
-        let places = Places::new(1, descriptor_limit(), descriptor_limit());
+        let handle = Arc::clone(&inbox) as Arc<dyn WorkerHandle>;
+        let wake_target =
+            wake_target::enter(Arc::clone(&inbox) as _).map_err(StartError::Thread)?;
+        let connection_slots = ConnectionSlots::new(1, descriptor_limit(), descriptor_limit());
         let pauses = Pauses::new(0, Slowness::default());
         let never = Duration::ZERO;
-        let crew = Crew::new(vec![post], places, Placement::Spread, BACKLOG, never, pauses);
-        let crew = Arc::new(crew);
+        let shared = WorkersShared::new(
+            vec![handle],
+            connection_slots,
+            Placement::Spread,
+            BACKLOG,
+            never,
+            pauses,
+        );
+        let shared = Arc::new(shared);
         let schedule = SchedulerKind::Queue.pinned(0);
-        let here = Here::new(reactor, schedule, None, station, 0, crew);
+        let ctx = WorkerContext::new(reactor, schedule, None, wake_target, 0, shared);
         // The thread is its caller's, who may have another worker on it later.
-        _ = here.borrow_thread();
-        Ok(Self { here, inbox, station, busy: Cell::new(false) })
+        _ = ctx.borrow_thread();
+        Ok(Self { ctx, inbox, wake_target, busy: Cell::new(false) })
     }
 
     fn run<F: Future>(&self, future: F) -> Result<F::Output, StartError> {
-        if !here::is_at(&self.here) || self.busy.replace(true) {
+        if !context::is_at(&self.ctx) || self.busy.replace(true) {
             return Err(StartError::Nested);
         }
         let _end = End(self);
-        let here = &*self.here;
+        let ctx = &*self.ctx;
         // The last call may have been long ago.
-        here.reactor.borrow_mut().tick();
-        here.note_time();
-        let stand_in = here
+        ctx.reactor.borrow_mut().tick();
+        ctx.note_time();
+        let stand_in = ctx
             .insert(Box::pin(poll_fn(|_| {
-                here::with(|here| here.main_woken.set(true));
+                context::with(|ctx| ctx.main_woken.set(true));
                 Poll::Pending
             })))
             .map_err(|_| StartError::Thread(io::Error::other("no task slot is left")))?;
@@ -148,13 +156,13 @@ impl LoneWorker {
         let mut output = None;
         loop {
             let main = || {
-                if !here.main_woken.replace(false) {
+                if !ctx.main_woken.replace(false) {
                     return Poll::Pending;
                 }
-                let polled = poll_as(here, stand_in, |context| future.as_mut().poll(context));
+                let polled = poll_as(ctx, stand_in, |context| future.as_mut().poll(context));
                 polled.map(|done| output = Some(done))
             };
-            if pass(here, &self.inbox, &mut woken, main).map_err(StartError::Thread)?.is_ready() {
+            if pass(ctx, &self.inbox, &mut woken, main).map_err(StartError::Thread)?.is_ready() {
                 return Ok(output.expect("a future that is ready has an output"));
             }
         }
@@ -162,17 +170,21 @@ impl LoneWorker {
 }
 
 /// Polls in the name of a task.
-fn poll_as<T>(here: &Here, id: TaskId, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
-    here.begin(id);
+fn poll_as<T>(
+    ctx: &WorkerContext,
+    id: TaskId,
+    poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+) -> Poll<T> {
+    ctx.begin(id);
     let polled = poll(&mut Context::from_waker(&id.waker()));
-    _ = here.end();
+    _ = ctx.end();
     polled
 }
 
 impl Drop for LoneWorker {
     fn drop(&mut self) {
         self.inbox.arrivals().close();
-        station::leave(self.station);
+        wake_target::leave(self.wake_target);
     }
 }
 
@@ -181,10 +193,10 @@ struct End<'a>(&'a LoneWorker);
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
-        let here = &self.0.here;
-        _ = here.end();
-        here.schedule.clear();
-        here.main_woken.set(false);
+        let ctx = &self.0.ctx;
+        _ = ctx.end();
+        ctx.schedule.clear();
+        ctx.main_woken.set(false);
         self.0.busy.set(false);
     }
 }

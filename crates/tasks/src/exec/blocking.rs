@@ -9,7 +9,7 @@ use std::task::{Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
-use crate::exec::here;
+use crate::exec::context;
 use crate::exec::waits::WaitsOn;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::queue::TokenQueue;
@@ -104,7 +104,7 @@ impl BlockingPool {
                 return Poll::Ready(outcome.ok());
             }
             answer.waiter = Some(context.waker().clone());
-            here::waits_on(WaitsOn::Blocking);
+            context::waits_on(WaitsOn::Blocking);
             Poll::Pending
         });
         Ok(outcome.await)

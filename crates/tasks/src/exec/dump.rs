@@ -4,10 +4,10 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::exec::crew::Crew;
-use crate::exec::here;
+use crate::exec::context;
 use crate::exec::look::{Dump, Look};
 use crate::exec::time::timeout;
+use crate::exec::workers_shared::WorkersShared;
 use crate::sync::parking;
 
 /// What the tasks of the running task's server do.
@@ -17,32 +17,32 @@ use crate::sync::parking;
 /// # Panics
 /// Outside a task.
 pub async fn dump(within: Duration) -> Dump {
-    let (crew, now_ms) =
-        here::with(|here| (Arc::clone(&here.crew), here.reactor.borrow().clock().read_ms()));
-    let look = ask(&crew, now_ms);
+    let (shared, now_ms) =
+        context::with(|ctx| (Arc::clone(&ctx.shared), ctx.reactor.borrow().clock().read_ms()));
+    let look = ask(&shared, now_ms);
     timeout(within, poll_fn(|context| look.poll(context))).await;
-    finish(&look, &crew)
+    finish(&look, &shared)
 }
 
 /// What the tasks of a server do. Blocks the calling thread until its workers have answered.
 ///
 /// - `within`: how long to wait for workers that are held by a task.
-pub(crate) fn wait_for_dump(crew: &Crew, now_ms: u64, within: Duration) -> Dump {
-    let look = ask(crew, now_ms);
+pub(crate) fn wait_for_dump(shared: &WorkersShared, now_ms: u64, within: Duration) -> Dump {
+    let look = ask(shared, now_ms);
     parking::wait(Some(within), |context| look.poll(context));
-    finish(&look, crew)
+    finish(&look, shared)
 }
 
 /// Asks every worker.
-fn ask(crew: &Crew, now_ms: u64) -> Arc<Look> {
-    let posts = crew.posts.iter().chain(crew.acceptor.get());
-    let look = Arc::new(Look::new(now_ms, Arc::clone(&crew.names)));
-    look.expect_answers(posts.filter(|post| post.answer(&look)).count());
+fn ask(shared: &WorkersShared, now_ms: u64) -> Arc<Look> {
+    let handles = shared.handles.iter().chain(shared.acceptor.get());
+    let look = Arc::new(Look::new(now_ms, Arc::clone(&shared.names)));
+    look.expect_answers(handles.filter(|handle| handle.answer(&look)).count());
     look
 }
 
-fn finish(look: &Look, crew: &Crew) -> Dump {
-    let desks = crew.desks();
-    let present = desks.iter().filter(|desk| crew.is_present(desk.worker));
-    look.finish(present.map(|desk| &**desk))
+fn finish(look: &Look, shared: &WorkersShared) -> Dump {
+    let desks = shared.desks();
+    let present = desks.iter().filter(|metrics| shared.is_present(metrics.worker));
+    look.finish(present.map(|metrics| &**metrics))
 }

@@ -22,33 +22,34 @@ struct Place {
 /// The wakers of one worker's timers, or of those that a group of workers shares.
 #[derive(Debug)]
 pub(crate) struct ForeignWakers {
-    places: Vec<Place>,
+    connection_slots: Vec<Place>,
     free: u32,
 }
 
 impl Default for ForeignWakers {
     fn default() -> Self {
-        Self { places: Vec::new(), free: NIL }
+        Self { connection_slots: Vec::new(), free: NIL }
     }
 }
 
 impl ForeignWakers {
-    /// Keeps a waker for a timer of `station`. Returns the number that the timer is to carry.
-    pub(crate) fn keep(&mut self, station: u16, waker: Waker) -> TaskId {
+    /// Keeps a waker for a timer of `wake_target`. Returns the number that the timer is to carry.
+    pub(crate) fn keep(&mut self, wake_target: u16, waker: Waker) -> TaskId {
         if self.free == NIL {
-            self.free = u32::try_from(self.places.len()).expect("fewer than 2^32 timers are armed");
-            self.places.push(Place { waker: None, generation: 0, next_free: NIL });
+            self.free = u32::try_from(self.connection_slots.len())
+                .expect("fewer than 2^32 timers are armed");
+            self.connection_slots.push(Place { waker: None, generation: 0, next_free: NIL });
         }
         let at = self.free;
-        let place = &mut self.places[at as usize];
+        let place = &mut self.connection_slots[at as usize];
         self.free = place.next_free;
         place.waker = Some(waker);
-        TaskId::foreign(station, at, place.generation)
+        TaskId::foreign(wake_target, at, place.generation)
     }
 
     /// Whether the waker kept under this number is as good as `waker`.
     pub(crate) fn is_kept(&self, id: TaskId, waker: &Waker) -> bool {
-        self.places.get(id.slot() as usize).is_some_and(|place| {
+        self.connection_slots.get(id.slot() as usize).is_some_and(|place| {
             place.generation == id.generation()
                 && place.waker.as_ref().is_some_and(|kept| kept.will_wake(waker))
         })
@@ -57,7 +58,7 @@ impl ForeignWakers {
     /// Takes the waker out that is kept under this number, if it still is. Drop or wake it where
     /// nothing is borrowed.
     pub(crate) fn take(&mut self, id: TaskId) -> Option<Waker> {
-        let place = self.places.get_mut(id.slot() as usize)?;
+        let place = self.connection_slots.get_mut(id.slot() as usize)?;
         if place.generation != id.generation() {
             return None;
         }

@@ -7,10 +7,10 @@
 
 use gustnado_reactor::Token;
 
-use crate::exec::crew::Phase;
-use crate::exec::here::Here;
+use crate::exec::context::WorkerContext;
 use crate::exec::task_id::TaskId;
 use crate::exec::turn::{RUNS_MAX, UNITS_MAX, run, run_spent};
+use crate::exec::workers_shared::Phase;
 
 /// Microseconds for which something is held back.
 const HOLD_US: u64 = 500;
@@ -19,33 +19,33 @@ const SLOW_US: u64 = 1_000;
 /// For so long nothing is held after that: the next one may be slow too.
 const CAUTION_MS: u64 = 1_000;
 
-/// Runs what is woken and what stands in line. Returns whether there was anything.
-pub(crate) fn run_all(here: &Here, woken: &mut Vec<Token>) -> bool {
+/// Runs what is woken and what is queued. Returns whether there was anything.
+pub(crate) fn run_all(ctx: &WorkerContext, woken: &mut Vec<Token>) -> bool {
     let mut has_run = !woken.is_empty();
-    here.begin_gathering(woken.len());
+    ctx.begin_gathering(woken.len());
     for token in woken.drain(..) {
         let id = TaskId::of_token(token);
-        if let Some(claimed) = here.schedule.claim_idle(id.slot(), id.generation()) {
-            run(here, id, claimed.task);
-            here.look_at_gathered();
+        if let Some(claimed) = ctx.schedule.claim_idle(id.slot(), id.generation()) {
+            run(ctx, id, claimed.task);
+            ctx.look_at_gathered();
         }
     }
     let mut units = 0;
     for _ in 0..RUNS_MAX {
-        let Some(claimed) = here.schedule.claim() else { break };
+        let Some(claimed) = ctx.schedule.claim() else { break };
         has_run = true;
-        units += run(here, claimed.id(here), claimed.task);
-        here.look_at_gathered();
+        units += run(ctx, claimed.id(ctx), claimed.task);
+        ctx.look_at_gathered();
         if units >= UNITS_MAX {
             break;
         }
     }
-    has_run |= run_spent(here);
-    here.let_go();
+    has_run |= run_spent(ctx);
+    ctx.flush();
     has_run
 }
 
-impl Here {
+impl WorkerContext {
     /// A turn begins, in which so many tasks were woken.
     fn begin_gathering(&self, woken: usize) {
         let has_several = woken > 1 || self.schedule.has_ready();
@@ -71,14 +71,14 @@ impl Here {
                 if now_us - since_us > SLOW_US {
                     batch.closed_until_ms.set(self.now_ms() + CAUTION_MS);
                 }
-                self.let_go();
+                self.flush();
                 batch.is_open.set(self.may_gather());
             }
         }
     }
 
     /// Runs all that were held; nothing more is. (So a turn ends.)
-    fn let_go(&self) {
+    fn flush(&self) {
         let batch = &self.send_batch;
         batch.is_open.set(false);
         batch.since_us.set(None);

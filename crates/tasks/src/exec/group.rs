@@ -2,7 +2,7 @@
 //!
 //! Whoever finds nothing to run takes the poller's role, collects up to 64 events, puts their tasks
 //! in line, gives the role up and wakes a sleeper **before** it runs anything. So a handler that
-//! holds its thread holds nothing else: the events it collected are in line for all, and the woken
+//! holds its thread holds nothing else: the events it collected are queued for all, and the woken
 //! worker polls on.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -13,16 +13,16 @@ use gustnado_reactor::{Alert, TimerKey, Token, Wheel};
 
 use crate::exec::arrival::Arrival;
 use crate::exec::foreign::ForeignWakers;
-use crate::exec::inbox::{Arrivals, Letter};
+use crate::exec::inbox::{WorkerMessage, WorkerQueue};
 use crate::exec::look::Look;
-use crate::exec::post::Post;
 use crate::exec::schedule::{BoxTask, Schedule};
 use crate::exec::spawn_error::SpawnError;
-use crate::exec::station::Station;
 use crate::exec::task_id::TaskId;
+use crate::exec::wake_target::WakeTarget;
+use crate::exec::worker_handle::WorkerHandle;
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
-use crate::sync::doorbell::Doorbell;
 use crate::sync::roles::Roles;
+use crate::sync::sleep_state::SleepState;
 
 /// Most workers that one group can have: one bit each says who sleeps.
 pub(crate) const WORKERS_MAX: usize = 64;
@@ -30,18 +30,18 @@ pub(crate) const WORKERS_MAX: usize = 64;
 /// What the workers of a group share.
 pub(crate) struct Group {
     pub(crate) schedule: Arc<dyn Schedule + Send + Sync>,
-    station: OnceLock<u16>,
+    wake_target: OnceLock<u16>,
     wheel: Mutex<Wheel>,
     foreign: Mutex<ForeignWakers>,
     /// Until when the poller means to sleep; timers armed for earlier must wake it.
     poller_until_ms: AtomicU64,
     /// The poller sleeps in the kernel.
-    doorbell: Doorbell,
+    sleep_state: SleepState,
     roles: Roles,
     threads: Box<[OnceLock<Thread>]>,
     /// Those of workers that come and go.
     guests: Box<[Mutex<Option<Thread>>]>,
-    arrivals: Arrivals,
+    arrivals: WorkerQueue,
     /// Tasks that came from threads that are no workers of this group, or not as workers.
     tasks_taken: AtomicU64,
     alert: Alert,
@@ -56,24 +56,24 @@ impl Group {
     ) -> Self {
         Self {
             schedule,
-            station: OnceLock::new(),
+            wake_target: OnceLock::new(),
             wheel: Mutex::default(),
             foreign: Mutex::default(),
             poller_until_ms: AtomicU64::new(0),
-            doorbell: Doorbell::default(),
+            sleep_state: SleepState::default(),
             roles: Roles::default(),
             threads: (0..workers).map(|_| OnceLock::new()).collect(),
             guests: (0..guests).map(|_| Mutex::default()).collect(),
-            arrivals: Arrivals::default(),
+            arrivals: WorkerQueue::default(),
             tasks_taken: AtomicU64::new(0),
             alert,
         }
     }
 
-    /// The group's tasks carry this station's number.
-    pub(crate) fn move_in(&self, station: u16) {
-        let own = self.station.get_or_init(|| station);
-        debug_assert_eq!(*own, station, "a group is one station");
+    /// The group's tasks carry this wake target's number.
+    pub(crate) fn move_in(&self, wake_target: u16) {
+        let own = self.wake_target.get_or_init(|| wake_target);
+        debug_assert_eq!(*own, wake_target, "a group is one station");
     }
 
     /// The running thread is this worker of the group.
@@ -84,14 +84,14 @@ impl Group {
                 let first = own.set(thread);
                 debug_assert!(first.is_ok(), "a worker that stays joins once");
             }
-            None => *self.guest(worker) = Some(thread),
+            None => *self.extra(worker) = Some(thread),
         }
     }
 
     /// The thread of a worker that comes and goes.
-    fn guest(&self, worker: usize) -> MutexGuard<'_, Option<Thread>> {
-        let guest = &self.guests[worker - self.threads.len()];
-        guest.lock().unwrap_or_else(PoisonError::into_inner)
+    fn extra(&self, worker: usize) -> MutexGuard<'_, Option<Thread>> {
+        let extra = &self.guests[worker - self.threads.len()];
+        extra.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has a worker leave the group.
@@ -105,11 +105,11 @@ impl Group {
     fn unpark(&self, worker: usize) {
         match self.threads.get(worker) {
             Some(own) => own.get().map_or((), Thread::unpark),
-            None => self.guest(worker).as_ref().map_or((), Thread::unpark),
+            None => self.extra(worker).as_ref().map_or((), Thread::unpark),
         }
     }
 
-    pub(crate) fn arrivals(&self) -> &Arrivals {
+    pub(crate) fn arrivals(&self) -> &WorkerQueue {
         &self.arrivals
     }
 
@@ -118,24 +118,24 @@ impl Group {
     }
 
     /// Says that the poller goes to sleep until `until_ms`. Returns whether it may.
-    pub(crate) fn lie_down(&self, until_ms: Option<u64>) -> bool {
+    pub(crate) fn prepare_sleep(&self, until_ms: Option<u64>) -> bool {
         self.poller_until_ms.store(until_ms.unwrap_or(u64::MAX), Ordering::SeqCst);
-        self.doorbell.lie_down();
+        self.sleep_state.prepare_sleep();
         let next_ms = self.wheel().next_ms();
         let due_earlier = next_ms.is_some_and(|next| until_ms.is_none_or(|until| next < until));
         if self.has_work() || due_earlier {
-            self.get_up();
+            self.cancel_sleep();
             return false;
         }
         true
     }
 
-    pub(crate) fn get_up(&self) {
+    pub(crate) fn cancel_sleep(&self) {
         self.poller_until_ms.store(0, Ordering::SeqCst);
-        self.doorbell.get_up();
+        self.sleep_state.cancel_sleep();
     }
 
-    /// Sleeps until someone wakes this worker, unless there is work or nobody polls.
+    /// Sleeps until someone wakes this worker, unless there is work or no worker polls.
     pub(crate) fn park(&self, worker: usize, mut leave: impl FnMut() -> bool) {
         self.roles.fall_asleep(worker);
         if self.has_work() || !self.roles.is_polled() || leave() {
@@ -148,10 +148,10 @@ impl Group {
         }
     }
 
-    /// Sees to it that a task that was just put in line is run although others are busy: wakes a
+    /// Sees to it that a task that was just queued is run although others are busy: wakes a
     /// sleeping worker, or the poller.
     pub(crate) fn rouse(&self) {
-        if !self.rouse_sleeper() && self.doorbell.ring() {
+        if !self.rouse_sleeper() && self.sleep_state.notify() {
             self.alert.raise();
         }
     }
@@ -176,7 +176,7 @@ impl Group {
     pub(crate) fn arm(&self, at_ms: u64, token: Token) -> TimerKey {
         let key = self.wheel().arm(at_ms, token);
         fence(Ordering::SeqCst);
-        if at_ms < self.poller_until_ms.load(Ordering::SeqCst) && self.doorbell.ring() {
+        if at_ms < self.poller_until_ms.load(Ordering::SeqCst) && self.sleep_state.notify() {
             self.alert.raise();
         }
         key
@@ -219,7 +219,7 @@ impl Group {
     }
 }
 
-impl Station for Group {
+impl WakeTarget for Group {
     fn wake(&self, id: TaskId) {
         if self.schedule.ready(id.slot(), id.generation()) {
             self.rouse();
@@ -227,9 +227,9 @@ impl Station for Group {
     }
 }
 
-impl Post for Group {
+impl WorkerHandle for Group {
     fn arrive(&self, arrival: Arrival) {
-        self.arrivals.put(Letter::Arrival(arrival));
+        self.arrivals.put(WorkerMessage::Arrival(arrival));
         self.rouse();
     }
 
@@ -246,11 +246,11 @@ impl Post for Group {
 
     /// Any thread may look at what all workers share.
     fn answer(&self, look: &Arc<Look>) -> bool {
-        let station = self.station.get();
-        if let Some(station) = station {
-            look.answer(*station, None, &*self.schedule);
+        let wake_target = self.wake_target.get();
+        if let Some(wake_target) = wake_target {
+            look.answer(*wake_target, None, &*self.schedule);
         }
-        station.is_some()
+        wake_target.is_some()
     }
 
     fn wake_all(&self) {

@@ -8,27 +8,27 @@ use gustnado_reactor::Alert;
 
 use crate::exec::arrival::{Arrival, Incoming};
 use crate::exec::look::Look;
-use crate::exec::post::Post;
 use crate::exec::schedule::BoxTask;
 use crate::exec::spawn_error::SpawnError;
-use crate::exec::station::Station;
 use crate::exec::task_id::TaskId;
+use crate::exec::wake_target::WakeTarget;
+use crate::exec::worker_handle::WorkerHandle;
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::doorbell::{Doorbell, Roll};
 use crate::sync::queue::TokenQueue;
+use crate::sync::sleep_state::{Ping, SleepState};
 
 /// Wake-ups that are kept one by one; with more, all tasks are woken, which is as good.
 const WAKES_MAX: usize = 1024;
 /// Letters that may lie in a box when a task or a question is added to it.
 const LETTERS_MAX: usize = 1024;
 
-/// A worker's letter box. It is bounded: connections by their places, wake-ups by [`WAKES_MAX`],
-/// the rest by [`LETTERS_MAX`].
+/// A worker's queue of messages. It is bounded: connections by their places, wake-ups by
+/// [`WAKES_MAX`], the rest by [`LETTERS_MAX`].
 pub(crate) struct Inbox {
     wakes: TokenQueue,
     all: AtomicBool,
-    arrivals: Arrivals,
-    doorbell: Doorbell,
+    arrivals: WorkerQueue,
+    sleep_state: SleepState,
     /// What wakes the worker; another one when another thread has taken its place.
     alert: RwLock<Option<Alert>>,
 }
@@ -38,8 +38,8 @@ impl Default for Inbox {
         Self {
             wakes: TokenQueue::new(WAKES_MAX),
             all: AtomicBool::new(false),
-            arrivals: Arrivals::default(),
-            doorbell: Doorbell::default(),
+            arrivals: WorkerQueue::default(),
+            sleep_state: SleepState::default(),
             alert: RwLock::default(),
         }
     }
@@ -60,40 +60,40 @@ impl Inbox {
     }
 
     /// Asks the worker to come round; `None`: it sleeps, so nothing holds it.
-    pub(crate) fn call_roll(&self) -> Option<Arc<Roll>> {
-        if self.doorbell.is_asleep() {
+    pub(crate) fn ping(&self) -> Option<Arc<Ping>> {
+        if self.sleep_state.is_asleep() {
             return None;
         }
-        let roll = Arc::new(Roll::default());
-        self.arrivals.put(Letter::Roll(Arc::clone(&roll)));
-        self.ring();
+        let roll = Arc::new(Ping::default());
+        self.arrivals.put(WorkerMessage::Ping(Arc::clone(&roll)));
+        self.notify();
         Some(roll)
     }
 
-    pub(crate) fn arrivals(&self) -> &Arrivals {
+    pub(crate) fn arrivals(&self) -> &WorkerQueue {
         &self.arrivals
     }
 
     /// Says that the worker goes to sleep. Returns whether it may: nothing has come meanwhile.
-    pub(crate) fn lie_down(&self) -> bool {
-        self.doorbell.lie_down();
+    pub(crate) fn prepare_sleep(&self) -> bool {
+        self.sleep_state.prepare_sleep();
         if self.is_empty() {
             return true;
         }
-        self.doorbell.get_up();
+        self.sleep_state.cancel_sleep();
         false
     }
 
-    pub(crate) fn get_up(&self) {
-        self.doorbell.get_up();
+    pub(crate) fn cancel_sleep(&self) {
+        self.sleep_state.cancel_sleep();
     }
 
     fn is_empty(&self) -> bool {
         self.wakes.is_empty() && !self.all.load(Ordering::SeqCst) && self.arrivals.is_empty()
     }
 
-    fn ring(&self) {
-        if self.doorbell.ring()
+    fn notify(&self) {
+        if self.sleep_state.notify()
             && let Some(alert) = &*self.alert.read().unwrap_or_else(PoisonError::into_inner)
         {
             alert.raise();
@@ -101,46 +101,46 @@ impl Inbox {
     }
 }
 
-impl Station for Inbox {
+impl WakeTarget for Inbox {
     fn wake(&self, id: TaskId) {
         if self.wakes.push(id.token()).is_err() {
             self.all.store(true, Ordering::SeqCst);
         }
-        self.ring();
+        self.notify();
     }
 }
 
-impl Post for Inbox {
+impl WorkerHandle for Inbox {
     fn arrive(&self, arrival: Arrival) {
-        self.arrivals.put(Letter::Arrival(arrival));
-        self.ring();
+        self.arrivals.put(WorkerMessage::Arrival(arrival));
+        self.notify();
     }
 
     fn take_task(&self, task: BoxTask) -> Result<(), (BoxTask, SpawnError)> {
         self.arrivals.put_task(task)?;
-        self.ring();
+        self.notify();
         Ok(())
     }
 
     fn tasks_taken(&self) -> u64 {
-        // They come by letter, and the worker counts them.
+        // They come by message, and the worker counts them.
         0
     }
 
     fn answer(&self, look: &Arc<Look>) -> bool {
         let asked = self.arrivals.put_question(look);
-        self.ring();
+        self.notify();
         asked
     }
 
     fn wake_all(&self) {
         self.all.store(true, Ordering::SeqCst);
-        self.ring();
+        self.notify();
     }
 }
 
 /// What comes to a worker from another thread, beside wake-ups.
-pub(crate) enum Letter {
+pub(crate) enum WorkerMessage {
     /// A connection or a listener.
     Arrival(Arrival),
     /// A task that is to run here.
@@ -148,30 +148,30 @@ pub(crate) enum Letter {
     /// Somebody wants to know which tasks are here.
     Question(Arc<Look>),
     /// Somebody wants to know whether the worker comes round.
-    Roll(Arc<Roll>),
+    Ping(Arc<Ping>),
 }
 
 /// Letters on their way to a worker.
-pub(crate) struct Arrivals {
+pub(crate) struct WorkerQueue {
     any: AtomicBool,
     waiting: Mutex<Waiting>,
 }
 
 #[derive(Default)]
 struct Waiting {
-    letters: VecDeque<Letter>,
+    letters: VecDeque<WorkerMessage>,
     /// Nobody will open them any more.
     closed: bool,
 }
 
-impl Default for Arrivals {
+impl Default for WorkerQueue {
     fn default() -> Self {
         Self { any: AtomicBool::new(false), waiting: Mutex::default() }
     }
 }
 
-impl Arrivals {
-    pub(crate) fn put(&self, letter: Letter) {
+impl WorkerQueue {
+    pub(crate) fn put(&self, letter: WorkerMessage) {
         let refused = self.add(self.waiting(), letter);
         drop(refused);
     }
@@ -185,7 +185,7 @@ impl Arrivals {
         if waiting.letters.len() >= LETTERS_MAX {
             return Err((task, SpawnError::Full));
         }
-        self.add(waiting, Letter::Task(task));
+        self.add(waiting, WorkerMessage::Task(task));
         Ok(())
     }
 
@@ -195,7 +195,7 @@ impl Arrivals {
         let waiting = self.waiting();
         let is_open = !waiting.closed;
         if waiting.letters.len() < LETTERS_MAX {
-            self.add(waiting, Letter::Question(Arc::clone(look)));
+            self.add(waiting, WorkerMessage::Question(Arc::clone(look)));
         }
         is_open
     }
@@ -207,7 +207,7 @@ impl Arrivals {
         waiting.closed
     }
 
-    /// Takes letters in again.
+    /// Accepts messages again.
     pub(crate) fn reopen(&self) {
         self.waiting().closed = false;
     }
@@ -218,7 +218,7 @@ impl Arrivals {
         let mut connections = Vec::new();
         for letter in std::mem::take(&mut waiting.letters) {
             match letter {
-                Letter::Arrival(Arrival::Connection(connection, incoming)) => {
+                WorkerMessage::Arrival(Arrival::Connection(connection, incoming)) => {
                     connections.push((connection, incoming));
                 }
                 other => waiting.letters.push_back(other),
@@ -230,14 +230,19 @@ impl Arrivals {
 
     /// Whether a connection lies here.
     pub(crate) fn has_connection(&self) -> bool {
-        let is_connection =
-            |letter: &Letter| matches!(letter, Letter::Arrival(Arrival::Connection(..)));
+        let is_connection = |letter: &WorkerMessage| {
+            matches!(letter, WorkerMessage::Arrival(Arrival::Connection(..)))
+        };
         !self.is_empty() && self.waiting().letters.iter().any(is_connection)
     }
 
-    /// Adds a letter, unless nobody will open it: then it is returned, to be dropped where nothing
-    /// is locked.
-    fn add(&self, mut waiting: MutexGuard<'_, Waiting>, letter: Letter) -> Option<Letter> {
+    /// Adds a message, unless no worker will read it: then it is returned, to be dropped where
+    /// nothing is locked.
+    fn add(
+        &self,
+        mut waiting: MutexGuard<'_, Waiting>,
+        letter: WorkerMessage,
+    ) -> Option<WorkerMessage> {
         if waiting.closed {
             return Some(letter);
         }
@@ -247,7 +252,7 @@ impl Arrivals {
     }
 
     /// Takes the next one. Costs a load while there is none.
-    pub(crate) fn take(&self) -> Option<Letter> {
+    pub(crate) fn take(&self) -> Option<WorkerMessage> {
         if self.is_empty() {
             return None;
         }
@@ -289,7 +294,7 @@ mod tests {
 
     #[test]
     fn tasks_are_taken_in_until_the_box_is_full() {
-        let (arrivals, count) = (Arrivals::default(), Arc::new(()));
+        let (arrivals, count) = (WorkerQueue::default(), Arc::new(()));
         for _ in 0..LETTERS_MAX {
             assert!(arrivals.put_task(task(&count)).is_ok());
         }
@@ -303,11 +308,11 @@ mod tests {
 
     #[test]
     fn a_box_that_nobody_opens_any_more_keeps_nothing() {
-        let (arrivals, count) = (Arrivals::default(), Arc::new(()));
+        let (arrivals, count) = (WorkerQueue::default(), Arc::new(()));
         assert!(arrivals.put_task(task(&count)).is_ok());
         arrivals.close();
         assert!(matches!(arrivals.put_task(task(&count)), Err((_, SpawnError::Stopped))));
-        arrivals.put(Letter::Task(task(&count)));
+        arrivals.put(WorkerMessage::Task(task(&count)));
         assert!(arrivals.is_empty() && arrivals.take().is_none());
         assert_eq!(Arc::strong_count(&count), 1);
     }

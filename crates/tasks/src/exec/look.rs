@@ -1,9 +1,9 @@
 //! What every task does, waits for, and for how long: the question, and its answer.
 //!
-//! The question goes into each worker's letter box, and the worker writes its tasks down between
-//! two of them; where workers share their tasks, whoever asks looks for itself. Nobody waits for
-//! anybody: a worker that a task holds does not answer in time, and then its desk still says which
-//! task that is.
+//! The question goes into each worker's queue of messages, and the worker writes its tasks down
+//! between two of them; where workers share their tasks, whoever asks looks for itself. Nobody
+//! waits for anybody: a worker that a task holds does not answer in time, and then its metrics
+//! still says which task that is.
 
 mod table;
 
@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use crate::exec::desk::Desk;
 use crate::exec::names::{Names, NamesById};
 use crate::exec::schedule::{Schedule, Seen};
 use crate::exec::task_id::TaskId;
 use crate::exec::waits::{Waits, WaitsOn};
+use crate::exec::worker_metrics::WorkerMetrics;
 use crate::sync::claim::Doing;
 
 /// Tasks that one worker writes down; the rest it counts. With a million tasks it is held for some
@@ -61,7 +61,7 @@ pub struct TaskInfo {
 pub enum TaskState {
     /// It runs, or blocks its worker.
     Running,
-    /// It stands in line.
+    /// It is queued.
     Ready,
     /// It waits.
     Waiting {
@@ -82,14 +82,14 @@ struct Answers {
     tasks: Vec<TaskInfo>,
     left_out: usize,
     /// Whose they are.
-    stations: HashSet<u16>,
+    wake_targets: HashSet<u16>,
     /// How many there will be, once all have been asked.
     wanted: Option<usize>,
     waiter: Option<Waker>,
 }
 
 impl Look {
-    /// A question that nobody was asked yet.
+    /// A question that no worker was asked yet.
     pub(crate) fn new(now_ms: u64, names: Arc<Names>) -> Self {
         Self { now_ms, names, answers: Mutex::default() }
     }
@@ -99,10 +99,10 @@ impl Look {
         self.lock().wanted = Some(wanted);
     }
 
-    /// Writes down the tasks of a station.
+    /// Writes down the tasks of a wake target.
     ///
     /// - `worker`: the only one that runs them, if they are not shared.
-    pub(crate) fn answer(&self, station: u16, worker: Option<usize>, schedule: &dyn Schedule) {
+    pub(crate) fn answer(&self, wake_target: u16, worker: Option<usize>, schedule: &dyn Schedule) {
         let mut seen = Vec::new();
         let mut left_out = 0;
         schedule.look(&mut |task| {
@@ -114,13 +114,13 @@ impl Look {
         });
         let tasks: Vec<_> = {
             let names = self.names.lock();
-            seen.into_iter().map(|task| self.info(task, station, worker, &names)).collect()
+            seen.into_iter().map(|task| self.info(task, wake_target, worker, &names)).collect()
         };
         let waiter = {
             let mut answers = self.lock();
             answers.tasks.extend(tasks);
             answers.left_out += left_out;
-            answers.stations.insert(station);
+            answers.wake_targets.insert(wake_target);
             answers.waiter.take()
         };
         if let Some(waiter) = waiter {
@@ -128,9 +128,15 @@ impl Look {
         }
     }
 
-    fn info(&self, task: Seen, station: u16, worker: Option<usize>, names: &NamesById) -> TaskInfo {
+    fn info(
+        &self,
+        task: Seen,
+        wake_target: u16,
+        worker: Option<usize>,
+        names: &NamesById,
+    ) -> TaskInfo {
         let Seen { slot, generation, doing, waits } = task;
-        let id = TaskId::new(station, slot, generation);
+        let id = TaskId::new(wake_target, slot, generation);
         let state = match doing {
             Doing::Runs => TaskState::Running,
             Doing::InLine => TaskState::Ready,
@@ -147,7 +153,7 @@ impl Look {
     /// Whether all have answered.
     pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut answers = self.lock();
-        if answers.wanted.is_some_and(|wanted| answers.stations.len() >= wanted) {
+        if answers.wanted.is_some_and(|wanted| answers.wake_targets.len() >= wanted) {
             return Poll::Ready(());
         }
         let outdated = answers.waiter.replace(context.waker().clone());
@@ -159,23 +165,23 @@ impl Look {
     /// Takes the answers there are, and adds what the desks say.
     ///
     /// - `desks`: of all workers that are there.
-    pub(crate) fn finish<'d>(&self, desks: impl Iterator<Item = &'d Desk>) -> Dump {
-        let Answers { mut tasks, left_out, stations, .. } = std::mem::take(&mut *self.lock());
+    pub(crate) fn finish<'d>(&self, desks: impl Iterator<Item = &'d WorkerMetrics>) -> Dump {
+        let Answers { mut tasks, left_out, wake_targets, .. } = std::mem::take(&mut *self.lock());
         let mut silent = Vec::new();
         let names = self.names.lock();
-        for desk in desks {
-            let (id, since) = (desk.task(), self.since(desk.since()));
-            if stations.contains(&desk.station) {
+        for metrics in desks {
+            let (id, since) = (metrics.task(), self.since(metrics.since()));
+            if wake_targets.contains(&metrics.wake_target) {
                 let running = |task: &&mut TaskInfo| task.state == TaskState::Running;
                 let own = tasks.iter_mut().filter(running).find(|task| task.id == id.token());
                 if let Some(task) = own {
-                    (task.worker, task.since) = (Some(desk.worker), since);
+                    (task.worker, task.since) = (Some(metrics.worker), since);
                 }
                 continue;
             }
-            silent.push(desk.worker);
+            silent.push(metrics.worker);
             if id != TaskId::NOBODY {
-                let (name, worker) = (names.get(&id).cloned(), Some(desk.worker));
+                let (name, worker) = (names.get(&id).cloned(), Some(metrics.worker));
                 let state = TaskState::Running;
                 tasks.push(TaskInfo { id: id.token(), name, worker, state, since });
             }

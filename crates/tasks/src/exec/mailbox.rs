@@ -23,7 +23,7 @@ use futures_core::Stream;
 pub use errors::{Closed, RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
 use store::Store;
 
-use crate::exec::here;
+use crate::exec::context;
 use crate::exec::waits::WaitsOn;
 use crate::sync::parking;
 
@@ -164,7 +164,7 @@ impl<T> Future for Sending<'_, T> {
         if sent.is_ready() {
             this.ticket = None;
         } else {
-            here::waits_on(WaitsOn::MailboxSend);
+            context::waits_on(WaitsOn::MailboxSend);
         }
         sent
     }
@@ -202,13 +202,13 @@ impl<T> Receiver<T> {
     /// [`Receiver::recv`] as a poll. A task that has received very often without ever having to
     /// wait is made to, for an instant, so that others have their turn.
     pub fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<T>> {
-        if !here::spend() {
+        if !context::spend() {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
         let received = self.store.poll_recv(context.waker());
         if received.is_pending() {
-            here::waits_on(WaitsOn::MailboxReceive);
+            context::waits_on(WaitsOn::MailboxReceive);
         }
         received
     }

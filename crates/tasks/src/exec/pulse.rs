@@ -14,7 +14,7 @@ use rustix::time::{
     timerfd_settime,
 };
 
-use crate::exec::here;
+use crate::exec::context;
 use crate::exec::waits::WaitsOn;
 
 /// A timer that is exact to what the kernel can do, some ten microseconds. It belongs to the task
@@ -35,7 +35,7 @@ impl Pulse {
     pub fn new() -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        let io = here::with(|here| here.reactor.borrow_mut().adopt(timer))?;
+        let io = context::with(|ctx| ctx.reactor.borrow_mut().adopt(timer))?;
         Ok(Self { io })
     }
 
@@ -49,9 +49,9 @@ impl Pulse {
         }
         self.set(duration)?;
         poll_fn(|_| {
-            here::with(|here| {
-                here.waits_on(WaitsOn::Timer);
-                here.reactor.borrow_mut().ready(&self.io, Interest::Read, here.token())
+            context::with(|ctx| {
+                ctx.waits_on(WaitsOn::Timer);
+                ctx.reactor.borrow_mut().ready(&self.io, Interest::Read, ctx.token())
             })
         })
         .await;
@@ -63,8 +63,8 @@ impl Pulse {
         let tv_sec = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
         let it_value = Timespec { tv_sec, tv_nsec: duration.subsec_nanos().into() };
         let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
-        here::with(|here| {
-            let mut reactor = here.reactor.borrow_mut();
+        context::with(|ctx| {
+            let mut reactor = ctx.reactor.borrow_mut();
             reactor.used_up(&self.io, Interest::Read);
             let Some(timer) = reactor.fd(&self.io) else { return Ok(()) };
             let once = Itimerspec { it_interval, it_value };
@@ -76,6 +76,6 @@ impl Pulse {
 
 impl Drop for Pulse {
     fn drop(&mut self) {
-        here::try_with(|here| here.reactor.borrow_mut().close(self.io.take()));
+        context::try_with(|ctx| ctx.reactor.borrow_mut().close(self.io.take()));
     }
 }

@@ -4,19 +4,19 @@ use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Weak};
 
-use crate::exec::crew::Crew;
-use crate::exec::here;
+use crate::exec::context;
 use crate::exec::spawn_error::SpawnError;
+use crate::exec::workers_shared::WorkersShared;
 
 /// Starts tasks on the workers of one server, from any thread. It does not keep them running.
 #[derive(Clone)]
 pub struct Spawner {
-    crew: Weak<Crew>,
+    shared: Weak<WorkersShared>,
 }
 
 impl Spawner {
-    pub(crate) fn of(crew: &Arc<Crew>) -> Self {
-        Self { crew: Arc::downgrade(crew) }
+    pub(crate) fn of(shared: &Arc<WorkersShared>) -> Self {
+        Self { shared: Arc::downgrade(shared) }
     }
 
     /// The spawner of the workers that run the current task.
@@ -24,7 +24,7 @@ impl Spawner {
     /// # Panics
     /// Outside a task.
     pub fn current() -> Self {
-        here::with(|here| Self::of(&here.crew))
+        context::with(|ctx| Self::of(&ctx.shared))
     }
 
     /// Starts a task on one of the workers, each in its turn. What it comes to can be told through
@@ -39,8 +39,8 @@ impl Spawner {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let crew = self.crew.upgrade().ok_or(SpawnError::Stopped)?;
-        crew.place_task(Box::pin(future))
+        let shared = self.shared.upgrade().ok_or(SpawnError::Stopped)?;
+        shared.place_task(Box::pin(future))
     }
 }
 

@@ -16,11 +16,11 @@ use std::task::{Context, Poll};
 pub use group::Group;
 pub use join::{Attached, JoinError, JoinHandle};
 
-use crate::exec::crew::{Crew, count};
-use crate::exec::here;
+use crate::exec::context;
 use crate::exec::schedule::BoxTask;
 use crate::exec::spawn_error::SpawnError;
 use crate::exec::task_id::TaskId;
+use crate::exec::workers_shared::{WorkersShared, count};
 
 /// Starts a task beside the running one, on the same worker (or group of workers). It runs when the
 /// running one next waits, or at once on a worker of the group that is free; and it goes on by
@@ -40,7 +40,7 @@ where
     join::start(future)
 }
 
-/// [`spawn`], for a task whose end nobody waits for. It needs one allocation and not two.
+/// [`spawn`], for a task whose end is not awaited. It needs one allocation and not two.
 ///
 /// # Errors
 /// As [`spawn`].
@@ -91,10 +91,10 @@ pub async fn yield_now() {
     .await;
 }
 
-/// Keeps a task on this worker and puts it in line.
+/// Keeps a task on this worker and queues it.
 fn start(task: BoxTask) -> Result<TaskId, SpawnError> {
     // What is refused is dropped here, where nothing is borrowed.
-    here::with(|here| here.insert(task)).map_err(|_| SpawnError::Full)
+    context::with(|ctx| ctx.insert(task)).map_err(|_| SpawnError::Full)
 }
 
 /// Starts a task that tells what it comes to.
@@ -138,7 +138,7 @@ impl<F: Future, R: Report<F::Output>> Run<F, R> {
         let dropped = catch_unwind(AssertUnwindSafe(|| self.future = None));
         let outcome = if dropped.is_ok() { outcome } else { Err(JoinError::Panicked) };
         if matches!(outcome, Err(JoinError::Panicked)) {
-            here::try_with(|here| count(&here.crew.counts.panics));
+            context::try_with(|ctx| count(&ctx.shared.counts.panics));
         }
         self.has_told = true;
         self.report.tell(outcome);
@@ -181,21 +181,21 @@ impl<F: Future, R: Report<F::Output>> Drop for Run<F, R> {
 
 /// The entry of a named task.
 struct Name {
-    crew: Arc<Crew>,
+    shared: Arc<WorkersShared>,
     task: TaskId,
 }
 
 impl Name {
     /// Enters the running task.
     fn enter(name: Cow<'static, str>) -> Self {
-        let (crew, task) = here::with(|here| (Arc::clone(&here.crew), here.current()));
-        crew.names.lock().insert(task, name);
-        Self { crew, task }
+        let (shared, task) = context::with(|ctx| (Arc::clone(&ctx.shared), ctx.current()));
+        shared.names.lock().insert(task, name);
+        Self { shared, task }
     }
 }
 
 impl Drop for Name {
     fn drop(&mut self) {
-        self.crew.names.lock().remove(&self.task);
+        self.shared.names.lock().remove(&self.task);
     }
 }

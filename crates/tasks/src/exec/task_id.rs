@@ -1,12 +1,12 @@
-//! The number of a task: which station, which slot, which life of it.
+//! The number of a task: which wake target, which slot, which life of it.
 
 use crate::sync::claim::{GENERATION_BITS, GENERATION_MAX};
 
 const SLOT_BITS: u32 = 32;
 const STATION_BITS: u32 = u64::BITS - SLOT_BITS - GENERATION_BITS;
-/// The bit of a station's number that makes a number name a waker kept for a timer there.
+/// The bit of a wake target's number that makes a number name a waker kept for a timer there.
 const FOREIGN: u16 = 1 << (STATION_BITS - 1);
-/// How many stations can have a number.
+/// How many wake targets can have a number.
 pub(crate) const STATIONS_MAX: usize = FOREIGN as usize;
 
 /// Names one life of one task, of whichever server of this process.
@@ -17,25 +17,25 @@ impl TaskId {
     /// No task, and no waker.
     pub(crate) const NOBODY: Self = Self(u64::MAX);
 
-    pub(crate) fn new(station: u16, slot: u32, generation: u32) -> Self {
+    pub(crate) fn new(wake_target: u16, slot: u32, generation: u32) -> Self {
         let generation = u64::from(generation & GENERATION_MAX);
-        let station = u64::from(station) << (SLOT_BITS + GENERATION_BITS);
-        Self(station | generation << SLOT_BITS | u64::from(slot))
+        let wake_target = u64::from(wake_target) << (SLOT_BITS + GENERATION_BITS);
+        Self(wake_target | generation << SLOT_BITS | u64::from(slot))
     }
 
-    /// The number of a waker that is kept for a timer of `station`.
-    pub(crate) fn foreign(station: u16, place: u32, generation: u32) -> Self {
-        Self::new(station | FOREIGN, place, generation)
+    /// The number of a waker that is kept for a timer of `wake_target`.
+    pub(crate) fn foreign(wake_target: u16, place: u32, generation: u32) -> Self {
+        Self::new(wake_target | FOREIGN, place, generation)
     }
 
     /// Whether it names a waker that is kept for a timer, and no task.
     pub(crate) fn is_foreign(self) -> bool {
-        self.station() & FOREIGN != 0
+        self.wake_target() & FOREIGN != 0
     }
 
-    /// The station whose timers wake it.
+    /// The wake target whose timers wake it.
     pub(crate) fn home(self) -> u16 {
-        self.station() & !FOREIGN
+        self.wake_target() & !FOREIGN
     }
 
     pub(crate) fn of_token(token: u64) -> Self {
@@ -46,7 +46,7 @@ impl TaskId {
         self.0
     }
 
-    pub(crate) fn station(self) -> u16 {
+    pub(crate) fn wake_target(self) -> u16 {
         u16::try_from(self.0 >> (SLOT_BITS + GENERATION_BITS)).expect("12 bits are left")
     }
 

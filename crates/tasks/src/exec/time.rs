@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use gustnado_reactor::{Reactor, TimerKey};
 
-use crate::exec::here::{self, Here};
+use crate::exec::context::{self, WorkerContext};
 use crate::exec::task_id::TaskId;
 use crate::exec::waits::WaitsOn;
 
@@ -68,7 +68,7 @@ impl Now {
 
 /// The time as of this worker's last turn.
 pub fn now() -> Now {
-    here::with(|here| Now::of(&here.reactor.borrow()))
+    context::with(|ctx| Now::of(&ctx.reactor.borrow()))
 }
 
 /// A moment that some future waits for.
@@ -88,31 +88,31 @@ impl Timer {
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        here::with(|here| {
+        context::with(|ctx| {
             if self.waiter == TaskId::NOBODY {
                 // The clock is read, for a turn may have lasted long.
-                let now_ms = here.reactor.borrow().clock().read_ms();
+                let now_ms = ctx.reactor.borrow().clock().read_ms();
                 self.ms = now_ms.saturating_add(self.ms);
             }
-            if here.now_ms() >= self.ms {
+            if ctx.now_ms() >= self.ms {
                 return Poll::Ready(());
             }
-            if !wakes(here, self.waiter, context.waker()) {
-                self.disarm(here);
-                self.waiter = waiter(here, context.waker());
-                self.key = here.arm(self.ms, self.waiter);
+            if !wakes(ctx, self.waiter, context.waker()) {
+                self.disarm(ctx);
+                self.waiter = waiter(ctx, context.waker());
+                self.key = ctx.arm(self.ms, self.waiter);
             }
-            here.waits_on(WaitsOn::Timer);
+            ctx.waits_on(WaitsOn::Timer);
             Poll::Pending
         })
     }
 
     /// Disarms the timer, if it was armed here: in another worker's wheel the key would name
     /// another timer. That one fires in vain.
-    fn disarm(&mut self, here: &Here) {
-        if self.waiter != TaskId::NOBODY && self.waiter.home() == here.station {
-            here.disarm(self.key);
-            here.forget(self.waiter);
+    fn disarm(&mut self, ctx: &WorkerContext) {
+        if self.waiter != TaskId::NOBODY && self.waiter.home() == ctx.wake_target {
+            ctx.disarm(self.key);
+            ctx.forget(self.waiter);
         }
     }
 }
@@ -120,24 +120,24 @@ impl Timer {
 impl Drop for Timer {
     fn drop(&mut self) {
         if self.waiter != TaskId::NOBODY {
-            here::try_with(|here| self.disarm(here));
+            context::try_with(|ctx| self.disarm(ctx));
         }
     }
 }
 
 /// Whether a timer here that carries `waiter` wakes what `waker` does.
-fn wakes(here: &Here, waiter: TaskId, waker: &Waker) -> bool {
-    if waiter.home() != here.station {
+fn wakes(ctx: &WorkerContext, waiter: TaskId, waker: &Waker) -> bool {
+    if waiter.home() != ctx.wake_target {
         return false;
     }
     if waiter.is_foreign() {
-        return here.is_kept(waiter, waker);
+        return ctx.is_kept(waiter, waker);
     }
     TaskId::of_waker(waker) == Some(waiter)
 }
 
 /// What a timer here has to carry to wake what `waker` does.
-fn waiter(here: &Here, waker: &Waker) -> TaskId {
-    let own = TaskId::of_waker(waker).filter(|task| task.station() == here.station);
-    own.unwrap_or_else(|| here.keep(waker.clone()))
+fn waiter(ctx: &WorkerContext, waker: &Waker) -> TaskId {
+    let own = TaskId::of_waker(waker).filter(|task| task.wake_target() == ctx.wake_target);
+    own.unwrap_or_else(|| ctx.keep(waker.clone()))
 }

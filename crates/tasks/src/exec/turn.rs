@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use gustnado_reactor::{Token, Wait};
 
-use crate::exec::crew::{Phase, count};
-use crate::exec::here::{BUDGET, Here};
-use crate::exec::inbox::{Inbox, Letter};
+use crate::exec::context::{BUDGET, WorkerContext};
+use crate::exec::inbox::{Inbox, WorkerMessage};
 use crate::exec::schedule::{BoxTask, Claimed};
 use crate::exec::task_id::TaskId;
+use crate::exec::workers_shared::{Phase, count};
 
 /// Tasks run in a row before the worker looks at the kernel again.
 pub(crate) const RUNS_MAX: u32 = 256;
@@ -30,118 +30,118 @@ const PAUSE_STEP: Duration = Duration::from_millis(10);
 ///
 /// - `main`: looked at before each task and once after them. When it is ready, that ends the round.
 pub(crate) fn pass(
-    here: &Here,
+    ctx: &WorkerContext,
     inbox: &Inbox,
     woken: &mut Vec<Token>,
     mut main: impl FnMut() -> Poll<()>,
 ) -> std::io::Result<Poll<()>> {
-    take_in(here, inbox);
-    run_woken(here, woken);
+    take_in(ctx, inbox);
+    run_woken(ctx, woken);
     let mut units = 0;
     for _ in 0..RUNS_MAX {
         if main().is_ready() {
             return Ok(Poll::Ready(()));
         }
-        let Some(claimed) = here.schedule.claim() else { break };
-        units += run(here, claimed.id(here), claimed.task);
+        let Some(claimed) = ctx.schedule.claim() else { break };
+        units += run(ctx, claimed.id(ctx), claimed.task);
         if units >= UNITS_MAX {
             break;
         }
     }
-    run_spent(here);
+    run_spent(ctx);
     if main().is_ready() {
         return Ok(Poll::Ready(()));
     }
-    let next_ms = here.expire();
-    if !here.schedule.has_ready() && !spin(here, woken)? && inbox.lie_down() {
+    let next_ms = ctx.expire();
+    if !ctx.schedule.has_ready() && !spin(ctx, woken)? && inbox.prepare_sleep() {
         // The wake-up that came with the last phase may have been taken in above.
-        let result = turn(here, wait(here, next_ms), woken);
-        inbox.get_up();
+        let result = turn(ctx, wait(ctx, next_ms), woken);
+        inbox.cancel_sleep();
         result?;
     } else if woken.is_empty() {
-        turn(here, Wait::Poll, woken)?;
+        turn(ctx, Wait::Poll, woken)?;
     }
     Ok(Poll::Pending)
 }
 
-/// What the kernel has woken runs in the order of its events, without standing in line. Behind a
-/// task that has used its whole budget, the others stand in line like that one.
+/// What the kernel has woken runs in the order of its events, without being queued. Behind a
+/// task that has used its whole budget, the others are queued like that one.
 #[inline]
-fn run_woken(here: &Here, woken: &mut Vec<Token>) {
+fn run_woken(ctx: &WorkerContext, woken: &mut Vec<Token>) {
     let mut tokens = woken.drain(..);
     for token in tokens.by_ref() {
         let id = TaskId::of_token(token);
-        if let Some(claimed) = here.schedule.claim_idle(id.slot(), id.generation())
-            && run(here, id, claimed.task) >= BUDGET
+        if let Some(claimed) = ctx.schedule.claim_idle(id.slot(), id.generation())
+            && run(ctx, id, claimed.task) >= BUDGET
         {
             break;
         }
     }
     for token in tokens {
-        here.ready(TaskId::of_token(token));
+        ctx.ready(TaskId::of_token(token));
     }
 }
 
 /// One of those that used up their budget runs in each round, however much else there is.
 #[inline]
-pub(crate) fn run_spent(here: &Here) -> bool {
-    let claimed = here.schedule.claim_spent();
+pub(crate) fn run_spent(ctx: &WorkerContext) -> bool {
+    let claimed = ctx.schedule.claim_spent();
     claimed.is_some_and(|claimed| {
-        run(here, claimed.id(here), claimed.task);
+        run(ctx, claimed.id(ctx), claimed.task);
         true
     })
 }
 
 /// Takes in what other threads have sent.
-pub(crate) fn take_in(here: &Here, inbox: &Inbox) {
-    if inbox.take_wakes(|id| _ = here.ready(id)) {
-        here.schedule.ready_all();
+pub(crate) fn take_in(ctx: &WorkerContext, inbox: &Inbox) {
+    if inbox.take_wakes(|id| _ = ctx.ready(id)) {
+        ctx.schedule.ready_all();
     }
     for _ in 0..LETTERS_MAX {
         match inbox.arrivals().take() {
             None => break,
-            Some(letter) => open(here, letter, here.worker),
+            Some(letter) => open(ctx, letter, ctx.worker),
         }
     }
 }
 
-/// Does what a letter says.
-pub(crate) fn open(here: &Here, letter: Letter, place: usize) {
+/// Does what a message asks for.
+pub(crate) fn open(ctx: &WorkerContext, letter: WorkerMessage, place: usize) {
     match letter {
-        Letter::Arrival(arrival) => arrival.take_in(place),
+        WorkerMessage::Arrival(arrival) => arrival.take_in(place),
         // A worker that shares nothing has a slot for every task.
-        Letter::Task(task) => drop(here.insert(task)),
-        Letter::Roll(roll) => {
+        WorkerMessage::Task(task) => drop(ctx.insert(task)),
+        WorkerMessage::Ping(roll) => {
             if roll.answer() {
-                here.crew.tell_watch();
+                ctx.shared.tell_watch();
             }
         }
-        Letter::Question(look) => {
-            look.answer(here.station, Some(here.worker), &*here.schedule);
+        WorkerMessage::Question(look) => {
+            look.answer(ctx.wake_target, Some(ctx.worker), &*ctx.schedule);
         }
     }
 }
 
 /// Holds the running thread for so long, or until the server stops.
-pub(crate) fn pause(here: &Here, pause_us: u64) {
+pub(crate) fn pause(ctx: &WorkerContext, pause_us: u64) {
     let mut left = Duration::from_micros(pause_us);
     if left.is_zero() {
         return;
     }
-    while !left.is_zero() && here.phase() != Phase::Stopping {
+    while !left.is_zero() && ctx.phase() != Phase::Stopping {
         let step = left.min(PAUSE_STEP);
         thread::sleep(step);
         left -= step;
     }
     // Whatever runs next goes by the clock.
-    here.reactor.borrow_mut().tick();
-    here.note_time();
+    ctx.reactor.borrow_mut().tick();
+    ctx.note_time();
 }
 
 /// How long a worker may sleep that has lain down: until its next timer, but not into the end. (Who
 /// ends it says so first and wakes it then: either it is seen here, or the wake-up comes.)
-pub(crate) fn wait(here: &Here, next_ms: Option<u64>) -> Wait {
-    if here.phase() == Phase::Stopping {
+pub(crate) fn wait(ctx: &WorkerContext, next_ms: Option<u64>) -> Wait {
+    if ctx.phase() == Phase::Stopping {
         return Wait::Poll;
     }
     next_ms.map_or(Wait::Forever, Wait::Until)
@@ -149,39 +149,39 @@ pub(crate) fn wait(here: &Here, next_ms: Option<u64>) -> Wait {
 
 /// Lets time pass before the worker sleeps, if it should: holds still, and polls for as long as the
 /// spin time. Returns whether something came.
-pub(crate) fn spin(here: &Here, woken: &mut Vec<Token>) -> std::io::Result<bool> {
-    let pauses = &here.crew.pauses;
+pub(crate) fn spin(ctx: &WorkerContext, woken: &mut Vec<Token>) -> std::io::Result<bool> {
+    let pauses = &ctx.shared.pauses;
     if !pauses.before_sleep {
         return Ok(false);
     }
     if pauses.no_io_wait_us > 0 {
-        pause(here, pauses.no_io_wait_us);
-        turn(here, Wait::Poll, woken)?;
+        pause(ctx, pauses.no_io_wait_us);
+        turn(ctx, Wait::Poll, woken)?;
     }
     let spin_us = pauses.spin_us;
-    let until_us = here.reactor.borrow().clock().read_us() + spin_us;
-    while woken.is_empty() && here.reactor.borrow().clock().read_us() < until_us {
-        turn(here, Wait::Poll, woken)?;
+    let until_us = ctx.reactor.borrow().clock().read_us() + spin_us;
+    while woken.is_empty() && ctx.reactor.borrow().clock().read_us() < until_us {
+        turn(ctx, Wait::Poll, woken)?;
     }
     Ok(!woken.is_empty())
 }
 
-pub(crate) fn turn(here: &Here, wait: Wait, woken: &mut Vec<Token>) -> std::io::Result<()> {
-    let result = here.reactor.borrow_mut().turn(wait, woken);
-    here.note_time();
+pub(crate) fn turn(ctx: &WorkerContext, wait: Wait, woken: &mut Vec<Token>) -> std::io::Result<()> {
+    let result = ctx.reactor.borrow_mut().turn(wait, woken);
+    ctx.note_time();
     result
 }
 
 impl Claimed {
-    pub(crate) fn id(&self, here: &Here) -> TaskId {
-        TaskId::new(here.station, self.slot, self.generation)
+    pub(crate) fn id(&self, ctx: &WorkerContext) -> TaskId {
+        TaskId::new(ctx.wake_target, self.slot, self.generation)
     }
 }
 
 /// Polls a task once. A panic ends the task, not the worker. Returns what the task has used of its
 /// [`BUDGET`].
-pub(crate) fn run(here: &Here, id: TaskId, mut task: BoxTask) -> u32 {
-    here.begin(id);
+pub(crate) fn run(ctx: &WorkerContext, id: TaskId, mut task: BoxTask) -> u32 {
+    ctx.begin(id);
     let waker = id.waker();
     let mut context = Context::from_waker(&waker);
     let left = match catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(&mut context))) {
@@ -189,27 +189,27 @@ pub(crate) fn run(here: &Here, id: TaskId, mut task: BoxTask) -> u32 {
         outcome => {
             let dropped = catch_unwind(AssertUnwindSafe(|| drop(task)));
             if outcome.is_err() || dropped.is_err() {
-                count(&here.crew.counts.panics);
+                count(&ctx.shared.counts.panics);
             }
-            here.desk().end_task();
+            ctx.metrics().end_task();
             None
         }
     };
-    let (waits, used) = here.end();
-    here.schedule.settle(id.slot(), left, waits, used >= BUDGET);
+    let (waits, used) = ctx.end();
+    ctx.schedule.settle(id.slot(), left, waits, used >= BUDGET);
     used
 }
 
 /// Drops all tasks, and gives the kernel time to end what was under way.
-pub(crate) fn end(here: &Here) {
-    here.schedule.clear();
-    here.reactor.borrow_mut().unlisten_all();
+pub(crate) fn end(ctx: &WorkerContext) {
+    ctx.schedule.clear();
+    ctx.reactor.borrow_mut().unlisten_all();
     let mut woken = Vec::new();
     // (Under epoll nothing ever is, and a turn might take another worker's wake-up.)
     for _ in 0..LAST_TURNS {
-        let unfinished = here.reactor.borrow().has_unfinished();
-        let until_ms = here.reactor.borrow().clock().read_ms() + 10;
-        if !unfinished || turn(here, Wait::Until(until_ms), &mut woken).is_err() {
+        let unfinished = ctx.reactor.borrow().has_unfinished();
+        let until_ms = ctx.reactor.borrow().clock().read_ms() + 10;
+        if !unfinished || turn(ctx, Wait::Until(until_ms), &mut woken).is_err() {
             break;
         }
     }

@@ -1,6 +1,6 @@
 //! What a task waits for and since when, in the one word that its slot has for it.
 //!
-//! Whatever returns `Poll::Pending` says so to the worker ([`crate::exec::here`]): one store. After
+//! Whatever returns `Poll::Pending` says so to the worker ([`crate::exec::context`]): one store. After
 //! the poll the word goes into the slot with the time of the turn: one more. Nobody reads it until
 //! a dump is asked for.
 
@@ -84,7 +84,7 @@ impl Waits {
     /// Nothing said yet.
     pub(crate) const UNSAID: Self = Self(0);
 
-    /// A moment of the crew's clock as the beginning of a wait.
+    /// A moment of the workers' clock as the beginning of a wait.
     pub(crate) fn since(now_ms: u64) -> Self {
         Self(moment(now_ms) << SINCE_SHIFT)
     }

@@ -8,9 +8,9 @@
 use std::ptr;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
-use crate::exec::here;
-use crate::exec::station;
+use crate::exec::context;
 use crate::exec::task_id::TaskId;
+use crate::exec::wake_target;
 
 impl TaskId {
     /// The task that a waker wakes, if it is a number.
@@ -38,7 +38,7 @@ static TABLE: RawWakerVTable = RawWakerVTable::new(
 
 /// Makes a task ready, from wherever this is called.
 fn wake(id: TaskId) {
-    if !here::wake_here(id) {
-        station::wake(id);
+    if !context::wake_here(id) {
+        wake_target::wake(id);
     }
 }

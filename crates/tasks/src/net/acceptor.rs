@@ -16,13 +16,13 @@ use rustix::io::Errno;
 use rustix::net::sockopt::socket_reuseport;
 
 use crate::exec::arrival::{Arrival, Door, Incoming};
-use crate::exec::crew::{Crew, Phase, count};
-use crate::exec::here::{self, Here};
+use crate::exec::context::{self, WorkerContext};
 use crate::exec::task::yield_now;
 use crate::exec::time::sleep;
 use crate::exec::waits::WaitsOn;
+use crate::exec::workers_shared::{Phase, WorkersShared, count};
 use crate::net::link::Link;
-use crate::net::listening::Entrance;
+use crate::net::listening::ListenerShared;
 
 /// How long accepting rests when descriptors or memory have run out, or all is refused.
 /// Connections wait in the backlog.
@@ -68,29 +68,29 @@ struct Me {
 /// Accepts from one listener until it is stopped, or the server drains.
 ///
 /// - `me`: the place that belongs to the running thread, if connections may stay here.
-/// - `door`: the socket as the watch sees it, where there is one.
+/// - `door`: the socket as the autoscaler sees it, where there is one.
 async fn accept_all(
     listener: Listener,
     socket: Arc<OwnedFd>,
     me: Option<usize>,
-    entrance: Arc<Entrance>,
+    listener_shared: Arc<ListenerShared>,
     door: Option<Arc<Door>>,
     _open: Open,
 ) {
-    let entrance = &entrance;
+    let listener_shared = &listener_shared;
     let me = Me { place: me, hands_over: !socket_reuseport(&socket).unwrap_or(false) };
     poll_fn(|context| {
-        entrance.join(context.waker());
+        listener_shared.join(context.waker());
         Poll::Ready(())
     })
     .await;
     let mut burst = 0;
-    while let Some(accepted) = next(&listener, me, entrance).await {
+    while let Some(accepted) = next(&listener, me, listener_shared).await {
         match accepted {
             Ok(accepted) => {
-                place(accepted, me, entrance).await;
-                if here::with(|here| here.crew.pauses.has_paced_accepts()) {
-                    rest(entrance).await;
+                place(accepted, me, listener_shared).await;
+                if context::with(|ctx| ctx.shared.pauses.has_paced_accepts()) {
+                    rest(listener_shared).await;
                 }
             }
             Err(error) => after_error(&error).await,
@@ -103,18 +103,18 @@ async fn accept_all(
     }
     if door.is_some() {
         drop(door);
-        here::with(|here| here.crew.tell_watch());
+        context::with(|ctx| ctx.shared.tell_watch());
     }
-    close::close(listener, socket, me, entrance).await;
+    close::close(listener, socket, me, listener_shared).await;
 }
 
 /// Counts an acceptor for as long as it may bring connections.
-struct Open(Arc<Crew>);
+struct Open(Arc<WorkersShared>);
 
 impl Open {
-    fn new(crew: &Arc<Crew>) -> Self {
-        crew.acceptors.fetch_add(1, Ordering::SeqCst);
-        Self(Arc::clone(crew))
+    fn new(shared: &Arc<WorkersShared>) -> Self {
+        shared.acceptors.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(shared))
     }
 }
 
@@ -125,30 +125,34 @@ impl Drop for Open {
 }
 
 /// The next connection, once there is room for it. `None` when that was the last.
-async fn next(listener: &Listener, me: Me, entrance: &Entrance) -> Option<io::Result<Accepted>> {
-    let serves = |here: &Here| serves(here, entrance);
-    if here::with(|here| serves(here) && choose(here, me).is_none()) {
-        here::with(|here| count(&here.crew.counts.accept_paused));
-        wait_here(|here| (!serves(here) || choose(here, me).is_some()).then_some(())).await;
+async fn next(
+    listener: &Listener,
+    me: Me,
+    listener_shared: &ListenerShared,
+) -> Option<io::Result<Accepted>> {
+    let serves = |ctx: &WorkerContext| serves(ctx, listener_shared);
+    if context::with(|ctx| serves(ctx) && choose(ctx, me).is_none()) {
+        context::with(|ctx| count(&ctx.shared.counts.accept_paused));
+        wait_here(|ctx| (!serves(ctx) || choose(ctx, me).is_some()).then_some(())).await;
     }
     loop {
-        if here::with(|here| here.crew.is_over_share()) {
+        if context::with(|ctx| ctx.shared.is_over_share()) {
             sleep(OTHERS_FIRST).await;
         }
         let mut has_waited = false;
         let attempt = poll_fn(|_| {
-            here::with(|here| {
-                if !serves(here) {
+            context::with(|ctx| {
+                if !serves(ctx) {
                     return Poll::Ready(Some(None));
                 }
-                if has_waited && here.crew.shared_load.get().is_some() {
+                if has_waited && ctx.shared.shared_load.get().is_some() {
                     // One has come; whose it is, is to be looked at first.
                     return Poll::Ready(None);
                 }
                 has_waited = true;
-                let room = choose_room(here, me, entrance);
-                here.waits_on(WaitsOn::Socket);
-                let accepted = here.reactor.borrow_mut().accept(listener, room, here.token());
+                let room = choose_room(ctx, me, listener_shared);
+                ctx.waits_on(WaitsOn::Socket);
+                let accepted = ctx.reactor.borrow_mut().accept(listener, room, ctx.token());
                 accepted.map(|accepted| Some(Some(accepted)))
             })
         });
@@ -159,20 +163,20 @@ async fn next(listener: &Listener, me: Me, entrance: &Entrance) -> Option<io::Re
 }
 
 /// Whether connections are still accepted.
-fn serves(here: &Here, entrance: &Entrance) -> bool {
-    here.phase() == Phase::Serving && entrance.is_open()
+fn serves(ctx: &WorkerContext, listener_shared: &ListenerShared) -> bool {
+    ctx.phase() == Phase::Serving && listener_shared.is_open()
 }
 
 /// Rests after a connection for as long as the pace of accepting says. Not once no more are
 /// accepted: a drain does not wait for it.
-async fn rest(entrance: &Entrance) {
-    let rest_ms = here::with(|here| {
-        let now_ms = here.reactor.borrow().clock().read_ms();
-        here.crew.pauses.rest_after_accept_ms(now_ms)
+async fn rest(listener_shared: &ListenerShared) {
+    let rest_ms = context::with(|ctx| {
+        let now_ms = ctx.reactor.borrow().clock().read_ms();
+        ctx.shared.pauses.rest_after_accept_ms(now_ms)
     });
     let mut sleep = sleep(Duration::from_millis(rest_ms));
     poll_fn(|context| {
-        if rest_ms == 0 || here::with(|here| !serves(here, entrance)) {
+        if rest_ms == 0 || context::with(|ctx| !serves(ctx, listener_shared)) {
             return Poll::Ready(());
         }
         Pin::new(&mut sleep).poll(context)
@@ -181,43 +185,43 @@ async fn rest(entrance: &Entrance) {
 }
 
 /// How many connections one request to the kernel may bring into this reactor.
-fn choose_room(here: &Here, me: Me, entrance: &Entrance) -> usize {
+fn choose_room(ctx: &WorkerContext, me: Me, listener_shared: &ListenerShared) -> usize {
     // A connection that will go elsewhere must not come into this reactor's table.
-    let stays = !entrance.descriptors && me.place.is_some() && choose(here, me) == me.place;
-    let room = me.place.filter(|_| stays).map_or(0, |me| here.crew.places.room_on(me));
-    room.min(here.crew.pauses.accept_room_max)
+    let stays = !listener_shared.descriptors && me.place.is_some() && choose(ctx, me) == me.place;
+    let room = me.place.filter(|_| stays).map_or(0, |me| ctx.shared.connection_slots.room_on(me));
+    room.min(ctx.shared.pauses.accept_room_max)
 }
 
-fn choose(here: &Here, me: Me) -> Option<usize> {
-    here.crew.places.choose(me.place, here.crew.placement, me.hands_over)
+fn choose(ctx: &WorkerContext, me: Me) -> Option<usize> {
+    ctx.shared.connection_slots.choose(me.place, ctx.shared.placement, me.hands_over)
 }
 
 /// Waits for `done`, looking whenever a place is freed or the phase changes.
-async fn wait_here<T>(mut done: impl FnMut(&Here) -> Option<T>) -> T {
-    let crew = here::with(|here| here.crew.clone());
+async fn wait_here<T>(mut done: impl FnMut(&WorkerContext) -> Option<T>) -> T {
+    let shared = context::with(|ctx| ctx.shared.clone());
     let look = || {
-        let found = here::with(&mut done);
+        let found = context::with(&mut done);
         if found.is_none()
-            && let Some(watch) = crew.watch.get()
+            && let Some(autoscale) = shared.autoscale.get()
         {
-            watch.tell_full();
+            autoscale.tell_full();
         }
         found
     };
-    crew.places.wait_for(look).await
+    shared.connection_slots.wait_for(look).await
 }
 
 /// Gives a connection its place and its task. It was accepted, so it is kept while all are full.
-async fn place(accepted: Accepted, me: Me, entrance: &Arc<Entrance>) {
-    here::with(|here| count(&here.crew.counts.accepted));
+async fn place(accepted: Accepted, me: Me, listener_shared: &Arc<ListenerShared>) {
+    context::with(|ctx| count(&ctx.shared.counts.accepted));
     match (accepted, me) {
-        (Accepted::Here(io), me) => place_own(io, me, entrance).await,
+        (Accepted::Here(io), me) => place_own(io, me, listener_shared).await,
         (Accepted::Away(connection), me) => {
-            let Some(worker) = wait_for_place(|here| choose(here, me)).await else { return };
+            let Some(worker) = wait_for_place(|ctx| choose(ctx, me)).await else { return };
             if Some(worker) == me.place {
-                here::with(|here| take_in(here, connection, worker, entrance));
+                context::with(|ctx| take_in(ctx, connection, worker, listener_shared));
             } else {
-                hand_over(worker, connection, entrance);
+                hand_over(worker, connection, listener_shared);
             }
         }
     }
@@ -225,91 +229,96 @@ async fn place(accepted: Accepted, me: Me, entrance: &Arc<Entrance>) {
 
 /// Places a connection that is in this worker's reactor already. Should the last place here have
 /// gone to another one meanwhile, it moves to a worker that has room.
-async fn place_own(io: Io, me: Me, entrance: &Arc<Entrance>) {
-    let worker = wait_for_place(|here| choose(here, me)).await;
+async fn place_own(io: Io, me: Me, listener_shared: &Arc<ListenerShared>) {
+    let worker = wait_for_place(|ctx| choose(ctx, me)).await;
     match worker {
         None => {}
         Some(worker) if Some(worker) == me.place => {
-            return here::with(|here| serve(here, io, worker, entrance));
+            return context::with(|ctx| serve(ctx, io, worker, listener_shared));
         }
         Some(worker) => {
             let exported =
-                poll_fn(|_| here::with(|here| here.reactor.borrow_mut().export(&io, here.token())));
+                poll_fn(|_| context::with(|ctx| ctx.reactor.borrow_mut().export(&io, ctx.token())));
             if let Ok(connection) = exported.await {
-                hand_over(worker, connection, entrance);
+                hand_over(worker, connection, listener_shared);
             } else {
                 // It has to stay; so it waits until there is room here.
-                here::with(|here| {
-                    here.crew.places.release(worker);
-                    if here.crew.watch.get().is_some() {
+                context::with(|ctx| {
+                    ctx.shared.connection_slots.release(worker);
+                    if ctx.shared.autoscale.get().is_some() {
                         // It may have been the last thing that one waited for.
-                        here.crew.posts[worker].wake_all();
+                        ctx.shared.handles[worker].wake_all();
                     }
                 });
                 if let Some(me) = wait_for_place(|_| me.place).await {
-                    return here::with(|here| serve(here, io, me, entrance));
+                    return context::with(|ctx| serve(ctx, io, me, listener_shared));
                 }
             }
         }
     }
-    here::with(|here| here.reactor.borrow_mut().close(io));
+    context::with(|ctx| ctx.reactor.borrow_mut().close(io));
 }
 
 /// Gives a connection to the worker whose place it has.
-fn hand_over(worker: usize, connection: OwnedFd, entrance: &Arc<Entrance>) {
-    here::with(|here| {
-        let incoming = Arc::clone(entrance) as Arc<dyn Incoming>;
-        here.crew.posts[worker].arrive(Arrival::Connection(connection, incoming));
-        if let Some(watch) = here.crew.watch.get() {
-            watch.tell_arrival();
+fn hand_over(worker: usize, connection: OwnedFd, listener_shared: &Arc<ListenerShared>) {
+    context::with(|ctx| {
+        let incoming = Arc::clone(listener_shared) as Arc<dyn Incoming>;
+        ctx.shared.handles[worker].arrive(Arrival::Connection(connection, incoming));
+        if let Some(autoscale) = ctx.shared.autoscale.get() {
+            autoscale.tell_arrival();
         }
     });
 }
 
 /// Takes a place on the worker that `wanted` names. `None` when the server cuts connections.
-async fn wait_for_place(mut wanted: impl FnMut(&Here) -> Option<usize>) -> Option<usize> {
-    wait_here(|here| {
-        if here.phase() >= Phase::Cutting {
+async fn wait_for_place(mut wanted: impl FnMut(&WorkerContext) -> Option<usize>) -> Option<usize> {
+    wait_here(|ctx| {
+        if ctx.phase() >= Phase::Cutting {
             return Some(None);
         }
-        wanted(here).filter(|&worker| here.crew.places.take(worker)).map(Some)
+        wanted(ctx).filter(|&worker| ctx.shared.connection_slots.take(worker)).map(Some)
     })
     .await
 }
 
-impl Incoming for Entrance {
+impl Incoming for ListenerShared {
     fn serve(&self, connection: OwnedFd, place: usize) {
-        here::with(|here| take_in(here, connection, place, self));
+        context::with(|ctx| take_in(ctx, connection, place, self));
     }
 
     fn accept_from(self: Arc<Self>, socket: Arc<OwnedFd>, place: Option<usize>) {
-        here::with(|here| {
-            if start(here, vec![socket], place, &self).is_err() {
-                count(&here.crew.counts.accept_exhausted);
+        context::with(|ctx| {
+            if start(ctx, vec![socket], place, &self).is_err() {
+                count(&ctx.shared.counts.accept_exhausted);
             }
         });
     }
 }
 
 /// Takes in a connection whose place is taken.
-fn take_in(here: &Here, connection: OwnedFd, place: usize, entrance: &Entrance) {
-    let adopted = here.reactor.borrow_mut().adopt(connection);
+fn take_in(
+    ctx: &WorkerContext,
+    connection: OwnedFd,
+    place: usize,
+    listener_shared: &ListenerShared,
+) {
+    let adopted = ctx.reactor.borrow_mut().adopt(connection);
     if let Ok(io) = adopted {
-        serve(here, io, place, entrance);
+        serve(ctx, io, place, listener_shared);
     } else {
-        count(&here.crew.counts.accept_exhausted);
-        here.crew.places.release(place);
+        count(&ctx.shared.counts.accept_exhausted);
+        ctx.shared.connection_slots.release(place);
     }
 }
 
-fn serve(here: &Here, io: Io, place: usize, entrance: &Entrance) {
+fn serve(ctx: &WorkerContext, io: Io, place: usize, listener_shared: &ListenerShared) {
     let place = u16::try_from(place).expect("workers are few");
-    here.desk().add_connection();
-    here.crew.publish_load();
-    let task = (entrance.serve)(Link::new(io, Some(place)));
+    ctx.metrics().add_connection();
+    ctx.shared.publish_load();
+    let task = (listener_shared.serve)(Link::new(io, Some(place)));
     // Without a slot the task is dropped, which closes the connection and frees its place.
-    if here.insert(task).is_err() {
-        count(&here.crew.counts.accept_exhausted);
+    if ctx.insert(task).is_err() {
+        count(&ctx.shared.counts.accept_exhausted);
     }
 }
 
@@ -348,8 +357,8 @@ impl AcceptFailure {
 /// Counts a failed accept, and rests if the next one would fail too.
 async fn after_error(error: &io::Error) {
     let failure = AcceptFailure::of(error);
-    here::with(|here| {
-        let counts = &here.crew.counts;
+    context::with(|ctx| {
+        let counts = &ctx.shared.counts;
         count(if failure.is_shortage() { &counts.accept_exhausted } else { &counts.accept_failed });
     });
     if failure.rests() {
@@ -362,26 +371,26 @@ async fn after_error(error: &io::Error) {
 /// # Errors
 /// No task slot is left, or the process is out of descriptors.
 pub(crate) fn start(
-    here: &Here,
+    ctx: &WorkerContext,
     sockets: Vec<Arc<OwnedFd>>,
     me: Option<usize>,
-    entrance: &Arc<Entrance>,
+    listener_shared: &Arc<ListenerShared>,
 ) -> io::Result<()> {
     for socket in sockets {
-        let door = match here.crew.watch.get() {
+        let door = match ctx.shared.autoscale.get() {
             // Where tasks are shared, nobody has a line of its own.
-            Some(watch) if !here.is_shared() => {
-                let incoming = Arc::clone(entrance) as Arc<dyn Incoming>;
+            Some(autoscale) if !ctx.is_shared() => {
+                let incoming = Arc::clone(listener_shared) as Arc<dyn Incoming>;
                 let door = Arc::new(Door { socket: Arc::clone(&socket), incoming, worker: me });
-                watch.open_door(&door)?;
+                autoscale.open_door(&door)?;
                 Some(door)
             }
             _ => None,
         };
-        let listener = here.reactor.borrow_mut().listen(Arc::clone(&socket), here.crew.backlog)?;
-        let open = Open::new(&here.crew);
-        let entrance = Arc::clone(entrance);
-        here.insert(Box::pin(accept_all(listener, socket, me, entrance, door, open)))
+        let listener = ctx.reactor.borrow_mut().listen(Arc::clone(&socket), ctx.shared.backlog)?;
+        let open = Open::new(&ctx.shared);
+        let listener_shared = Arc::clone(listener_shared);
+        ctx.insert(Box::pin(accept_all(listener, socket, me, listener_shared, door, open)))
             .map_err(|_| io::Error::other("no task slot is left to accept in"))?;
     }
     Ok(())

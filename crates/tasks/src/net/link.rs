@@ -16,11 +16,11 @@ use gustnado_reactor::{
 };
 use rustix::net::sockopt;
 
-use crate::exec::crew::Phase;
-use crate::exec::here::{self, Alarm, Here};
+use crate::exec::context::{self, Alarm, WorkerContext};
 use crate::exec::task::yield_now;
 use crate::exec::time::Now;
 use crate::exec::waits::WaitsOn;
+use crate::exec::workers_shared::Phase;
 use crate::net::link_id::LinkId;
 use crate::net::patience::Patience;
 use crate::net::send_watch::SendWatch;
@@ -111,12 +111,12 @@ impl Link {
         timeout_ms: u64,
     ) -> Result<Self, LinkError> {
         let socket: OwnedFd = connect_socket(to, outbound).map_err(LinkError::Broken)?;
-        let io = here::with(|here| here.reactor.borrow_mut().adopt(socket));
+        let io = context::with(|ctx| ctx.reactor.borrow_mut().adopt(socket));
         let mut link = Self::new(io.map_err(LinkError::Broken)?, None);
         link.set_deadline(link.now.mono_ms + timeout_ms);
         poll_fn(|_| {
-            link.attempt(WaitsOn::SocketWrite, false, |reactor, io, _, here| {
-                reactor.ready(io, Interest::Write, here.token()).map(|()| reactor.connected(io))
+            link.attempt(WaitsOn::SocketWrite, false, |reactor, io, _, ctx| {
+                reactor.ready(io, Interest::Write, ctx.token()).map(|()| reactor.connected(io))
             })
         })
         .await?;
@@ -130,7 +130,7 @@ impl Link {
     /// # Errors
     /// `ResourceBusy`: something is being sent or received. It stays as it is.
     pub fn move_in(&mut self) -> io::Result<()> {
-        here::with(|here| here.reactor.borrow_mut().move_in(&mut self.io))
+        context::with(|ctx| ctx.reactor.borrow_mut().move_in(&mut self.io))
     }
 
     /// Takes in a socket that is connected and does not block, for the running task.
@@ -138,7 +138,7 @@ impl Link {
     /// # Errors
     /// The process is out of descriptors.
     pub fn adopt(socket: OwnedFd) -> io::Result<Self> {
-        let io = here::with(|here| here.reactor.borrow_mut().adopt(socket))?;
+        let io = context::with(|ctx| ctx.reactor.borrow_mut().adopt(socket))?;
         Ok(Self::new(io, None))
     }
 
@@ -169,13 +169,13 @@ impl Link {
     /// # Errors
     /// [`LinkError`].
     pub fn poll_recv(&mut self, idle: bool) -> Poll<Result<Piece, LinkError>> {
-        self.attempt(WaitsOn::SocketRead, idle, |reactor, io, _, here| {
-            if !here.may_operate() {
+        self.attempt(WaitsOn::SocketRead, idle, |reactor, io, _, ctx| {
+            if !ctx.may_operate() {
                 return Poll::Pending;
             }
-            let received = reactor.recv(io, here.token());
+            let received = reactor.recv(io, ctx.token());
             if let Poll::Ready(Ok(piece)) = &received {
-                here.charge_bytes(piece.bytes().len());
+                ctx.charge_bytes(piece.bytes().len());
             }
             received
         })
@@ -188,9 +188,7 @@ impl Link {
     /// [`LinkError`].
     #[inline]
     pub fn poll_recv_request(&mut self, idle: bool) -> Poll<Result<Piece, LinkError>> {
-        self.attempt(WaitsOn::SocketRead, idle, |reactor, io, _, here| {
-            reactor.recv(io, here.token())
-        })
+        self.attempt(WaitsOn::SocketRead, idle, |reactor, io, _, ctx| reactor.recv(io, ctx.token()))
     }
 
     /// [`Link::poll_recv`] as a future.
@@ -204,17 +202,17 @@ impl Link {
     /// From now on receives only when it is asked to: what the peer sends meanwhile stays in the
     /// kernel, which makes it wait. For whoever is slow to ask on purpose.
     pub fn receive_on_demand(&mut self) {
-        here::with(|here| here.reactor.borrow_mut().receive_on_demand(&self.io));
+        context::with(|ctx| ctx.reactor.borrow_mut().receive_on_demand(&self.io));
     }
 
     /// An empty buffer to fill and [`Link::send`].
     pub fn outgoing() -> Box<Outgoing> {
-        here::with(|here| here.reactor.borrow_mut().outgoing())
+        context::with(|ctx| ctx.reactor.borrow_mut().outgoing())
     }
 
     /// Gives a buffer back that was not sent.
     pub fn put_back(out: Box<Outgoing>) {
-        here::with(|here| here.reactor.borrow_mut().put_back(out));
+        context::with(|ctx| ctx.reactor.borrow_mut().put_back(out));
     }
 
     /// Takes over bytes to send; [`Link::poll_sent`] sends them.
@@ -243,9 +241,9 @@ impl Link {
     /// # Errors
     /// [`LinkError`].
     pub fn poll_sent(&mut self) -> Poll<Result<(), LinkError>> {
-        let sent = self.attempt(WaitsOn::SocketWrite, false, |reactor, io, out, here| {
-            let waits = here.holds_back() || !here.may_operate();
-            if waits { Poll::Pending } else { reactor.send(io, out, here.token()) }
+        let sent = self.attempt(WaitsOn::SocketWrite, false, |reactor, io, out, ctx| {
+            let waits = ctx.defer_send() || !ctx.may_operate();
+            if waits { Poll::Pending } else { reactor.send(io, out, ctx.token()) }
         });
         self.sending = sent.is_pending();
         sent
@@ -274,18 +272,18 @@ impl Link {
         patience: Patience,
     ) -> Result<(), LinkError> {
         let start = *offset;
-        let mut watch = SendWatch::new(self.now.mono_ms);
-        self.expect_file_step(&watch, patience, 0);
+        let mut autoscale = SendWatch::new(self.now.mono_ms);
+        self.expect_file_step(&autoscale, patience, 0);
         while *offset < end {
             let step = usize::try_from((end - *offset).min(FILE_STEP)).unwrap_or(COPY_STEP);
             let sent = poll_fn(|_| {
-                self.attempt(WaitsOn::SocketWrite, false, |reactor, io, _, here| {
-                    if !here.may_operate() {
+                self.attempt(WaitsOn::SocketWrite, false, |reactor, io, _, ctx| {
+                    if !ctx.may_operate() {
                         return Poll::Pending;
                     }
-                    let sent = reactor.sendfile(io, file.as_fd(), offset, step, here.token());
+                    let sent = reactor.sendfile(io, file.as_fd(), offset, step, ctx.token());
                     if let Poll::Ready(Ok(bytes)) = &sent {
-                        here.charge_bytes(*bytes);
+                        ctx.charge_bytes(*bytes);
                     }
                     if *offset >= end {
                         reactor.file_sent(io);
@@ -299,7 +297,7 @@ impl Link {
                 Ok(_) => {}
                 Err(LinkError::TimedOut) => {
                     let of_file = Some((end - start, end - *offset));
-                    if !self.look_at_send(&mut watch, patience, of_file) {
+                    if !self.look_at_send(&mut autoscale, patience, of_file) {
                         return Err(LinkError::TimedOut);
                     }
                     continue;
@@ -311,8 +309,8 @@ impl Link {
                 Err(error) => return Err(error),
             }
             if *offset < end {
-                watch.note_progress(self.now.mono_ms);
-                self.expect_file_step(&watch, patience, *offset - start);
+                autoscale.note_progress(self.now.mono_ms);
+                self.expect_file_step(&autoscale, patience, *offset - start);
                 yield_now().await;
             }
         }
@@ -320,9 +318,9 @@ impl Link {
     }
 
     /// Sets when a step of a file is looked at, should it take long.
-    fn expect_file_step(&mut self, watch: &SendWatch, patience: Patience, sent: u64) {
+    fn expect_file_step(&mut self, autoscale: &SendWatch, patience: Patience, sent: u64) {
         let now_ms = self.now.mono_ms;
-        let until_ms = patience.deadline_ms(watch.began_ms(), now_ms, sent);
+        let until_ms = patience.deadline_ms(autoscale.began_ms(), now_ms, sent);
         self.set_deadline(until_ms.min(now_ms + patience.first_look_ms()));
     }
 
@@ -342,12 +340,12 @@ impl Link {
             return Err(LinkError::FileTruncated);
         }
         self.start_send(out);
-        let mut watch = SendWatch::new(self.now.mono_ms);
+        let mut autoscale = SendWatch::new(self.now.mono_ms);
         self.set_deadline(self.now.mono_ms + patience.first_look_ms());
         loop {
             match poll_fn(|_| self.poll_sent()).await {
                 Ok(()) => return Ok(read as u64),
-                Err(LinkError::TimedOut) if self.look_at_send(&mut watch, patience, None) => {}
+                Err(LinkError::TimedOut) if self.look_at_send(&mut autoscale, patience, None) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -359,17 +357,17 @@ impl Link {
     /// - `of_file`: what of a file was and is to be sent, if it is one.
     pub fn look_at_send(
         &mut self,
-        watch: &mut SendWatch,
+        autoscale: &mut SendWatch,
         patience: Patience,
         of_file: Option<(u64, u64)>,
     ) -> bool {
-        let mut unsent = here::with(|here| {
-            here.ask_reactor(|reactor, woken| reactor.unsent(&self.io, self.out.as_deref(), woken))
+        let mut unsent = context::with(|ctx| {
+            ctx.ask_reactor(|reactor, woken| reactor.unsent(&self.io, self.out.as_deref(), woken))
         });
         if let Some((total, left)) = of_file {
             unsent = Unsent { total, here: left, ..unsent };
         }
-        let next = watch.look(patience, self.now().mono_ms, unsent);
+        let next = autoscale.look(patience, self.now().mono_ms, unsent);
         if let Some(next_ms) = next {
             self.set_deadline(next_ms);
         }
@@ -416,15 +414,15 @@ impl Link {
 
     /// Has the two ends called otherwise from now on: as a proxy in front says that they are.
     pub fn rename(&self, names: Names) {
-        here::with(|here| here.reactor.borrow_mut().rename(&self.io, names));
+        context::with(|ctx| ctx.reactor.borrow_mut().rename(&self.io, names));
     }
 
     /// Has the peer told by a reset, once this link is dropped, that what it sent was not all read
     /// and what was sent to it did not all leave. (With `io_uring` before Linux 6.8 it may be told
     /// nothing.)
     pub fn reset_on_drop(&self) {
-        here::with(|here| {
-            here.ask_reactor(|reactor, woken| {
+        context::with(|ctx| {
+            ctx.ask_reactor(|reactor, woken| {
                 // A peer that is gone already needs no telling.
                 let _ = reactor.with_descriptor(&self.io, woken, |descriptor| {
                     Ok(sockopt::set_socket_linger(descriptor, Some(Duration::ZERO))?)
@@ -435,7 +433,7 @@ impl Link {
 
     /// Tells the peer that nothing more will come.
     pub fn shutdown_write(&mut self) {
-        here::with(|here| here.reactor.borrow_mut().shutdown(&self.io, How::Write));
+        context::with(|ctx| ctx.reactor.borrow_mut().shutdown(&self.io, How::Write));
     }
 
     /// Starts an operation or asks for its completion; while there is none, looks at the server's
@@ -448,36 +446,36 @@ impl Link {
             &mut Reactor,
             &Io,
             &mut Option<Box<Outgoing>>,
-            &Here,
+            &WorkerContext,
         ) -> Poll<io::Result<T>>,
     ) -> Poll<Result<T, LinkError>> {
-        here::with(|here| {
-            let mut reactor = here.reactor.borrow_mut();
+        context::with(|ctx| {
+            let mut reactor = ctx.reactor.borrow_mut();
             self.now = Now::of(&reactor);
-            match operation(&mut reactor, &self.io, &mut self.out, here) {
+            match operation(&mut reactor, &self.io, &mut self.out, ctx) {
                 Poll::Ready(Ok(done)) => return Poll::Ready(Ok(done)),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(LinkError::Broken(error))),
-                Poll::Pending => here.waits_on(on),
+                Poll::Pending => ctx.waits_on(on),
             }
             drop(reactor);
-            let phase = here.phase();
+            let phase = ctx.phase();
             if phase >= Phase::Cutting || (idle && phase >= Phase::Draining) {
                 return Poll::Ready(Err(LinkError::Ending));
             }
-            self.alarm.poll_at(self.now.mono_ms, here).map(|()| Err(LinkError::TimedOut))
+            self.alarm.poll_at(self.now.mono_ms, ctx).map(|()| Err(LinkError::TimedOut))
         })
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        here::try_with(|here| {
-            self.alarm.disarm(here);
-            here.reactor.borrow_mut().close(self.io.take());
+        context::try_with(|ctx| {
+            self.alarm.disarm(ctx);
+            ctx.reactor.borrow_mut().close(self.io.take());
             if self.place != NO_PLACE {
-                here.desk().remove_connection();
-                here.crew.places.release(usize::from(self.place));
-                here.crew.publish_load();
+                ctx.metrics().remove_connection();
+                ctx.shared.connection_slots.release(usize::from(self.place));
+                ctx.shared.publish_load();
             }
         });
     }

@@ -5,7 +5,7 @@ use std::task::Waker;
 
 use gustnado_reactor::{Io, IoId, Names};
 
-use crate::exec::here;
+use crate::exec::context;
 use crate::exec::task_id::TaskId;
 
 /// Which connection something belongs to: 8 bytes that cost nothing to make.
@@ -31,9 +31,10 @@ impl LinkId {
     /// As [`crate::Link::peer`]. `NotFound`: there is no such connection, or this thread is no
     /// worker.
     pub fn names(self) -> io::Result<Names> {
-        let ask =
-            |here: &here::Here| here.ask_reactor(|reactor, woken| reactor.names(self.0, woken));
-        here::try_with(ask).unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()))
+        let ask = |ctx: &context::WorkerContext| {
+            ctx.ask_reactor(|reactor, woken| reactor.names(self.0, woken))
+        };
+        context::try_with(ask).unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()))
     }
 }
 
@@ -55,6 +56,6 @@ impl TaskMark {
 
     /// Whether it was made in the running task, or is of any.
     pub fn is_here(self) -> bool {
-        self == Self::ANY || here::try_with(here::Here::token) == Some(self.0)
+        self == Self::ANY || context::try_with(context::WorkerContext::token) == Some(self.0)
     }
 }

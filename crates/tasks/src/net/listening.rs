@@ -17,58 +17,58 @@ pub type Serve = dyn Fn(Link) -> BoxTask + Send + Sync;
 
 /// A listener as its acceptors share it. It lasts for as long as one of them has something left to
 /// serve; then `serve` is dropped with it.
-pub(crate) struct Entrance {
+pub(crate) struct ListenerShared {
     pub(crate) serve: Box<Serve>,
     /// Connections are wanted as ordinary descriptors, also where the reactor has a table.
     pub(crate) descriptors: bool,
-    gate: Arc<Gate>,
+    close_flag: Arc<CloseFlag>,
 }
 
-impl Entrance {
+impl ListenerShared {
     pub(crate) fn new(serve: Box<Serve>, descriptors: bool) -> Arc<Self> {
-        Arc::new(Self { serve, descriptors, gate: Arc::default() })
+        Arc::new(Self { serve, descriptors, close_flag: Arc::default() })
     }
 
     /// What its acceptors share while it closes.
     pub(crate) fn closing(&self) -> &Closing {
-        &self.gate.closing
+        &self.close_flag.closing
     }
 
     /// Whether others hold its sockets too, so that their queues outlive us.
     pub(crate) fn is_shared(&self) -> bool {
-        self.gate.shared.load(Ordering::SeqCst)
+        self.close_flag.shared.load(Ordering::SeqCst)
     }
 
     /// Takes in the sockets of an endpoint, in the order they were opened in: ours alone, or
     /// others' too.
     pub(crate) fn add(&self, endpoint: &Endpoint, sockets: &[Arc<OwnedFd>]) {
-        self.gate.closing.add(sockets);
+        self.close_flag.closing.add(sockets);
         if matches!(endpoint, Endpoint::Inherited(_)) {
-            self.gate.shared.store(true, Ordering::SeqCst);
+            self.close_flag.shared.store(true, Ordering::SeqCst);
         }
     }
 
     /// Whether connections are still accepted.
     pub(crate) fn is_open(&self) -> bool {
-        !self.gate.closed.load(Ordering::SeqCst)
+        !self.close_flag.closed.load(Ordering::SeqCst)
     }
 
     /// Has an acceptor's task woken when the listener ends.
     pub(crate) fn join(&self, acceptor: &Waker) {
-        self.gate.acceptors().push(acceptor.clone());
+        self.close_flag.acceptors().push(acceptor.clone());
     }
 }
 
 /// What ends a listener.
 #[derive(Default)]
-struct Gate {
+struct CloseFlag {
     closed: AtomicBool,
     shared: AtomicBool,
     acceptors: Mutex<Vec<Waker>>,
     closing: Closing,
 }
 
-impl Gate {
+impl CloseFlag {
     fn acceptors(&self) -> std::sync::MutexGuard<'_, Vec<Waker>> {
         self.acceptors.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -79,12 +79,16 @@ impl Gate {
 pub struct Listening {
     endpoint: Endpoint,
     refused: Vec<String>,
-    gate: Arc<Gate>,
+    close_flag: Arc<CloseFlag>,
 }
 
 impl Listening {
-    pub(crate) fn new(endpoint: Endpoint, refused: Vec<String>, entrance: &Entrance) -> Self {
-        Self { endpoint, refused, gate: Arc::clone(&entrance.gate) }
+    pub(crate) fn new(
+        endpoint: Endpoint,
+        refused: Vec<String>,
+        listener_shared: &ListenerShared,
+    ) -> Self {
+        Self { endpoint, refused, close_flag: Arc::clone(&listener_shared.close_flag) }
     }
 
     /// The endpoint in fact bound.
@@ -99,27 +103,27 @@ impl Listening {
 
     /// Whether it has not been stopped.
     pub fn is_open(&self) -> bool {
-        !self.gate.closed.load(Ordering::SeqCst)
+        !self.close_flag.closed.load(Ordering::SeqCst)
     }
 
     /// Takes an inherited socket over: nobody else will accept from it once this listener is
     /// stopped, so its queue has to be served before.
     pub fn take_over(&self) {
-        self.gate.shared.store(false, Ordering::SeqCst);
+        self.close_flag.shared.store(false, Ordering::SeqCst);
     }
 
     /// Stops listening. What the kernel had accepted by then is served, unless others listen on the
     /// same socket (see [`Endpoint::Inherited`]), who will do that. Connections that are open stay
     /// so. A Unix endpoint's file is removed.
     pub fn stop(&self) {
-        if self.gate.closed.swap(true, Ordering::SeqCst) {
+        if self.close_flag.closed.swap(true, Ordering::SeqCst) {
             return;
         }
         if let Endpoint::Unix(path) = &self.endpoint {
             // Whoever removed it first has done what was wanted.
             let _ = std::fs::remove_file(path);
         }
-        let acceptors = std::mem::take(&mut *self.gate.acceptors());
+        let acceptors = std::mem::take(&mut *self.close_flag.acceptors());
         acceptors.into_iter().for_each(Waker::wake);
     }
 }

@@ -13,16 +13,16 @@ use std::time::Duration;
 use gustnado_reactor::{Alert, Ready, Token, Wants};
 
 use crate::exec::block_on;
-use crate::exec::crew::Phase;
+use crate::exec::context::{self, WorkerContext};
 use crate::exec::gather::run_all;
-use crate::exec::here::{self, Here};
 use crate::exec::inbox::Inbox;
 use crate::exec::spawn_error::SpawnError;
 use crate::exec::start_error::StartError;
-use crate::exec::station;
 use crate::exec::turn::{end, take_in};
+use crate::exec::wake_target;
+use crate::exec::workers_shared::Phase;
 use crate::net::acceptor;
-use crate::net::listening::Entrance;
+use crate::net::listening::ListenerShared;
 
 /// A worker that the calling thread drives: nothing of it happens but in [`Driven::turn`], on the
 /// thread that has started it.
@@ -32,11 +32,11 @@ use crate::net::listening::Entrance;
 /// started there.
 #[must_use = "nothing is served unless it is driven"]
 pub struct Driven {
-    here: Rc<Here>,
+    ctx: Rc<WorkerContext>,
     inbox: Arc<Inbox>,
-    station: u16,
+    wake_target: u16,
     /// What the thread was before.
-    before: Cell<Option<Rc<Here>>>,
+    before: Cell<Option<Rc<WorkerContext>>>,
     /// Whom the kernel has woken; nothing but its memory between two turns.
     woken: Cell<Vec<Token>>,
     is_turning: Cell<bool>,
@@ -56,24 +56,24 @@ pub struct Turned {
 impl Driven {
     /// Whether one can be started on the running thread.
     pub(crate) fn check() -> Result<(), StartError> {
-        let is_taken = here::is_own_thread() || block_on::is_busy() || is_driven();
+        let is_taken = context::is_own_thread() || block_on::is_busy() || is_driven();
         if is_taken { Err(StartError::Nested) } else { Ok(()) }
     }
 
-    /// Makes the running thread the worker `here`, which accepts from these sockets.
+    /// Makes the running thread the worker `ctx`, which accepts from these sockets.
     pub(crate) fn start(
-        here: Rc<Here>,
+        ctx: Rc<WorkerContext>,
         inbox: Arc<Inbox>,
         sockets: Vec<Arc<OwnedFd>>,
-        entrance: &Arc<Entrance>,
+        listener_shared: &Arc<ListenerShared>,
     ) -> io::Result<Self> {
-        let station = here.station;
-        let before = Cell::new(here.borrow_thread());
+        let wake_target = ctx.wake_target;
+        let before = Cell::new(ctx.borrow_thread());
         DRIVES.set(true);
         let (woken, is_turning, has_ended) = (Cell::default(), Cell::new(false), Cell::new(false));
-        let driven = Self { here, inbox, station, before, woken, is_turning, has_ended };
-        let place = Some(driven.here.worker);
-        acceptor::start(&driven.here, sockets, place, entrance)?;
+        let driven = Self { ctx, inbox, wake_target, before, woken, is_turning, has_ended };
+        let place = Some(driven.ctx.worker);
+        acceptor::start(&driven.ctx, sockets, place, listener_shared)?;
         Ok(driven)
     }
 
@@ -104,34 +104,34 @@ impl Driven {
             return Err(io::Error::other("this worker is in a turn already"));
         }
         let _end = EndOfTurn(&self.is_turning);
-        let here = &*self.here;
+        let ctx = &*self.ctx;
         // The caller may have been busy for long.
-        here.reactor.borrow_mut().tick();
-        here.note_time();
-        take_in(here, &self.inbox);
-        let next_ms = here.expire();
-        let is_interrupted = if timeout == Some(Duration::ZERO) || here.schedule.has_ready() {
-            here.reactor.borrow_mut().sleep(Some(Duration::ZERO))?
+        ctx.reactor.borrow_mut().tick();
+        ctx.note_time();
+        take_in(ctx, &self.inbox);
+        let next_ms = ctx.expire();
+        let is_interrupted = if timeout == Some(Duration::ZERO) || ctx.schedule.has_ready() {
+            ctx.reactor.borrow_mut().sleep(Some(Duration::ZERO))?
         } else {
             self.sleep(timeout, next_ms, around)?
         };
         let (first, mut woken) = (ready.len(), self.woken.take());
-        here.reactor.borrow_mut().collect(&mut woken, ready)?;
-        here.note_time();
-        let changes = here.reactor.borrow().changes();
-        take_in(here, &self.inbox);
-        here.expire();
-        let has_run = run_all(here, &mut woken);
+        ctx.reactor.borrow_mut().collect(&mut woken, ready)?;
+        ctx.note_time();
+        let changes = ctx.reactor.borrow().changes();
+        take_in(ctx, &self.inbox);
+        ctx.expire();
+        let has_run = run_all(ctx, &mut woken);
         self.woken.set(woken);
-        if here.reactor.borrow().changes() != changes {
+        if ctx.reactor.borrow().changes() != changes {
             // A task has watched another one under this number, or none.
             let mut at = 0;
             ready.retain(|found| {
                 at += 1;
-                at <= first || here.reactor.borrow().is_current(found)
+                at <= first || ctx.reactor.borrow().is_current(found)
             });
         }
-        if here.phase() == Phase::Stopping {
+        if ctx.phase() == Phase::Stopping {
             self.end_work();
         }
         Ok(Turned { has_run, is_interrupted })
@@ -146,21 +146,21 @@ impl Driven {
     /// # Errors
     /// As [`Driven::turn`].
     pub fn look(&self) -> io::Result<Option<Duration>> {
-        let here = &*self.here;
-        here.tells.set(false);
-        self.inbox.get_up();
+        let ctx = &*self.ctx;
+        ctx.tells.set(false);
+        self.inbox.cancel_sleep();
         // What is watched is so by the caller's own loop.
         self.turn(Some(Duration::ZERO), &mut Vec::new(), &mut |sleep| sleep())?;
-        let next_ms = here.expire();
+        let next_ms = ctx.expire();
         if self.has_ended() {
             return Ok(None);
         }
-        if here.schedule.has_ready() || !self.inbox.lie_down() {
+        if ctx.schedule.has_ready() || !self.inbox.prepare_sleep() {
             return Ok(Some(Duration::ZERO));
         }
         // From here on, what wakes a task has the descriptor say so, on this thread too.
-        here.tells.set(true);
-        let now_ms = here.reactor.borrow().clock().now_ms();
+        ctx.tells.set(true);
+        let now_ms = ctx.reactor.borrow().clock().now_ms();
         Ok(next_ms.map(|at| Duration::from_millis(at.saturating_sub(now_ms))))
     }
 
@@ -170,7 +170,7 @@ impl Driven {
     /// # Errors
     /// The process is out of descriptors.
     pub fn descriptor(&self) -> io::Result<OwnedFd> {
-        self.here.reactor.borrow().descriptor()
+        self.ctx.reactor.borrow().descriptor()
     }
 
     /// Sleeps in the kernel, unless something has come meanwhile.
@@ -180,16 +180,16 @@ impl Driven {
         next_ms: Option<u64>,
         around: &mut dyn FnMut(&mut dyn FnMut()),
     ) -> io::Result<bool> {
-        let reactor = &self.here.reactor;
+        let reactor = &self.ctx.reactor;
         let left_ms = next_ms.map(|at| at.saturating_sub(reactor.borrow().clock().now_ms()));
         let timer = left_ms.map(Duration::from_millis);
         let timeout = timer.into_iter().chain(timeout).min();
-        if timeout == Some(Duration::ZERO) || !self.inbox.lie_down() {
+        if timeout == Some(Duration::ZERO) || !self.inbox.prepare_sleep() {
             return reactor.borrow_mut().sleep(Some(Duration::ZERO));
         }
         let _up = GetUp(&self.inbox);
         // The wake-up that came with the last phase may have been taken in before.
-        let is_stopping = self.here.phase() == Phase::Stopping;
+        let is_stopping = self.ctx.phase() == Phase::Stopping;
         let timeout = if is_stopping { Some(Duration::ZERO) } else { timeout };
         let mut slept = None;
         around(&mut || {
@@ -202,7 +202,7 @@ impl Driven {
 
     /// Ends the sleep of a turn, from any thread: of the one under way, or else of the next.
     pub fn alert(&self) -> Alert {
-        self.here.reactor.borrow().alert()
+        self.ctx.reactor.borrow().alert()
     }
 
     /// Watches a descriptor of the caller's: each turn tells what it is ready for, for as long as
@@ -216,8 +216,8 @@ impl Driven {
     /// # Errors
     /// As `epoll_ctl(2)`, with its number: `EPERM` where it cannot be watched (a plain file),
     /// `EEXIST` where it is already, `EBADF` where it is not open.
-    pub fn watch(&self, number: RawFd, wants: Wants, key: u64) -> io::Result<()> {
-        self.here.reactor.borrow_mut().watch(number, wants, key)
+    pub fn autoscale(&self, number: RawFd, wants: Wants, key: u64) -> io::Result<()> {
+        self.ctx.reactor.borrow_mut().watch(number, wants, key)
     }
 
     /// Has something else told of a watched descriptor, under the same key.
@@ -225,7 +225,7 @@ impl Driven {
     /// # Errors
     /// `ENOENT` where it is not watched (any more), `EBADF` where it is not open any more.
     pub fn rewatch(&self, number: RawFd, wants: Wants) -> io::Result<()> {
-        self.here.reactor.borrow_mut().rewatch(number, wants)
+        self.ctx.reactor.borrow_mut().rewatch(number, wants)
     }
 
     /// Watches a descriptor no longer. It may have been closed already.
@@ -233,12 +233,12 @@ impl Driven {
     /// # Errors
     /// `ENOENT` where it is not watched, `EBADF` where the number is negative.
     pub fn unwatch(&self, number: RawFd) -> io::Result<()> {
-        self.here.reactor.borrow_mut().unwatch(number)
+        self.ctx.reactor.borrow_mut().unwatch(number)
     }
 
     /// How many descriptors are watched.
     pub fn watches(&self) -> usize {
-        self.here.reactor.borrow().watches()
+        self.ctx.reactor.borrow().watches()
     }
 
     /// Starts a task on this worker. It runs in the next turn, or still in this one.
@@ -253,7 +253,7 @@ impl Driven {
         if self.has_ended() {
             return Err(SpawnError::Stopped);
         }
-        self.here.insert(Box::pin(future)).map(drop).map_err(|_| SpawnError::Full)
+        self.ctx.insert(Box::pin(future)).map(drop).map_err(|_| SpawnError::Full)
     }
 
     /// Whether its server has been stopped and it has no tasks any more. Turns then only watch.
@@ -267,7 +267,7 @@ impl Driven {
     /// Drops all tasks. What is watched stays so.
     fn end_work(&self) {
         if !self.has_ended.replace(true) {
-            end(&self.here);
+            end(&self.ctx);
             self.inbox.arrivals().close();
         }
     }
@@ -275,10 +275,10 @@ impl Driven {
 
 impl Drop for Driven {
     fn drop(&mut self) {
-        self.here.crew.advance(Phase::Stopping);
+        self.ctx.shared.advance(Phase::Stopping);
         self.end_work();
-        station::leave(self.station);
-        Here::give_back(self.before.take());
+        wake_target::leave(self.wake_target);
+        WorkerContext::give_back(self.before.take());
         _ = DRIVES.try_with(|drives| drives.set(false));
     }
 }
@@ -312,6 +312,6 @@ struct GetUp<'a>(&'a Inbox);
 
 impl Drop for GetUp<'_> {
     fn drop(&mut self) {
-        self.0.get_up();
+        self.0.cancel_sleep();
     }
 }

@@ -11,7 +11,7 @@ pub struct Growth {
     pub grow_after: Duration,
     /// How often it is looked whether there are too many; zero: never.
     pub shrink_period: Duration,
-    /// Whether the thread of a worker that is not needed stays, with its door to the kernel, for
+    /// Whether the thread of a worker that is not needed stays, with its reactor, for
     /// when it is needed again.
     pub cache_workers: bool,
 }

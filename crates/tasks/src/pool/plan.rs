@@ -9,7 +9,7 @@ use crate::exec::pauses::Slowness;
 use crate::exec::schedule::SchedulerKind;
 use crate::net::acceptor::Acceptor;
 use crate::pool::growth::Growth;
-use crate::sync::places::Placement;
+use crate::sync::connection_slots::Placement;
 
 /// How many workers, how they poll, and how connections come to them.
 #[derive(Debug, Clone)]

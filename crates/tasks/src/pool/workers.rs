@@ -3,6 +3,7 @@
 mod inspect;
 mod listen;
 mod start;
+mod threads;
 
 use std::io;
 use std::os::fd::RawFd;
@@ -13,17 +14,18 @@ use std::time::{Duration, Instant};
 use gustnado_reactor::{Backend, Clock, Endpoint, descriptor_limit};
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::exec::crew::{Counts, Crew, Phase};
 use crate::exec::group::WORKERS_MAX;
 use crate::exec::start_error::StartError;
-use crate::exec::station;
+use crate::exec::wake_target;
+use crate::exec::workers_shared::{Counts, Phase, WorkersShared};
 use crate::net::listening::Serve;
+use crate::pool::autoscaler::AutoscaleState;
 use crate::pool::driven::Driven;
 use crate::pool::plan::{Capacity, Plan};
-use crate::pool::watch::Watch;
 use crate::sync::shared_load::SharedLoad;
-use listen::{bind_all, entrance};
-use start::{Ground, Started, choose_backend};
+use listen::{bind_all, listener_shared};
+use start::{WorkerFactory, choose_backend};
+use threads::Started;
 
 /// How many descriptors are free at least once all workers have started: for a few connections, and
 /// for the files that they ask for.
@@ -31,10 +33,10 @@ const FREE_MIN: usize = 8;
 
 /// Running workers.
 pub struct Workers {
-    crew: Arc<Crew>,
+    shared: Arc<WorkersShared>,
     plan: Plan,
     /// What adds and dismisses workers, where that may be.
-    watch: Option<Arc<Watch>>,
+    autoscale: Option<Arc<AutoscaleState>>,
     /// Until it has been ended.
     running: Mutex<Option<Running>>,
     addresses: Vec<Endpoint>,
@@ -81,14 +83,14 @@ impl Workers {
         let capacity = plan.capacity(backend);
         let clock = Clock::start();
         let (addresses, sockets) = bind_all(plan, endpoints, &mut notes)?;
-        let entrance = entrance(serve, endpoints, &sockets);
-        let ground = Ground { plan: plan.clone(), backend, capacity, clock };
-        let started = ground.start(&entrance, sockets).map_err(StartError::Thread)?;
+        let listener_shared = listener_shared(serve, endpoints, &sockets);
+        let factory = WorkerFactory { plan: plan.clone(), backend, capacity, clock };
+        let started = factory.start(&listener_shared, sockets).map_err(StartError::Thread)?;
         if let Err(error) = check_free_descriptors() {
             started.end();
             return Err(StartError::Thread(error));
         }
-        Ok(Self::of(started, ground, addresses, notes))
+        Ok(Self::of(started, factory, addresses, notes))
     }
 
     /// The same with the first worker on the calling thread, which works whenever the caller has
@@ -110,19 +112,24 @@ impl Workers {
         let capacity = plan.capacity(backend);
         let clock = Clock::start();
         let (addresses, sockets) = bind_all(&plan, endpoints, &mut notes)?;
-        let ground = Ground { plan, backend, capacity, clock };
-        let entrance = entrance(serve, endpoints, &sockets);
+        let factory = WorkerFactory { plan, backend, capacity, clock };
+        let listener_shared = listener_shared(serve, endpoints, &sockets);
         let (started, driven) =
-            ground.start_driven(&entrance, sockets).map_err(StartError::Thread)?;
-        Ok((Self::of(started, ground, addresses, notes), driven))
+            factory.start_driven(&listener_shared, sockets).map_err(StartError::Thread)?;
+        Ok((Self::of(started, factory, addresses, notes), driven))
     }
 
-    fn of(started: Started, ground: Ground, addresses: Vec<Endpoint>, notes: Vec<String>) -> Self {
-        let Started { crew, watch, threads, stations, notes: said } = started;
-        let Ground { plan, backend, capacity, clock } = ground;
+    fn of(
+        started: Started,
+        factory: WorkerFactory,
+        addresses: Vec<Endpoint>,
+        notes: Vec<String>,
+    ) -> Self {
+        let Started { shared, autoscale, threads, wake_targets, notes: said } = started;
+        let WorkerFactory { plan, backend, capacity, clock } = factory;
         let notes = notes.into_iter().chain(said).collect();
-        let running = Mutex::new(Some(Running { threads, stations }));
-        Self { crew, plan, watch, running, addresses, notes, backend, capacity, clock }
+        let running = Mutex::new(Some(Running { threads, wake_targets }));
+        Self { shared, plan, autoscale, running, addresses, notes, backend, capacity, clock }
     }
 
     /// The endpoints in fact bound.
@@ -158,13 +165,13 @@ impl Workers {
         let load = SharedLoad::join(number, place)?;
         load.publish(self.connections_open());
         // Who has joined already stays where it is.
-        let _ = self.crew.shared_load.set(load);
+        let _ = self.shared.shared_load.set(load);
         Ok(())
     }
 
     /// Connections open now.
     pub fn connections_open(&self) -> usize {
-        self.crew.places.open()
+        self.shared.connection_slots.open()
     }
 
     /// Whether no connection is open and, once the workers drain, none can come any more: what the
@@ -175,18 +182,18 @@ impl Workers {
 
     /// Workers there are now. One that was dismissed counts until it has served what it has.
     pub fn workers(&self) -> usize {
-        match &self.watch {
+        match &self.autoscale {
             None => self.floor(),
-            Some(watch) => {
-                let census = watch.seats.census();
-                watch.seats.floor() + census.working + census.leaving
+            Some(autoscale) => {
+                let census = autoscale.elastic.census();
+                autoscale.elastic.floor() + census.working + census.leaving
             }
         }
     }
 
     /// Whether a listener may still bring connections.
     pub fn is_accepting(&self) -> bool {
-        self.crew.acceptors.load(std::sync::atomic::Ordering::SeqCst) > 0
+        self.shared.acceptors.load(std::sync::atomic::Ordering::SeqCst) > 0
     }
 
     fn floor(&self) -> usize {
@@ -197,12 +204,14 @@ impl Workers {
     /// Connections open now on each worker (one number for the shared schedulers), those included
     /// that are not there.
     pub fn connections_by_place(&self) -> Vec<usize> {
-        (0..self.crew.posts.len()).map(|place| self.crew.places.open_on(place)).collect()
+        (0..self.shared.handles.len())
+            .map(|place| self.shared.connection_slots.open_on(place))
+            .collect()
     }
 
     /// What happened to connections and tasks since the start.
     pub fn counts(&self) -> &Counts {
-        &self.crew.counts
+        &self.shared.counts
     }
 
     /// Milliseconds since the start.
@@ -212,27 +221,28 @@ impl Workers {
 
     /// The phase that the workers are in.
     pub fn phase(&self) -> Phase {
-        self.crew.phase()
+        self.shared.phase()
     }
 
     /// Goes forward to a later phase. Never back.
     pub fn advance(&self, phase: Phase) {
-        self.crew.advance(phase);
+        self.shared.advance(phase);
     }
 
     /// Ends all workers and waits for them, but not longer than `within`: a handler that never
     /// returns keeps its thread until the process ends. Removes the socket files of Unix endpoints.
     pub fn stop(&self, within: Duration) {
-        self.crew.advance(Phase::Stopping);
+        self.shared.advance(Phase::Stopping);
         // Taken out, so that it is done once: what is given up here may be another server's next.
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Running { threads, stations }) = running else { return };
+        let Some(Running { threads, wake_targets }) = running else { return };
         let began = Instant::now();
         join(threads, began, within);
-        // After the watch, which adds some until its end.
-        let (guests, more) = self.watch.as_ref().map(|watch| watch.seats.take()).unzip();
+        // After the autoscaler, which adds some until its end.
+        let (guests, more) =
+            self.autoscale.as_ref().map(|autoscale| autoscale.elastic.take()).unzip();
         join(guests.unwrap_or_default(), began, within);
-        stations.into_iter().chain(more.unwrap_or_default()).for_each(station::leave);
+        wake_targets.into_iter().chain(more.unwrap_or_default()).for_each(wake_target::leave);
         for address in &self.addresses {
             if let Endpoint::Unix(path) = address {
                 let _ = std::fs::remove_file(path);
@@ -263,5 +273,5 @@ impl Drop for Workers {
 /// What is to be ended.
 struct Running {
     threads: Vec<JoinHandle<()>>,
-    stations: Vec<u16>,
+    wake_targets: Vec<u16>,
 }

@@ -1,4 +1,4 @@
-//! The life of a shared task's slot: in line once, run by one worker at a time, never forgotten.
+//! The life of a shared task's slot: queued once, run by one worker at a time, never forgotten.
 
 use crate::sync::atomic::{AtomicU32, Ordering};
 
@@ -11,7 +11,7 @@ pub(crate) const GENERATION_BITS: u32 = 20;
 /// The largest generation of a slot; the next one is zero again.
 pub(crate) const GENERATION_MAX: u32 = (1 << GENERATION_BITS) - 1;
 
-/// Whether a task runs, is in line, or waits.
+/// Whether a task runs, is queued, or waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Doing {
     Runs,
@@ -21,8 +21,8 @@ pub(crate) enum Doing {
 
 /// A slot's state in one word: generation, and whether it is live, ready, running.
 ///
-/// Whoever makes it ready while it is neither ready nor running puts it in line; the worker that
-/// takes it out of the line runs it; if it became ready meanwhile, that worker puts it in line
+/// Whoever makes it ready while it is neither ready nor running queues it; the worker that
+/// takes it out of the queue runs it; if it became ready meanwhile, that worker queues it
 /// again.
 #[derive(Debug)]
 pub(crate) struct Claim(AtomicU32);
@@ -34,7 +34,7 @@ impl Default for Claim {
 }
 
 impl Claim {
-    /// Starts a life. Returns its generation. The slot is ready: put it in line.
+    /// Starts a life. Returns its generation. The slot is ready: queue it.
     pub(crate) fn open(&self) -> u32 {
         let generation = self.0.load(Ordering::Relaxed) >> GENERATION_SHIFT;
         self.0.store(generation << GENERATION_SHIFT | LIVE | READY, Ordering::Release);
@@ -42,7 +42,7 @@ impl Claim {
     }
 
     /// Makes the slot ready, whichever life it is in if `generation` is `None`. Returns whether the
-    /// caller is to put it in line.
+    /// caller is to queue it.
     pub(crate) fn ready(&self, generation: Option<u32>) -> bool {
         let mut state = self.0.load(Ordering::Relaxed);
         loop {
@@ -65,14 +65,14 @@ impl Claim {
         }
     }
 
-    /// Claims a slot that was taken out of the line. Returns its generation.
+    /// Claims a slot that was taken out of the queue. Returns its generation.
     pub(crate) fn run(&self) -> u32 {
         let before = self.0.fetch_xor(READY | RUNNING, Ordering::AcqRel);
         debug_assert!(before & (READY | RUNNING | LIVE) == READY | LIVE, "in line, so ready");
         generation_of(before)
     }
 
-    /// Ends a run. Returns whether the slot became ready meanwhile: put it in line.
+    /// Ends a run. Returns whether the slot became ready meanwhile: queue it.
     pub(crate) fn rest(&self) -> bool {
         self.0.fetch_and(!RUNNING, Ordering::AcqRel) & READY != 0
     }

@@ -5,11 +5,11 @@
 
 mod bucket;
 mod claim;
-mod doorbell;
+mod connection_slots;
 mod group;
-mod places;
 mod queue;
 mod ready_bits;
+mod sleep_state;
 
 /// Checks `model` in every interleaving with at most three preemptions: nearly all faults of
 /// lock-free code show with two.

@@ -104,7 +104,7 @@ impl TokenQueue {
         }
     }
 
-    /// Whether nothing is in line, not even a token whose producer is still writing it.
+    /// Whether nothing is queued, not even a token whose producer is still writing it.
     pub fn is_empty(&self) -> bool {
         self.head.0.load(Ordering::SeqCst) == self.tail.0.load(Ordering::SeqCst)
     }

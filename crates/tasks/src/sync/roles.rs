@@ -20,7 +20,7 @@ impl Default for Roles {
 }
 
 impl Roles {
-    /// Takes the poller's role if nobody has it.
+    /// Takes the poller's role if no worker has it.
     pub(crate) fn take_poller(&self) -> bool {
         !self.polled.load(Ordering::Relaxed) && !self.polled.swap(true, Ordering::SeqCst)
     }

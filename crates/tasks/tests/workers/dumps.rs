@@ -44,7 +44,7 @@ fn each_task_says_what_it_waits_for(setup: Setup) {
         full.try_send(()).expect("one fits");
         let (_empty, mut empty) = mailbox::<()>(1);
         let pool = BlockingPool::new(1, 2);
-        let (open, gate) = mpsc::channel::<()>();
+        let (open, close_flag) = mpsc::channel::<()>();
         let handles = [
             spawn_named("sleeper", sleep(PATIENCE)),
             spawn_named("receiver", async move { _ = empty.recv().await }),
@@ -58,7 +58,7 @@ fn each_task_says_what_it_waits_for(setup: Setup) {
                 group.spawn(pending::<()>()).expect("a slot is free");
                 group.next().await;
             }),
-            spawn_named("blocker", async move { _ = pool.run(move || gate.recv()).await }),
+            spawn_named("blocker", async move { _ = pool.run(move || close_flag.recv()).await }),
             spawn_named("stranger", pending()),
             spawn_named("limited", async { _ = timeout(PATIENCE, pending::<()>()).await }),
         ];

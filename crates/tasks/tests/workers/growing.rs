@@ -37,14 +37,14 @@ const CEILING: usize = 4;
 
 /// Holds threads while it is shut.
 #[derive(Default)]
-struct Gate {
+struct CloseFlag {
     open: Mutex<bool>,
     bell: Condvar,
     held: AtomicUsize,
     threads: Mutex<HashSet<ThreadId>>,
 }
 
-impl Gate {
+impl CloseFlag {
     fn pass(&self) {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner).insert(thread::current().id());
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,7 +71,7 @@ impl Gate {
 }
 
 /// Opens the gate whichever way a test ends, or its workers would never end.
-struct Opener(Arc<Gate>);
+struct Opener(Arc<CloseFlag>);
 
 impl Drop for Opener {
     fn drop(&mut self) {
@@ -90,14 +90,14 @@ fn growing(setup: Setup, shrink_ms: u64) -> Plan {
 }
 
 /// Answers each byte with the number of its worker; a `!` first waits at the gate, with its thread.
-async fn visit(mut link: Link, gate: Arc<Gate>) {
+async fn visit(mut link: Link, close_flag: Arc<CloseFlag>) {
     loop {
         let holds = match link.recv(true).await {
             Ok(piece) if !piece.bytes().is_empty() => piece.bytes().contains(&b'!'),
             _ => return,
         };
         if holds {
-            gate.pass();
+            close_flag.pass();
         }
         let mut out = Link::outgoing();
         let worker = gustnado_tasks::worker().expect("a task runs on a worker");
@@ -109,10 +109,10 @@ async fn visit(mut link: Link, gate: Arc<Gate>) {
 }
 
 fn gated(plan: &Plan) -> (Workers, Opener) {
-    let gate = Arc::new(Gate::default());
-    let inner = Arc::clone(&gate);
+    let close_flag = Arc::new(CloseFlag::default());
+    let inner = Arc::clone(&close_flag);
     let workers = start(plan, move |link| visit(link, Arc::clone(&inner)));
-    (workers, Opener(gate))
+    (workers, Opener(close_flag))
 }
 
 /// Asks for the worker that runs the connection.
@@ -134,11 +134,11 @@ fn answer_all(clients: &mut [TcpStream]) {
 }
 
 /// Connects and holds one more worker.
-fn hold(workers: &Workers, gate: &Gate) -> TcpStream {
-    let before = gate.held();
+fn hold(workers: &Workers, close_flag: &CloseFlag) -> TcpStream {
+    let before = close_flag.held();
     let mut client = connect(workers);
     client.write_all(b"!").expect("the server is there");
-    wait_until("one more worker is held", || gate.held() > before);
+    wait_until("one more worker is held", || close_flag.held() > before);
     client
 }
 
@@ -154,16 +154,20 @@ fn a_worker_is_added_whenever_all_are_held_until_the_ceiling(setup: Setup) {
     for acceptor in Acceptor::ALL {
         let mut plan = growing(setup, 0);
         plan.acceptor = acceptor;
-        let (workers, gate) = gated(&plan);
+        let (workers, close_flag) = gated(&plan);
         assert_eq!(workers.workers(), FLOOR);
-        let mut clients: Vec<_> = (0..CEILING).map(|_| hold(&workers, &gate.0)).collect();
-        assert_eq!((gate.0.held(), gate.0.threads()), (CEILING, CEILING), "{acceptor:?}");
+        let mut clients: Vec<_> = (0..CEILING).map(|_| hold(&workers, &close_flag.0)).collect();
+        assert_eq!(
+            (close_flag.0.held(), close_flag.0.threads()),
+            (CEILING, CEILING),
+            "{acceptor:?}"
+        );
         assert_eq!(workers.workers(), CEILING);
         let mut late = connect(&workers);
         late.write_all(b"?").expect("the kernel takes it");
         assert!(is_silent(&mut late), "{acceptor:?}: the ceiling is the ceiling");
         assert_eq!(workers.workers(), CEILING);
-        gate.0.set(true);
+        close_flag.0.set(true);
         answer(&mut late);
         for client in &mut clients {
             answer(client);
@@ -178,18 +182,18 @@ fn without_a_ceiling_none_is_added(setup: Setup) {
     for max in [0, FLOOR] {
         let mut plan = growing(setup, 0);
         plan.growth.workers_max = max;
-        let (workers, gate) = gated(&plan);
+        let (workers, close_flag) = gated(&plan);
         // (Where they land is the kernel's choice, so it may take some until both are held.)
         let mut clients = Vec::new();
-        while gate.0.held() < FLOOR {
+        while close_flag.0.held() < FLOOR {
             let mut client = connect(&workers);
             client.write_all(b"!").expect("the server is there");
             clients.push(client);
             thread::sleep(Duration::from_millis(5));
         }
         assert!(is_silent(&mut clients[0]));
-        assert_eq!((workers.workers(), gate.0.threads()), (FLOOR, FLOOR));
-        gate.0.set(true);
+        assert_eq!((workers.workers(), close_flag.0.threads()), (FLOOR, FLOOR));
+        close_flag.0.set(true);
         answer_all(&mut clients);
     }
 }
@@ -198,12 +202,12 @@ fn workers_that_are_not_needed_go_and_come_back(setup: Setup) {
     for cache in [true, false] {
         let mut plan = growing(setup, 10);
         plan.growth.cache_workers = cache;
-        let (workers, gate) = gated(&plan);
+        let (workers, close_flag) = gated(&plan);
         for _ in 0..3 {
-            gate.0.set(false);
-            let mut clients: Vec<_> = (0..CEILING).map(|_| hold(&workers, &gate.0)).collect();
+            close_flag.0.set(false);
+            let mut clients: Vec<_> = (0..CEILING).map(|_| hold(&workers, &close_flag.0)).collect();
             assert_eq!(workers.workers(), CEILING);
-            gate.0.set(true);
+            close_flag.0.set(true);
             answer_all(&mut clients);
             drop(clients);
             wait_until("the floor is left", || workers.workers() == FLOOR);
@@ -213,7 +217,7 @@ fn workers_that_are_not_needed_go_and_come_back(setup: Setup) {
         let [grown, shrunk] = [&workers.counts().workers_grown, &workers.counts().workers_shrunk]
             .map(|count| count.load(Ordering::SeqCst));
         assert!(grown >= 6 && grown == shrunk, "{grown} came and {shrunk} went");
-        let threads = gate.0.threads();
+        let threads = close_flag.0.threads();
         assert_eq!(threads == CEILING, cache, "{threads} threads");
     }
 }
@@ -223,9 +227,9 @@ fn a_worker_that_is_held_from_its_first_moment_is_noticed(setup: Setup) {
     plan.workers = 1;
     for _ in 0..20 {
         // Whoever connects at once may be served before the worker has polled.
-        let (workers, gate) = gated(&plan);
-        let clients = [(); 2].map(|()| hold(&workers, &gate.0));
-        gate.0.set(true);
+        let (workers, close_flag) = gated(&plan);
+        let clients = [(); 2].map(|()| hold(&workers, &close_flag.0));
+        close_flag.0.set(true);
         drop(clients);
         workers.stop(PATIENCE);
     }
@@ -236,10 +240,10 @@ fn no_more_than_a_sixth_and_one_go_at_a_time(setup: Setup) {
     let mut plan = growing(setup, 60);
     plan.workers = 1;
     plan.growth.workers_max = 8;
-    let (workers, gate) = gated(&plan);
-    let clients: Vec<_> = (0..8).map(|_| hold(&workers, &gate.0)).collect();
+    let (workers, close_flag) = gated(&plan);
+    let clients: Vec<_> = (0..8).map(|_| hold(&workers, &close_flag.0)).collect();
     assert_eq!(workers.workers(), 8);
-    gate.0.set(true);
+    close_flag.0.set(true);
     drop(clients);
     let mut all_seen = Instant::now();
     wait_until("the floor is left", || {
@@ -272,7 +276,7 @@ fn nothing_is_lost_while_workers_come_and_go(setup: Setup) {
         plan.growth.cache_workers = cache;
         plan.growth.grow_after = Duration::from_millis(1);
         plan.acceptor = acceptor;
-        let (workers, gate) = gated(&plan);
+        let (workers, close_flag) = gated(&plan);
         let (ends, visits) = (AtomicBool::new(false), AtomicUsize::new(0));
         let holds = thread::scope(|scope| {
             for _ in 0..4 {
@@ -280,10 +284,11 @@ fn nothing_is_lost_while_workers_come_and_go(setup: Setup) {
             }
             let mut holds = 0;
             for _ in 0..12 {
-                gate.0.set(false);
+                close_flag.0.set(false);
                 // Some of them share a worker with a visitor, who then waits for the gate.
-                let mut clients: Vec<_> = (0..CEILING).map(|_| hold(&workers, &gate.0)).collect();
-                gate.0.set(true);
+                let mut clients: Vec<_> =
+                    (0..CEILING).map(|_| hold(&workers, &close_flag.0)).collect();
+                close_flag.0.set(true);
                 answer_all(&mut clients);
                 holds += clients.len();
                 drop(clients);
@@ -307,8 +312,8 @@ fn the_end_may_come_while_workers_come_and_go(setup: Setup) {
     for round in 0..12 {
         let mut plan = growing(setup, 10);
         plan.growth.cache_workers = round % 2 == 0;
-        let (workers, gate) = gated(&plan);
-        let mut clients: Vec<_> = (0..FLOOR).map(|_| hold(&workers, &gate.0)).collect();
+        let (workers, close_flag) = gated(&plan);
+        let mut clients: Vec<_> = (0..FLOOR).map(|_| hold(&workers, &close_flag.0)).collect();
         let mut next = connect(&workers);
         next.write_all(b"!").expect("the server is there");
         clients.push(next);
@@ -319,13 +324,13 @@ fn the_end_may_come_while_workers_come_and_go(setup: Setup) {
             // While it goes.
             _ => {
                 wait_until("one has come", || workers.workers() > FLOOR);
-                gate.0.set(true);
+                close_flag.0.set(true);
                 drop(clients.drain(..));
                 wait_until("one goes", || workers.workers() == FLOOR);
             }
         }
         workers.advance(Phase::Draining);
-        gate.0.set(true);
+        close_flag.0.set(true);
         // Whoever came before the end is answered, and then it is over for all.
         for client in &mut clients {
             // (It may be over already.)
@@ -340,7 +345,7 @@ fn the_end_may_come_while_workers_come_and_go(setup: Setup) {
 }
 
 fn tasks_from_elsewhere_find_the_workers_that_are_there(setup: Setup) {
-    let (workers, gate) = gated(&growing(setup, 10));
+    let (workers, close_flag) = gated(&growing(setup, 10));
     let spawner = workers.spawner();
     let run_some = || {
         let done = Arc::new(AtomicUsize::new(0));
@@ -354,8 +359,8 @@ fn tasks_from_elsewhere_find_the_workers_that_are_there(setup: Setup) {
         assert!(dump.silent.is_empty(), "{dump}");
     };
     run_some();
-    let clients: Vec<_> = (0..CEILING).map(|_| hold(&workers, &gate.0)).collect();
-    gate.0.set(true);
+    let clients: Vec<_> = (0..CEILING).map(|_| hold(&workers, &close_flag.0)).collect();
+    close_flag.0.set(true);
     drop(clients);
     run_some();
     wait_until("the floor is left", || workers.workers() == FLOOR);
@@ -390,17 +395,17 @@ fn a_worker_is_added_when_all_slots_are_taken(setup: Setup) {
 }
 
 fn a_dismissed_worker_serves_what_it_has_to_the_end(setup: Setup) {
-    let (workers, gate) = gated(&growing(setup, 10));
-    let mut clients: Vec<_> = (0..CEILING).map(|_| hold(&workers, &gate.0)).collect();
-    gate.0.set(true);
-    let places: Vec<_> = clients.iter_mut().map(answer).collect();
+    let (workers, close_flag) = gated(&growing(setup, 10));
+    let mut clients: Vec<_> = (0..CEILING).map(|_| hold(&workers, &close_flag.0)).collect();
+    close_flag.0.set(true);
+    let connection_slots: Vec<_> = clients.iter_mut().map(answer).collect();
     thread::sleep(Duration::from_millis(60));
     assert_eq!(workers.workers(), CEILING, "two are dismissed, and stay for their connections");
     let mut others: Vec<_> = (0..8).map(|_| connect(&workers)).collect();
     for other in &mut others {
         assert!(ask(other) < FLOOR, "one that was dismissed takes no more");
     }
-    for (client, place) in clients.iter_mut().zip(&places) {
+    for (client, place) in clients.iter_mut().zip(&connection_slots) {
         assert_eq!(ask(client), *place, "a connection stays where it is");
     }
     drop(clients);
@@ -414,23 +419,23 @@ fn who_stands_in_line_at_a_held_worker_is_served_by_another(setup: Setup) {
     for acceptor in Acceptor::ALL {
         let mut plan = growing(setup, 0);
         plan.acceptor = acceptor;
-        let (workers, gate) = gated(&plan);
-        let _held: Vec<_> = (0..FLOOR).map(|_| hold(&workers, &gate.0)).collect();
+        let (workers, close_flag) = gated(&plan);
+        let _held: Vec<_> = (0..FLOOR).map(|_| hold(&workers, &close_flag.0)).collect();
         for _ in 0..20 {
             let mut client = connect(&workers);
             assert!(ask(&mut client) >= FLOOR, "those of the start are held");
         }
-        assert_eq!((gate.0.held(), workers.workers()), (FLOOR, FLOOR + 1), "{acceptor:?}");
+        assert_eq!((close_flag.0.held(), workers.workers()), (FLOOR, FLOOR + 1), "{acceptor:?}");
     }
 }
 
 fn a_listener_of_later_is_shared_too_and_ends_when_it_is_stopped(setup: Setup) {
-    let (workers, gate) = gated(&growing(setup, 0));
-    let _held: Vec<_> = (0..FLOOR).map(|_| hold(&workers, &gate.0)).collect();
+    let (workers, close_flag) = gated(&growing(setup, 0));
+    let _held: Vec<_> = (0..FLOOR).map(|_| hold(&workers, &close_flag.0)).collect();
     let serve = Box::new(|link| Box::pin(echo(link)) as gustnado_tasks::BoxTask);
     // The held ones cannot begin to accept from it: so it is one of before that is held.
-    gate.0.set(true);
-    wait_until("nobody is held", || gate.0.held() == 0);
+    close_flag.0.set(true);
+    wait_until("nobody is held", || close_flag.0.held() == 0);
     let later = workers.listen(&anywhere(), false, serve).expect("a port is free");
     let gustnado_tasks::Endpoint::Tcp(address) = later.endpoint().clone() else {
         panic!("bound to {}", later.endpoint())
@@ -442,10 +447,10 @@ fn a_listener_of_later_is_shared_too_and_ends_when_it_is_stopped(setup: Setup) {
     };
     // Both accept from it once each has served somebody.
     (0..16).for_each(|_| echo_once(&mut to_later()));
-    gate.0.set(false);
-    let _held: Vec<_> = (0..FLOOR).map(|_| hold(&workers, &gate.0)).collect();
+    close_flag.0.set(false);
+    let _held: Vec<_> = (0..FLOOR).map(|_| hold(&workers, &close_flag.0)).collect();
     (0..8).for_each(|_| echo_once(&mut to_later()));
-    gate.0.set(true);
+    close_flag.0.set(true);
     later.stop();
     wait_until("nobody listens there", || TcpStream::connect(address).is_err());
 }

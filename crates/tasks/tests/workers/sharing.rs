@@ -20,13 +20,13 @@ on_every_setup!(shared:
 
 /// Holds threads until it is opened.
 #[derive(Default)]
-struct Gate {
+struct CloseFlag {
     open: Mutex<bool>,
     bell: Condvar,
     held: AtomicUsize,
 }
 
-impl Gate {
+impl CloseFlag {
     fn pass(&self) {
         self.held.fetch_add(1, Ordering::SeqCst);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,7 +42,7 @@ impl Gate {
 }
 
 /// Opens the gate whichever way a test ends, or its workers would never end.
-struct Opener(Arc<Gate>);
+struct Opener(Arc<CloseFlag>);
 
 impl Drop for Opener {
     fn drop(&mut self) {
@@ -51,11 +51,11 @@ impl Drop for Opener {
 }
 
 /// Answers each byte with a byte; a `!` first waits at the gate, with its thread.
-fn gated(setup: Setup, workers: usize) -> (Workers, Arc<Gate>) {
-    let gate = Arc::new(Gate::default());
-    let inner = Arc::clone(&gate);
+fn gated(setup: Setup, workers: usize) -> (Workers, Arc<CloseFlag>) {
+    let close_flag = Arc::new(CloseFlag::default());
+    let inner = Arc::clone(&close_flag);
     let workers = start(&setup.plan(workers), move |mut link: Link| {
-        let gate = Arc::clone(&inner);
+        let close_flag = Arc::clone(&inner);
         async move {
             loop {
                 let holds = match link.recv(true).await {
@@ -63,7 +63,7 @@ fn gated(setup: Setup, workers: usize) -> (Workers, Arc<Gate>) {
                     _ => return,
                 };
                 if holds {
-                    gate.pass();
+                    close_flag.pass();
                 }
                 let mut out = Link::outgoing();
                 out.bytes.push(b'.');
@@ -73,7 +73,7 @@ fn gated(setup: Setup, workers: usize) -> (Workers, Arc<Gate>) {
             }
         }
     });
-    (workers, gate)
+    (workers, close_flag)
 }
 
 /// Sends a byte and waits for the answer, but not for long.
@@ -85,8 +85,8 @@ fn answered(client: &mut TcpStream) -> bool {
 
 fn three_held_workers_of_four_leave_the_fourth_to_all_others(setup: Setup) {
     for round in 0..15 {
-        let (workers, gate) = gated(setup, 4);
-        let _opener = Opener(Arc::clone(&gate));
+        let (workers, close_flag) = gated(setup, 4);
+        let _opener = Opener(Arc::clone(&close_flag));
         let mut clients: Vec<_> = (0..6).map(|_| connect(&workers)).collect();
         for client in &mut clients {
             assert!(answered(client), "round {round}: before anyone is held");
@@ -99,7 +99,7 @@ fn three_held_workers_of_four_leave_the_fourth_to_all_others(setup: Setup) {
         for client in free {
             assert!(answered(client), "round {round}: a free worker sleeps on");
         }
-        gate.open();
+        close_flag.open();
         for client in held {
             client.read_exact(&mut [0]).expect("held ones are answered in the end");
         }
@@ -108,16 +108,16 @@ fn three_held_workers_of_four_leave_the_fourth_to_all_others(setup: Setup) {
 
 fn a_connection_held_in_its_first_step_does_not_hold_the_next_one(setup: Setup) {
     for round in 0..15 {
-        let gate = Arc::new(Gate::default());
-        let _opener = Opener(Arc::clone(&gate));
-        let inner = Arc::clone(&gate);
+        let close_flag = Arc::new(CloseFlag::default());
+        let _opener = Opener(Arc::clone(&close_flag));
+        let inner = Arc::clone(&close_flag);
         let first = AtomicUsize::new(0);
         let workers = start(&setup.plan(2), move |mut link: Link| {
-            let gate = Arc::clone(&inner);
+            let close_flag = Arc::clone(&inner);
             let holds = first.fetch_add(1, Ordering::SeqCst) == 0;
             async move {
                 if holds {
-                    gate.pass();
+                    close_flag.pass();
                 }
                 let mut out = Link::outgoing();
                 out.bytes.push(b'.');
@@ -138,7 +138,7 @@ fn a_connection_held_in_its_first_step_does_not_hold_the_next_one(setup: Setup) 
                 .count();
             thread::sleep(Duration::from_millis(1));
         }
-        gate.open();
+        close_flag.open();
         assert_eq!(answers, 2, "round {round}: a fresh connection waits while a worker sleeps");
     }
 }

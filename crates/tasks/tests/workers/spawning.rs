@@ -207,13 +207,13 @@ fn tasks_from_outside_go_to_the_workers_in_turn(setup: Setup) {
 fn a_worker_that_takes_no_more_is_said_to_be_full(setup: Setup) {
     let workers = start(&setup.plan(1), echo);
     let spawner = workers.spawner();
-    let (open, gate) = mpsc::channel::<()>();
+    let (open, close_flag) = mpsc::channel::<()>();
     let (held, is_held) = mpsc::channel();
-    let gate = Mutex::new(gate);
+    let close_flag = Mutex::new(close_flag);
     let started = spawner.spawn(async move {
         held.send(()).expect("the test waits");
         // Holds the worker, on purpose.
-        let _ = gate.lock().map(|gate| gate.recv());
+        let _ = close_flag.lock().map(|close_flag| close_flag.recv());
     });
     started.expect("there is room");
     is_held.recv_timeout(PATIENCE).expect("the worker runs it");

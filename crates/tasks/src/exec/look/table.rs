@@ -50,7 +50,7 @@ fn row(task: &TaskInfo) -> [String; 5] {
         TaskState::Waiting { on } => on.to_string(),
     };
     [
-        format!("{}.{}.{}", id.station(), id.slot(), id.generation()),
+        format!("{}.{}.{}", id.wake_target(), id.slot(), id.generation()),
         task.worker.map_or_else(String::new, |worker| worker.to_string()),
         state,
         task.since.map_or_else(String::new, seconds),

@@ -2,7 +2,7 @@
 
 use super::RunQueue;
 
-/// A set of slot numbers that is walked in circles: tasks in line run in the order of their slots,
+/// A set of slot numbers that is walked in circles: queued tasks run in the order of their slots,
 /// pass after pass.
 #[derive(Debug)]
 pub(super) struct Bits {
@@ -23,9 +23,9 @@ impl Bits {
 
     fn next_from(&self, at: u32) -> Option<u32> {
         let (word, bit) = (at as usize / 64, at % 64);
-        let here = self.words.get(word)? & (u64::MAX << bit);
-        if here != 0 {
-            return Some(number(word, here));
+        let ctx = self.words.get(word)? & (u64::MAX << bit);
+        if ctx != 0 {
+            return Some(number(word, ctx));
         }
         let next = word + 1;
         let (group, within) = (next / 64, next % 64);

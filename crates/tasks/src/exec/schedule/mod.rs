@@ -73,7 +73,7 @@ impl SchedulerKind {
         matches!(self, Self::PoolShared | Self::QueueShared)
     }
 
-    /// The one that keeps tasks in the same way and shares them with nobody.
+    /// The one that keeps tasks in the same way and does not share them.
     pub(crate) fn unshared(self) -> Self {
         match self {
             Self::Pool | Self::PoolShared => Self::Pool,
@@ -81,7 +81,7 @@ impl SchedulerKind {
         }
     }
 
-    /// The scheduler of one worker that shares its tasks with nobody.
+    /// The scheduler of one worker that does not share its tasks.
     ///
     /// - `connections`: how many it must hold.
     pub(crate) fn pinned(self, connections: usize) -> Box<dyn Schedule> {
@@ -126,7 +126,7 @@ pub(crate) trait Schedule {
     fn insert(&self, task: BoxTask) -> Result<(u32, u32), BoxTask>;
 
     /// Makes a task ready. A task that is ready already, or gone, stays as it is. Returns whether
-    /// it has just come into the line.
+    /// it has just been queued.
     fn ready(&self, slot: u32, generation: u32) -> bool;
 
     /// Makes all tasks ready.
@@ -135,7 +135,7 @@ pub(crate) trait Schedule {
     /// Takes the next ready task out to run it.
     fn claim(&self) -> Option<Claimed>;
 
-    /// Takes a task out to run it at once, past the line, if it neither is in line nor runs. (If it
+    /// Takes a task out to run it at once, past the queue, if it neither is queued nor runs. (If it
     /// does, it becomes ready.)
     fn claim_idle(&self, slot: u32, generation: u32) -> Option<Claimed>;
 
@@ -147,35 +147,35 @@ pub(crate) trait Schedule {
     }
 
     /// Takes a task back after its poll: `Some` if it is not done, with what it `waits` for. One
-    /// that became ready meanwhile is in line again, which is what is returned.
+    /// that became ready meanwhile is queued again, which is what is returned.
     ///
     /// - `spent`: it has used up what a task may do in one run.
     fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits, spent: bool) -> bool;
 
-    /// Whether a task is in line.
+    /// Whether a task is queued.
     fn has_ready(&self) -> bool;
 
     /// Whether no task is kept here, or on loan.
     fn is_empty(&self) -> bool;
 
-    /// Shows every task, in the order of their slots. It looks at each slot once and stops nobody,
+    /// Shows every task, in the order of their slots. It looks at each slot once and stops none,
     /// so tasks that other threads run meanwhile may be missing, or not be as they were.
     fn look(&self, see: &mut dyn FnMut(Seen));
 
-    /// Drops all tasks that nobody is running.
+    /// Drops all tasks that do not run.
     fn clear(&self);
 }
 
 /// Slots whose tasks are ready, each at most once, and which of them is next. (What several threads
 /// use at once is one by reference, as with `io::Write`.)
 pub(crate) trait RunQueue {
-    /// Puts a slot in line. There is room for every slot.
+    /// Queues a slot. There is room for every slot.
     fn push(&mut self, slot: u32);
 
     /// Takes the next one out.
     fn pop(&mut self) -> Option<u32>;
 
-    /// Whether nobody is in line.
+    /// Whether none is queued.
     fn is_empty(&self) -> bool;
 }
 

@@ -18,7 +18,7 @@ where
         Self { slots, ready }
     }
 
-    /// Puts a slot in line if it is to be.
+    /// Queues a slot if it is to be.
     fn line_up(&self, slot: u32, is_to: bool) -> bool {
         if is_to {
             (&self.ready).push(slot);

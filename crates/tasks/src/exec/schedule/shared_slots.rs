@@ -46,7 +46,7 @@ impl SharedSlots {
         }
     }
 
-    /// Takes a task in as ready: the caller puts it in line.
+    /// Takes a task in as ready: the caller queues it.
     pub(super) fn insert(&self, task: BoxTask) -> Result<(u32, u32), BoxTask> {
         let Some(index) = self.take_free() else { return Err(task) };
         let slot = self.slot(index);
@@ -87,7 +87,7 @@ impl SharedSlots {
         None
     }
 
-    /// Makes a task ready. Returns whether the caller is to put it in line.
+    /// Makes a task ready. Returns whether the caller is to queue it.
     pub(super) fn ready(&self, index: u32, generation: Option<u32>) -> bool {
         index < self.limit && self.slot(index).claim.ready(generation)
     }
@@ -101,7 +101,7 @@ impl SharedSlots {
         Claimed { slot: index, generation, task }
     }
 
-    /// Takes a task back. Returns whether the caller is to put it in line.
+    /// Takes a task back. Returns whether the caller is to queue it.
     pub(super) fn settle(&self, index: u32, task: Option<BoxTask>, waits: Waits) -> bool {
         let slot = self.slot(index);
         if task.is_some() {

@@ -46,7 +46,7 @@ impl Slots {
         Self { slots: Vec::with_capacity(count), free: Vec::with_capacity(count) }
     }
 
-    /// Takes a task in as ready: the caller puts it in line.
+    /// Takes a task in as ready: the caller queues it.
     pub(super) fn insert(&mut self, task: BoxTask) -> (u32, u32) {
         let index = self.free.pop().unwrap_or_else(|| {
             let waits = Waits::UNSAID;
@@ -60,7 +60,7 @@ impl Slots {
         (index, slot.generation())
     }
 
-    /// Makes a task ready. Returns whether the caller is to put it in line.
+    /// Makes a task ready. Returns whether the caller is to queue it.
     pub(super) fn ready(&mut self, index: u32, generation: Option<u32>) -> bool {
         let Some(slot) = self.slots.get_mut(index as usize) else { return false };
         if generation.is_some_and(|generation| generation != slot.generation()) {
@@ -87,7 +87,7 @@ impl Slots {
         Claimed { slot: index, generation: slot.generation(), task }
     }
 
-    /// Hands out a task that waits for something; one that is in line or runs becomes ready.
+    /// Hands out a task that waits for something; one that is queued or runs becomes ready.
     pub(super) fn claim_idle(&mut self, index: u32, generation: u32) -> Option<Claimed> {
         let slot = self.slots.get_mut(index as usize)?;
         if slot.mark == IDLE | generation {
@@ -101,7 +101,7 @@ impl Slots {
         None
     }
 
-    /// Takes a task back. Returns whether the caller is to put it in line.
+    /// Takes a task back. Returns whether the caller is to queue it.
     #[expect(clippy::inline_always, reason = "it saves 20 instructions of each request")]
     #[inline(always)]
     pub(super) fn settle(&mut self, index: u32, task: Option<BoxTask>, waits: Waits) -> bool {

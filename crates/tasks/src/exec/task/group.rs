@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use futures_core::Stream;
 
 use super::{JoinError, Report, start_reporting};
-use crate::exec::here;
+use crate::exec::context;
 use crate::exec::spawn_error::SpawnError;
 use crate::exec::waits::WaitsOn;
 
@@ -108,7 +108,7 @@ impl<T> Group<T> {
         };
         drop(state);
         drop(outdated);
-        here::waits_on(WaitsOn::Group);
+        context::waits_on(WaitsOn::Group);
         Poll::Pending
     }
 }
@@ -150,8 +150,8 @@ struct State<T> {
     /// With the tasks' numbers.
     results: VecDeque<(u64, Result<T, JoinError>)>,
     waiter: Option<Waker>,
-    /// The tasks that wait, by their seats: to be woken when the group is dropped. A task that has
-    /// never waited is in line or runs, and sees that by itself.
+    /// The tasks that wait, by their places: to be woken when the group is dropped. A task that has
+    /// never waited is queued or runs, and sees that by itself.
     waiting: Vec<Option<Waker>>,
     free: Vec<u32>,
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use super::{Report, start_reporting};
-use crate::exec::here;
+use crate::exec::context;
 use crate::exec::spawn_error::SpawnError;
 use crate::exec::task_id::TaskId;
 use crate::exec::waits::WaitsOn;
@@ -58,7 +58,7 @@ impl<T> Future for JoinHandle<T> {
             };
             drop(outcome);
             drop(outdated);
-            here::waits_on(WaitsOn::Join);
+            context::waits_on(WaitsOn::Join);
             return Poll::Pending;
         }
         match mem::replace(&mut *outcome, Outcome::Taken) {

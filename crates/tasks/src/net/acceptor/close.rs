@@ -22,13 +22,13 @@ use std::time::Duration;
 use gustnado_reactor::{Accepted, Listener, take_queue};
 
 use super::{AcceptFailure, BURST_MAX, Me, after_error, choose_room, place};
-use crate::exec::crew::Phase;
-use crate::exec::here::{self, Here};
+use crate::exec::context::{self, WorkerContext};
 use crate::exec::task::yield_now;
 use crate::exec::time::timeout;
 use crate::exec::waits::WaitsOn;
+use crate::exec::workers_shared::Phase;
 use crate::net::closing::QUIET_MS;
-use crate::net::listening::Entrance;
+use crate::net::listening::ListenerShared;
 
 /// From giving all newcomers to one socket to refusing them.
 const GATHER_MS: u64 = 2;
@@ -45,42 +45,42 @@ pub(super) async fn close(
     listener: Listener,
     socket: Arc<OwnedFd>,
     me: Me,
-    entrance: &Arc<Entrance>,
+    listener_shared: &Arc<ListenerShared>,
 ) {
-    here::with(|here| {
-        if let Some(load) = here.crew.shared_load.get() {
+    context::with(|ctx| {
+        if let Some(load) = ctx.shared.shared_load.get() {
             load.leave();
         }
     });
-    let is_ours = !entrance.is_shared();
+    let is_ours = !listener_shared.is_shared();
     if is_ours {
-        let closing = entrance.closing();
-        let wait_ms = here::with(|here| here.crew.drain_accept_ms);
-        let (now_ms, phase) = here::with(|here| (read_ms(here), here.phase()));
+        let closing = listener_shared.closing();
+        let wait_ms = context::with(|ctx| ctx.shared.drain_accept_ms);
+        let (now_ms, phase) = context::with(|ctx| (read_ms(ctx), ctx.phase()));
         let began_ms = closing.begin(now_ms);
         if phase >= Phase::Draining {
             let until_ms = || closing.quiet_at(began_ms, QUIET_MS).min(began_ms + wait_ms);
-            accept_until(&listener, me, entrance, until_ms).await;
+            accept_until(&listener, me, listener_shared, until_ms).await;
         }
-        let gathered_ms = closing.gather(here::with(read_ms));
-        accept_until(&listener, me, entrance, || gathered_ms + GATHER_MS).await;
-        let refused = closing.refuse(here::with(read_ms));
+        let gathered_ms = closing.gather(context::with(read_ms));
+        accept_until(&listener, me, listener_shared, || gathered_ms + GATHER_MS).await;
+        let refused = closing.refuse(context::with(read_ms));
         if refused.works {
             let settle_ms = if refused.was_quiet { SETTLE_QUIET_MS } else { SETTLE_MS };
             let settle_ms = settle_ms.min(wait_ms);
             let latest_ms = refused.at_ms + SETTLE_MAX_MS;
             let until_ms = || closing.quiet_at(refused.at_ms, settle_ms).min(latest_ms);
-            accept_until(&listener, me, entrance, until_ms).await;
+            accept_until(&listener, me, listener_shared, until_ms).await;
         }
     }
-    take_last(&listener, me, entrance).await;
-    here::with(|here| here.reactor.borrow_mut().close_listener(listener));
+    take_last(&listener, me, listener_shared).await;
+    context::with(|ctx| ctx.reactor.borrow_mut().close_listener(listener));
     let mut left = Some(socket).filter(|_| is_ours && !is_cutting());
     while let Some(socket) = left {
         let (taken, more) = take_queue(socket, BURST_MAX as usize);
         left = more;
         for connection in taken {
-            place(Accepted::Away(connection), me, entrance).await;
+            place(Accepted::Away(connection), me, listener_shared).await;
         }
     }
 }
@@ -89,22 +89,22 @@ pub(super) async fn close(
 async fn accept_until(
     listener: &Listener,
     me: Me,
-    entrance: &Arc<Entrance>,
+    listener_shared: &Arc<ListenerShared>,
     until_ms: impl Fn() -> u64,
 ) {
     let mut burst = 0;
     loop {
-        let left_ms = until_ms().saturating_sub(here::with(read_ms));
+        let left_ms = until_ms().saturating_sub(context::with(read_ms));
         if left_ms == 0 || is_cutting() {
             return;
         }
-        let next = next_or_cut(listener, me, entrance);
+        let next = next_or_cut(listener, me, listener_shared);
         match timeout(Duration::from_millis(left_ms), next).await.flatten() {
             // The time may have moved on.
             None => {}
             Some(Ok(accepted)) => {
-                entrance.closing().note_arrival(here::with(read_ms));
-                place(accepted, me, entrance).await;
+                listener_shared.closing().note_arrival(context::with(read_ms));
+                place(accepted, me, listener_shared).await;
             }
             Some(Err(error)) if AcceptFailure::of(&error).is_shortage() => {
                 after_error(&error).await;
@@ -124,36 +124,36 @@ async fn accept_until(
 async fn next_or_cut(
     listener: &Listener,
     me: Me,
-    entrance: &Entrance,
+    listener_shared: &ListenerShared,
 ) -> Option<io::Result<Accepted>> {
     poll_fn(|_| {
-        here::with(|here| {
-            if here.phase() >= Phase::Cutting {
+        context::with(|ctx| {
+            if ctx.phase() >= Phase::Cutting {
                 return Poll::Ready(None);
             }
-            let room = choose_room(here, me, entrance);
-            here.waits_on(WaitsOn::Socket);
-            here.reactor.borrow_mut().accept(listener, room, here.token()).map(Some)
+            let room = choose_room(ctx, me, listener_shared);
+            ctx.waits_on(WaitsOn::Socket);
+            ctx.reactor.borrow_mut().accept(listener, room, ctx.token()).map(Some)
         })
     })
     .await
 }
 
 /// Takes what a ring has accepted already, until it accepts no more.
-async fn take_last(listener: &Listener, me: Me, entrance: &Arc<Entrance>) {
-    here::with(|here| here.reactor.borrow_mut().unlisten(listener));
+async fn take_last(listener: &Listener, me: Me, listener_shared: &Arc<ListenerShared>) {
+    context::with(|ctx| ctx.reactor.borrow_mut().unlisten(listener));
     loop {
         let last = poll_fn(|_| {
-            here::with(|here| {
-                let mut reactor = here.reactor.borrow_mut();
-                match reactor.last_accepted(listener, here.token()) {
+            context::with(|ctx| {
+                let mut reactor = ctx.reactor.borrow_mut();
+                match reactor.last_accepted(listener, ctx.token()) {
                     Poll::Pending if !reactor.is_listening(listener) => Poll::Ready(None),
                     accepted => accepted.map(Some),
                 }
             })
         });
         match last.await {
-            Some(Ok(accepted)) => place(accepted, me, entrance).await,
+            Some(Ok(accepted)) => place(accepted, me, listener_shared).await,
             Some(Err(_)) => {}
             None => return,
         }
@@ -161,9 +161,9 @@ async fn take_last(listener: &Listener, me: Me, entrance: &Arc<Entrance>) {
 }
 
 fn is_cutting() -> bool {
-    here::with(|here| here.phase() >= Phase::Cutting)
+    context::with(|ctx| ctx.phase() >= Phase::Cutting)
 }
 
-fn read_ms(here: &Here) -> u64 {
-    here.reactor.borrow().clock().read_ms()
+fn read_ms(ctx: &WorkerContext) -> u64 {
+    ctx.reactor.borrow().clock().read_ms()
 }

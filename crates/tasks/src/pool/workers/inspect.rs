@@ -14,19 +14,20 @@ impl Workers {
     ///
     /// - `within`: how long to wait for workers that are held by a task.
     pub fn dump(&self, within: Duration) -> Dump {
-        dump::wait_for_dump(&self.crew, self.uptime_ms(), within)
+        dump::wait_for_dump(&self.shared, self.uptime_ms(), within)
     }
 
     /// What each worker has had to do so far, by their numbers.
     pub fn workloads(&self) -> Vec<Workload> {
-        let mut all: Vec<Workload> = self.crew.desks().iter().map(|desk| desk.workload()).collect();
+        let mut all: Vec<Workload> =
+            self.shared.desks().iter().map(|metrics| metrics.workload()).collect();
         all.sort_by_key(|workload| workload.worker);
         all
     }
 
     /// Tasks that live now: connections, acceptors, and what was spawned.
     pub fn tasks_live(&self) -> u64 {
-        let elsewhere: u64 = self.crew.posts.iter().map(|post| post.tasks_taken()).sum();
+        let elsewhere: u64 = self.shared.handles.iter().map(|handle| handle.tasks_taken()).sum();
         let (added, ended) = self.workloads().iter().fold((elsewhere, 0), |(added, ended), of| {
             (added + of.tasks_added, ended + of.tasks_ended)
         });
@@ -35,6 +36,6 @@ impl Workers {
 
     /// What starts tasks on these workers, from any thread.
     pub fn spawner(&self) -> Spawner {
-        Spawner::of(&self.crew)
+        Spawner::of(&self.shared)
     }
 }

@@ -8,10 +8,10 @@ use gustnado_reactor::{Endpoint, bind, defer_accept, set_options};
 
 use super::Workers;
 use crate::exec::arrival::{Arrival, Incoming};
-use crate::exec::crew::Phase;
 use crate::exec::start_error::StartError;
+use crate::exec::workers_shared::Phase;
 use crate::net::acceptor::Acceptor;
-use crate::net::listening::{Entrance, Listening, Serve};
+use crate::net::listening::{ListenerShared, Listening, Serve};
 use crate::pool::plan::Plan;
 
 impl Workers {
@@ -34,14 +34,15 @@ impl Workers {
             return Err(io::Error::other("the workers are ending"));
         }
         let (sockets, endpoint, refused) = open(&self.plan, endpoint)?;
-        let entrance = Entrance::new(serve, descriptors);
-        entrance.add(&endpoint, &sockets);
-        let listening = Listening::new(endpoint, refused, &entrance);
-        let posts = self.crew.acceptor.get().map_or(&self.crew.posts[..], std::slice::from_ref);
-        let stay = self.crew.acceptor.get().is_none();
-        for (post, socket) in posts.iter().zip(sockets) {
-            let incoming = Arc::clone(&entrance) as Arc<dyn Incoming>;
-            post.arrive(Arrival::Listener { socket, incoming, stay });
+        let listener_shared = ListenerShared::new(serve, descriptors);
+        listener_shared.add(&endpoint, &sockets);
+        let listening = Listening::new(endpoint, refused, &listener_shared);
+        let handles =
+            self.shared.acceptor.get().map_or(&self.shared.handles[..], std::slice::from_ref);
+        let stay = self.shared.acceptor.get().is_none();
+        for (handle, socket) in handles.iter().zip(sockets) {
+            let incoming = Arc::clone(&listener_shared) as Arc<dyn Incoming>;
+            handle.arrive(Arrival::Listener { socket, incoming, stay });
         }
         Ok(listening)
     }
@@ -51,17 +52,17 @@ impl Workers {
 pub(super) type Sockets = Vec<Vec<Arc<OwnedFd>>>;
 
 /// Makes the listener of these endpoints.
-pub(super) fn entrance(
+pub(super) fn listener_shared(
     serve: Box<Serve>,
     endpoints: &[Endpoint],
     sockets: &Sockets,
-) -> Arc<Entrance> {
-    let entrance = Entrance::new(serve, false);
+) -> Arc<ListenerShared> {
+    let listener_shared = ListenerShared::new(serve, false);
     for (at, endpoint) in endpoints.iter().enumerate() {
         let group: Vec<_> = sockets.iter().filter_map(|own| own.get(at).cloned()).collect();
-        entrance.add(endpoint, &group);
+        listener_shared.add(endpoint, &group);
     }
-    entrance
+    listener_shared
 }
 
 /// Binds all endpoints. Returns those in fact bound, and their sockets.

@@ -1,4 +1,4 @@
-//! [`Claim`]: a task is in line once, run by one worker at a time, and never forgotten.
+//! [`Claim`]: a task is queued once, run by one worker at a time, and never forgotten.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use loom::thread;
 use super::check;
 use crate::sync::claim::Claim;
 
-/// One slot, how often it is in line, and a task that looks whether something was left for it.
+/// One slot, how often it is queued, and a task that looks whether something was left for it.
 #[derive(Default)]
 struct Slot {
     claim: Claim,
@@ -18,7 +18,7 @@ struct Slot {
 }
 
 impl Slot {
-    /// A slot whose task is in line.
+    /// A slot whose task is queued.
     fn opened() -> Arc<Self> {
         let slot = Arc::new(Self::default());
         slot.claim.open();
@@ -37,7 +37,7 @@ impl Slot {
         }
     }
 
-    /// What a worker does: takes the task out of the line, polls it, hands it back.
+    /// What a worker does: takes the task out of the queue, polls it, hands it back.
     fn work(&self) {
         if self.in_line.compare_exchange(1, 0, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             return;

@@ -1,21 +1,21 @@
-//! [`Roles`] with the poller's [`Doorbell`], as workers use them: work is always noticed.
+//! [`Roles`] with the poller's [`SleepState`], as workers use them: work is always noticed.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
 
 use super::check;
-use crate::sync::doorbell::Doorbell;
 use crate::sync::roles::Roles;
+use crate::sync::sleep_state::SleepState;
 
 /// How often a worker looks round before the model lets it be: it is awake then.
 const LOOKS: usize = 3;
 
 /// Two workers, a line of tasks that are only counted, and what the kernel would do.
 #[derive(Default)]
-struct Team {
+struct Policy {
     roles: Roles,
-    doorbell: Doorbell,
+    sleep_state: SleepState,
     line: AtomicUsize,
     polling: AtomicUsize,
     /// The poller was woken out of the kernel.
@@ -37,7 +37,7 @@ enum End {
     Left,
 }
 
-impl Team {
+impl Policy {
     fn has_work(&self) -> bool {
         self.line.load(Ordering::Relaxed) > 0
     }
@@ -69,7 +69,7 @@ impl Team {
     }
 
     fn rouse(&self) {
-        if self.roles.pick_sleeper().is_none() && self.doorbell.ring() {
+        if self.roles.pick_sleeper().is_none() && self.sleep_state.notify() {
             self.alerted.store(true, Ordering::Relaxed);
         }
     }
@@ -88,16 +88,16 @@ impl Team {
         self.roles.pick_sleeper();
     }
 
-    fn lie_down(&self) -> bool {
-        self.doorbell.lie_down();
+    fn prepare_sleep(&self) -> bool {
+        self.sleep_state.prepare_sleep();
         if self.has_work() {
-            self.doorbell.get_up();
+            self.sleep_state.cancel_sleep();
             return false;
         }
         true
     }
 
-    /// Parks, unless there is work or nobody polls. Returns whether it is parked.
+    /// Parks, unless there is work or no worker polls. Returns whether it is parked.
     fn park(&self, worker: usize) -> bool {
         self.roles.fall_asleep(worker);
         if self.has_work() || !self.roles.is_polled() || self.roles.is_leaving(worker) {
@@ -117,7 +117,7 @@ impl Team {
                 return End::Runs;
             }
             if self.take_poller() {
-                if self.lie_down() {
+                if self.prepare_sleep() {
                     return End::Polls;
                 }
                 self.give_poller_up();
@@ -138,7 +138,7 @@ impl Team {
         }
     }
 
-    /// Nothing may lie in line unnoticed, and if someone sleeps, somebody polls or will.
+    /// Nothing may stay queued unnoticed, and if a worker sleeps, another one polls or will.
     fn check(&self, ends: [End; 2]) {
         let up = (0..2).any(|worker| self.is_up(worker, ends[worker]));
         // (Where all are held, a worker is added.)
@@ -152,7 +152,7 @@ impl Team {
 #[test]
 fn a_task_put_in_line_while_workers_fall_asleep_is_noticed() {
     check(|| {
-        let team = Arc::new(Team::default());
+        let team = Arc::new(Policy::default());
         let worker = thread::spawn({
             let team = Arc::clone(&team);
             move || team.work(1)
@@ -170,7 +170,7 @@ fn a_task_put_in_line_while_workers_fall_asleep_is_noticed() {
 #[test]
 fn a_sleeper_notices_that_the_poller_gave_its_role_up_to_run_something() {
     check(|| {
-        let team = Arc::new(Team::default());
+        let team = Arc::new(Policy::default());
         assert!(team.take_poller());
         let worker = thread::spawn({
             let team = Arc::clone(&team);
@@ -187,9 +187,9 @@ fn a_sleeper_notices_that_the_poller_gave_its_role_up_to_run_something() {
 #[test]
 fn a_poller_that_was_woken_for_nothing_leaves_no_sleeper_behind() {
     check(|| {
-        let team = Arc::new(Team::default());
+        let team = Arc::new(Policy::default());
         assert!(team.take_poller());
-        assert!(team.lie_down());
+        assert!(team.prepare_sleep());
         let worker = thread::spawn({
             let team = Arc::clone(&team);
             move || team.work(1)
@@ -198,7 +198,7 @@ fn a_poller_that_was_woken_for_nothing_leaves_no_sleeper_behind() {
             let team = Arc::clone(&team);
             move || team.wake()
         });
-        team.doorbell.get_up();
+        team.sleep_state.cancel_sleep();
         team.give_poller_up();
         let end = team.work(0);
         visitor.join().expect("the visitor ends");
@@ -208,19 +208,19 @@ fn a_poller_that_was_woken_for_nothing_leaves_no_sleeper_behind() {
 
 /// Worker 0 polls and sleeps in the kernel; worker 1 is dismissed wherever it is, and works on if
 /// it was woken. Returns where it then is.
-fn dismiss_while(team: &Arc<Team>, visit: impl FnOnce()) -> End {
+fn dismiss_while(team: &Arc<Policy>, visit: impl FnOnce()) -> End {
     assert!(team.take_poller());
-    assert!(team.lie_down());
+    assert!(team.prepare_sleep());
     let worker = thread::spawn({
         let team = Arc::clone(team);
         move || team.work(1)
     });
-    let watch = thread::spawn({
+    let autoscale = thread::spawn({
         let team = Arc::clone(team);
         move || team.roles.dismiss(1)
     });
     visit();
-    watch.join().expect("the watch ends");
+    autoscale.join().expect("the watch ends");
     let end = worker.join().expect("a worker ends");
     let is_woken = end == End::Parked && !team.roles.is_asleep(1);
     if is_woken { team.work(1) } else { end }
@@ -229,7 +229,7 @@ fn dismiss_while(team: &Arc<Team>, visit: impl FnOnce()) -> End {
 #[test]
 fn a_worker_that_leaves_hands_on_what_it_was_woken_for() {
     check(|| {
-        let team = Arc::new(Team::default());
+        let team = Arc::new(Policy::default());
         let end = dismiss_while(&team, || team.wake());
         team.check([End::Polls, end]);
     });
@@ -238,7 +238,7 @@ fn a_worker_that_leaves_hands_on_what_it_was_woken_for() {
 #[test]
 fn a_worker_that_is_dismissed_while_it_falls_asleep_leaves() {
     check(|| {
-        let team = Arc::new(Team::default());
+        let team = Arc::new(Policy::default());
         let end = dismiss_while(&team, || ());
         assert!(matches!(end, End::Left | End::Awake), "dismissed, and {end:?}");
     });

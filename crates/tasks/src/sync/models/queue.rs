@@ -60,11 +60,11 @@ fn a_full_queue_refuses_and_keeps_what_it_has() {
             let queue = Arc::clone(&queue);
             move || queue.push(2)
         });
-        let here = queue.push(3);
+        let ctx = queue.push(3);
         let there = other.join().expect("a producer ends");
-        assert!(here.is_ok() != there.is_ok(), "one of the two found no room");
+        assert!(ctx.is_ok() != there.is_ok(), "one of the two found no room");
         assert_eq!(queue.pop(), Some(1));
-        assert_eq!(queue.pop(), Some(if here.is_ok() { 3 } else { 2 }));
+        assert_eq!(queue.pop(), Some(if ctx.is_ok() { 3 } else { 2 }));
         assert_eq!(queue.pop(), None);
     });
 }

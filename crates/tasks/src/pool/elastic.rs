@@ -1,15 +1,15 @@
-//! The seats of workers beside those of the start: who is there, who comes, who goes.
+//! State of each elastic worker: absent, starting, running, draining, parked, ending.
 //!
 //! Everything here is under one lock, which nobody takes while nothing changes: a worker takes it
-//! when it comes and when it has nothing left to do, the watch when it adds or dismisses one.
+//! when it comes and when it has nothing left to do, the autoscaler when it adds or dismisses one.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, Thread};
 
-/// How a seat is taken.
+/// The state of an elastic worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// By nobody.
+    /// Absent.
     Absent,
     /// Its thread starts.
     Coming,
@@ -24,7 +24,7 @@ enum State {
 
 /// What a dismissed worker that has nothing left to do is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Farewell {
+pub(crate) enum RetireAction {
     /// Go on: it is needed again, or something came meanwhile.
     Stay,
     /// Wait until it is needed again.
@@ -35,14 +35,14 @@ pub(crate) enum Farewell {
 
 struct Seat {
     state: State,
-    /// The station of whoever sits here; kept from one to the next.
-    station: Option<u16>,
+    /// The wake target of the worker; kept for the next one.
+    wake_target: Option<u16>,
     thread: Option<Thread>,
 }
 
-/// The seats of one crew.
-pub(crate) struct Seats {
-    /// Workers of the start; they have no seat here, for they always stay.
+/// The elastic workers of one server.
+pub(crate) struct ElasticWorkers {
+    /// Workers of the start; they are not kept here, for they always stay.
     floor: usize,
     /// Whether threads are kept.
     cache: bool,
@@ -50,23 +50,23 @@ pub(crate) struct Seats {
 }
 
 struct Inside {
-    seats: Vec<Seat>,
+    elastic: Vec<Seat>,
     threads: Vec<JoinHandle<()>>,
 }
 
 /// Workers beside those of the start, by what they do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Census {
+pub(crate) struct ElasticCounts {
     pub(crate) coming: usize,
     pub(crate) working: usize,
     pub(crate) leaving: usize,
 }
 
-impl Seats {
+impl ElasticWorkers {
     pub(crate) fn new(floor: usize, ceiling: usize, cache: bool) -> Self {
-        let seat = || Seat { state: State::Absent, station: None, thread: None };
-        let seats = (floor..ceiling).map(|_| seat()).collect();
-        Self { floor, cache, inside: Mutex::new(Inside { seats, threads: Vec::new() }) }
+        let seat = || Seat { state: State::Absent, wake_target: None, thread: None };
+        let elastic = (floor..ceiling).map(|_| seat()).collect();
+        Self { floor, cache, inside: Mutex::new(Inside { elastic, threads: Vec::new() }) }
     }
 
     pub(crate) fn floor(&self) -> usize {
@@ -74,13 +74,13 @@ impl Seats {
     }
 
     pub(crate) fn ceiling(&self) -> usize {
-        self.floor + self.inside().seats.len()
+        self.floor + self.inside().elastic.len()
     }
 
-    pub(crate) fn census(&self) -> Census {
+    pub(crate) fn census(&self) -> ElasticCounts {
         let inside = self.inside();
-        let count = |state| inside.seats.iter().filter(|seat| seat.state == state).count();
-        Census {
+        let count = |state| inside.elastic.iter().filter(|seat| seat.state == state).count();
+        ElasticCounts {
             coming: count(State::Coming),
             working: count(State::Working),
             leaving: count(State::Leaving),
@@ -104,7 +104,7 @@ impl Seats {
 
     fn state(&self, worker: usize) -> Option<State> {
         let seat = worker.checked_sub(self.floor)?;
-        self.inside().seats.get(seat).map(|seat| seat.state)
+        self.inside().elastic.get(seat).map(|seat| seat.state)
     }
 
     /// Brings somebody back who is still here: of those who leave, or else of those who wait.
@@ -112,10 +112,10 @@ impl Seats {
     /// - `admit`: lets the worker with this number take part again.
     pub(crate) fn recall(&self, admit: impl FnOnce(usize)) -> bool {
         let mut inside = self.inside();
-        let find = |state| inside.seats.iter().position(|seat| seat.state == state);
+        let find = |state| inside.elastic.iter().position(|seat| seat.state == state);
         let Some(at) = find(State::Leaving).or_else(|| find(State::Parked)) else { return false };
         admit(self.floor + at);
-        let seat = &mut inside.seats[at];
+        let seat = &mut inside.elastic[at];
         seat.state = State::Working;
         if let Some(thread) = &seat.thread {
             thread.unpark();
@@ -123,11 +123,11 @@ impl Seats {
         true
     }
 
-    /// Reserves an empty seat for a thread that is to be started. Returns the worker's number.
+    /// Reserves an absent worker for a thread that is to be started. Returns the worker's number.
     pub(crate) fn reserve(&self) -> Option<usize> {
         let mut inside = self.inside();
-        let at = inside.seats.iter().position(|seat| seat.state == State::Absent)?;
-        inside.seats[at].state = State::Coming;
+        let at = inside.elastic.iter().position(|seat| seat.state == State::Absent)?;
+        inside.elastic[at].state = State::Coming;
         Some(self.floor + at)
     }
 
@@ -138,29 +138,29 @@ impl Seats {
         inside.threads.retain(|handle| !handle.is_finished());
         let thread = handle.thread().clone();
         inside.threads.push(handle);
-        if let Some(seat) = inside.seats.get_mut(worker - self.floor) {
+        if let Some(seat) = inside.elastic.get_mut(worker - self.floor) {
             seat.thread = Some(thread);
         }
     }
 
-    /// The station of a seat, entered when it is needed first.
-    pub(crate) fn station(
+    /// The wake target of an elastic worker, entered when it is needed first.
+    pub(crate) fn wake_target(
         &self,
         worker: usize,
         enter: impl FnOnce() -> std::io::Result<u16>,
     ) -> std::io::Result<u16> {
-        let seat = &mut self.inside().seats[worker - self.floor];
-        if let Some(station) = seat.station {
-            return Ok(station);
+        let seat = &mut self.inside().elastic[worker - self.floor];
+        if let Some(wake_target) = seat.wake_target {
+            return Ok(wake_target);
         }
-        let station = enter()?;
-        seat.station = Some(station);
-        Ok(station)
+        let wake_target = enter()?;
+        seat.wake_target = Some(wake_target);
+        Ok(wake_target)
     }
 
     /// A worker's thread has started.
     pub(crate) fn arrive(&self, worker: usize, admit: impl FnOnce()) {
-        let seat = &mut self.inside().seats[worker - self.floor];
+        let seat = &mut self.inside().elastic[worker - self.floor];
         debug_assert_eq!(seat.state, State::Coming, "whoever arrives was awaited");
         admit();
         seat.state = State::Working;
@@ -168,7 +168,7 @@ impl Seats {
 
     /// Dismisses a worker.
     pub(crate) fn dismiss(&self, worker: usize, close: impl FnOnce()) -> bool {
-        let seat = &mut self.inside().seats[worker - self.floor];
+        let seat = &mut self.inside().elastic[worker - self.floor];
         if seat.state != State::Working {
             return false;
         }
@@ -180,41 +180,41 @@ impl Seats {
     /// A dismissed worker has nothing left to do.
     ///
     /// - `close`: sees to it that nothing more comes, and returns whether nothing has.
-    pub(crate) fn leave(&self, worker: usize, close: impl FnOnce() -> bool) -> Farewell {
-        let seat = &mut self.inside().seats[worker - self.floor];
+    pub(crate) fn leave(&self, worker: usize, close: impl FnOnce() -> bool) -> RetireAction {
+        let seat = &mut self.inside().elastic[worker - self.floor];
         if seat.state != State::Leaving || !close() {
-            return Farewell::Stay;
+            return RetireAction::Stay;
         }
         if self.cache {
             seat.state = State::Parked;
-            return Farewell::Park;
+            return RetireAction::Park;
         }
         seat.state = State::Ending;
-        Farewell::End
+        RetireAction::End
     }
 
     /// A worker's thread has ended, or could not start.
     pub(crate) fn vacate(&self, worker: usize) {
-        let seat = &mut self.inside().seats[worker - self.floor];
+        let seat = &mut self.inside().elastic[worker - self.floor];
         seat.state = State::Absent;
         seat.thread = None;
     }
 
     /// Has parked threads look whether the server ends.
     pub(crate) fn rouse_parked(&self) {
-        for seat in &self.inside().seats {
+        for seat in &self.inside().elastic {
             if let (State::Parked, Some(thread)) = (seat.state, &seat.thread) {
                 thread.unpark();
             }
         }
     }
 
-    /// Hands out the threads and the stations, for their end.
+    /// Hands out the threads and the wake targets, for their end.
     pub(crate) fn take(&self) -> (Vec<JoinHandle<()>>, Vec<u16>) {
         let mut inside = self.inside();
         let threads = std::mem::take(&mut inside.threads);
-        let stations = inside.seats.iter_mut().filter_map(|seat| seat.station.take());
-        (threads, stations.collect())
+        let wake_targets = inside.elastic.iter_mut().filter_map(|seat| seat.wake_target.take());
+        (threads, wake_targets.collect())
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
@@ -226,45 +226,45 @@ impl Seats {
 mod tests {
     use super::*;
 
-    /// Two workers of the start, and seats for two more, of which the first works.
-    fn seats(cache: bool) -> Seats {
-        let seats = Seats::new(2, 4, cache);
-        assert_eq!(seats.reserve(), Some(2));
-        assert!(!seats.works(2) && seats.census().coming == 1);
-        seats.arrive(2, || ());
-        assert!(seats.works(2) && !seats.works(3) && seats.works(1));
-        seats
+    /// Two workers of the start, and two elastic ones, of which the first works.
+    fn elastic(cache: bool) -> ElasticWorkers {
+        let elastic = ElasticWorkers::new(2, 4, cache);
+        assert_eq!(elastic.reserve(), Some(2));
+        assert!(!elastic.works(2) && elastic.census().coming == 1);
+        elastic.arrive(2, || ());
+        assert!(elastic.works(2) && !elastic.works(3) && elastic.works(1));
+        elastic
     }
 
     #[test]
     fn a_dismissed_worker_is_brought_back_before_another_is_started() {
-        let seats = seats(true);
-        assert!(!seats.recall(|_| panic!("nobody was dismissed")));
-        assert!(seats.dismiss(2, || ()));
-        assert!(!seats.dismiss(2, || panic!("it was dismissed")));
-        assert!(seats.recall(|worker| assert_eq!(worker, 2)));
-        assert_eq!(seats.leave(2, || panic!("it is needed")), Farewell::Stay);
-        assert!(seats.dismiss(2, || ()));
-        assert_eq!(seats.leave(2, || false), Farewell::Stay, "something came");
-        assert_eq!(seats.leave(2, || true), Farewell::Park);
-        assert!(seats.is_parked(2) && !seats.is_present(2));
-        assert!(seats.recall(|worker| assert_eq!(worker, 2)));
-        assert!(seats.works(2) && seats.is_present(2));
+        let elastic = elastic(true);
+        assert!(!elastic.recall(|_| panic!("nobody was dismissed")));
+        assert!(elastic.dismiss(2, || ()));
+        assert!(!elastic.dismiss(2, || panic!("it was dismissed")));
+        assert!(elastic.recall(|worker| assert_eq!(worker, 2)));
+        assert_eq!(elastic.leave(2, || panic!("it is needed")), RetireAction::Stay);
+        assert!(elastic.dismiss(2, || ()));
+        assert_eq!(elastic.leave(2, || false), RetireAction::Stay, "something came");
+        assert_eq!(elastic.leave(2, || true), RetireAction::Park);
+        assert!(elastic.is_parked(2) && !elastic.is_present(2));
+        assert!(elastic.recall(|worker| assert_eq!(worker, 2)));
+        assert!(elastic.works(2) && elastic.is_present(2));
     }
 
     #[test]
     fn a_seat_whose_thread_has_ended_is_taken_again() {
-        let seats = seats(false);
-        assert!(seats.dismiss(2, || ()));
-        assert_eq!(seats.leave(2, || true), Farewell::End);
-        assert_eq!(seats.reserve(), Some(3), "the other thread has not ended yet");
-        assert_eq!(seats.reserve(), None);
-        seats.vacate(2);
-        assert_eq!(seats.reserve(), Some(2));
+        let elastic = elastic(false);
+        assert!(elastic.dismiss(2, || ()));
+        assert_eq!(elastic.leave(2, || true), RetireAction::End);
+        assert_eq!(elastic.reserve(), Some(3), "the other thread has not ended yet");
+        assert_eq!(elastic.reserve(), None);
+        elastic.vacate(2);
+        assert_eq!(elastic.reserve(), Some(2));
     }
 
     #[test]
     fn a_thread_that_only_accepts_is_always_present() {
-        assert!(seats(true).is_present(4));
+        assert!(elastic(true).is_present(4));
     }
 }

@@ -1,4 +1,4 @@
-//! What the running thread is: a worker with its door to the kernel, its tasks and its timers.
+//! What the running thread is: a worker with its reactor, its tasks and its timers.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use gustnado_reactor::{Reactor, TimerKey, Token, Wheel};
 
-use crate::exec::crew::{Crew, Phase};
-use crate::exec::desk::Desk;
 use crate::exec::foreign::ForeignWakers;
 use crate::exec::group::Group;
 use crate::exec::schedule::{BoxTask, Schedule};
 use crate::exec::send_batch::SendBatch;
 use crate::exec::task_id::TaskId;
 use crate::exec::waits::{Waits, WaitsOn};
+use crate::exec::worker_metrics::WorkerMetrics;
+use crate::exec::workers_shared::{Phase, WorkersShared};
 
 /// What a task may do in one run without having had to wait, in units: a value from a mailbox is
 /// one. Once it is used up the task goes to the end of the run queue, and the kernel is asked for
@@ -27,12 +27,12 @@ const OPERATION_UNITS: u32 = 4;
 const UNIT_BYTES: usize = 1 << 10;
 
 /// One worker, as its own thread sees it.
-pub(crate) struct Here {
+pub(crate) struct WorkerContext {
     pub(crate) reactor: RefCell<Reactor>,
     pub(crate) schedule: Box<dyn Schedule>,
     timers: Timers,
     /// What others may know of the task that is being polled.
-    desk: Arc<Desk>,
+    metrics: Arc<WorkerMetrics>,
     /// What that task has said that it waits for.
     said: Cell<Waits>,
     /// What is left of that task's [`BUDGET`].
@@ -44,10 +44,10 @@ pub(crate) struct Here {
     /// Which tasks wait with what they send.
     pub(crate) send_batch: SendBatch,
     /// Where wake-ups of this worker's tasks go.
-    pub(crate) station: u16,
+    pub(crate) wake_target: u16,
     /// This worker's number, from 0; also its place in all tables kept per worker.
     pub(crate) worker: usize,
-    pub(crate) crew: Arc<Crew>,
+    pub(crate) shared: Arc<WorkersShared>,
 }
 
 /// Timers of this worker, or of the group that shares its tasks.
@@ -64,53 +64,53 @@ pub(crate) struct OwnTimers {
 
 thread_local! {
     /// Set once: a thread of ours is one worker for its life. Its tasks are dropped before it ends.
-    static HERE: OnceCell<Rc<Here>> = const { OnceCell::new() };
+    static HERE: OnceCell<Rc<WorkerContext>> = const { OnceCell::new() };
     /// The worker that a thread of somebody else's is for now.
-    static LENT: RefCell<Option<Rc<Here>>> = const { RefCell::new(None) };
+    static LENT: RefCell<Option<Rc<WorkerContext>>> = const { RefCell::new(None) };
 }
 
-impl Here {
+impl WorkerContext {
     pub(crate) fn new(
         reactor: Reactor,
         schedule: Box<dyn Schedule>,
         group: Option<Arc<Group>>,
-        station: u16,
+        wake_target: u16,
         worker: usize,
-        crew: Arc<Crew>,
+        shared: Arc<WorkersShared>,
     ) -> Rc<Self> {
         if let Some(group) = &group {
-            group.move_in(station);
+            group.move_in(wake_target);
         }
         let timers = group.map_or_else(|| Timers::Own(Box::default()), Timers::Shared);
         Rc::new(Self {
             reactor: RefCell::new(reactor),
             schedule,
             timers,
-            desk: crew.add_desk(worker, station),
+            metrics: shared.add_desk(worker, wake_target),
             said: Cell::new(Waits::UNSAID),
             left: Cell::new(BUDGET),
             main_woken: Cell::new(false),
             tells: Cell::new(false),
             send_batch: SendBatch::default(),
-            station,
+            wake_target,
             worker,
-            crew,
+            shared,
         })
     }
 
     /// Makes this the running thread's worker, for good.
     pub(crate) fn enter(self: &Rc<Self>) {
         self.note_time();
-        self.desk.enter();
-        let entered = HERE.with(|here| here.set(Rc::clone(self)));
+        self.metrics.enter();
+        let entered = HERE.with(|ctx| ctx.set(Rc::clone(self)));
         debug_assert!(entered.is_ok(), "a thread becomes a worker once");
     }
 
-    /// Makes this the running thread's worker until [`Here::give_back`]; the thread is somebody
-    /// else's. Returns what it was before.
+    /// Makes this the running thread's worker until [`WorkerContext::give_back`]; the thread is
+    /// the caller's. Returns what it was before.
     pub(crate) fn borrow_thread(self: &Rc<Self>) -> Option<Rc<Self>> {
         self.note_time();
-        self.desk.enter();
+        self.metrics.enter();
         LENT.replace(Some(Rc::clone(self)))
     }
 
@@ -128,12 +128,12 @@ impl Here {
 
     /// The running task.
     pub(crate) fn current(&self) -> TaskId {
-        self.desk.task()
+        self.metrics.task()
     }
 
     /// A task begins its run.
     pub(crate) fn begin(&self, id: TaskId) {
-        self.desk.set_task(id);
+        self.metrics.set_task(id);
         self.said.set(Waits::UNSAID);
         self.left.set(BUDGET);
     }
@@ -141,8 +141,8 @@ impl Here {
     /// The running task has ended its run. Returns what it has said that it waits for, and how many
     /// units it has used.
     pub(crate) fn end(&self) -> (Waits, u32) {
-        self.desk.set_task(TaskId::NOBODY);
-        (self.said.get().and(self.desk.since()), BUDGET - self.left.get())
+        self.metrics.set_task(TaskId::NOBODY);
+        (self.said.get().and(self.metrics.since()), BUDGET - self.left.get())
     }
 
     /// Whether the running task may do one more operation on a socket, which is counted. If not, it
@@ -161,7 +161,7 @@ impl Here {
     /// Whether the running task is to wait with what it sends. If so, it is run again within this
     /// turn.
     #[inline]
-    pub(crate) fn holds_back(&self) -> bool {
+    pub(crate) fn defer_send(&self) -> bool {
         let is_held = self.send_batch.is_open.get();
         if is_held {
             self.send_batch.held.borrow_mut().push(self.current());
@@ -191,16 +191,16 @@ impl Here {
     }
 
     /// Where this worker counts what comes and goes.
-    pub(crate) fn desk(&self) -> &Desk {
-        &self.desk
+    pub(crate) fn metrics(&self) -> &WorkerMetrics {
+        &self.metrics
     }
 
     /// The worker has looked at its clock.
     pub(crate) fn note_time(&self) {
-        self.desk.set_since(Waits::since(self.now_ms()));
+        self.metrics.set_since(Waits::since(self.now_ms()));
     }
 
-    /// Milliseconds of the crew's clock, as of this worker's last turn.
+    /// Milliseconds of the workers' clock, as of this worker's last turn.
     pub(crate) fn now_ms(&self) -> u64 {
         self.reactor.borrow().clock().now_ms()
     }
@@ -211,10 +211,10 @@ impl Here {
     }
 
     pub(crate) fn phase(&self) -> Phase {
-        self.crew.phase()
+        self.shared.phase()
     }
 
-    /// Asks the reactor between two turns. Whom it wakes meanwhile is put in line.
+    /// Asks the reactor between two turns. Whom it wakes meanwhile is queued.
     pub(crate) fn ask_reactor<T>(&self, ask: impl FnOnce(&mut Reactor, &mut Vec<Token>) -> T) -> T {
         let mut woken = Vec::new();
         let answer = ask(&mut self.reactor.borrow_mut(), &mut woken);
@@ -224,18 +224,18 @@ impl Here {
         answer
     }
 
-    /// Keeps a task and puts it in line.
+    /// Keeps a task and queues it.
     pub(crate) fn insert(&self, task: BoxTask) -> Result<TaskId, BoxTask> {
         let (slot, generation) = self.schedule.insert(task)?;
-        self.desk.add_task();
+        self.metrics.add_task();
         if let Timers::Shared(group) = &self.timers {
             // The running task may hold this thread for long.
             group.rouse();
         }
-        Ok(TaskId::new(self.station, slot, generation))
+        Ok(TaskId::new(self.wake_target, slot, generation))
     }
 
-    /// Has `waiter` woken at `at_ms`: a task of this station, or a waker kept here.
+    /// Has `waiter` woken at `at_ms`: a task of this wake target, or a waker kept here.
     pub(crate) fn arm(&self, at_ms: u64, waiter: TaskId) -> TimerKey {
         match &self.timers {
             Timers::Own(timers) => timers.wheel.borrow_mut().arm(at_ms, waiter.token()),
@@ -261,12 +261,12 @@ impl Here {
     /// Keeps a waker that is no task's number. Returns the number that its timer is to carry.
     pub(crate) fn keep(&self, waker: Waker) -> TaskId {
         match &self.timers {
-            Timers::Own(timers) => timers.foreign.borrow_mut().keep(self.station, waker),
-            Timers::Shared(group) => group.foreign().keep(self.station, waker),
+            Timers::Own(timers) => timers.foreign.borrow_mut().keep(self.wake_target, waker),
+            Timers::Shared(group) => group.foreign().keep(self.wake_target, waker),
         }
     }
 
-    /// Lets go of what [`Here::keep`] has kept, if it has.
+    /// Lets go of what [`WorkerContext::keep`] has kept, if it has.
     pub(crate) fn forget(&self, waiter: TaskId) {
         if waiter.is_foreign() {
             let kept = match &self.timers {
@@ -305,7 +305,7 @@ impl Here {
         next_ms
     }
 
-    /// Puts a task in line. Returns whether it has just come into the line.
+    /// Queues a task. Returns whether it has just been queued.
     pub(crate) fn ready(&self, id: TaskId) -> bool {
         self.schedule.ready(id.slot(), id.generation())
     }
@@ -313,27 +313,27 @@ impl Here {
 
 /// Whether the running thread is one of ours.
 pub(crate) fn is_own_thread() -> bool {
-    HERE.with(|here| here.get().is_some())
+    HERE.with(|ctx| ctx.get().is_some())
 }
 
 /// Whether this is the worker that the running thread is lent to.
-pub(crate) fn is_at(worker: &Here) -> bool {
-    lent().is_some_and(|here| std::ptr::eq(Rc::as_ptr(&here), worker))
+pub(crate) fn is_at(worker: &WorkerContext) -> bool {
+    lent().is_some_and(|ctx| std::ptr::eq(Rc::as_ptr(&ctx), worker))
 }
 
 /// Runs `f` with the running thread's worker; `None` on any other thread.
-pub(crate) fn try_with<T>(f: impl FnOnce(&Here) -> T) -> Option<T> {
+pub(crate) fn try_with<T>(f: impl FnOnce(&WorkerContext) -> T) -> Option<T> {
     // Here and below, `f` is called in one place: so the compiler puts it there, whatever else is
     // in the program.
     HERE.try_with(|own| {
         let lent_here;
-        let here = if let Some(own) = own.get() {
+        let ctx = if let Some(own) = own.get() {
             own
         } else {
             lent_here = lent()?;
             &lent_here
         };
-        Some(f(here))
+        Some(f(ctx))
     })
     .ok()
     .flatten()
@@ -342,38 +342,38 @@ pub(crate) fn try_with<T>(f: impl FnOnce(&Here) -> T) -> Option<T> {
 /// Runs `f` with the running thread's worker.
 ///
 /// # Panics
-/// On a thread that is no worker: the operations of this room belong into tasks.
-pub(crate) fn with<T>(f: impl FnOnce(&Here) -> T) -> T {
+/// On a thread that is no worker: the operations of this crate need a task.
+pub(crate) fn with<T>(f: impl FnOnce(&WorkerContext) -> T) -> T {
     HERE.with(|own| {
         let lent_here;
-        let here = if let Some(own) = own.get() {
+        let ctx = if let Some(own) = own.get() {
             own
         } else {
             lent_here = lent().expect("sockets, timers and spawning belong into a worker's tasks");
             &lent_here
         };
-        f(here)
+        f(ctx)
     })
 }
 
 /// The worker that a thread of somebody else's is for now. (Apart, so that our own threads have
 /// nothing to ask.)
 #[cold]
-fn lent() -> Option<Rc<Here>> {
+fn lent() -> Option<Rc<WorkerContext>> {
     LENT.try_with(|lent| lent.borrow().clone()).ok().flatten()
 }
 
 /// Says what the running task waits for, should it wait now. (Not every future runs in a task.)
 pub(crate) fn waits_on(on: WaitsOn) {
-    try_with(|here| here.waits_on(on));
+    try_with(|ctx| ctx.waits_on(on));
 }
 
 /// Takes one unit off what the running task may do without having had to wait. Returns whether
 /// there was one left: if not, it is to let others run.
 pub(crate) fn spend() -> bool {
-    let left = try_with(|here| {
-        let left = here.left.get();
-        here.charge(1);
+    let left = try_with(|ctx| {
+        let left = ctx.left.get();
+        ctx.charge(1);
         left
     });
     left != Some(0)
@@ -385,32 +385,32 @@ pub(crate) fn spend() -> bool {
 ///
 /// - `units`: of some microsecond; a run has 256 of them.
 pub fn charge(units: u32) {
-    try_with(|here| here.charge(units));
+    try_with(|ctx| ctx.charge(units));
 }
 
 /// Counts a step of the running task that may have held the thread for long, at a unit for each
 /// microsecond. What is left is enough for the one operation that the step was made for.
 pub fn charge_step(took: Duration) {
     let units = u32::try_from(took.as_micros()).unwrap_or(u32::MAX);
-    try_with(|here| {
-        let left = here.left.get();
-        here.left.set(left.saturating_sub(units).max(left.min(OPERATION_UNITS)));
+    try_with(|ctx| {
+        let left = ctx.left.get();
+        ctx.left.set(left.saturating_sub(units).max(left.min(OPERATION_UNITS)));
     });
 }
 
 /// Makes a task ready if it is one of the running thread's own. Returns whether that was done.
 pub(crate) fn wake_here(id: TaskId) -> bool {
     let woken = HERE.try_with(|own| match own.get() {
-        Some(here) => wake_own(here, id),
+        Some(ctx) => wake_own(ctx, id),
         None => wake_lent(id),
     });
     woken.unwrap_or(false)
 }
 
-fn wake_own(here: &Here, id: TaskId) -> bool {
-    let own = here.station == id.station() && matches!(here.timers, Timers::Own(_));
+fn wake_own(ctx: &WorkerContext, id: TaskId) -> bool {
+    let own = ctx.wake_target == id.wake_target() && matches!(ctx.timers, Timers::Own(_));
     if own {
-        here.ready(id);
+        ctx.ready(id);
     }
     own
 }
@@ -418,10 +418,10 @@ fn wake_own(here: &Here, id: TaskId) -> bool {
 /// The same on a thread of somebody else's, who may have to be told.
 #[cold]
 fn wake_lent(id: TaskId) -> bool {
-    let Some(here) = lent() else { return false };
-    let own = wake_own(&here, id);
-    if own && here.tells.take() {
-        here.reactor.borrow().alert().raise();
+    let Some(ctx) = lent() else { return false };
+    let own = wake_own(&ctx, id);
+    if own && ctx.tells.take() {
+        ctx.reactor.borrow().alert().raise();
     }
     own
 }
@@ -455,7 +455,7 @@ impl Alarm {
 
     /// Whether the deadline has come; if not, sees to it that the task is woken then.
     #[inline]
-    pub(crate) fn poll_at(&mut self, now_ms: u64, here: &Here) -> Poll<()> {
+    pub(crate) fn poll_at(&mut self, now_ms: u64, ctx: &WorkerContext) -> Poll<()> {
         if now_ms >= self.at_ms {
             return Poll::Ready(());
         }
@@ -463,23 +463,23 @@ impl Alarm {
         // armed for a much earlier one, it would wake a task that has nothing to do yet.
         let wait_ms = self.armed_ms.saturating_sub(now_ms);
         if self.at_ms < self.armed_ms || wait_ms <= (self.at_ms - now_ms) / 4 {
-            self.rearm(here);
+            self.rearm(ctx);
         }
         Poll::Pending
     }
 
     #[cold]
-    fn rearm(&mut self, here: &Here) {
-        self.disarm(here);
+    fn rearm(&mut self, ctx: &WorkerContext) {
+        self.disarm(ctx);
         if self.at_ms < Self::NEVER {
-            self.key = here.arm(self.at_ms, here.current());
+            self.key = ctx.arm(self.at_ms, ctx.current());
             self.armed_ms = self.at_ms;
         }
     }
 
-    pub(crate) fn disarm(&mut self, here: &Here) {
+    pub(crate) fn disarm(&mut self, ctx: &WorkerContext) {
         if self.key != TimerKey::NONE {
-            here.disarm(self.key);
+            ctx.disarm(self.key);
             self.key = TimerKey::NONE;
             self.armed_ms = Self::NEVER;
         }
@@ -489,7 +489,7 @@ impl Alarm {
 impl Drop for Alarm {
     fn drop(&mut self) {
         if self.key != TimerKey::NONE {
-            try_with(|here| here.disarm(self.key));
+            try_with(|ctx| ctx.disarm(self.key));
         }
     }
 }

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{Finding, Team, Watch};
-use crate::exec::crew::Crew;
+use super::{AutoscaleState, Observation, Policy};
 use crate::exec::group::Group;
+use crate::exec::workers_shared::WorkersShared;
 
 /// Workers of one group.
 pub(crate) struct Shared {
     group: Arc<Group>,
     grow_after_ms: u64,
-    /// Since when nobody polls, and how often it had been done before.
+    /// Since when no worker polls, and how often it had been done before.
     unpolled: Option<(u64, u64)>,
 }
 
@@ -21,20 +21,21 @@ impl Shared {
     }
 }
 
-impl Team for Shared {
-    fn look(&mut self, _: &Crew, watch: &Watch, now_ms: u64) -> Finding {
-        let census = watch.seats.census();
-        if watch.seats.floor() + census.working + census.coming >= watch.seats.ceiling() {
+impl Policy for Shared {
+    fn look(&mut self, _: &WorkersShared, autoscale: &AutoscaleState, now_ms: u64) -> Observation {
+        let census = autoscale.elastic.census();
+        if autoscale.elastic.floor() + census.working + census.coming >= autoscale.elastic.ceiling()
+        {
             // What was heard stays so, and nobody says it again until a worker has gone.
             self.unpolled = None;
-            return Finding::default();
+            return Observation::default();
         }
-        let is_busy = watch.heard_busy.swap(false, Ordering::SeqCst);
-        let rounds = watch.rounds.load(Ordering::SeqCst);
+        let is_busy = autoscale.heard_busy.swap(false, Ordering::SeqCst);
+        let rounds = autoscale.rounds.load(Ordering::SeqCst);
         let is_polled = self.group.roles().is_polled();
         if !is_busy && (is_polled || self.unpolled.is_none()) {
             self.unpolled = None;
-            return Finding::default();
+            return Observation::default();
         }
         let same = self.unpolled.filter(|(_, before)| *before == rounds && !is_polled);
         let (since_ms, _) = same.unwrap_or((now_ms, rounds));
@@ -43,33 +44,33 @@ impl Team for Shared {
         let since_ms = if is_strained { now_ms } else { since_ms };
         self.unpolled = Some((since_ms, rounds));
         let again_ms = Some(since_ms + self.grow_after_ms);
-        Finding { is_strained, again_ms, sees_doors: false }
+        Observation { is_strained, again_ms, sees_doors: false }
     }
 
-    fn held(&mut self, watch: &Watch, _: u64) -> Option<usize> {
-        let workers = watch.seats.floor() + watch.seats.census().working;
+    fn held(&mut self, autoscale: &AutoscaleState, _: u64) -> Option<usize> {
+        let workers = autoscale.elastic.floor() + autoscale.elastic.census().working;
         Some(workers.saturating_sub(self.group.roles().idle()))
     }
 
     /// There are as many slots as there were at the start: whoever comes brings none.
-    fn capacity(&self, crew: &Crew, _: usize) -> usize {
-        crew.places.per_worker_max()
+    fn capacity(&self, shared: &WorkersShared, _: usize) -> usize {
+        shared.connection_slots.per_worker_max()
     }
 
-    fn admit(&self, _: &Crew, worker: usize) {
+    fn admit(&self, _: &WorkersShared, worker: usize) {
         self.group.roles().admit(worker);
     }
 
-    fn dismiss(&self, _: &Crew, watch: &Watch) -> bool {
-        let guests = (watch.seats.floor()..watch.seats.ceiling()).rev();
-        let working = guests.filter(|worker| watch.seats.works(*worker));
+    fn dismiss(&self, _: &WorkersShared, autoscale: &AutoscaleState) -> bool {
+        let guests = (autoscale.elastic.floor()..autoscale.elastic.ceiling()).rev();
+        let working = guests.filter(|worker| autoscale.elastic.works(*worker));
         // One that sleeps, if there is one; else the one that came last.
         let roles = self.group.roles();
         let Some(worker) = working.min_by_key(|worker| !roles.is_asleep(*worker)) else {
             return false;
         };
-        watch.seats.dismiss(worker, || self.group.dismiss(worker))
+        autoscale.elastic.dismiss(worker, || self.group.dismiss(worker))
     }
 
-    fn call_last(&self, _: &Crew, _: &Watch) {}
+    fn call_last(&self, _: &WorkersShared, _: &AutoscaleState) {}
 }

@@ -10,14 +10,14 @@ use crate::exec::task_id::TaskId;
 use crate::exec::waits::Waits;
 use crate::exec::workload::Workload;
 
-/// A worker's desk, off the others' cache lines.
+/// The metrics of a worker, off the others' cache lines.
 #[derive(Debug)]
 #[repr(align(128))]
-pub(crate) struct Desk {
+pub(crate) struct WorkerMetrics {
     /// The worker's number.
     pub(crate) worker: usize,
-    /// The station whose tasks it runs.
-    pub(crate) station: u16,
+    /// The wake target whose tasks it runs.
+    pub(crate) wake_target: u16,
     task: AtomicU64,
     since: AtomicU32,
     /// The kernel's number of its thread; 0 before that runs.
@@ -28,12 +28,12 @@ pub(crate) struct Desk {
     tasks_ended: AtomicU64,
 }
 
-impl Desk {
-    pub(crate) fn new(worker: usize, station: u16) -> Self {
+impl WorkerMetrics {
+    pub(crate) fn new(worker: usize, wake_target: u16) -> Self {
         let zero = || AtomicU64::new(0);
         Self {
             worker,
-            station,
+            wake_target,
             task: AtomicU64::new(TaskId::NOBODY.token()),
             since: AtomicU32::new(0),
             thread: AtomicU32::new(0),

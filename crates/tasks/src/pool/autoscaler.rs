@@ -1,10 +1,10 @@
-//! The watch: one thread that adds workers where all are held or full, and dismisses them when they
-//! are not needed. It is there only where workers may be added.
+//! The autoscaler: one thread that adds workers where all are held or full, and dismisses them
+//! when they are not needed. It is there only where workers may be added.
 //!
-//! It sleeps in the kernel until somebody tells it something or stands in line at a listening
+//! It sleeps in the kernel until it is told something, or a connection waits at a listening
 //! socket; a timer is armed only while something is being timed. What workers do for it is in
 //! places that are cold anyway: an acceptor that pauses tells it, and a worker that polls for
-//! others tells it when nobody is left to poll after it.
+//! others tells it when no worker is left to poll after it.
 
 mod pinned;
 mod shared;
@@ -19,9 +19,9 @@ use gustnado_reactor::{Alert, Clock, Lookout, share_line};
 
 use crate::exec::arrival::Door;
 use crate::exec::autoscale::Autoscale;
-use crate::exec::crew::{Crew, Phase, count};
+use crate::exec::workers_shared::{Phase, WorkersShared, count};
+use crate::pool::elastic::ElasticWorkers;
 use crate::pool::growth::{Growth, Load};
-use crate::pool::seats::Seats;
 
 pub(crate) use pinned::Pinned;
 pub(crate) use shared::Shared;
@@ -32,9 +32,9 @@ const FAILED_REST_MS: u64 = 1_000;
 /// have been on its way to one and turned back.)
 const LAST_CALL_MS: u64 = 100;
 
-/// What the watch and the workers have in common.
-pub(crate) struct Watch {
-    pub(crate) seats: Seats,
+/// What the autoscaler and the workers have in common.
+pub(crate) struct AutoscaleState {
+    pub(crate) elastic: ElasticWorkers,
     alert: Alert,
     /// The alert was raised and not yet heard.
     told: AtomicBool,
@@ -42,9 +42,9 @@ pub(crate) struct Watch {
     hears_full: AtomicBool,
     /// It wants to hear that a connection was handed to a worker.
     hears_arrivals: AtomicBool,
-    /// Somebody has come to stand in line, or may have.
+    /// A connection waits, or may.
     came: AtomicBool,
-    /// It has heard that nobody is left to poll.
+    /// It has heard that no worker is left to poll.
     heard_busy: AtomicBool,
     /// Times that a group's poller has come round. Written by the poller alone.
     rounds: AtomicU64,
@@ -53,10 +53,10 @@ pub(crate) struct Watch {
     doors: Mutex<Vec<Weak<Door>>>,
 }
 
-impl Watch {
-    pub(crate) fn new(seats: Seats, alert: Alert) -> Self {
+impl AutoscaleState {
+    pub(crate) fn new(elastic: ElasticWorkers, alert: Alert) -> Self {
         Self {
-            seats,
+            elastic,
             alert,
             told: AtomicBool::new(false),
             hears_full: AtomicBool::new(true),
@@ -81,7 +81,7 @@ impl Watch {
         self.rounds.store(self.rounds.load(Ordering::Relaxed).wrapping_add(1), Ordering::SeqCst);
     }
 
-    /// Of a group, nobody polls and nobody sleeps.
+    /// Of a group, no worker polls and no worker sleeps.
     pub(crate) fn tell_busy(&self) {
         if !self.heard_busy.load(Ordering::Relaxed) && !self.heard_busy.swap(true, Ordering::SeqCst)
         {
@@ -89,9 +89,9 @@ impl Watch {
         }
     }
 
-    /// A worker's thread could not start, and its seat is empty again.
+    /// A worker's thread could not start, and it is absent again.
     pub(crate) fn tell_failed(&self, worker: usize) {
-        self.seats.vacate(worker);
+        self.elastic.vacate(worker);
         self.failed.store(true, Ordering::SeqCst);
         self.tell();
     }
@@ -102,13 +102,13 @@ impl Watch {
     }
 }
 
-impl Autoscale for Watch {
+impl Autoscale for AutoscaleState {
     fn floor(&self) -> usize {
-        self.seats.floor()
+        self.elastic.floor()
     }
 
     fn is_present(&self, worker: usize) -> bool {
-        self.seats.is_present(worker)
+        self.elastic.is_present(worker)
     }
 
     fn tell(&self) {
@@ -131,7 +131,7 @@ impl Autoscale for Watch {
 
     fn tell_phase(&self) {
         self.tell();
-        self.seats.rouse_parked();
+        self.elastic.rouse_parked();
     }
 
     fn open_door(&self, door: &Arc<Door>) -> io::Result<()> {
@@ -147,48 +147,53 @@ impl Autoscale for Watch {
 
 /// What one look at the workers has shown.
 #[derive(Debug, Default)]
-pub(crate) struct Finding {
+pub(crate) struct Observation {
     /// A worker is to be added.
     is_strained: bool,
     /// When to look again, if nothing happens before.
     again_ms: Option<u64>,
-    /// Somebody who comes to stand in line is to be noticed.
+    /// Whether a connection that comes to wait is to be noticed.
     sees_doors: bool,
 }
 
 /// What differs between workers with tasks of their own and those that share them.
-pub(crate) trait Team: Send {
+pub(crate) trait Policy: Send {
     /// Looks whether the workers can do their work, and helps where that is possible.
-    fn look(&mut self, crew: &Crew, watch: &Watch, now_ms: u64) -> Finding;
+    fn look(
+        &mut self,
+        shared: &WorkersShared,
+        autoscale: &AutoscaleState,
+        now_ms: u64,
+    ) -> Observation;
 
     /// How many workers do not come round; `None`: ask again when the time to grow has passed.
-    fn held(&mut self, watch: &Watch, now_ms: u64) -> Option<usize>;
+    fn held(&mut self, autoscale: &AutoscaleState, now_ms: u64) -> Option<usize>;
 
     /// Connections that the present workers have room for.
-    fn capacity(&self, crew: &Crew, workers: usize) -> usize;
+    fn capacity(&self, shared: &WorkersShared, workers: usize) -> usize;
 
-    /// Lets a worker take part, with its seat locked.
-    fn admit(&self, crew: &Crew, worker: usize);
+    /// Lets a worker take part, with its state locked.
+    fn admit(&self, shared: &WorkersShared, worker: usize);
 
     /// Dismisses the worker that can be spared best. Returns whether there was one.
-    fn dismiss(&self, crew: &Crew, watch: &Watch) -> bool;
+    fn dismiss(&self, shared: &WorkersShared, autoscale: &AutoscaleState) -> bool;
 
     /// Has workers that were dismissed look whether anything is left.
-    fn call_last(&self, crew: &Crew, watch: &Watch);
+    fn call_last(&self, shared: &WorkersShared, autoscale: &AutoscaleState);
 }
 
 /// Starts the thread of the worker with this number.
-pub(crate) type Hire = dyn Fn(usize) -> io::Result<JoinHandle<()>> + Send;
+pub(crate) type SpawnWorker = dyn Fn(usize) -> io::Result<JoinHandle<()>> + Send;
 
 /// The thread's own part.
-pub(crate) struct Watcher {
-    pub(crate) crew: Arc<Crew>,
-    pub(crate) watch: Arc<Watch>,
+pub(crate) struct Autoscaler {
+    pub(crate) shared: Arc<WorkersShared>,
+    pub(crate) autoscale: Arc<AutoscaleState>,
     pub(crate) lookout: Lookout,
     pub(crate) clock: Clock,
     pub(crate) growth: Growth,
-    pub(crate) team: Box<dyn Team>,
-    pub(crate) hire: Box<Hire>,
+    pub(crate) team: Box<dyn Policy>,
+    pub(crate) hire: Box<SpawnWorker>,
     pub(crate) times: Times,
 }
 
@@ -200,13 +205,13 @@ pub(crate) struct Times {
     retry: Option<u64>,
 }
 
-impl Watcher {
+impl Autoscaler {
     /// Watches until the server drains.
     pub(crate) fn run(mut self) {
-        while self.crew.phase() == Phase::Serving {
+        while self.shared.phase() == Phase::Serving {
             let now_ms = self.clock.read_ms();
             self.note_failure(now_ms);
-            let look = self.team.look(&self.crew, &self.watch, now_ms);
+            let look = self.team.look(&self.shared, &self.autoscale, now_ms);
             if look.is_strained {
                 self.grow(now_ms);
             }
@@ -218,19 +223,19 @@ impl Watcher {
     }
 
     fn sleep(&self, until_ms: Option<u64>, sees_doors: bool) {
-        let doors = if sees_doors { self.watch.doors() } else { Vec::new() };
+        let doors = if sees_doors { self.autoscale.doors() } else { Vec::new() };
         let left_ms = until_ms.map(|until| until.saturating_sub(self.clock.read_ms()));
         let timeout = left_ms.map(Duration::from_millis);
         match self.lookout.wait(&doors, timeout) {
-            Ok(came) => _ = self.watch.came.fetch_or(came, Ordering::SeqCst),
+            Ok(came) => _ = self.autoscale.came.fetch_or(came, Ordering::SeqCst),
             // The kernel is out of memory; and it must not be asked without end.
             Err(_) => thread::sleep(Duration::from_millis(LAST_CALL_MS)),
         }
-        self.watch.told.store(false, Ordering::SeqCst);
+        self.autoscale.told.store(false, Ordering::SeqCst);
     }
 
     fn note_failure(&mut self, now_ms: u64) {
-        if self.watch.failed.swap(false, Ordering::SeqCst) {
+        if self.autoscale.failed.swap(false, Ordering::SeqCst) {
             self.fail(now_ms);
         }
         if self.times.retry.is_some_and(|at| at <= now_ms) {
@@ -239,25 +244,25 @@ impl Watcher {
     }
 
     fn fail(&mut self, now_ms: u64) {
-        count(&self.crew.counts.workers_failed);
+        count(&self.shared.counts.workers_failed);
         self.times.retry = Some(now_ms + FAILED_REST_MS);
     }
 
     /// Adds a worker, if one may be added and none is coming.
     fn grow(&mut self, now_ms: u64) {
-        let Self { crew, watch, team, .. } = self;
-        if watch.seats.census().coming > 0 || self.times.retry.is_some() {
+        let Self { shared, autoscale, team, .. } = self;
+        if autoscale.elastic.census().coming > 0 || self.times.retry.is_some() {
             return;
         }
-        if watch.seats.recall(|worker| team.admit(crew, worker)) {
-            count(&crew.counts.workers_grown);
+        if autoscale.elastic.recall(|worker| team.admit(shared, worker)) {
+            count(&shared.counts.workers_grown);
             // It may be what the next look needs.
-            watch.tell();
-        } else if let Some(worker) = watch.seats.reserve() {
+            autoscale.tell();
+        } else if let Some(worker) = autoscale.elastic.reserve() {
             if let Ok(thread) = (self.hire)(worker) {
-                watch.seats.keep_thread(worker, thread);
+                autoscale.elastic.keep_thread(worker, thread);
             } else {
-                watch.seats.vacate(worker);
+                autoscale.elastic.vacate(worker);
                 return self.fail(now_ms);
             }
         } else {
@@ -269,12 +274,12 @@ impl Watcher {
 
     /// Dismisses workers, if it is time to and there are too many.
     fn shrink(&mut self, now_ms: u64) {
-        let Self { crew, watch, team, times, growth, .. } = self;
+        let Self { shared, autoscale, team, times, growth, .. } = self;
         if times.last_call.is_some_and(|at| at <= now_ms) {
             times.last_call = None;
-            team.call_last(crew, watch);
+            team.call_last(shared, autoscale);
         }
-        let census = watch.seats.census();
+        let census = autoscale.elastic.census();
         if census.working == 0 || growth.shrink_period.is_zero() {
             times.shrink = None;
             return;
@@ -283,16 +288,16 @@ impl Watcher {
         if *times.shrink.get_or_insert(now_ms.saturating_add(period_ms)) > now_ms {
             return;
         }
-        let Some(held) = team.held(watch, now_ms) else {
+        let Some(held) = team.held(autoscale, now_ms) else {
             times.shrink = Some(now_ms + millis(growth.grow_after));
             return;
         };
-        let floor = watch.seats.floor();
+        let floor = autoscale.elastic.floor();
         let workers = floor + census.working;
-        let (open, capacity) = (crew.places.open(), team.capacity(crew, workers));
+        let (open, capacity) = (shared.connection_slots.open(), team.capacity(shared, workers));
         let surplus = Load { floor, workers, open, capacity, held }.surplus();
         for _ in 0..surplus.min(census.working) {
-            if team.dismiss(crew, watch) {
+            if team.dismiss(shared, autoscale) {
                 times.last_call = Some(now_ms + LAST_CALL_MS);
             }
         }

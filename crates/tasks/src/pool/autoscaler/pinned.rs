@@ -1,18 +1,18 @@
-//! Watching workers that share nothing: are all places taken, and does somebody stand in line at a
+//! Watching workers that share nothing: are all places taken, and does a connection wait at a
 //! worker that does not come round?
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use gustnado_reactor::{has_line, take_connection};
+use gustnado_reactor::{has_pending, take_connection};
 
-use super::{Finding, Team, Watch};
+use super::{AutoscaleState, Observation, Policy};
 use crate::exec::arrival::{Arrival, Door, Incoming};
-use crate::exec::crew::{Crew, count};
 use crate::exec::inbox::Inbox;
-use crate::exec::post::Post;
-use crate::sync::doorbell::Roll;
+use crate::exec::worker_handle::WorkerHandle;
+use crate::exec::workers_shared::{WorkersShared, count};
+use crate::sync::sleep_state::Ping;
 
 /// The longest time between two looks at a line that cannot be helped.
 const REST_MS_MAX: u64 = 1_000;
@@ -23,7 +23,7 @@ const BURST_MAX: usize = 64;
 pub(crate) struct Pinned {
     inboxes: Vec<Arc<Inbox>>,
     /// Who was asked to come round and has not said so, and since when.
-    rolls: Vec<Option<(Arc<Roll>, u64)>>,
+    rolls: Vec<Option<(Arc<Ping>, u64)>>,
     grow_after_ms: u64,
     /// Since when all places are taken.
     full_since_ms: Option<u64>,
@@ -41,35 +41,35 @@ impl Pinned {
     }
 
     /// Workers that are there and were not dismissed.
-    fn working(&self, watch: &Watch) -> Vec<usize> {
-        (0..self.inboxes.len()).filter(|worker| watch.seats.works(*worker)).collect()
+    fn working(&self, autoscale: &AutoscaleState) -> Vec<usize> {
+        (0..self.inboxes.len()).filter(|worker| autoscale.elastic.works(*worker)).collect()
     }
 
-    fn call_roll(&mut self, working: &[usize], now_ms: u64) {
+    fn ping(&mut self, working: &[usize], now_ms: u64) {
         for &worker in working {
             let roll = &mut self.rolls[worker];
             if roll.as_ref().is_none_or(|(roll, _)| roll.is_answered()) {
-                *roll = self.inboxes[worker].call_roll().map(|roll| (roll, now_ms));
+                *roll = self.inboxes[worker].ping().map(|roll| (roll, now_ms));
             }
         }
     }
 
-    /// Whether a worker has not come round for as long as it takes to grow. It tells the watch when
-    /// it does.
+    /// Whether a worker has not come round for as long as it takes to grow. It tells the
+    /// autoscaler when it does.
     fn is_held(&self, worker: usize, now_ms: u64) -> bool {
         self.rolls[worker].as_ref().is_some_and(|(roll, asked_ms)| {
             now_ms >= asked_ms + self.grow_after_ms && roll.await_answer()
         })
     }
 
-    /// Whether somebody waits for a worker, and at which.
-    fn has_line(&self, working: &[usize], doors: &[Arc<Door>]) -> bool {
-        doors.iter().any(|door| has_line(&door.socket))
+    /// Whether a connection waits for a worker, and at which.
+    fn has_pending(&self, working: &[usize], doors: &[Arc<Door>]) -> bool {
+        doors.iter().any(|door| has_pending(&door.socket))
             || working.iter().any(|&worker| self.inboxes[worker].arrivals().has_connection())
     }
 
-    /// Hands connections that stand in line at held workers to those that come round.
-    fn relieve(&self, crew: &Crew, held: &[usize], free: &[usize], doors: &[Arc<Door>]) {
+    /// Hands connections that wait at held workers to those that come round.
+    fn relieve(&self, shared: &WorkersShared, held: &[usize], free: &[usize], doors: &[Arc<Door>]) {
         for &worker in held {
             let arrivals = self.inboxes[worker].arrivals();
             if !arrivals.has_connection() {
@@ -77,26 +77,27 @@ impl Pinned {
             }
             for (connection, incoming) in arrivals.take_connections() {
                 // Without room elsewhere it goes back to where its place is.
-                let place = choose(crew, free).inspect(|_| crew.places.release(worker));
+                let place =
+                    choose(shared, free).inspect(|_| shared.connection_slots.release(worker));
                 self.hand_over(place.unwrap_or(worker), connection, incoming);
             }
         }
         let theirs = |door: &&Arc<Door>| door.worker.is_some_and(|worker| held.contains(&worker));
         for door in doors.iter().filter(theirs) {
             for _ in 0..BURST_MAX {
-                if !has_line(&door.socket) {
+                if !has_pending(&door.socket) {
                     break;
                 }
-                let Some(place) = choose(crew, free) else { return };
+                let Some(place) = choose(shared, free) else { return };
                 match take_connection(&door.socket) {
                     Ok(Some(connection)) => {
-                        count(&crew.counts.accepted);
+                        count(&shared.counts.accepted);
                         self.hand_over(place, connection, Arc::clone(&door.incoming));
                     }
                     other => {
-                        crew.places.release(place);
+                        shared.connection_slots.release(place);
                         if other.is_err() {
-                            count(&crew.counts.accept_failed);
+                            count(&shared.counts.accept_failed);
                         }
                         break;
                     }
@@ -110,8 +111,8 @@ impl Pinned {
     }
 
     /// When the time to grow for want of places will have passed; and whether it has.
-    fn time_full(&mut self, crew: &Crew, now_ms: u64) -> (Option<u64>, bool) {
-        if !crew.places.is_short_of_workers() {
+    fn time_full(&mut self, shared: &WorkersShared, now_ms: u64) -> (Option<u64>, bool) {
+        if !shared.connection_slots.is_short_of_workers() {
             self.full_since_ms = None;
             return (None, false);
         }
@@ -126,93 +127,99 @@ impl Pinned {
 }
 
 /// Takes a place on the worker with the fewest connections.
-fn choose(crew: &Crew, free: &[usize]) -> Option<usize> {
+fn choose(shared: &WorkersShared, free: &[usize]) -> Option<usize> {
     let mut free: Vec<usize> = free.to_vec();
-    free.sort_by_key(|&worker| crew.places.open_on(worker));
-    free.into_iter().find(|&worker| crew.places.take(worker))
+    free.sort_by_key(|&worker| shared.connection_slots.open_on(worker));
+    free.into_iter().find(|&worker| shared.connection_slots.take(worker))
 }
 
-impl Team for Pinned {
-    fn look(&mut self, crew: &Crew, watch: &Watch, now_ms: u64) -> Finding {
-        let census = watch.seats.census();
-        let can_grow = watch.seats.floor() + census.working + census.coming < watch.seats.ceiling();
-        watch.hears_full.store(can_grow, Ordering::SeqCst);
+impl Policy for Pinned {
+    fn look(
+        &mut self,
+        shared: &WorkersShared,
+        autoscale: &AutoscaleState,
+        now_ms: u64,
+    ) -> Observation {
+        let census = autoscale.elastic.census();
+        let can_grow = autoscale.elastic.floor() + census.working + census.coming
+            < autoscale.elastic.ceiling();
+        autoscale.hears_full.store(can_grow, Ordering::SeqCst);
         let (full_due_ms, is_full) =
-            if can_grow { self.time_full(crew, now_ms) } else { (None, false) };
+            if can_grow { self.time_full(shared, now_ms) } else { (None, false) };
         if full_due_ms.is_some() {
-            watch.hears_full.store(false, Ordering::SeqCst);
+            autoscale.hears_full.store(false, Ordering::SeqCst);
         }
 
-        let (working, doors) = (self.working(watch), watch.doors());
-        let came = watch.came.swap(false, Ordering::SeqCst);
-        watch.hears_arrivals.store(true, Ordering::SeqCst);
-        if !self.has_line(&working, &doors) {
+        let (working, doors) = (self.working(autoscale), autoscale.doors());
+        let came = autoscale.came.swap(false, Ordering::SeqCst);
+        autoscale.hears_arrivals.store(true, Ordering::SeqCst);
+        if !self.has_pending(&working, &doors) {
             self.rest_ms = self.grow_after_ms;
             // Whoever was taken out of a line may be on the way to a worker that is held. And where
             // many come, it is enough to look now and then.
             let soon_ms = came.then_some(now_ms + self.grow_after_ms);
             let again_ms = [soon_ms, full_due_ms].into_iter().flatten().min();
-            return Finding { is_strained: is_full, again_ms, sees_doors: !came };
+            return Observation { is_strained: is_full, again_ms, sees_doors: !came };
         }
-        watch.hears_arrivals.store(false, Ordering::SeqCst);
-        self.call_roll(&working, now_ms);
+        autoscale.hears_arrivals.store(false, Ordering::SeqCst);
+        self.ping(&working, now_ms);
         let (held, free): (Vec<_>, Vec<_>) =
             working.iter().partition(|&&worker| self.is_held(worker, now_ms));
         if free.is_empty() {
             // Until one of them comes round, which it tells, there is nothing else to do.
-            return Finding { is_strained: can_grow, again_ms: full_due_ms, sees_doors: false };
+            return Observation { is_strained: can_grow, again_ms: full_due_ms, sees_doors: false };
         }
         if !held.is_empty() {
-            self.relieve(crew, &held, &free, &doors);
+            self.relieve(shared, &held, &free, &doors);
         }
-        watch.hears_arrivals.store(true, Ordering::SeqCst);
-        if !self.has_line(&working, &doors) {
+        autoscale.hears_arrivals.store(true, Ordering::SeqCst);
+        if !self.has_pending(&working, &doors) {
             self.rest_ms = self.grow_after_ms;
-            return Finding { is_strained: is_full, again_ms: full_due_ms, sees_doors: true };
+            return Observation { is_strained: is_full, again_ms: full_due_ms, sees_doors: true };
         }
-        watch.hears_arrivals.store(false, Ordering::SeqCst);
+        autoscale.hears_arrivals.store(false, Ordering::SeqCst);
         let rest_ms = now_ms + self.rest_ms;
         self.rest_ms = (self.rest_ms * 2).min(REST_MS_MAX).max(self.grow_after_ms);
         let again_ms = Some(full_due_ms.map_or(rest_ms, |due| due.min(rest_ms)));
-        Finding { is_strained: is_full, again_ms, sees_doors: false }
+        Observation { is_strained: is_full, again_ms, sees_doors: false }
     }
 
-    fn held(&mut self, watch: &Watch, now_ms: u64) -> Option<usize> {
-        let working = self.working(watch);
+    fn held(&mut self, autoscale: &AutoscaleState, now_ms: u64) -> Option<usize> {
+        let working = self.working(autoscale);
         self.has_called = !self.has_called;
         if self.has_called {
-            self.call_roll(&working, now_ms);
+            self.ping(&working, now_ms);
             return None;
         }
         Some(working.into_iter().filter(|&worker| self.is_held(worker, now_ms)).count())
     }
 
-    fn capacity(&self, crew: &Crew, workers: usize) -> usize {
-        crew.places.per_worker_max().saturating_mul(workers)
+    fn capacity(&self, shared: &WorkersShared, workers: usize) -> usize {
+        shared.connection_slots.per_worker_max().saturating_mul(workers)
     }
 
-    fn admit(&self, crew: &Crew, worker: usize) {
+    fn admit(&self, shared: &WorkersShared, worker: usize) {
         self.inboxes[worker].arrivals().reopen();
-        crew.places.reopen(worker);
+        shared.connection_slots.reopen(worker);
     }
 
-    fn dismiss(&self, crew: &Crew, watch: &Watch) -> bool {
-        let floor = watch.seats.floor();
-        let guests = self.working(watch).into_iter().filter(|worker| *worker >= floor);
+    fn dismiss(&self, shared: &WorkersShared, autoscale: &AutoscaleState) -> bool {
+        let floor = autoscale.elastic.floor();
+        let extra = self.working(autoscale).into_iter().filter(|worker| *worker >= floor);
         // The emptiest; of several, the one that came last.
-        let spared = guests.rev().min_by_key(|worker| crew.places.open_on(*worker));
-        let Some(worker) = spared else { return false };
-        let dismissed = watch.seats.dismiss(worker, || crew.places.close(worker));
+        let emptiest = extra.rev().min_by_key(|worker| shared.connection_slots.open_on(*worker));
+        let Some(worker) = emptiest else { return false };
+        let dismissed = autoscale.elastic.dismiss(worker, || shared.connection_slots.close(worker));
         if dismissed {
             self.inboxes[worker].wake_all();
         }
         dismissed
     }
 
-    fn call_last(&self, crew: &Crew, watch: &Watch) {
-        let vacant = |worker: &usize| crew.places.is_vacant(*worker);
-        for worker in (watch.seats.floor()..self.inboxes.len()).filter(vacant) {
-            if watch.seats.is_present(worker) {
+    fn call_last(&self, shared: &WorkersShared, autoscale: &AutoscaleState) {
+        let vacant = |worker: &usize| shared.connection_slots.is_vacant(*worker);
+        for worker in (autoscale.elastic.floor()..self.inboxes.len()).filter(vacant) {
+            if autoscale.elastic.is_present(worker) {
                 self.inboxes[worker].wake_all();
             }
         }

@@ -1,16 +1,16 @@
-//! [`Doorbell`]: a sleeper that was left something is awake or rung. [`Roll`]: whoever waits for an
-//! answer sees it or is told.
+//! [`SleepState`]: a sleeper that was left something is awake or notified. [`Ping`]: a waiter for
+//! an answer sees it or is told.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
 
 use super::check;
-use crate::sync::doorbell::{Doorbell, Roll};
+use crate::sync::sleep_state::{Ping, SleepState};
 
 #[derive(Default)]
 struct House {
-    doorbell: Doorbell,
+    sleep_state: SleepState,
     left: AtomicBool,
     alerts: AtomicUsize,
 }
@@ -18,16 +18,16 @@ struct House {
 impl House {
     fn visit(&self) {
         self.left.store(true, Ordering::Relaxed);
-        if self.doorbell.ring() {
+        if self.sleep_state.notify() {
             self.alerts.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Lies down and looks once more. Returns whether it sleeps.
-    fn lie_down(&self) -> bool {
-        self.doorbell.lie_down();
+    fn prepare_sleep(&self) -> bool {
+        self.sleep_state.prepare_sleep();
         if self.left.load(Ordering::Relaxed) {
-            self.doorbell.get_up();
+            self.sleep_state.cancel_sleep();
             return false;
         }
         true
@@ -42,7 +42,7 @@ fn the_sleeper_sees_what_was_left_or_is_rung_for() {
             let house = Arc::clone(&house);
             move || house.visit()
         });
-        let sleeps = house.lie_down();
+        let sleeps = house.prepare_sleep();
         visitor.join().expect("the visitor ends");
         assert!(!sleeps || house.alerts.load(Ordering::Relaxed) == 1, "asleep and not rung for");
     });
@@ -56,7 +56,7 @@ fn of_two_visitors_one_rings() {
             let house = Arc::clone(&house);
             thread::spawn(move || house.visit())
         });
-        let sleeps = house.lie_down();
+        let sleeps = house.prepare_sleep();
         for visitor in visitors {
             visitor.join().expect("a visitor ends");
         }
@@ -70,14 +70,14 @@ fn of_two_visitors_one_rings() {
 fn a_sleeper_that_lies_down_again_is_rung_for_again() {
     check(|| {
         let house = Arc::new(House::default());
-        house.doorbell.lie_down();
+        house.sleep_state.prepare_sleep();
         let visitor = thread::spawn({
             let house = Arc::clone(&house);
             move || house.visit()
         });
         // The kernel woke it for something else.
-        house.doorbell.get_up();
-        let sleeps = house.lie_down();
+        house.sleep_state.cancel_sleep();
+        let sleeps = house.prepare_sleep();
         visitor.join().expect("the visitor ends");
         assert!(!sleeps || house.alerts.load(Ordering::Relaxed) == 1, "asleep and not rung for");
     });
@@ -86,7 +86,7 @@ fn a_sleeper_that_lies_down_again_is_rung_for_again() {
 #[test]
 fn an_answer_that_is_waited_for_is_seen_or_told() {
     check(|| {
-        let roll = Arc::new(Roll::default());
+        let roll = Arc::new(Ping::default());
         let worker = thread::spawn({
             let roll = Arc::clone(&roll);
             move || roll.answer()

@@ -7,23 +7,23 @@ use crate::sync::atomic::{AtomicBool, Ordering, fence};
 /// The sleeper says so before it looks a last time; the visitor leaves something before it looks
 /// whether anyone sleeps. One of the two sees the other.
 #[derive(Debug)]
-pub(crate) struct Doorbell {
+pub(crate) struct SleepState {
     asleep: AtomicBool,
 }
 
-impl Default for Doorbell {
+impl Default for SleepState {
     fn default() -> Self {
         Self { asleep: AtomicBool::new(false) }
     }
 }
 
-impl Doorbell {
-    pub(crate) fn lie_down(&self) {
+impl SleepState {
+    pub(crate) fn prepare_sleep(&self) {
         self.asleep.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
-    pub(crate) fn get_up(&self) {
+    pub(crate) fn cancel_sleep(&self) {
         self.asleep.store(false, Ordering::Relaxed);
     }
 
@@ -32,7 +32,7 @@ impl Doorbell {
     }
 
     /// Returns whether the caller must wake the sleeper: one visitor does, for all.
-    pub(crate) fn ring(&self) -> bool {
+    pub(crate) fn notify(&self) -> bool {
         fence(Ordering::SeqCst);
         self.asleep.load(Ordering::SeqCst) && self.asleep.swap(false, Ordering::SeqCst)
     }
@@ -40,20 +40,20 @@ impl Doorbell {
 
 /// Whether a worker has come round since it was asked to.
 #[derive(Debug)]
-pub(crate) struct Roll {
+pub(crate) struct Ping {
     answered: AtomicBool,
     /// Somebody waits for the answer.
     is_late: AtomicBool,
 }
 
-impl Default for Roll {
+impl Default for Ping {
     fn default() -> Self {
         let [answered, is_late] = [(); 2].map(|()| AtomicBool::new(false));
         Self { answered, is_late }
     }
 }
 
-impl Roll {
+impl Ping {
     /// The worker has come round. Returns whether somebody waits to hear it.
     pub(crate) fn answer(&self) -> bool {
         self.answered.store(true, Ordering::SeqCst);

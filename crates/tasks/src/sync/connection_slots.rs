@@ -34,7 +34,7 @@ const CLOSED: usize = 1 << (usize::BITS - 1);
 
 /// Counts the open connections of each worker and in total.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct ConnectionSlots {
     total_max: usize,
     per_worker_max: usize,
     total: AtomicUsize,
@@ -48,7 +48,7 @@ pub(crate) struct Places {
 #[repr(align(128))]
 struct Apart(AtomicUsize);
 
-impl Places {
+impl ConnectionSlots {
     pub(crate) fn new(workers: usize, total_max: usize, per_worker_max: usize) -> Self {
         Self {
             total_max,
@@ -99,8 +99,8 @@ impl Places {
     /// How many more connections a worker could take.
     pub(crate) fn room_on(&self, worker: usize) -> usize {
         let open = self.open[worker].0.load(Ordering::Relaxed);
-        let here = self.per_worker_max.saturating_sub(open);
-        here.min(self.total_max.saturating_sub(self.open()))
+        let ctx = self.per_worker_max.saturating_sub(open);
+        ctx.min(self.total_max.saturating_sub(self.open()))
     }
 
     /// The worker that a connection accepted by `me` goes to. `None`: all are full.
@@ -208,63 +208,67 @@ mod tests {
 
     #[test]
     fn spread_prefers_the_accepting_worker_and_fill_the_first() {
-        let places = Places::new(3, 100, 2);
-        assert_eq!(places.choose(Some(1), Placement::Spread, true), Some(1));
-        assert_eq!(places.choose(Some(1), Placement::Fill, true), Some(0));
-        assert!(places.take(1) && places.take(1) && !places.take(1));
-        assert_ne!(places.choose(Some(1), Placement::Spread, true), Some(1));
-        assert!(places.take(0) && places.take(0));
-        assert_eq!(places.choose(None, Placement::Fill, true), Some(2));
-        assert!(places.take(2) && places.take(2));
-        assert_eq!(places.choose(Some(0), Placement::Spread, true), None);
-        places.release(1);
-        assert_eq!(places.choose(Some(0), Placement::Spread, true), Some(1));
+        let connection_slots = ConnectionSlots::new(3, 100, 2);
+        assert_eq!(connection_slots.choose(Some(1), Placement::Spread, true), Some(1));
+        assert_eq!(connection_slots.choose(Some(1), Placement::Fill, true), Some(0));
+        assert!(connection_slots.take(1) && connection_slots.take(1) && !connection_slots.take(1));
+        assert_ne!(connection_slots.choose(Some(1), Placement::Spread, true), Some(1));
+        assert!(connection_slots.take(0) && connection_slots.take(0));
+        assert_eq!(connection_slots.choose(None, Placement::Fill, true), Some(2));
+        assert!(connection_slots.take(2) && connection_slots.take(2));
+        assert_eq!(connection_slots.choose(Some(0), Placement::Spread, true), None);
+        connection_slots.release(1);
+        assert_eq!(connection_slots.choose(Some(0), Placement::Spread, true), Some(1));
     }
 
     #[test]
     fn one_with_more_than_its_share_hands_over() {
-        let places = Places::new(3, 1000, 1000);
+        let connection_slots = ConnectionSlots::new(3, 1000, 1000);
         for _ in 0..4 {
-            assert_eq!(places.choose(Some(1), Placement::Spread, true), Some(1));
-            assert!(places.take(1));
+            assert_eq!(connection_slots.choose(Some(1), Placement::Spread, true), Some(1));
+            assert!(connection_slots.take(1));
         }
         for _ in 0..996 {
-            let worker = places.choose(Some(1), Placement::Spread, true).expect("there is room");
-            assert!(places.take(worker));
+            let worker =
+                connection_slots.choose(Some(1), Placement::Spread, true).expect("there is room");
+            assert!(connection_slots.take(worker));
         }
-        let most = (0..3).map(|worker| places.open_on(worker)).max();
+        let most = (0..3).map(|worker| connection_slots.open_on(worker)).max();
         assert!(most.is_some_and(|most| most <= 400), "{most:?}");
         // Workers that are not there are no reason to.
-        let places = Places::new(8, 100, 100);
-        (2..8).for_each(|worker| places.close(worker));
+        let connection_slots = ConnectionSlots::new(8, 100, 100);
+        (2..8).for_each(|worker| connection_slots.close(worker));
         for place in 0..40 {
-            assert_eq!(places.choose(Some(place % 2), Placement::Spread, true), Some(place % 2));
-            assert!(places.take(place % 2));
+            assert_eq!(
+                connection_slots.choose(Some(place % 2), Placement::Spread, true),
+                Some(place % 2)
+            );
+            assert!(connection_slots.take(place % 2));
         }
     }
 
     #[test]
     fn a_closed_worker_keeps_what_it_has_and_takes_no_more() {
-        let places = Places::new(2, 100, 2);
-        assert!(places.take(1));
-        places.close(1);
-        assert!(!places.take(1) && !places.is_vacant(1));
-        assert_eq!((places.open_on(1), places.room_on(1)), (1, 0));
-        assert_eq!(places.choose(Some(1), Placement::Spread, true), Some(0));
-        places.release(1);
-        assert!(places.is_vacant(1) && !places.is_vacant(0));
-        assert!(places.take(0) && places.take(0));
-        assert!(places.is_short_of_workers());
-        places.reopen(1);
-        assert!(places.take(1) && !places.is_short_of_workers());
-        assert_eq!(places.open(), 3);
+        let connection_slots = ConnectionSlots::new(2, 100, 2);
+        assert!(connection_slots.take(1));
+        connection_slots.close(1);
+        assert!(!connection_slots.take(1) && !connection_slots.is_vacant(1));
+        assert_eq!((connection_slots.open_on(1), connection_slots.room_on(1)), (1, 0));
+        assert_eq!(connection_slots.choose(Some(1), Placement::Spread, true), Some(0));
+        connection_slots.release(1);
+        assert!(connection_slots.is_vacant(1) && !connection_slots.is_vacant(0));
+        assert!(connection_slots.take(0) && connection_slots.take(0));
+        assert!(connection_slots.is_short_of_workers());
+        connection_slots.reopen(1);
+        assert!(connection_slots.take(1) && !connection_slots.is_short_of_workers());
+        assert_eq!(connection_slots.open(), 3);
     }
 
     #[test]
     fn the_total_bounds_all_workers_together() {
-        let places = Places::new(2, 3, 2);
-        assert!(places.take(0) && places.take(0) && places.take(1));
-        assert!(!places.take(1));
-        assert_eq!((places.open(), places.open_on(1)), (3, 1));
+        let connection_slots = ConnectionSlots::new(2, 3, 2);
+        assert!(connection_slots.take(0) && connection_slots.take(0) && connection_slots.take(1));
+        assert!(!connection_slots.take(1));
+        assert_eq!((connection_slots.open(), connection_slots.open_on(1)), (3, 1));
     }
 }

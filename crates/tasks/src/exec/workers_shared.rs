@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::exec::autoscale::Autoscale;
-use crate::exec::desk::Desk;
 use crate::exec::names::Names;
 use crate::exec::pauses::Pauses;
-use crate::exec::post::Post;
 use crate::exec::schedule::BoxTask;
 use crate::exec::spawn_error::SpawnError;
-use crate::sync::places::{Placement, Places};
+use crate::exec::worker_handle::WorkerHandle;
+use crate::exec::worker_metrics::WorkerMetrics;
+use crate::sync::connection_slots::{ConnectionSlots, Placement};
 use crate::sync::shared_load::SharedLoad;
 
 /// How far a server is from its end. It only ever goes forward.
@@ -34,15 +34,15 @@ impl Phase {
 }
 
 /// What the workers of one server share.
-pub(crate) struct Crew {
+pub(crate) struct WorkersShared {
     phase: AtomicU8,
-    /// One per place of [`Places`]: each worker, or the group of all.
-    pub(crate) posts: Vec<Arc<dyn Post>>,
+    /// One per place of [`ConnectionSlots`]: each worker, or the group of all.
+    pub(crate) handles: Vec<Arc<dyn WorkerHandle>>,
     /// The accepting thread, if there is one: it has no place, but must hear of each phase.
-    pub(crate) acceptor: OnceLock<Arc<dyn Post>>,
+    pub(crate) acceptor: OnceLock<Arc<dyn WorkerHandle>>,
     /// What adds and dismisses workers, where that may be.
-    pub(crate) watch: OnceLock<Arc<dyn Autoscale>>,
-    pub(crate) places: Places,
+    pub(crate) autoscale: OnceLock<Arc<dyn Autoscale>>,
+    pub(crate) connection_slots: ConnectionSlots,
     /// What other processes have that accept from the same sockets.
     pub(crate) shared_load: OnceLock<SharedLoad>,
     pub(crate) placement: Placement,
@@ -54,10 +54,10 @@ pub(crate) struct Crew {
     /// Acceptors that may still bring connections.
     pub(crate) acceptors: AtomicUsize,
     /// One per worker that has started.
-    desks: Mutex<Vec<Arc<Desk>>>,
+    desks: Mutex<Vec<Arc<WorkerMetrics>>>,
     /// Names of tasks that have one.
     pub(crate) names: Arc<Names>,
-    /// The post that the next task from elsewhere goes to.
+    /// The worker that the next task from elsewhere goes to.
     next_post: AtomicUsize,
 }
 
@@ -88,10 +88,10 @@ pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-impl Crew {
+impl WorkersShared {
     pub(crate) fn new(
-        posts: Vec<Arc<dyn Post>>,
-        places: Places,
+        handles: Vec<Arc<dyn WorkerHandle>>,
+        connection_slots: ConnectionSlots,
         placement: Placement,
         backlog: usize,
         drain_accept: Duration,
@@ -100,10 +100,10 @@ impl Crew {
         let (phase, counts) = (AtomicU8::new(Phase::Serving as u8), Counts::default());
         Self {
             phase,
-            posts,
+            handles,
             acceptor: OnceLock::new(),
-            watch: OnceLock::new(),
-            places,
+            autoscale: OnceLock::new(),
+            connection_slots,
             shared_load: OnceLock::new(),
             placement,
             backlog,
@@ -120,40 +120,43 @@ impl Crew {
     /// Tells other processes how many connections are open here, where there are such processes.
     pub(crate) fn publish_load(&self) {
         if let Some(load) = self.shared_load.get() {
-            load.publish(self.places.open());
+            load.publish(self.connection_slots.open());
         }
     }
 
     /// Whether other processes should accept first, which have fewer connections.
     pub(crate) fn is_over_share(&self) -> bool {
-        self.shared_load.get().is_some_and(|load| load.is_over_share(self.places.open()))
+        self.shared_load.get().is_some_and(|load| load.is_over_share(self.connection_slots.open()))
     }
 
-    /// The desk of a worker that starts now: a new one, or that of whoever had its number before.
-    pub(crate) fn add_desk(&self, worker: usize, station: u16) -> Arc<Desk> {
+    /// The metrics of a worker that starts now: a new one, or that of whoever had its number
+    /// before.
+    pub(crate) fn add_desk(&self, worker: usize, wake_target: u16) -> Arc<WorkerMetrics> {
         let mut desks = self.desks();
-        let left = desks.iter().find(|desk| (desk.worker, desk.station) == (worker, station));
+        let left = desks
+            .iter()
+            .find(|metrics| (metrics.worker, metrics.wake_target) == (worker, wake_target));
         if let Some(left) = left {
             return Arc::clone(left);
         }
-        let desk = Arc::new(Desk::new(worker, station));
-        desks.push(Arc::clone(&desk));
-        desk
+        let metrics = Arc::new(WorkerMetrics::new(worker, wake_target));
+        desks.push(Arc::clone(&metrics));
+        metrics
     }
 
     /// Whether the worker with this number has not gone.
     pub(crate) fn is_present(&self, worker: usize) -> bool {
-        self.watch.get().is_none_or(|watch| watch.is_present(worker))
+        self.autoscale.get().is_none_or(|autoscale| autoscale.is_present(worker))
     }
 
-    /// Has the watch look whether workers are to be added, if there is one.
+    /// Has the autoscaler look whether workers are to be added, if there is one.
     pub(crate) fn tell_watch(&self) {
-        if let Some(watch) = self.watch.get() {
-            watch.tell();
+        if let Some(autoscale) = self.autoscale.get() {
+            autoscale.tell();
         }
     }
 
-    pub(crate) fn desks(&self) -> MutexGuard<'_, Vec<Arc<Desk>>> {
+    pub(crate) fn desks(&self) -> MutexGuard<'_, Vec<Arc<WorkerMetrics>>> {
         self.desks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -163,13 +166,13 @@ impl Crew {
             return Err(SpawnError::Stopped);
         }
         let first = self.next_post.fetch_add(1, Ordering::Relaxed);
-        let count = self.posts.len();
+        let count = self.handles.len();
         // Where the turn comes to one that has gone, it goes on evenly among those that stay.
-        let stay = self.watch.get().map_or(count, |watch| watch.floor().min(count));
+        let stay = self.autoscale.get().map_or(count, |autoscale| autoscale.floor().min(count));
         let others = (0..count).map(|ahead| (first % stay + ahead) % count);
         let mut refused = SpawnError::Stopped;
-        for post in std::iter::once(first % count).chain(others) {
-            match self.posts[post].take_task(task) {
+        for handle in std::iter::once(first % count).chain(others) {
+            match self.handles[handle].take_task(task) {
                 Ok(()) => return Ok(()),
                 Err((back, SpawnError::Full)) => (task, refused) = (back, SpawnError::Full),
                 Err((back, _)) => task = back,
@@ -186,12 +189,12 @@ impl Crew {
     /// Goes forward to `phase`, and tells everybody.
     pub(crate) fn advance(&self, phase: Phase) {
         self.phase.fetch_max(phase as u8, Ordering::SeqCst);
-        self.places.wake_waiting();
-        if let Some(watch) = self.watch.get() {
-            watch.tell_phase();
+        self.connection_slots.wake_waiting();
+        if let Some(autoscale) = self.autoscale.get() {
+            autoscale.tell_phase();
         }
-        for post in self.posts.iter().chain(self.acceptor.get()) {
-            post.wake_all();
+        for handle in self.handles.iter().chain(self.acceptor.get()) {
+            handle.wake_all();
         }
     }
 }

@@ -6,10 +6,10 @@ use crate::exec::arrival::Arrival;
 use crate::exec::look::Look;
 use crate::exec::schedule::BoxTask;
 use crate::exec::spawn_error::SpawnError;
-use crate::exec::station::Station;
+use crate::exec::wake_target::WakeTarget;
 
-/// A post that connections and listeners can be handed to, and wake-ups sent to.
-pub(crate) trait Post: Station {
+/// A worker that connections and listeners can be handed to, and wake-ups sent to.
+pub(crate) trait WorkerHandle: WakeTarget {
     /// Hands something over.
     fn arrive(&self, arrival: Arrival);
 

@@ -1,0 +1,100 @@
+//! The threads of workers at a start: begun one by one, awaited together.
+
+use std::io;
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+
+use crate::exec::wake_target;
+use crate::exec::worker_handle::WorkerHandle;
+use crate::exec::workers_shared::{Phase, WorkersShared};
+use crate::pool::autoscaler::AutoscaleState;
+
+/// What was started.
+pub(super) struct Started {
+    pub(super) shared: Arc<WorkersShared>,
+    pub(super) autoscale: Option<Arc<AutoscaleState>>,
+    pub(super) threads: Vec<JoinHandle<()>>,
+    pub(super) wake_targets: Vec<u16>,
+    pub(super) notes: Vec<String>,
+}
+
+impl Started {
+    /// Ends it all again: something else could not be started.
+    pub(super) fn end(self) {
+        self.shared.advance(Phase::Stopping);
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+        self.wake_targets.into_iter().for_each(wake_target::leave);
+    }
+}
+
+/// Threads that have been started and have not all reported yet.
+pub(super) struct Start {
+    pub(super) shared: Arc<WorkersShared>,
+    threads: Vec<JoinHandle<()>>,
+    wake_targets: Vec<u16>,
+    report: mpsc::Sender<io::Result<Option<String>>>,
+    reports: mpsc::Receiver<io::Result<Option<String>>>,
+}
+
+impl Start {
+    pub(super) fn new(shared: &Arc<WorkersShared>) -> Self {
+        let (report, reports) = mpsc::channel();
+        let shared = Arc::clone(shared);
+        Self { shared, threads: Vec::new(), wake_targets: Vec::new(), report, reports }
+    }
+
+    pub(super) fn wake_target(&mut self, handle: Arc<dyn WorkerHandle>) -> io::Result<u16> {
+        let wake_target = wake_target::enter(handle)?;
+        self.wake_targets.push(wake_target);
+        Ok(wake_target)
+    }
+
+    /// Starts a thread: `prepare` on it makes what it then runs, and a note for the user.
+    pub(super) fn thread<P, R>(&mut self, name: String, prepare: P) -> io::Result<()>
+    where
+        P: FnOnce(Arc<WorkersShared>) -> io::Result<(Option<String>, R)> + Send + 'static,
+        R: FnOnce() -> io::Result<()>,
+    {
+        let (shared, report) = (Arc::clone(&self.shared), self.report.clone());
+        let thread = thread::Builder::new().name(name.clone()).spawn(move || {
+            let run = match prepare(shared) {
+                Ok((note, run)) => {
+                    // Nobody listens any more if another thread could not start.
+                    let _ = report.send(Ok(note));
+                    run
+                }
+                Err(error) => {
+                    let _ = report.send(Err(error));
+                    return;
+                }
+            };
+            drop(report);
+            if let Err(error) = run() {
+                panic!("worker {name} cannot reach the kernel any more: {error}");
+            }
+        })?;
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    /// Waits until every thread has started, or ends those that have.
+    pub(super) fn wait(self) -> io::Result<Started> {
+        let Self { shared, threads, wake_targets, report, reports } = self;
+        drop(report);
+        let mut notes = Vec::new();
+        let mut failed = None;
+        for outcome in reports {
+            match outcome {
+                Ok(said) if notes.is_empty() => notes.extend(said),
+                Ok(_) => {}
+                Err(error) => failed = Some(error),
+            }
+        }
+        let started = Started { shared, autoscale: None, threads, wake_targets, notes };
+        let Some(error) = failed else { return Ok(started) };
+        started.end();
+        Err(error)
+    }
+}
