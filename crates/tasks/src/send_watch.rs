@@ -82,9 +82,7 @@ impl Link {
         patience: Patience,
         of_file: Option<(u64, u64)>,
     ) -> bool {
-        let mut unsent = here::with(|here| {
-            here.ask_reactor(|reactor, woken| reactor.unsent(&self.io, self.out.as_deref(), woken))
-        });
+        let mut unsent = self.unsent();
         if let Some((total, left)) = of_file {
             unsent = Unsent { total, here: left, ..unsent };
         }
@@ -93,6 +91,18 @@ impl Link {
             self.set_deadline(next_ms);
         }
         next.is_some()
+    }
+
+    /// Bytes of a send that was given up which the kernel has not taken. (What a peer that is gone
+    /// has left behind may not be known, and is 0 then.)
+    pub fn unsent_bytes(&self) -> u64 {
+        self.unsent().here
+    }
+
+    fn unsent(&self) -> Unsent {
+        here::with(|here| {
+            here.ask_reactor(|reactor, woken| reactor.unsent(&self.io, self.out.as_deref(), woken))
+        })
     }
 }
 

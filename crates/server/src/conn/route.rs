@@ -363,7 +363,9 @@ impl Conn {
         out: &mut Outgoing,
     ) -> (HeadAt, Next) {
         let Flight { parts, incoming, .. } = &mut *flight;
+        let before = out.bytes.len();
         incoming.invite(parts.exchange(), &response, &mut out.bytes);
+        self.app.count_response(0, (out.bytes.len() - before) as u64);
         let asked = Asked {
             parts: &flight.parts,
             pages: &flight.table.pages,
