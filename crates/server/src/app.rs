@@ -305,7 +305,6 @@ impl App {
     }
 
     /// Answers a request that names a path. Its body was read, or thrown away (then it is empty).
-    #[inline]
     pub(crate) fn answer(
         &self,
         request: &Request<'_>,

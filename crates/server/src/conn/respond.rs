@@ -1,5 +1,6 @@
 //! From a handler's answer to bytes.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use gustnado_http::answer::{Answer, Opening, Persist, WrittenHead};
@@ -147,15 +148,24 @@ fn write_unpaced(response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Be
         Content::Unsent(length) => finish_framed(answer, length, false),
         Content::File(_) | Content::Folder { .. } => unreachable!("answered above"),
     };
-    if let Some(StatusLine { number, text }) = rare.status_line {
-        let (usual, own) = (status.line().len(), text.len());
-        out.splice(before..before + usual, text.into_bytes());
-        // (Neither is as long as the head that it is a part of.)
-        #[expect(clippy::cast_possible_truncation, reason = "see above")]
-        let head_bytes = written.head_bytes - usual as u32 + own as u32;
-        written = WrittenHead { status: number, head_bytes };
+    if let Some(line) = rare.status_line {
+        written = with_status_line(line, before..before + status.line().len(), written, out);
     }
     Begun { rest: remainder.boxed(), ending, written }
+}
+
+/// Puts a status line of an application's own in the place of the usual one.
+fn with_status_line(
+    StatusLine { number, text }: StatusLine,
+    usual: Range<usize>,
+    written: WrittenHead,
+    out: &mut Vec<u8>,
+) -> WrittenHead {
+    // (Neither is as long as the head that it is a part of.)
+    #[expect(clippy::cast_possible_truncation, reason = "see above")]
+    let head_bytes = written.head_bytes - usual.len() as u32 + text.len() as u32;
+    out.splice(usual, text.into_bytes());
+    WrittenHead { status: number, head_bytes }
 }
 
 /// With the page for its status, if that is its content; and without `Trailer` where no trailers

@@ -214,8 +214,6 @@ impl Conn {
     }
 
     /// Writes the site's answer to a request that is complete.
-    #[expect(clippy::inline_always, reason = "as a call it costs a plain request instructions")]
-    #[inline(always)]
     fn answer_by_site(
         &self,
         request: &Request<'_>,
