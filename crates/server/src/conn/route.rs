@@ -161,8 +161,7 @@ impl Conn {
         let is_ahead = arrived.has_body_ahead();
         if is_ahead && self.is_too_large(options, arrived) {
             let view = Some(arrived.view());
-            let status = Status::CONTENT_TOO_LARGE;
-            arrived.response = self.write_refusal(status, view, moment, out);
+            arrived.response = self.write_refusal(Status::CONTENT_TOO_LARGE, view, moment, out);
             return Next::Linger;
         }
         let body = if is_ahead { arrived.body_at_hand() } else { None };
