@@ -244,7 +244,11 @@ impl Epoll {
         while unsent.at < len {
             match self.attempt(io, OUT, token, || call(&unsent)) {
                 Poll::Ready(Ok(sent)) => unsent.at += sent,
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                // What has not left stays, to be asked about.
+                Poll::Ready(Err(error)) => {
+                    *out = Some(unsent);
+                    return Poll::Ready(Err(error));
+                }
                 Poll::Pending => {
                     *out = Some(unsent);
                     return Poll::Pending;

@@ -326,12 +326,36 @@ impl App {
 
     /// Adds what a turn did to the running worker's tally.
     pub(crate) fn count(&self, added: &Added) {
-        if let Some(tally) = gustnado_tasks::worker().and_then(|worker| self.tallies.get(worker)) {
+        if let Some(tally) = self.tally() {
             tally.add(added);
         }
     }
 
-    /// The backend at work; empty before the start.
+    /// The same for an answer without a fault. Its bytes are counted when they are given to be
+    /// sent; what does not leave is taken back.
+    ///
+    /// - `status`: 0 for more of an answer that was counted.
+    #[inline]
+    pub(crate) fn count_response(&self, status: u16, bytes: u64) {
+        if let Some(tally) = self.tally() {
+            tally.add_response(status, bytes);
+        }
+    }
+
+    /// Bytes that were counted have not left.
+    #[cold]
+    pub(crate) fn take_back(&self, unsent: u64) {
+        if let Some(tally) = self.tally() {
+            tally.take_back(unsent);
+        }
+    }
+
+    /// That of the running worker.
+    #[inline]
+    fn tally(&self) -> Option<&Tally> {
+        gustnado_tasks::worker().and_then(|worker| self.tallies.get(worker))
+    }
+
     fn live(&self) -> Live {
         let stats = self.stats();
         Live {
@@ -372,11 +396,8 @@ impl ServerStats for App {
     }
 
     fn stats(&self) -> Stats {
-        let mut stats = Stats::default();
-        for tally in &*self.tallies {
-            stats.include(tally);
-        }
         let lasting = &self.lasting;
+        let mut stats = Stats::of_all(&self.tallies, &lasting.bytes_told);
         stats.ready = lasting.is_ready();
         stats.reloads = lasting.reloads.load(Ordering::Relaxed);
         stats.reloads_refused = lasting.reloads_refused.load(Ordering::Relaxed);

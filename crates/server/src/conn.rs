@@ -263,7 +263,10 @@ impl Conn {
                     self.expect_request();
                     *next
                 }
-                Err(error) => self.give_up(&error),
+                Err(failed) => {
+                    self.log_unsent(failed.unsent);
+                    self.give_up(&failed.error)
+                }
             },
             Next::Linger => {
                 let is_last = self.app.has_notice() && self.app.is_draining();
@@ -308,7 +311,7 @@ impl Conn {
     /// - `at`: where it begins.
     #[inline]
     fn count_response(&self, written: WrittenHead, at: usize, out: &[u8]) -> HeadAt {
-        self.app.count(&Added::response(written, out.len() - at));
+        self.app.count_response(written.status, (out.len() - at) as u64);
         HeadAt { written, at }
     }
 
@@ -327,18 +330,19 @@ impl Conn {
     }
 
     async fn send_segment(&mut self, segment: Segment, write: Patience) -> Result<(), LinkError> {
-        let bytes_sent = match segment {
-            segment if self.is_paced() => Box::pin(self.send_segment_paced(segment, write)).await?,
+        match segment {
             Segment::Bytes(bytes) => {
                 let len = bytes.len() as u64;
                 let mut out = Link::outgoing();
                 out.bytes = bytes;
-                self.send_out(out, write).await?;
-                self.log_content(len);
-                len
+                self.send_content(out, len, write).await?;
             }
             // (A lookup stands alone, and was done.)
-            Segment::Lookup(_) => 0,
+            Segment::Lookup(_) => {}
+            Segment::File { file, offset, len, cold } if self.is_paced() => {
+                let span = (offset, offset.saturating_add(len));
+                Box::pin(self.send_file_paced(&file, span, cold.as_ref(), write)).await?;
+            }
             Segment::File { file, offset, len, cold } => {
                 let (mut at, mut patience) = (offset, write);
                 let end = offset.saturating_add(len);
@@ -346,10 +350,10 @@ impl Conn {
                     let before = at;
                     let until = self.warm(&file, (at, end), cold.as_ref(), patience).await?;
                     let sent = self.link.send_file(&file, &mut at, until, patience).await;
-                    self.log_content(at - before);
+                    self.count_file(at - before);
                     match sent {
                         Ok(()) if at < end => {}
-                        Ok(()) => break len,
+                        Ok(()) => break,
                         Err(LinkError::TimedOut) => {
                             let granted =
                                 self.more_time(Limit::Write, write.silence_ms, at - offset, b"");
@@ -361,9 +365,32 @@ impl Conn {
                     }
                 }
             }
-        };
-        self.app.count(&Added { bytes_sent, ..Added::default() });
+        }
         Ok(())
+    }
+
+    /// Sends bytes of an answer, and counts them.
+    ///
+    /// - `content_bytes`: how many of them, from the last one on, are content.
+    async fn send_content(
+        &mut self,
+        out: Box<Outgoing>,
+        content_bytes: u64,
+        write: Patience,
+    ) -> Result<(), LinkError> {
+        self.app.count_response(0, out.len() as u64);
+        let sent = self.send_out(out, write).await;
+        self.log_content(match &sent {
+            Ok(()) => content_bytes,
+            Err(failed) => content_bytes.saturating_sub(failed.unsent),
+        });
+        Ok(sent?)
+    }
+
+    /// Counts bytes of a file that have left.
+    fn count_file(&mut self, bytes: u64) {
+        self.app.count_response(0, bytes);
+        self.log_content(bytes);
     }
 
     /// Waits for a request that may be on its way while the server ends, and answers it. Clients

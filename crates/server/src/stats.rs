@@ -6,7 +6,6 @@ mod thread;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use gustnado_http::answer::WrittenHead;
 use gustnado_tasks::Workload;
 
 pub use reference::counters_reference;
@@ -21,23 +20,17 @@ pub(crate) use thread::Thread;
 #[repr(align(128))]
 pub(crate) struct Tally {
     cells: [AtomicU64; Cell::COUNT],
+    /// Of the bytes that were counted as sent, those that have not left: their send has failed.
+    unsent: AtomicU64,
 }
 
 /// What one answer, or one end of a connection, adds to a tally.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Added {
-    /// First digit of the answer's status; 0 if there was none.
-    pub(crate) class: u16,
+    /// The answer's status; 0 if there was none.
+    pub(crate) status: u16,
     pub(crate) bytes_sent: u64,
     pub(crate) fault: Option<Fault>,
-}
-
-impl Added {
-    /// A response whose head was written, with so many bytes of it, head and all.
-    #[inline]
-    pub(crate) fn response(written: WrittenHead, bytes: usize) -> Self {
-        Self { class: written.status / 100, bytes_sent: bytes as u64, fault: None }
-    }
 }
 
 /// What ended a connection before its time.
@@ -84,15 +77,26 @@ const CLASSES: usize = Cell::Answers5xx as usize - FIRST_CLASS + 1;
 impl Tally {
     /// Adds to it. To be called on the tally's own worker only.
     pub(crate) fn add(&self, added: &Added) {
-        add(&self.cells[Cell::BytesSent as usize], added.bytes_sent);
-        // (No class is below all of them, and so behind all of them.)
-        let class = usize::from(added.class.wrapping_sub(1));
-        if class < CLASSES {
-            add(&self.cells[FIRST_CLASS + class], 1);
-        }
+        self.add_response(added.status, added.bytes_sent);
         if let Some(fault) = added.fault {
             fault.cells().iter().for_each(|cell| add(&self.cells[*cell as usize], 1));
         }
+    }
+
+    /// Adds an answer without a fault, or a part of one: its status is 0.
+    #[inline]
+    pub(crate) fn add_response(&self, status: u16, bytes_sent: u64) {
+        add(&self.cells[Cell::BytesSent as usize], bytes_sent);
+        // (No class is below all of them, and so behind all of them.)
+        let class = usize::from((status / 100).wrapping_sub(1));
+        if class < CLASSES {
+            add(&self.cells[FIRST_CLASS + class], 1);
+        }
+    }
+
+    /// Takes bytes back that were counted as sent and have not left.
+    pub(crate) fn take_back(&self, unsent: u64) {
+        add(&self.unsent, unsent);
     }
 
     fn read(&self, cell: Cell) -> u64 {
@@ -105,8 +109,24 @@ fn add(total: &AtomicU64, more: u64) {
 }
 
 impl Stats {
-    /// Adds one worker's counts.
-    pub(crate) fn include(&mut self, tally: &Tally) {
+    /// The counts of all workers together.
+    ///
+    /// - `told`: what was told of the bytes sent. It only grows, as readers are promised of totals:
+    ///   what is taken back is made up for first.
+    pub(crate) fn of_all(tallies: &[Tally], told: &AtomicU64) -> Self {
+        let mut stats = Self::default();
+        for tally in tallies {
+            stats.include(tally);
+        }
+        // (Where workers share tasks, one may take back what another has counted.)
+        let unsent: u64 = tallies.iter().map(|tally| tally.unsent.load(Ordering::Relaxed)).sum();
+        let left = stats.bytes_sent.saturating_sub(unsent);
+        stats.bytes_sent = told.fetch_max(left, Ordering::Relaxed).max(left);
+        stats
+    }
+
+    /// Adds one worker's counts, and takes nothing back.
+    fn include(&mut self, tally: &Tally) {
         self.add_cells(|cell| tally.read(cell));
         let answers = &tally.cells[FIRST_CLASS..][..CLASSES];
         self.requests += answers.iter().map(|count| count.load(Ordering::Relaxed)).sum::<u64>();
@@ -122,6 +142,7 @@ impl WorkerStats {
             ..Stats::default()
         };
         sum.include(tally);
+        sum.bytes_sent = sum.bytes_sent.saturating_sub(tally.unsent.load(Ordering::Relaxed));
         Self {
             worker: workload.worker,
             tasks_added: workload.tasks_added,
@@ -139,13 +160,28 @@ mod tests {
     #[test]
     fn answers_and_faults_add_up() {
         let tally = Tally::default();
-        tally.add(&Added { class: 2, bytes_sent: 100, fault: None });
-        tally.add(&Added { class: 4, bytes_sent: 50, fault: Some(Fault::BadRequest) });
+        tally.add(&Added { status: 200, bytes_sent: 100, fault: None });
+        tally.add(&Added { status: 404, bytes_sent: 50, fault: Some(Fault::BadRequest) });
         tally.add(&Added { fault: Some(Fault::FileCut), ..Added::default() });
         let mut stats = Stats::default();
         stats.include(&tally);
         stats.include(&tally);
         assert_eq!((stats.requests, stats.bytes_sent, stats.answers_4xx), (4, 300, 2));
         assert_eq!((stats.bad_requests, stats.files_cut, stats.timeouts), (2, 2, 0));
+    }
+
+    #[test]
+    fn what_has_not_left_is_taken_back_and_totals_only_grow() {
+        let (tallies, told) = ([Tally::default(), Tally::default()], AtomicU64::new(0));
+        let sent = || Stats::of_all(&tallies, &told).bytes_sent;
+        tallies[0].add_response(200, 100);
+        tallies[1].take_back(30);
+        assert_eq!(sent(), 70);
+        tallies[1].add_response(200, 100);
+        assert_eq!(sent(), 170);
+        tallies[0].take_back(60);
+        assert_eq!(sent(), 170, "it was told already");
+        tallies[0].add_response(0, 100);
+        assert_eq!(sent(), 210);
     }
 }

@@ -53,6 +53,8 @@ struct Entry {
     sent: u64,
     /// The same that lie in the turn's buffer.
     pending: u64,
+    /// Bytes of the head before them.
+    head_bytes: u64,
     /// Nothing follows what lies in that buffer.
     is_whole: bool,
 }
@@ -100,6 +102,7 @@ impl Journal {
             status: None,
             sent: 0,
             pending: 0,
+            head_bytes: 0,
             is_whole: false,
         });
     }
@@ -137,6 +140,7 @@ impl Journal {
         let Some(entry) = page.entries.back_mut() else { return };
         entry.status = Some(status).filter(|status| *status > 0);
         entry.pending = pending;
+        entry.head_bytes = head.len() as u64;
         entry.is_whole = is_whole;
         if log.format.wants_answer {
             let start = page.text.len();
@@ -163,6 +167,16 @@ impl Journal {
     /// The turn's buffer was handed to the kernel: answers that lay in it whole are written down.
     pub(crate) fn sent(&mut self, log: &AccessLog) {
         self.write(log, false);
+    }
+
+    /// Of the turn's buffer, so many bytes have not left: those of its last answers.
+    pub(crate) fn lose(&mut self, unsent: u64) {
+        let (Some(page), mut unsent) = (&mut self.page, unsent) else { return };
+        for entry in page.entries.iter_mut().rev() {
+            let pending = std::mem::take(&mut entry.pending);
+            entry.sent += pending.saturating_sub(unsent);
+            unsent = unsent.saturating_sub(pending + entry.head_bytes);
+        }
     }
 
     /// The connection ends: whatever is open was cut.

@@ -77,6 +77,8 @@ pub(crate) struct Lasting {
     pub(super) scheduler: &'static str,
     /// Ready field lines of every answer, but for the date. Looked at once a second per worker.
     lines: Mutex<Arc<[u8]>>,
+    /// What was told of the bytes sent.
+    pub(super) bytes_told: AtomicU64,
     /// Failures of folders that are served no more.
     pub(super) files_exhausted: AtomicU64,
     pub(crate) reloads: AtomicU64,
@@ -93,6 +95,7 @@ impl Lasting {
             workers: OnceLock::new(),
             scheduler,
             lines: Mutex::new(Arc::from([])),
+            bytes_told: AtomicU64::new(0),
             files_exhausted: AtomicU64::new(0),
             reloads: AtomicU64::new(0),
             reloads_refused: AtomicU64::new(0),

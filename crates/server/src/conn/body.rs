@@ -91,6 +91,7 @@ impl Conn {
             // RFC 9110 §10.1.1: not where the body is on its way already.
             let mut out = Link::outgoing();
             out.bytes.extend_from_slice(continue_100());
+            self.app.count_response(0, continue_100().len() as u64);
             self.send_within(out, self.app.times.write, target).await?;
         }
         if let Some(rate) = options.read {

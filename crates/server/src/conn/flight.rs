@@ -177,6 +177,7 @@ impl Conn {
                 Ok(Step::Say(bytes)) => {
                     let mut out = Link::outgoing();
                     out.bytes.extend_from_slice(&bytes);
+                    self.app.count_response(0, bytes.len() as u64);
                     let target = flight.parts.view().target();
                     self.send_within(out, self.app.times.write, target).await?;
                 }

@@ -14,6 +14,19 @@ use crate::contained::contained;
 use crate::hooks::{Limit, Struck, Verdict};
 use crate::stats::{Added, Fault};
 
+/// A send that was given up.
+pub(super) struct SendFailed {
+    pub(super) error: LinkError,
+    /// Bytes of it that have not left.
+    pub(super) unsent: u64,
+}
+
+impl From<SendFailed> for LinkError {
+    fn from(failed: SendFailed) -> Self {
+        failed.error
+    }
+}
+
 impl Conn {
     /// Tells the program, if it wishes, that a limit has struck.
     #[cold]
@@ -104,11 +117,22 @@ impl Conn {
     pub(super) fn fail_send(&mut self, error: &LinkError, next: Next) -> Next {
         match error {
             LinkError::TimedOut => Next::Delayed(Box::new(next)),
-            error => self.give_up(error),
+            error => {
+                let unsent = self.take_back_unsent();
+                self.log_unsent(unsent);
+                self.give_up(error)
+            }
         }
     }
 
-    /// Sends bytes now.
+    /// Takes back of what was counted what the kernel has not taken. Returns how much that is.
+    fn take_back_unsent(&self) -> u64 {
+        let unsent = self.link.unsent_bytes();
+        self.app.take_back(unsent);
+        unsent
+    }
+
+    /// Sends bytes now. They have been counted.
     ///
     /// - `target`: of the request that is answered, or empty.
     pub(super) async fn send_within(
@@ -116,7 +140,7 @@ impl Conn {
         out: Box<Outgoing>,
         patience: Patience,
         target: &[u8],
-    ) -> Result<(), LinkError> {
+    ) -> Result<(), SendFailed> {
         // What is sent may have been long in coming.
         self.link.refresh_now();
         self.link.set_deadline(self.link.now().mono_ms + patience.first_look_ms());
@@ -131,19 +155,22 @@ impl Conn {
         mut watch: SendWatch,
         patience: Patience,
         target: &[u8],
-    ) -> Result<(), LinkError> {
+    ) -> Result<(), SendFailed> {
         loop {
             match poll_fn(|_| self.link.poll_sent()).await {
                 Err(LinkError::TimedOut)
                     if self.link.look_at_send(&mut watch, patience, None)
                         || self.has_more_send_time(patience, target) => {}
-                done => return done,
+                Err(error) => {
+                    return Err(SendFailed { error, unsent: self.take_back_unsent() });
+                }
+                Ok(()) => return Ok(()),
             }
         }
     }
 
     /// Goes on waiting after the first deadline of a usual send.
-    pub(super) async fn sent_late(&mut self) -> Result<(), LinkError> {
+    pub(super) async fn sent_late(&mut self) -> Result<(), SendFailed> {
         let patience = self.app.times.write;
         let began_ms = self.link.deadline_ms().saturating_sub(patience.first_look_ms());
         self.sent(SendWatch::new(began_ms), patience, b"").await

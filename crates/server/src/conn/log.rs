@@ -87,6 +87,15 @@ impl Conn {
         }
     }
 
+    /// Of what was written into the turn's buffer, so many bytes have not left, and will not.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn log_unsent(&mut self, unsent: u64) {
+        if let Some((_, journal)) = self.log() {
+            journal.lose(unsent);
+        }
+    }
+
     /// The connection ends.
     #[cold]
     #[inline(never)]

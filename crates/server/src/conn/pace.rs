@@ -14,13 +14,16 @@ use gustnado_http::answer::Persist;
 use gustnado_http::head::{Decoded, Head};
 use gustnado_http::method::Method;
 use gustnado_http::status::Status;
-use gustnado_tasks::{Link, LinkError, Outgoing, Patience, Piece, Rate, SendWatch, now};
+use gustnado_tasks::{
+    BlockingPool, Link, LinkError, Outgoing, Patience, Piece, Rate, SendWatch, now,
+};
 
 use super::arrived::HeadAt;
 use super::body::{Body, BodyRequest, Wish};
+use super::limit::SendFailed;
 use super::{Conn, Next, Unread};
 use crate::app::App;
-use crate::files::Segment;
+use crate::files::OpenFile;
 use crate::hooks::Limit;
 use crate::pace::{AnswerPace, Pace, Pacer};
 use crate::stats::{Added, Fault};
@@ -55,8 +58,9 @@ pub(crate) async fn serve_paced(link: Link, app: Arc<App>) {
             rare => Box::pin(conn.finish(rare)).await,
         };
         if let Some(out) = conn.link.take_unsent() {
-            if let Err(error) = conn.send_out(out, app.times.write).await {
-                return conn.note(&error);
+            if let Err(failed) = conn.send_out(out, app.times.write).await {
+                conn.log_unsent(failed.unsent);
+                return conn.note(&failed.error);
             }
             conn.log_sent();
             conn.expect_request();
@@ -208,8 +212,9 @@ impl Conn {
         let mut out = Link::outgoing();
         let response = self.write_too_many(head, ending.persist(), wait_ms, &mut out);
         self.log_answer(&out.bytes, response, &Next::Receive);
-        if let Err(error) = self.send_out(out, self.app.times.write).await {
-            return self.give_up(&error);
+        if let Err(failed) = self.send_out(out, self.app.times.write).await {
+            self.log_unsent(failed.unsent);
+            return self.give_up(&failed.error);
         }
         self.log_sent();
         self.next_after(ending)
@@ -230,7 +235,8 @@ impl Conn {
         let status = Status::TOO_MANY_REQUESTS;
         let written = status_page(&mut out.bytes, status, &turn, head_only, &fields);
         let fault = Some(Fault::TooManyRequests);
-        self.app.count(&Added { fault, ..Added::response(written, out.bytes.len()) });
+        let bytes_sent = out.bytes.len() as u64;
+        self.app.count(&Added { status: written.status, bytes_sent, fault });
         HeadAt { written, at: 0 }
     }
 
@@ -253,12 +259,12 @@ impl Conn {
         self.link.receive_on_demand();
     }
 
-    /// Sends bytes: at once, or at the connection's pace.
+    /// Sends bytes that have been counted: at once, or at the connection's pace.
     pub(super) async fn send_out(
         &mut self,
         out: Box<Outgoing>,
         write: Patience,
-    ) -> Result<(), LinkError> {
+    ) -> Result<(), SendFailed> {
         if self.is_paced() {
             return Box::pin(self.send_paced(out, write)).await;
         }
@@ -269,7 +275,7 @@ impl Conn {
         &mut self,
         mut out: Box<Outgoing>,
         write: Patience,
-    ) -> Result<(), LinkError> {
+    ) -> Result<(), SendFailed> {
         if out.is_empty() {
             Link::put_back(out);
             return Ok(());
@@ -279,16 +285,27 @@ impl Conn {
         let mut at = 0;
         while at < bytes.len() {
             let left = (bytes.len() - at) as u64;
-            let granted = self.await_turn(left.min(STEP_BYTES_MAX)).await?;
+            let granted = match self.await_turn(left.min(STEP_BYTES_MAX)).await {
+                Ok(granted) => granted,
+                Err(error) => return Err(self.fail_paced(SendFailed { error, unsent: 0 }, left)),
+            };
             let end = at + usize::try_from(granted).expect("not more than was wanted");
             let mut step = mem::take(&mut out);
             step.bytes.extend_from_slice(&bytes[at..end]);
-            self.send_step(step, granted, write).await?;
+            if let Err(failed) = self.send_step(step, granted, write).await {
+                return Err(self.fail_paced(failed, left - granted));
+            }
             out = Link::outgoing();
             at = end;
         }
         Link::put_back(out);
         Ok(())
+    }
+
+    /// A send at a pace has failed with so many bytes whose turn had not come.
+    fn fail_paced(&self, failed: SendFailed, waiting: u64) -> SendFailed {
+        self.app.take_back(waiting);
+        SendFailed { unsent: failed.unsent + waiting, ..failed }
     }
 
     /// Sends bytes whose turn has come. Only the time that the peer takes counts against it.
@@ -297,7 +314,7 @@ impl Conn {
         step: Box<Outgoing>,
         bytes: u64,
         write: Patience,
-    ) -> Result<(), LinkError> {
+    ) -> Result<(), SendFailed> {
         let began_ms = now().mono_ms;
         let patience = self.step_patience(write, began_ms);
         self.link.set_deadline(began_ms + patience.first_look_ms());
@@ -307,36 +324,26 @@ impl Conn {
         Ok(())
     }
 
-    /// Sends a piece of an answer's content at the connection's pace. Returns its length.
-    pub(super) async fn send_segment_paced(
+    /// Sends a part of a file at the connection's pace.
+    ///
+    /// - `cold`: as in [`Conn::warm`].
+    pub(super) async fn send_file_paced(
         &mut self,
-        segment: Segment,
+        file: &Arc<OpenFile>,
+        (mut at, end): (u64, u64),
+        cold: Option<&BlockingPool>,
         write: Patience,
-    ) -> Result<u64, LinkError> {
-        let (file, offset, len, cold) = match segment {
-            Segment::File { file, offset, len, cold } => (file, offset, len, cold),
-            // (A lookup stands alone, and was done.)
-            Segment::Lookup(_) => return Ok(0),
-            Segment::Bytes(bytes) => {
-                let len = bytes.len() as u64;
-                let mut out = Link::outgoing();
-                out.bytes = bytes;
-                self.send_paced(out, write).await?;
-                self.log_content(len);
-                return Ok(len);
-            }
-        };
-        let (mut at, end) = (offset, offset.saturating_add(len));
+    ) -> Result<(), LinkError> {
         while at < end {
             let granted = self.await_turn((end - at).min(FILE_STEP_BYTES_MAX)).await?;
             // (A step is shorter than a window.)
-            self.warm(&file, (at, at + granted), cold.as_ref(), write).await?;
+            self.warm(file, (at, at + granted), cold, write).await?;
             let before = at;
-            let sent = self.send_file_step(&file, &mut at, granted, write).await;
-            self.log_content(at - before);
+            let sent = self.send_file_step(file, &mut at, granted, write).await;
+            self.count_file(at - before);
             sent?;
         }
-        Ok(len)
+        Ok(())
     }
 
     /// Sends bytes of a file whose turn has come.

@@ -56,8 +56,8 @@ impl Conn {
         };
         let late = status == Status::REQUEST_TIMEOUT;
         let fault = Some(if late { Fault::TooSlow } else { Fault::BadRequest });
-        let response = Added::response(written, out.bytes.len() - before);
-        self.app.count(&Added { fault, ..response });
+        let bytes_sent = (out.bytes.len() - before) as u64;
+        self.app.count(&Added { status: written.status, bytes_sent, fault });
         HeadAt { written, at: before }
     }
 }

@@ -21,7 +21,6 @@ use crate::files::Segment;
 use crate::hooks::Limit;
 use crate::pace::AnswerPace;
 use crate::response::{Failed, OnSent, Sent, Streamed, Trailers};
-use crate::stats::Added;
 
 /// Bytes of ready content that are sent in one go. They are not copied.
 const STEP_BYTES: usize = 1 << 20;
@@ -156,12 +155,11 @@ impl Conn {
         let is_paced = remainder.paced.is_some();
         if let Some(paced) = remainder.paced.take() {
             self.begin_route(&paced.pace, paced.read_ms);
-            self.app.count(&Added::response(paced.written, 0));
+            self.app.count_response(paced.written.status, 0);
             let content = paced.start.len() as u64 - u64::from(paced.written.head_bytes);
             let mut out = Link::outgoing();
             out.bytes = paced.start;
-            self.send_counted(out, write).await?;
-            self.log_content(content);
+            self.send_content(out, content, write).await?;
         }
         let mut next = Gathered::behind(self.link.take_unsent());
         let step_bytes = if self.is_paced() { PACED_STEP_BYTES } else { STEP_BYTES };
@@ -294,17 +292,16 @@ impl Conn {
         }
         let Gathered { out, counted, content, .. } = mem::replace(next, Gathered::behind(None));
         let bytes = out.len();
-        self.send_out(out, write).await?;
+        let fresh = (bytes - counted) as u64;
+        self.app.count_response(0, fresh);
+        if let Err(failed) = self.send_out(out, write).await {
+            // (Of chunks, their sizes are taken for content: it is rather told too short.)
+            self.log_content(content.saturating_sub(failed.unsent));
+            self.log_unsent(failed.unsent.saturating_sub(fresh));
+            return Err(failed.error);
+        }
         gustnado_tasks::charge(u32::try_from(bytes / UNIT_BYTES).unwrap_or(u32::MAX));
-        self.app.count(&Added { bytes_sent: (bytes - counted) as u64, ..Added::default() });
         self.log_content(content);
-        Ok(())
-    }
-
-    async fn send_counted(&mut self, out: Box<Outgoing>, write: Patience) -> Result<(), LinkError> {
-        let bytes_sent = out.bytes.len() as u64;
-        self.send_out(out, write).await?;
-        self.app.count(&Added { bytes_sent, ..Added::default() });
         Ok(())
     }
 

@@ -1,11 +1,11 @@
 //! From a handler's answer to bytes.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use gustnado_http::answer::{Answer, Opening, Persist, WrittenHead};
 use gustnado_http::head::Version;
 use gustnado_http::method::Method;
-use gustnado_http::status::Status;
 use gustnado_tasks::{LinkId, Now};
 
 use super::Conn;
@@ -150,24 +150,22 @@ fn write_unpaced(response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Be
         Content::File(_) | Content::Folder { .. } => unreachable!("answered above"),
     };
     if let Some(line) = rare.status_line {
-        written = replace_status_line(line, status, written, before, out);
+        written = with_status_line(line, before..before + status.line().len(), written, out);
     }
     Begun { rest: remainder.boxed(), ending, written }
 }
 
-/// Puts a status line of the response's own in the place of the usual one.
-fn replace_status_line(
+/// Puts a status line of an application's own in the place of the usual one.
+fn with_status_line(
     StatusLine { number, text }: StatusLine,
-    status: Status,
+    usual: Range<usize>,
     written: WrittenHead,
-    at: usize,
     out: &mut Vec<u8>,
 ) -> WrittenHead {
-    let (usual, own) = (status.line().len(), text.len());
-    out.splice(at..at + usual, text.into_bytes());
     // (Neither is as long as the head that it is a part of.)
     #[expect(clippy::cast_possible_truncation, reason = "see above")]
-    let head_bytes = written.head_bytes - usual as u32 + own as u32;
+    let head_bytes = written.head_bytes - usual.len() as u32 + text.len() as u32;
+    out.splice(usual, text.into_bytes());
     WrittenHead { status: number, head_bytes }
 }
 

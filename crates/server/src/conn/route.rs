@@ -162,8 +162,8 @@ impl Conn {
         let Called { known, table, endpoint: Endpoint { options, .. }, mut request } = called;
         let is_ahead = arrived.has_body_ahead();
         if is_ahead && self.is_too_large(options, arrived) {
-            let (status, view) = (Status::CONTENT_TOO_LARGE, Some(arrived.view()));
-            arrived.response = self.write_refusal(status, view, moment, out);
+            let view = Some(arrived.view());
+            arrived.response = self.write_refusal(Status::CONTENT_TOO_LARGE, view, moment, out);
             return Next::Linger;
         }
         let body = if is_ahead { arrived.body_at_hand() } else { None };
@@ -364,7 +364,9 @@ impl Conn {
         out: &mut Outgoing,
     ) -> (HeadAt, Next) {
         let Flight { parts, incoming, .. } = &mut *flight;
+        let before = out.bytes.len();
         incoming.invite(parts.channel(), &response, &mut out.bytes);
+        self.app.count_response(0, (out.bytes.len() - before) as u64);
         let asked = Asked {
             parts: &flight.parts,
             pages: &flight.table.pages,

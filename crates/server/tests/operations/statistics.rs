@@ -1,13 +1,16 @@
 //! Counters: in sum, by worker, and as a page of JSON.
 
+use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use gustnado::config::Config;
 use gustnado::task::{sleep, spawn_detached};
-use gustnado::{Request, Routes, stats_page};
+use gustnado::{Request, Response, Routes, stats_page};
+use tempfile::TempDir;
 
-use crate::harness::client::get;
-use crate::harness::{Server, Setup, wait_until};
+use crate::harness::client::{get, post, request};
+use crate::harness::{Client, Folder, Server, Setup, wait_until};
 
 on_every_server!(
     workers_add_up_to_the_sum,
@@ -16,6 +19,8 @@ on_every_server!(
     a_worker_that_sleeps_is_seen_to_wait,
     a_page_tells_all_counters,
     the_page_stays_when_routes_are_swapped,
+    counters_and_the_log_say_what_clients_received,
+    what_a_slow_client_has_left_is_taken_back,
 );
 
 fn workers_add_up_to_the_sum(setup: Setup) {
@@ -156,4 +161,176 @@ fn the_page_stays_when_routes_are_swapped(setup: Setup) {
     server.running().swap_routes(&nested).expect("good routes");
     assert_eq!(client.get("/one").status, 404);
     assert_eq!(numbers(&client.get("/two/stats").text(), "requests")[0], 2);
+}
+
+/// A stream of two pieces.
+fn two_pieces() -> Response {
+    let (appender, response) = Response::append(4);
+    spawn_detached(async move {
+        for piece in ["ab", "cde"] {
+            appender.append(piece).await.expect("the client reads");
+            sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .expect("a slot");
+    response
+}
+
+fn kinds_of_content(folder: &Folder) -> Routes {
+    let appended = async |_: Request| two_pieces();
+    let promised = async |request: Request| Response::stream_of_length(request.into_body(), 9);
+    let hints = async |request: Request| {
+        request.early_hints(&[("Link", "</a.css>; rel=preload")]).expect("a good field");
+        sleep(Duration::from_millis(5)).await;
+        "late"
+    };
+    let echo = async |mut request: Request| {
+        request.body_mut().bytes(1 << 20).await.map(|bytes| bytes.to_vec()).unwrap_or_default()
+    };
+    Routes::new()
+        .get("/inline", |_: &Request| "inline")
+        .get("/long", |_: &Request| vec![b'x'; 200_000])
+        .get("/odd", |_: &Request| Response::text("odd").code(299, "Odd").expect("a status"))
+        .get("/told", |_: &Request| Response::text("told").on_sent(|_| {}))
+        .get("/stream", appended)
+        .get("/hints", hints)
+        .get("/panic", async |_: Request| -> &'static str { panic!("on purpose") })
+        .post("/echo", echo)
+        .post("/promised", promised)
+        .files("/", folder.root())
+}
+
+/// The status and the bytes of content of each answer; how many a page of the server's own has is
+/// not said.
+type Answers = Vec<(u16, Option<u64>)>;
+
+/// What is sent, and what it is answered with.
+fn exchanges(tag: &str) -> Vec<(String, Answers)> {
+    let close = "Connection: close\r\n";
+    let with = |fields: &str| format!("{fields}{close}");
+    let one = |target: &str| request("GET", target, close);
+    let ranges = with("Range: bytes=0-1,5-6\r\n");
+    vec![
+        (one("/inline"), vec![(200, Some(6))]),
+        (one("/long"), vec![(200, Some(200_000))]),
+        (one("/odd"), vec![(299, Some(3))]),
+        (one("/told"), vec![(200, Some(4))]),
+        (one("/stream"), vec![(200, Some(5))]),
+        ("GET /stream HTTP/1.0\r\n\r\n".to_owned(), vec![(200, Some(5))]),
+        (one("/hints"), vec![(200, Some(4))]),
+        (one("/panic"), vec![(500, None)]),
+        (one("/small"), vec![(200, Some(10))]),
+        (one("/large"), vec![(200, Some(300_000))]),
+        (request("HEAD", "/large", close), vec![(200, Some(0))]),
+        (request("GET", "/large", &with("Range: bytes=5-9\r\n")), vec![(206, Some(5))]),
+        (request("GET", "/small", &ranges), vec![(206, None)]),
+        (
+            request("GET", "/small", &with(&format!("If-None-Match: {tag}\r\n"))),
+            vec![(304, Some(0))],
+        ),
+        (request("GET", "/small", &with("Range: bytes=99-\r\n")), vec![(416, None)]),
+        (one("/none"), vec![(404, None)]),
+        ("nonsense\r\n\r\n".to_owned(), vec![(400, None)]),
+        (
+            request("POST", "/echo", &with("Content-Length: 2\r\nExpect: 100-continue\r\n")) + "hi",
+            vec![(200, Some(2))],
+        ),
+        (post("/promised", "short"), vec![(200, Some(5))]),
+        (
+            [get("/inline"), get("/large"), get("/small"), one("/inline")].concat(),
+            vec![(200, Some(6)), (200, Some(300_000)), (200, Some(10)), (200, Some(6))],
+        ),
+    ]
+}
+
+/// Lines of the access log: of each a status, and bytes of content.
+fn logged(path: &PathBuf) -> Vec<(u16, u64)> {
+    let text = fs::read_to_string(path).expect("the log");
+    let pair = |line: &str| {
+        let (status, bytes) = line.split_once(' ')?;
+        Some((status.parse().ok()?, bytes.parse().ok()?))
+    };
+    text.lines().map(|line| pair(line).expect("two numbers")).collect()
+}
+
+fn counters_and_the_log_say_what_clients_received(setup: Setup) {
+    let (folder, log) = (Folder::new(), TempDir::new().expect("a temporary folder"));
+    folder.file("small", "0123456789");
+    folder.file("large", vec![b'x'; 300_000]);
+    let path = log.path().join("access.log");
+    for (access_log, write_rate) in [(None, 0), (Some(path.clone()), 0), (None, 50_000_000)] {
+        let is_logged = access_log.is_some();
+        let access_log_format = "%(s)s %(B)s".to_owned();
+        let mut config = Config { access_log, access_log_format, ..setup.config() };
+        config.pace.write_rate = write_rate;
+        let server = Server::routes(config, kinds_of_content(&folder));
+        let first = server.ask(request("GET", "/small", "Connection: close\r\n"));
+        let tag = first.expect_field("etag").to_owned();
+        server.wait_until_empty();
+        let (before, mut line) = (server.stats(), 1);
+        wait_until("its line", || !is_logged || logged(&path).len() == 1);
+        let (mut received, mut requests) = (0, 0);
+        for (sent, answers) in exchanges(&tag) {
+            let mut client = server.connect();
+            client.send(&sent);
+            client.shut_write_unless_closed();
+            let (bytes, _) = client.read_until_ended();
+            (received, requests) = (received + bytes.len() as u64, requests + answers.len() as u64);
+            drop(client);
+            server.wait_until_empty();
+            let counted = server.stats().bytes_sent - before.bytes_sent;
+            assert_eq!(counted, received, "{sent:?}: {}", bytes[..80].escape_ascii());
+            assert_eq!(server.stats().requests - before.requests, requests, "{sent:?}");
+            if is_logged {
+                line += answers.len();
+                wait_until("its lines", || logged(&path).len() == line);
+                let lines = &logged(&path)[line - answers.len()..];
+                for ((status, content), found) in answers.iter().zip(lines) {
+                    let wanted = (*status, content.unwrap_or(found.1));
+                    assert_eq!(*found, wanted, "{sent:?}");
+                }
+            }
+        }
+        let stats = server.stats();
+        let of_classes = [stats.answers_2xx, stats.answers_3xx, stats.answers_4xx];
+        assert_eq!(of_classes.iter().sum::<u64>() + stats.answers_5xx, stats.requests);
+        assert_eq!((stats.answers_3xx, stats.answers_4xx, stats.answers_5xx), (1, 3, 1));
+    }
+}
+
+/// How many bytes an answer has, its head among them.
+fn all_of(server: &Server, target: &str) -> u64 {
+    let mut client = server.connect();
+    client.send(get(target));
+    client.shut_write();
+    client.read_until_ended().0.len() as u64
+}
+
+fn what_a_slow_client_has_left_is_taken_back(setup: Setup) {
+    const CONTENT_BYTES: u64 = 20_000;
+    let log = TempDir::new().expect("a temporary folder");
+    let path = log.path().join("access.log");
+    let config = Config {
+        access_log: Some(path.clone()),
+        access_log_format: "%(s)s %(B)s".to_owned(),
+        write_timeout: Duration::from_millis(300),
+        send_buffer_bytes: 8192,
+        ..setup.config()
+    };
+    let routes = Routes::new().get("/", |_: &Request| vec![b'x'; 20_000]);
+    let server = Server::routes(config, routes);
+    let head_bytes = all_of(&server, "/") - CONTENT_BYTES;
+    server.wait_until_empty();
+    let before = server.stats();
+    let mut client = Client::connect_narrow(server.address());
+    client.send(get("/").repeat(4));
+    // (Who asks meanwhile is told of what is on its way, and totals never fall.)
+    wait_until("its lines", || logged(&path).len() == 1 + 4);
+    let received = client.read_until_ended().0.len() as u64;
+    assert_eq!(server.stats().bytes_sent - before.bytes_sent, received);
+    let each = head_bytes + CONTENT_BYTES;
+    let content = received / each * CONTENT_BYTES + (received % each).saturating_sub(head_bytes);
+    let lines = logged(&path);
+    assert_eq!(lines[1..].iter().map(|line| line.1).sum::<u64>(), content, "{lines:?}");
+    assert!(received < 4 * each && server.stats().timeouts == 1, "{received}");
 }

@@ -272,8 +272,8 @@ impl Link {
         patience: Patience,
     ) -> Result<(), LinkError> {
         let start = *offset;
-        let mut autoscale = SendWatch::new(self.now.mono_ms);
-        self.expect_file_step(&autoscale, patience, 0);
+        let mut watch = SendWatch::new(self.now.mono_ms);
+        self.expect_file_step(&watch, patience, 0);
         while *offset < end {
             let step = usize::try_from((end - *offset).min(FILE_STEP)).unwrap_or(COPY_STEP);
             let sent = poll_fn(|_| {
@@ -297,7 +297,7 @@ impl Link {
                 Ok(_) => {}
                 Err(LinkError::TimedOut) => {
                     let of_file = Some((end - start, end - *offset));
-                    if !self.look_at_send(&mut autoscale, patience, of_file) {
+                    if !self.look_at_send(&mut watch, patience, of_file) {
                         return Err(LinkError::TimedOut);
                     }
                     continue;
@@ -309,8 +309,8 @@ impl Link {
                 Err(error) => return Err(error),
             }
             if *offset < end {
-                autoscale.note_progress(self.now.mono_ms);
-                self.expect_file_step(&autoscale, patience, *offset - start);
+                watch.note_progress(self.now.mono_ms);
+                self.expect_file_step(&watch, patience, *offset - start);
                 yield_now().await;
             }
         }
@@ -318,9 +318,9 @@ impl Link {
     }
 
     /// Sets when a step of a file is looked at, should it take long.
-    fn expect_file_step(&mut self, autoscale: &SendWatch, patience: Patience, sent: u64) {
+    fn expect_file_step(&mut self, watch: &SendWatch, patience: Patience, sent: u64) {
         let now_ms = self.now.mono_ms;
-        let until_ms = patience.deadline_ms(autoscale.began_ms(), now_ms, sent);
+        let until_ms = patience.deadline_ms(watch.began_ms(), now_ms, sent);
         self.set_deadline(until_ms.min(now_ms + patience.first_look_ms()));
     }
 
@@ -340,12 +340,12 @@ impl Link {
             return Err(LinkError::FileTruncated);
         }
         self.start_send(out);
-        let mut autoscale = SendWatch::new(self.now.mono_ms);
+        let mut watch = SendWatch::new(self.now.mono_ms);
         self.set_deadline(self.now.mono_ms + patience.first_look_ms());
         loop {
             match poll_fn(|_| self.poll_sent()).await {
                 Ok(()) => return Ok(read as u64),
-                Err(LinkError::TimedOut) if self.look_at_send(&mut autoscale, patience, None) => {}
+                Err(LinkError::TimedOut) if self.look_at_send(&mut watch, patience, None) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -357,21 +357,31 @@ impl Link {
     /// - `of_file`: what of a file was and is to be sent, if it is one.
     pub fn look_at_send(
         &mut self,
-        autoscale: &mut SendWatch,
+        watch: &mut SendWatch,
         patience: Patience,
         of_file: Option<(u64, u64)>,
     ) -> bool {
-        let mut unsent = context::with(|ctx| {
-            ctx.ask_reactor(|reactor, woken| reactor.unsent(&self.io, self.out.as_deref(), woken))
-        });
+        let mut unsent = self.unsent();
         if let Some((total, left)) = of_file {
             unsent = Unsent { total, here: left, ..unsent };
         }
-        let next = autoscale.look(patience, self.now().mono_ms, unsent);
+        let next = watch.look(patience, self.now().mono_ms, unsent);
         if let Some(next_ms) = next {
             self.set_deadline(next_ms);
         }
         next.is_some()
+    }
+
+    /// Bytes of a send that was given up which the kernel has not taken. (What a peer that is gone
+    /// has left behind may not be known, and is 0 then.)
+    pub fn unsent_bytes(&self) -> u64 {
+        self.unsent().here
+    }
+
+    fn unsent(&self) -> Unsent {
+        context::with(|ctx| {
+            ctx.ask_reactor(|reactor, woken| reactor.unsent(&self.io, self.out.as_deref(), woken))
+        })
     }
 
     /// Waits for the deadline, or the server's end, and nothing else.

@@ -65,9 +65,9 @@ mod tests {
 
     #[test]
     fn a_peer_that_takes_nothing_is_given_its_silence_and_no_more() {
-        let mut autoscale = SendWatch::new(0);
+        let mut watch = SendWatch::new(0);
         let mut at_ms = PATIENCE.first_look_ms();
-        while let Some(next_ms) = autoscale.look(PATIENCE, at_ms, left(500_000, 500_000)) {
+        while let Some(next_ms) = watch.look(PATIENCE, at_ms, left(500_000, 500_000)) {
             assert!(next_ms > at_ms && next_ms <= 30_000);
             at_ms = next_ms;
         }
@@ -76,15 +76,15 @@ mod tests {
 
     #[test]
     fn what_has_left_the_queue_is_progress_though_the_buffer_stands_still() {
-        let mut autoscale = SendWatch::new(0);
+        let mut watch = SendWatch::new(0);
         let mut queued = 900_000;
         for at_ms in (23_000..200_000).step_by(1_000) {
             queued -= 1_000;
-            assert!(autoscale.look(PATIENCE, at_ms, left(100_000, queued)).is_some(), "{at_ms}");
+            assert!(watch.look(PATIENCE, at_ms, left(100_000, queued)).is_some(), "{at_ms}");
         }
         // It takes no more: a look each second notices within a second.
         let mut at_ms = 200_000;
-        while let Some(next_ms) = autoscale.look(PATIENCE, at_ms, left(100_000, queued)) {
+        while let Some(next_ms) = watch.look(PATIENCE, at_ms, left(100_000, queued)) {
             at_ms = next_ms;
         }
         assert!((229_000..=230_000).contains(&at_ms), "{at_ms}");
@@ -92,21 +92,21 @@ mod tests {
 
     #[test]
     fn what_the_kernel_still_held_of_earlier_sends_counts_once_it_has_left() {
-        let mut autoscale = SendWatch::new(0);
+        let mut watch = SendWatch::new(0);
         let mut queued = 2_000_000;
         for at_ms in (20_000..200_000).step_by(1_000) {
             queued -= 1_000;
-            assert!(autoscale.look(PATIENCE, at_ms, left(900_000, queued)).is_some(), "{at_ms}");
+            assert!(watch.look(PATIENCE, at_ms, left(900_000, queued)).is_some(), "{at_ms}");
         }
     }
 
     #[test]
     fn a_peer_slower_than_the_minimum_is_given_what_it_has_earned() {
-        let mut autoscale = SendWatch::new(0);
+        let mut watch = SendWatch::new(0);
         let mut at_ms = PATIENCE.first_look_ms();
         // 24 bytes each second are a tenth of the minimum: it loses 0.9 seconds in each.
         while let Some(next_ms) =
-            autoscale.look(PATIENCE, at_ms, left(0, 1_000_000 - 24 * at_ms / 1_000))
+            watch.look(PATIENCE, at_ms, left(0, 1_000_000 - 24 * at_ms / 1_000))
         {
             at_ms = next_ms;
         }

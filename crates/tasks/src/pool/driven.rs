@@ -216,7 +216,7 @@ impl Driven {
     /// # Errors
     /// As `epoll_ctl(2)`, with its number: `EPERM` where it cannot be watched (a plain file),
     /// `EEXIST` where it is already, `EBADF` where it is not open.
-    pub fn autoscale(&self, number: RawFd, wants: Wants, key: u64) -> io::Result<()> {
+    pub fn watch(&self, number: RawFd, wants: Wants, key: u64) -> io::Result<()> {
         self.ctx.reactor.borrow_mut().watch(number, wants, key)
     }
 

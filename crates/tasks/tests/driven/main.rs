@@ -299,7 +299,7 @@ fn stopping_ends_whether_it_is_driven_or_not() {
     assert_eq!(driven.spawn(async {}), Err(SpawnError::Stopped));
     // It still watches.
     let (reader, _writer) = full_pipe();
-    driven.autoscale(reader.as_raw_fd(), READ, 5).expect("a pipe can be watched");
+    driven.watch(reader.as_raw_fd(), READ, 5).expect("a pipe can be watched");
     assert_eq!(found(&driven).len(), 1);
     drop(driven);
     assert_eq!(worker(), None);

@@ -19,10 +19,10 @@ use crate::{
 fn pipes_are_watched_for_what_is_wanted_as_long_as_it_lasts() {
     let (_workers, driven) = start_bare();
     let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
-    driven.autoscale(reader.as_raw_fd(), READ, 11).expect("a pipe can be watched");
-    driven.autoscale(writer.as_raw_fd(), WRITE, 22).expect("a pipe can be watched");
+    driven.watch(reader.as_raw_fd(), READ, 11).expect("a pipe can be watched");
+    driven.watch(writer.as_raw_fd(), WRITE, 22).expect("a pipe can be watched");
     assert_eq!(driven.watches(), 2);
-    let again = driven.autoscale(reader.as_raw_fd(), READ, 33).expect_err("it is watched");
+    let again = driven.watch(reader.as_raw_fd(), READ, 33).expect_err("it is watched");
     assert_eq!(again.kind(), ErrorKind::AlreadyExists);
     assert_eq!(found(&driven), [(22, [false, true, false, false])]);
     driven.rewatch(writer.as_raw_fd(), Wants::default()).expect("it is watched");
@@ -42,7 +42,7 @@ fn pipes_are_watched_for_what_is_wanted_as_long_as_it_lasts() {
     let error = driven.unwatch(reader.as_raw_fd()).expect_err("it is not watched any more");
     assert_eq!(error.kind(), ErrorKind::NotFound);
     let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
-    driven.autoscale(writer.as_raw_fd(), Wants::default(), 44).expect("a pipe can be watched");
+    driven.watch(writer.as_raw_fd(), Wants::default(), 44).expect("a pipe can be watched");
     drop(reader);
     assert_eq!(found(&driven), [(44, [false, false, true, false])]);
 }
@@ -53,9 +53,9 @@ fn errors_keep_their_numbers() {
     let file = File::open("/proc/self/exe").expect("the program is a file");
     let number_of = |result: std::io::Result<()>| result.expect_err("refused").raw_os_error();
     let (eperm, ebadf, enoent) = (Some(1), Some(9), Some(2));
-    assert_eq!(number_of(driven.autoscale(file.as_raw_fd(), READ, 1)), eperm);
-    assert_eq!(number_of(driven.autoscale(-1, READ, 1)), ebadf);
-    assert_eq!(number_of(driven.autoscale(1_000_000, READ, 1)), ebadf);
+    assert_eq!(number_of(driven.watch(file.as_raw_fd(), READ, 1)), eperm);
+    assert_eq!(number_of(driven.watch(-1, READ, 1)), ebadf);
+    assert_eq!(number_of(driven.watch(1_000_000, READ, 1)), ebadf);
     assert_eq!(number_of(driven.rewatch(file.as_raw_fd(), READ)), enoent);
     assert_eq!(number_of(driven.unwatch(-1)), ebadf);
     assert_eq!(driven.watches(), 0);
@@ -66,7 +66,7 @@ fn a_closed_descriptor_is_not_heard_of_any_more_nor_taken_for_its_successor() {
     let (workers, driven) = start(&plan(1));
     let (reader, _writer) = full_pipe();
     let number = reader.as_raw_fd();
-    driven.autoscale(number, READ, 1).expect("a pipe can be watched");
+    driven.watch(number, READ, 1).expect("a pipe can be watched");
     assert_eq!(found(&driven).len(), 1);
     drop(reader);
     assert_eq!(found(&driven), []);
@@ -77,13 +77,13 @@ fn a_closed_descriptor_is_not_heard_of_any_more_nor_taken_for_its_successor() {
         let error = driven.rewatch(number, READ).expect_err("this one was never watched");
         assert_eq!(error.kind(), ErrorKind::NotFound);
     }
-    driven.autoscale(other.as_raw_fd(), READ, 2).expect("a pipe can be watched");
+    driven.watch(other.as_raw_fd(), READ, 2).expect("a pipe can be watched");
     assert_eq!(found(&driven), [(2, [true, false, false, false])]);
     driven.unwatch(other.as_raw_fd()).expect("it is watched");
     // A connection of ours that gets the number of a closed one is not taken out with it.
     let (reader, _writer) = full_pipe();
     let number = reader.as_raw_fd();
-    driven.autoscale(number, READ, 3).expect("a pipe can be watched");
+    driven.watch(number, READ, 3).expect("a pipe can be watched");
     let mut clients = [(); 4].map(|()| connect(&workers));
     drop(reader);
     drive(&driven, || workers.connections_open() == 4);
@@ -102,8 +102,8 @@ fn one_that_lives_on_elsewhere_can_be_unwatched_after_its_number_is_closed() {
     let (second, _second_writer) = full_pipe();
     let _held = reader.try_clone().expect("a second handle");
     let number = reader.as_raw_fd();
-    driven.autoscale(number, READ, 1).expect("a pipe can be watched");
-    driven.autoscale(second.as_raw_fd(), READ, 2).expect("a pipe can be watched");
+    driven.watch(number, READ, 1).expect("a pipe can be watched");
+    driven.watch(second.as_raw_fd(), READ, 2).expect("a pipe can be watched");
     drop(reader);
     assert_eq!(found(&driven).len(), 2, "as the kernel has it");
     driven.unwatch(number).expect("it is watched");
@@ -127,7 +127,7 @@ fn as_many_are_found_in_one_turn_as_are_ready() {
     let (_workers, driven) = start_bare();
     let pipes: Vec<_> = (0..300).map(|_| full_pipe()).collect();
     for (key, (reader, _)) in (0..).zip(&pipes) {
-        driven.autoscale(reader.as_raw_fd(), READ, key).expect("a pipe can be watched");
+        driven.watch(reader.as_raw_fd(), READ, key).expect("a pipe can be watched");
     }
     let mut keys: Vec<_> = found(&driven).iter().map(|(key, _)| *key).collect();
     keys.sort_unstable();
@@ -142,7 +142,7 @@ fn what_a_task_unwatches_is_not_reported_by_its_turn() {
     let (_workers, driven) = start_bare();
     let (reader, _writer) = full_pipe();
     let number = reader.as_raw_fd();
-    driven.autoscale(number, READ, 1).expect("a pipe can be watched");
+    driven.watch(number, READ, 1).expect("a pipe can be watched");
     let tell = async move {
         DRIVEN.with_borrow(|driven| {
             let driven = driven.as_ref().expect("it was put there");
@@ -165,7 +165,7 @@ fn a_socket_of_the_callers_is_served_beside_connections() {
     let (workers, driven) = start(&plan(1));
     let (mine, mut theirs) = UnixStream::pair().expect("a pair");
     mine.set_nonblocking(true).expect("it can");
-    driven.autoscale(mine.as_raw_fd(), READ, 1).expect("a socket can be watched");
+    driven.watch(mine.as_raw_fd(), READ, 1).expect("a socket can be watched");
     let mut client = connect(&workers);
     let asking = thread::spawn(move || {
         theirs.set_read_timeout(Some(PATIENCE)).expect("a timeout above zero is valid");
