@@ -194,7 +194,8 @@ def _settle_address(said):
         if winners and losers:
             winner, gone = said[winners[0]][0][1], [said.pop(name)[0][1] for name in losers]
             # (A platform sets PORT for everybody.)
-            return [f"{winner} counts, and so {name} does not" for name in gone if name != "PORT"]
+            ignored = [name for name in gone if name != "PORT"]
+            return [f"{name} is ignored: {winner} takes precedence" for name in ignored]
     return []
 
 

@@ -82,9 +82,9 @@ fn summary(findings: &[Finding]) -> String {
     match (count(Verdict::Change), count(Verdict::Unknown)) {
         (0, 0) => "Nothing needs to be changed.\n".to_owned(),
         (0, unknown) => format!("Nothing needs to be changed; {unknown} could not be read.\n"),
-        (1, _) => "1 thing is worth a change; the server runs as things are, too.\n".to_owned(),
+        (1, _) => "1 setting worth changing; the server also runs without it.\n".to_owned(),
         (changes, _) => {
-            format!("{changes} things are worth a change; the server runs as things are, too.\n")
+            format!("{changes} settings worth changing; the server also runs without them.\n")
         }
     }
 }

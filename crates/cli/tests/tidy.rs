@@ -6,6 +6,8 @@
 mod crates;
 #[path = "tidy/modules.rs"]
 mod modules;
+#[path = "tidy/names.rs"]
+mod names;
 #[path = "tidy/rust.rs"]
 mod rust;
 #[path = "tidy/tree.rs"]
@@ -267,6 +269,24 @@ fn paths_in_documents_exist() {
             problems.push(format!("{from}: names `{path}`, which does not exist: correct it"));
         }
     }
+    report(&problems);
+}
+
+#[test]
+fn code_that_documents_name_exists() {
+    let (mut problems, mut all) = (Vec::new(), 0);
+    let sources = sources();
+    let code: Vec<Source> =
+        sources.iter().filter(|source| source.is_rust() || source.is_script()).cloned().collect();
+    let is_ours = |path: &str| path.starts_with("docs/adr/") || !path.contains('/');
+    let documents = sources.iter().filter(|source| source.is_document() && is_ours(&source.path));
+    for document in documents.filter(|document| document.path != "CHANGELOG.md") {
+        let (missing, named) = names::names_missing_in(document, &code);
+        let from = &document.path;
+        all += named;
+        problems.extend(missing.iter().map(|one| format!("{from}: no code is called {one}")));
+    }
+    assert!(all > 40, "documents name code in a form that is not read: {all}");
     report(&problems);
 }
 

@@ -13,7 +13,7 @@ use gustnado_http::head::Decoded;
 use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
 use gustnado_http::response::{Response, ResponseHead};
-use gustnado_tasks::{Link, LinkError, Piece};
+use gustnado_tasks::{Link, LinkError, RecvBuf};
 
 use super::connect::Origin;
 use super::error::{ClientError, Waiting};
@@ -224,7 +224,7 @@ impl Exchange {
 
     fn received(
         &mut self,
-        received: Result<Piece, LinkError>,
+        received: Result<RecvBuf, LinkError>,
         waiting: Waiting,
         buffer: &mut BytesMut,
     ) -> Result<usize, ClientError> {

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_core::Stream;
-use gustnado_http::ask::{Ask, AskError};
 use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
+use gustnado_http::request_writer::{AskError, RequestWriter};
 use gustnado_tasks::{Endpoint, Link};
 
 use super::answer::Answer;
@@ -167,9 +167,10 @@ impl Request {
         let name = url.authority();
         let mut head = Vec::with_capacity(256);
         let (target, host) = (url.target(), name.as_bytes());
-        let mut ask = Ask::start(&mut head, self.method, target.as_bytes(), host).map_err(|e| {
-            self.url_error(if e == AskError::Host { UrlError::Host } else { UrlError::Target })
-        })?;
+        let mut ask = RequestWriter::start(&mut head, self.method, target.as_bytes(), host)
+            .map_err(|e| {
+                self.url_error(if e == AskError::Host { UrlError::Host } else { UrlError::Target })
+            })?;
         let agent = self.client.options.user_agent.as_str();
         let names_agent = |field: &(String, Vec<u8>)| field.0.eq_ignore_ascii_case("user-agent");
         let agent = (!agent.is_empty() && !self.fields.iter().any(names_agent))
@@ -196,7 +197,7 @@ impl Request {
 
     /// RFC 9110 §8.6: a length is said where there is a body, and where the method makes one
     /// expect it.
-    fn write_framing(&self, ask: &mut Ask<'_>) {
+    fn write_framing(&self, ask: &mut RequestWriter<'_>) {
         match &self.content {
             Content::Nothing => {
                 if matches!(self.method, Method::Post | Method::Put | Method::Patch) {

@@ -1,7 +1,7 @@
 //! What a URL says: whom to connect to, and what to ask for (RFC 9110 §4.2.1).
 //!
 //! Only the parts are told apart here. Whether they are well formed is checked where they are
-//! written: [`gustnado_http::ask::Ask::start`].
+//! written: [`gustnado_http::request_writer::RequestWriter::start`].
 
 use std::error::Error;
 use std::fmt;

@@ -4,7 +4,7 @@
 use super::numbers::{DAY, HOUR, millis, narrow};
 use super::tunable::{Field, Group, Tunable};
 use super::unit::Unit;
-use super::{AnswerVersion, Listing, Preference};
+use super::{AnswerVersion, Listing, TrafficClass};
 use std::time::Duration;
 
 pub(super) const RECV_BUFFER_BYTES: Tunable = Tunable {
@@ -43,9 +43,9 @@ pub(super) const SOCKET_PREFERENCE: Tunable = Tunable {
     default: "none",
     doc: "What packets ask routers for: low latency (AF21) or high throughput (AF11)",
     field: Field::Choice {
-        names: &Preference::NAMES,
+        names: &TrafficClass::NAMES,
         get: |config| config.socket_preference.as_str(),
-        set: |config, place| config.socket_preference = Preference::ALL[place],
+        set: |config, place| config.socket_preference = TrafficClass::ALL[place],
     },
 };
 

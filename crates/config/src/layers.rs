@@ -115,14 +115,15 @@ impl Settings {
         let (of_other, own_rank) = (self.origin(other).clone(), own.rank());
         if of_other.rank() > own_rank {
             let (winner, loser) = (of_other.place(), own.place());
-            self.warnings.push(format!("{winner} counts, and so `listen` of {loser} does not"));
+            let text = format!("`listen` of {loser} is ignored: {winner} takes precedence");
+            self.warnings.push(text);
             self.config.listen = Vec::new();
             if let Some(index) = index_of("listen") {
                 self.origins[index] = Origin::Default;
             }
         } else {
             let (winner, loser) = (own.place(), of_other.place());
-            self.warnings.push(format!("{winner} counts, and so {loser} does not"));
+            self.warnings.push(format!("{loser} is ignored: {winner} takes precedence"));
         }
     }
 

@@ -37,7 +37,7 @@ pub use answer_version::AnswerVersion;
 pub use error::ConfigError;
 #[doc(hidden)]
 pub use file_settings::{FileSetting, FileSettings};
-pub use gustnado_tasks::{Acceptor, IoChoice as Io, Placement, Preference, SchedulerKind};
+pub use gustnado_tasks::{Acceptor, IoChoice as Io, Placement, SchedulerKind, TrafficClass};
 #[doc(hidden)]
 pub use headers::Headers;
 pub use layers::{Effective, Settings};
@@ -93,7 +93,7 @@ pub struct Config {
     /// Bytes that the kernel may hold to be sent on a TCP connection; 0 is as it sees fit.
     pub send_buffer_bytes: usize,
     /// What the packets of TCP connections ask routers for.
-    pub socket_preference: Preference,
+    pub socket_preference: TrafficClass,
     /// Worker threads; 0 is auto, see [`Machine::workers`].
     pub workers: usize,
     /// Worker threads at most, those included that are added while all are busy; 0 adds none.
@@ -228,7 +228,7 @@ impl Config {
             proxy_allow_from: Vec::new(),
             recv_buffer_bytes: 0,
             send_buffer_bytes: 0,
-            socket_preference: Preference::None,
+            socket_preference: TrafficClass::None,
             workers: 0,
             workers_max: 0,
             grow_after: Duration::ZERO,

@@ -119,7 +119,7 @@ fn counted(number: usize, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gustnado_tasks::{Backend, Plan, Slowness};
+    use gustnado_tasks::{BackendKind, Plan, Throttle};
 
     fn machine() -> Machine {
         Machine {
@@ -186,9 +186,9 @@ mod tests {
             sockets: config.sockets(),
             spin_us: 0,
             buffers: 64,
-            slowness: Slowness::default(),
+            throttle: Throttle::default(),
         };
-        for (backend, uring) in [(Backend::Epoll, false), (Backend::Uring, true)] {
+        for (backend, uring) in [(BackendKind::Epoll, false), (BackendKind::Uring, true)] {
             let told = machine.connections_max(&config, uring).value;
             assert_eq!(told, plan.capacity(backend).total, "{backend:?}");
         }

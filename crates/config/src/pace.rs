@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gustnado_tasks::Slowness;
+use gustnado_tasks::Throttle;
 
 use super::Config;
 use super::numbers::millis;
@@ -74,8 +74,8 @@ impl Default for Pace {
 impl Pace {
     /// What slows accepting and the workers themselves.
     #[doc(hidden)]
-    pub fn slowness(&self) -> Slowness {
-        Slowness {
+    pub fn throttle(&self) -> Throttle {
+        Throttle {
             accept_delay_ms: millis(self.accept_delay),
             accepts_per_second: self.accepts_per_second,
             pass_delay_us: self.pass_delay_us,

@@ -158,7 +158,7 @@ pub static TUNABLES: &[Tunable] = &[
         name: "cache-workers",
         group: Group::Engine,
         default: "true",
-        doc: "Threads of workers that went wait until they are needed again",
+        doc: "Keep the threads of retired workers parked for reuse",
         field: Field::Switch {
             get: |config| config.cache_workers,
             set: |config, on| config.cache_workers = on,

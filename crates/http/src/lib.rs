@@ -8,8 +8,6 @@
 //! not an error.
 #![forbid(unsafe_code)]
 
-pub mod answer;
-pub mod ask;
 pub mod body;
 pub mod chunk;
 pub mod date;
@@ -26,7 +24,9 @@ pub mod precondition;
 pub mod proxy;
 pub mod range;
 pub mod request;
+pub mod request_writer;
 pub mod response;
+pub mod response_writer;
 pub mod status;
 mod syntax;
 mod target;

@@ -164,7 +164,7 @@ impl<'a> CanonicalPath<'a> {
 /// - `part`: where the part is in the text of its canonical form.
 /// - `keeps_empty`: whether empty segments within the part are kept, those it begins with too.
 ///
-/// Segments that are `.` are dropped in any case.
+/// Segments that are `.` are always dropped.
 pub fn as_sent(raw: &[u8], part: Range<usize>, keeps_empty: bool) -> String {
     let below = raw.strip_prefix(b"/").unwrap_or(raw);
     let mut sent = Vec::with_capacity(part.len());

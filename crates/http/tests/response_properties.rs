@@ -5,14 +5,14 @@ mod tails;
 
 use std::sync::LazyLock;
 
-use gustnado_http::answer::{Answer, Opening, Persist};
-use gustnado_http::ask::Ask;
 use gustnado_http::body::BodyError;
 use gustnado_http::chunk::write_chunk;
 use gustnado_http::head::{Decoded, Framing, Head};
 use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
+use gustnado_http::request_writer::RequestWriter;
 use gustnado_http::response::{ResponseBody, ResponseError, ResponseFraming, ResponseHead};
+use gustnado_http::response_writer::{Opening, Persist, ResponseWriter};
 use gustnado_http::status::Status;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -249,7 +249,8 @@ proptest! {
         next in "[ -~]{0,20}",
     ) {
         let mut bytes = Vec::new();
-        let mut answer = Answer::start(&mut bytes, status, &Opening::new(b""), Persist::Default);
+        let opening = Opening::new(b"");
+        let mut answer = ResponseWriter::start(&mut bytes, status, &opening, Persist::Default);
         for (name, value) in &fields {
             answer.field(name, value.as_bytes()).expect("a good field");
         }
@@ -299,7 +300,7 @@ proptest! {
     ) {
         let target = if method == Method::Connect { "h:443".to_owned() } else { path };
         let mut bytes = Vec::new();
-        let mut ask = Ask::start(&mut bytes, method, target.as_bytes(), host.as_bytes())
+        let mut ask = RequestWriter::start(&mut bytes, method, target.as_bytes(), host.as_bytes())
             .expect("a good target and host");
         for (name, value) in &fields {
             ask.field(name, value.as_bytes()).expect("a good field");
@@ -339,7 +340,8 @@ proptest! {
         fields in prop::collection::vec((".{0,8}", ".{0,12}"), 0..3),
     ) {
         let mut bytes = Vec::new();
-        if let Ok(mut ask) = Ask::start(&mut bytes, Method::Get, target.as_bytes(), host.as_bytes())
+        let (target, host) = (target.as_bytes(), host.as_bytes());
+        if let Ok(mut ask) = RequestWriter::start(&mut bytes, Method::Get, target, host)
         {
             for (name, value) in &fields {
                 let _ = ask.field(name, value.as_bytes());

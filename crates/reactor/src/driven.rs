@@ -8,23 +8,23 @@ use std::time::Duration;
 use rustix::event::Timespec;
 
 use crate::epoll::Epoll;
-use crate::reactor::Door;
+use crate::reactor::Backend;
 use crate::sys::by_number::{is_patient_stream, recv_by_number, send_by_number};
 use crate::watched::{Ready, Wants};
 use crate::{Reactor, Token};
 
 impl Reactor {
     fn queue(&self) -> io::Result<&Epoll> {
-        match &self.door {
-            Door::Epoll(epoll) => Ok(epoll),
-            Door::Uring(_) => Err(io::ErrorKind::Unsupported.into()),
+        match &self.backend {
+            Backend::Epoll(epoll) => Ok(epoll),
+            Backend::Uring(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
     fn queue_mut(&mut self) -> io::Result<&mut Epoll> {
-        match &mut self.door {
-            Door::Epoll(epoll) => Ok(epoll),
-            Door::Uring(_) => Err(io::ErrorKind::Unsupported.into()),
+        match &mut self.backend {
+            Backend::Epoll(epoll) => Ok(epoll),
+            Backend::Uring(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 

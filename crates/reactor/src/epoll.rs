@@ -19,8 +19,8 @@ use rustix::net::{
     RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, accept_with, recv, send, sendmsg,
 };
 
+use crate::buf::{BufPool, Form, PARTS_MAX, RecvBuf, Scratch, SendBuf};
 use crate::names::KnownNames;
-use crate::piece::{Form, Outgoing, PARTS_MAX, Piece, Scratch, Spare};
 use crate::readiness::{END, IN, NAMED, OUT, REGISTERED, Readiness, Table};
 use crate::watched::Watched;
 use crate::{Alert, Interest, Names, Token};
@@ -39,7 +39,7 @@ pub(crate) struct Epoll {
     shared: bool,
     events: Box<[MaybeUninit<epoll::Event>; EVENTS]>,
     scratch: Rc<Scratch>,
-    spare: Spare,
+    spare: BufPool,
     watched: Watched,
     names: KnownNames,
 }
@@ -107,7 +107,7 @@ impl Epoll {
             shared: false,
             events,
             scratch: Rc::default(),
-            spare: Spare::default(),
+            spare: BufPool::default(),
             watched: Watched::default(),
             names: KnownNames::default(),
         }
@@ -117,7 +117,7 @@ impl Epoll {
         self.alert.clone()
     }
 
-    pub(crate) fn spare(&mut self) -> &mut Spare {
+    pub(crate) fn spare(&mut self) -> &mut BufPool {
         &mut self.spare
     }
 
@@ -140,7 +140,7 @@ impl Epoll {
 
     /// Inlined as far as the wait for an edge goes: each request asks once in vain.
     #[inline]
-    pub(crate) fn recv(&self, io: &EpollIo, token: Token) -> Poll<io::Result<Piece>> {
+    pub(crate) fn recv(&self, io: &EpollIo, token: Token) -> Poll<io::Result<RecvBuf>> {
         let readiness = self.readiness(io);
         if !readiness.has(IN) && self.must_wait(io, readiness, IN, token)? {
             return Poll::Pending;
@@ -154,7 +154,7 @@ impl Epoll {
         io: &EpollIo,
         readiness: Readiness<'_>,
         token: Token,
-    ) -> Poll<io::Result<Piece>> {
+    ) -> Poll<io::Result<RecvBuf>> {
         loop {
             let mut bytes = self.scratch.take();
             // Cleared first: an edge that comes during the call must not be lost to another thread.
@@ -163,7 +163,7 @@ impl Epoll {
                 Ok((0, _)) => {
                     self.scratch.put_back(bytes);
                     readiness.set(IN, self.shared);
-                    return Poll::Ready(Ok(Piece::end()));
+                    return Poll::Ready(Ok(RecvBuf::end()));
                 }
                 Ok((len, _)) => {
                     // A short read empties the socket, unless the end has already been announced:
@@ -171,7 +171,7 @@ impl Epoll {
                     if len == bytes.len() || readiness.has(END) {
                         readiness.set(IN, self.shared);
                     }
-                    return Poll::Ready(Ok(Piece::scratch(self.scratch.clone(), bytes, len)));
+                    return Poll::Ready(Ok(RecvBuf::scratch(self.scratch.clone(), bytes, len)));
                 }
                 Err(error) => {
                     self.scratch.put_back(bytes);
@@ -192,7 +192,7 @@ impl Epoll {
     pub(crate) fn send(
         &mut self,
         io: &EpollIo,
-        out: &mut Option<Box<Outgoing>>,
+        out: &mut Option<Box<SendBuf>>,
         token: Token,
     ) -> Poll<io::Result<()>> {
         let Some(unsent) = out.take() else {
@@ -211,8 +211,8 @@ impl Epoll {
     fn send_formed(
         &mut self,
         io: &EpollIo,
-        unsent: Box<Outgoing>,
-        out: &mut Option<Box<Outgoing>>,
+        unsent: Box<SendBuf>,
+        out: &mut Option<Box<SendBuf>>,
         token: Token,
     ) -> Poll<io::Result<()>> {
         match unsent.form {
@@ -235,10 +235,10 @@ impl Epoll {
     fn send_by(
         &mut self,
         io: &EpollIo,
-        mut unsent: Box<Outgoing>,
-        out: &mut Option<Box<Outgoing>>,
+        mut unsent: Box<SendBuf>,
+        out: &mut Option<Box<SendBuf>>,
         token: Token,
-        call: impl Fn(&Outgoing) -> Result<usize, Errno>,
+        call: impl Fn(&SendBuf) -> Result<usize, Errno>,
     ) -> Poll<io::Result<()>> {
         let len = unsent.len();
         while unsent.at < len {

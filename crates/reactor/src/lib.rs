@@ -1,4 +1,5 @@
-//! The one door to the kernel.
+//! I/O operations over `io_uring` and epoll, timers and wake-ups: the only crate that talks to the
+//! kernel.
 //!
 //! A [`Reactor`] belongs to one thread. It offers a closed set of operations (accept, receive,
 //! send, send a file, connect, poll, shut down, close), a clock, and a way to be woken from any
@@ -18,11 +19,12 @@
 //! Every operation is **completion-shaped**: ask for it with the [`Token`] of whoever waits; it is
 //! either complete (`Poll::Ready`) or under way, and then one [`Reactor::turn`] hands the token out
 //! and asking again gives the completion. Asking for an operation under way starts nothing twice.
-//! Buffers are owned: received bytes come in a [`Piece`], bytes to send go in an [`Outgoing`].
+//! Buffers are owned: received bytes come in a [`RecvBuf`], bytes to send go in an [`SendBuf`].
 //!
 //! What lives here: descriptors, rings, readiness, timers ([`Wheel`]), the clock. What does not:
 //! tasks, HTTP, any decision. It uses the kernel and nothing else of this house.
 
+mod buf;
 mod buffers;
 mod chunks;
 mod clock;
@@ -30,10 +32,9 @@ mod driven;
 mod epoll;
 mod io;
 mod listen;
-mod lookout;
+mod listener_poll;
 mod moving;
 mod names;
-mod piece;
 mod reactor;
 mod readiness;
 mod sys;
@@ -42,19 +43,20 @@ mod wake;
 mod watched;
 mod wheel;
 
+pub use buf::{RecvBuf, SendBuf, Unsent};
 pub use chunks::Chunks;
 pub use clock::Clock;
 pub use io::{Io, IoId};
 pub use listen::{
-    Endpoint, Outbound, Preference, SocketOptions, bind, connect_socket, defer_accept,
+    Endpoint, Outbound, SocketOptions, TrafficClass, bind, connect_socket, defer_accept,
     descriptor_limit, duplicate, gather_connections, refuse_connections, set_options,
     stop_deferring, take_queue,
 };
-pub use lookout::{Lookout, has_pending, share_line, take_connection};
+pub use listener_poll::{ListenerPoll, has_pending, prepare_to_share, take_connection};
 pub use names::Names;
-pub use piece::{Outgoing, Piece, Unsent};
 pub use reactor::{
-    Accepted, Backend, How, IoChoice, Listener, Options, Reactor, ReactorSeed, Wait, probe_uring,
+    Accepted, BackendKind, How, IoChoice, Listener, Options, Reactor, ReactorSeed, Wait,
+    probe_uring,
 };
 pub use readiness::Interest;
 pub use sys::options::block_file_size_signal;

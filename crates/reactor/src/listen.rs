@@ -133,12 +133,12 @@ pub struct SocketOptions {
     /// Bytes that the kernel may hold to be sent on a connection (`SO_SNDBUF`); 0: as it sees fit.
     pub send_bytes: usize,
     /// What routers on the way are asked for.
-    pub preference: Preference,
+    pub preference: TrafficClass,
 }
 
 /// What packets ask routers for, by their class of service (RFC 2474). Many pass over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Preference {
+pub enum TrafficClass {
     /// Nothing.
     #[default]
     None,
@@ -148,7 +148,7 @@ pub enum Preference {
     Throughput,
 }
 
-impl Preference {
+impl TrafficClass {
     /// Every member, in the order of [`Self::NAMES`]; the first is the default.
     pub const ALL: [Self; 3] = [Self::None, Self::Latency, Self::Throughput];
     /// What a person writes for each member.

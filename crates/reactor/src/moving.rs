@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::task::Poll;
 
 use crate::io::IoKind;
-use crate::reactor::{Door, foreign};
+use crate::reactor::{Backend, foreign};
 use crate::{Io, Reactor, Token};
 
 impl Reactor {
@@ -15,9 +15,9 @@ impl Reactor {
     /// # Errors
     /// `EMFILE` if its number is past the limit known at the start.
     pub fn adopt(&mut self, fd: OwnedFd) -> io::Result<Io> {
-        Ok(Io(match &mut self.door {
-            Door::Epoll(epoll) => IoKind::Epoll(epoll.adopt(fd)?),
-            Door::Uring(uring) => IoKind::Uring(uring.adopt(fd)),
+        Ok(Io(match &mut self.backend {
+            Backend::Epoll(epoll) => IoKind::Epoll(epoll.adopt(fd)?),
+            Backend::Uring(uring) => IoKind::Uring(uring.adopt(fd)),
         }))
     }
 
@@ -29,7 +29,7 @@ impl Reactor {
     /// `ResourceBusy`: an operation is under way on it, or has completed and was not asked about
     /// since. It stays as it is.
     pub fn move_in(&mut self, io: &mut Io) -> io::Result<()> {
-        if let (Door::Uring(uring), IoKind::Uring(io)) = (&mut self.door, &mut io.0) {
+        if let (Backend::Uring(uring), IoKind::Uring(io)) = (&mut self.backend, &mut io.0) {
             *io = uring.move_in(*io)?;
         }
         Ok(())
@@ -41,9 +41,9 @@ impl Reactor {
     /// # Errors
     /// `Unsupported`: it has to stay here. `EMFILE` and its like: no descriptor is left.
     pub fn export(&mut self, io: &Io, token: Token) -> Poll<io::Result<OwnedFd>> {
-        match (&mut self.door, &io.0) {
-            (Door::Epoll(_), IoKind::Epoll(io)) => Poll::Ready(io.as_fd().try_clone_to_owned()),
-            (Door::Uring(uring), IoKind::Uring(io)) => uring.export(*io, token),
+        match (&mut self.backend, &io.0) {
+            (Backend::Epoll(_), IoKind::Epoll(io)) => Poll::Ready(io.as_fd().try_clone_to_owned()),
+            (Backend::Uring(uring), IoKind::Uring(io)) => uring.export(*io, token),
             _ => foreign(),
         }
     }

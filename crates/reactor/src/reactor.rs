@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
+use crate::buf::BufPool;
+use crate::buf::Unsent;
 use crate::epoll::{Epoll, EpollIo};
 use crate::io::IoKind;
-use crate::piece::Spare;
-use crate::piece::Unsent;
 use crate::sys::Sleep;
 use crate::sys::by_number::send_queue_of;
 use crate::uring::Uring;
-use crate::{Alert, Clock, Interest, Io, Outgoing, Piece, Token, descriptor_limit};
+use crate::{Alert, Clock, Interest, Io, RecvBuf, SendBuf, Token, descriptor_limit};
 
 /// Which backend to try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,14 +45,14 @@ impl IoChoice {
 
 /// Which backend is at work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Backend {
+pub enum BackendKind {
     /// `io_uring`, Linux 6.1 and later.
     Uring,
     /// epoll.
     Epoll,
 }
 
-impl Backend {
+impl BackendKind {
     /// The name that users see.
     pub fn name(self) -> &'static str {
         match self {
@@ -118,19 +118,19 @@ pub enum Wait {
     Forever,
 }
 
-/// One thread's door to the kernel.
+/// One thread's interface to the kernel.
 pub struct Reactor {
-    pub(crate) door: Door,
+    pub(crate) backend: Backend,
     clock: Clock,
 }
 
-pub(crate) enum Door {
+pub(crate) enum Backend {
     Epoll(Epoll),
     Uring(Box<Uring>),
 }
 
 impl Reactor {
-    /// Opens the door. If `io_uring` was wanted and could not be set up, epoll stands in, and the
+    /// Opens a backend. If `io_uring` was wanted and could not be set up, epoll stands in, and the
     /// reason comes with it.
     ///
     /// # Errors
@@ -139,15 +139,17 @@ impl Reactor {
         let mut refused = None;
         if options.io != IoChoice::Epoll {
             match open_uring(options) {
-                Ok(uring) => return Ok((Self::over(Door::Uring(Box::new(uring)), options), None)),
+                Ok(uring) => {
+                    return Ok((Self::over(Backend::Uring(Box::new(uring)), options), None));
+                }
                 Err(error) => refused = Some(error),
             }
         }
         let epoll = Epoll::new(descriptor_limit(), false)?;
-        Ok((Self::over(Door::Epoll(epoll), options), refused))
+        Ok((Self::over(Backend::Epoll(epoll), options), refused))
     }
 
-    /// One door for several workers, over epoll: whichever polls hears of all sockets, and any
+    /// One backend for several workers, over epoll: whichever polls hears of all sockets, and any
     /// may use them. Returns a reactor per worker, and what wakes the one that polls.
     ///
     /// # Errors
@@ -158,15 +160,15 @@ impl Reactor {
         Ok((first.alert(), (0..workers).map(|_| seed()).collect()))
     }
 
-    fn over(door: Door, options: &Options) -> Self {
-        Self { door, clock: options.clock.clone() }
+    fn over(backend: Backend, options: &Options) -> Self {
+        Self { backend, clock: options.clock.clone() }
     }
 
     /// The backend at work.
-    pub fn backend(&self) -> Backend {
-        match self.door {
-            Door::Epoll(_) => Backend::Epoll,
-            Door::Uring(_) => Backend::Uring,
+    pub fn backend(&self) -> BackendKind {
+        match self.backend {
+            Backend::Epoll(_) => BackendKind::Epoll,
+            Backend::Uring(_) => BackendKind::Uring,
         }
     }
 
@@ -182,26 +184,26 @@ impl Reactor {
 
     /// What ends this reactor's sleep, from any thread.
     pub fn alert(&self) -> Alert {
-        match &self.door {
-            Door::Epoll(epoll) => epoll.alert(),
-            Door::Uring(uring) => uring.alert(),
+        match &self.backend {
+            Backend::Epoll(epoll) => epoll.alert(),
+            Backend::Uring(uring) => uring.alert(),
         }
     }
 
     /// Whether operations of closed sockets or listeners are still under way.
     pub fn has_unfinished(&self) -> bool {
-        match &self.door {
-            Door::Epoll(_) => false,
-            Door::Uring(uring) => uring.has_unfinished(),
+        match &self.backend {
+            Backend::Epoll(_) => false,
+            Backend::Uring(uring) => uring.has_unfinished(),
         }
     }
 
     /// Receives bytes; an empty piece is the peer's end.
     #[inline]
-    pub fn recv(&mut self, io: &Io, token: Token) -> Poll<io::Result<Piece>> {
-        match (&mut self.door, &io.0) {
-            (Door::Epoll(epoll), IoKind::Epoll(io)) => epoll.recv(io, token),
-            (Door::Uring(uring), IoKind::Uring(io)) => uring.recv(*io, token),
+    pub fn recv(&mut self, io: &Io, token: Token) -> Poll<io::Result<RecvBuf>> {
+        match (&mut self.backend, &io.0) {
+            (Backend::Epoll(epoll), IoKind::Epoll(io)) => epoll.recv(io, token),
+            (Backend::Uring(uring), IoKind::Uring(io)) => uring.recv(*io, token),
             _ => foreign(),
         }
     }
@@ -209,25 +211,25 @@ impl Reactor {
     /// Has a socket receive only when [`Reactor::recv`] asks for it, and hold no buffer while it
     /// does not. (Under epoll that is always so.)
     pub fn receive_on_demand(&mut self, io: &Io) {
-        if let (Door::Uring(uring), IoKind::Uring(io)) = (&mut self.door, &io.0) {
+        if let (Backend::Uring(uring), IoKind::Uring(io)) = (&mut self.backend, &io.0) {
             uring.receive_on_demand(*io);
         }
     }
 
     /// An empty buffer for [`Reactor::send`].
-    pub fn outgoing(&mut self) -> Box<Outgoing> {
+    pub fn outgoing(&mut self) -> Box<SendBuf> {
         self.spare().take()
     }
 
     /// Gives an unused buffer back.
-    pub fn put_back(&mut self, out: Box<Outgoing>) {
+    pub fn put_back(&mut self, out: Box<SendBuf>) {
         self.spare().put(out);
     }
 
-    fn spare(&mut self) -> &mut Spare {
-        match &mut self.door {
-            Door::Epoll(epoll) => epoll.spare(),
-            Door::Uring(uring) => uring.spare(),
+    fn spare(&mut self) -> &mut BufPool {
+        match &mut self.backend {
+            Backend::Epoll(epoll) => epoll.spare(),
+            Backend::Uring(uring) => uring.spare(),
         }
     }
 
@@ -237,12 +239,12 @@ impl Reactor {
     pub fn send(
         &mut self,
         io: &Io,
-        out: &mut Option<Box<Outgoing>>,
+        out: &mut Option<Box<SendBuf>>,
         token: Token,
     ) -> Poll<io::Result<()>> {
-        match (&mut self.door, &io.0) {
-            (Door::Epoll(epoll), IoKind::Epoll(io)) => epoll.send(io, out, token),
-            (Door::Uring(uring), IoKind::Uring(io)) => uring.send(*io, out, token),
+        match (&mut self.backend, &io.0) {
+            (Backend::Epoll(epoll), IoKind::Epoll(io)) => epoll.send(io, out, token),
+            (Backend::Uring(uring), IoKind::Uring(io)) => uring.send(*io, out, token),
             _ => foreign(),
         }
     }
@@ -251,14 +253,14 @@ impl Reactor {
     ///
     /// - `out`: what [`Reactor::send`] has left in it.
     /// - `woken`: as for [`Reactor::with_descriptor`].
-    pub fn unsent(&mut self, io: &Io, out: Option<&Outgoing>, woken: &mut Vec<Token>) -> Unsent {
+    pub fn unsent(&mut self, io: &Io, out: Option<&SendBuf>, woken: &mut Vec<Token>) -> Unsent {
         let queued = self.with_descriptor(io, woken, send_queue_of).unwrap_or(0);
-        let sending = match (&self.door, &io.0) {
-            (Door::Uring(uring), IoKind::Uring(io)) => uring.sending(*io).or(out),
+        let sending = match (&self.backend, &io.0) {
+            (Backend::Uring(uring), IoKind::Uring(io)) => uring.sending(*io).or(out),
             _ => out,
         };
-        let of = |bytes: fn(&Outgoing) -> usize| sending.map_or(0, |out| bytes(out) as u64);
-        Unsent { here: of(|out| out.len() - out.at), queued, total: of(Outgoing::len) }
+        let of = |bytes: fn(&SendBuf) -> usize| sending.map_or(0, |out| bytes(out) as u64);
+        Unsent { here: of(|out| out.len() - out.at), queued, total: of(SendBuf::len) }
     }
 
     /// Sends up to `len` bytes of `file` from `offset`, and moves `offset` on. Zero sent bytes mean
@@ -275,9 +277,11 @@ impl Reactor {
         len: usize,
         token: Token,
     ) -> Poll<io::Result<usize>> {
-        let sent = match (&mut self.door, &io.0) {
-            (Door::Epoll(epoll), IoKind::Epoll(io)) => epoll.sendfile(io, file, offset, len, token),
-            (Door::Uring(uring), IoKind::Uring(io)) => {
+        let sent = match (&mut self.backend, &io.0) {
+            (Backend::Epoll(epoll), IoKind::Epoll(io)) => {
+                epoll.sendfile(io, file, offset, len, token)
+            }
+            (Backend::Uring(uring), IoKind::Uring(io)) => {
                 uring.sendfile(*io, file, offset, len, token)
             }
             _ => foreign(),
@@ -294,7 +298,7 @@ impl Reactor {
     /// Takes note that the last byte of a file was sent: a descriptor that a ring has made for that
     /// goes, unless there are few of them. (The next file costs another one then.)
     pub fn file_sent(&mut self, io: &Io) {
-        if let (Door::Uring(uring), IoKind::Uring(io)) = (&mut self.door, &io.0) {
+        if let (Backend::Uring(uring), IoKind::Uring(io)) = (&mut self.backend, &io.0) {
             uring.file_sent(*io);
         }
     }
@@ -302,9 +306,9 @@ impl Reactor {
     /// Waits until something can be read or written, for callers who do that themselves: not on a
     /// socket that [`Reactor::recv`] has been asked for, which takes the bytes first.
     pub fn ready(&mut self, io: &Io, interest: Interest, token: Token) -> Poll<()> {
-        match (&mut self.door, &io.0) {
-            (Door::Epoll(epoll), IoKind::Epoll(io)) => epoll.ready(io, interest, token),
-            (Door::Uring(uring), IoKind::Uring(io)) => uring.ready(*io, interest, token),
+        match (&mut self.backend, &io.0) {
+            (Backend::Epoll(epoll), IoKind::Epoll(io)) => epoll.ready(io, interest, token),
+            (Backend::Uring(uring), IoKind::Uring(io)) => uring.ready(*io, interest, token),
             _ => foreign(),
         }
     }
@@ -312,7 +316,7 @@ impl Reactor {
     /// Takes note that readiness was used up, for callers of [`Reactor::ready`] on a descriptor
     /// that no operation here does that for: the next call waits for the next edge.
     pub fn used_up(&mut self, io: &Io, interest: Interest) {
-        if let (Door::Epoll(epoll), IoKind::Epoll(io)) = (&self.door, &io.0) {
+        if let (Backend::Epoll(epoll), IoKind::Epoll(io)) = (&self.backend, &io.0) {
             epoll.used_up(io, interest);
         }
     }
@@ -330,31 +334,31 @@ impl Reactor {
 
     /// The socket's ordinary descriptor, if it has one.
     pub fn fd<'a>(&'a self, io: &'a Io) -> Option<BorrowedFd<'a>> {
-        match (&self.door, &io.0) {
+        match (&self.backend, &io.0) {
             (_, IoKind::Epoll(io)) => Some(io.as_fd()),
-            (Door::Uring(uring), IoKind::Uring(io)) => uring.fd(*io),
-            (Door::Epoll(_), IoKind::Uring(_)) | (_, IoKind::Gone) => foreign(),
+            (Backend::Uring(uring), IoKind::Uring(io)) => uring.fd(*io),
+            (Backend::Epoll(_), IoKind::Uring(_)) | (_, IoKind::Gone) => foreign(),
         }
     }
 
     /// Tells the peer that no more bytes will come. What was sent before still arrives.
     pub fn shutdown(&mut self, io: &Io, how: How) {
         let How::Write = how;
-        match (&mut self.door, &io.0) {
-            (Door::Epoll(_), IoKind::Epoll(io)) => {
+        match (&mut self.backend, &io.0) {
+            (Backend::Epoll(_), IoKind::Epoll(io)) => {
                 // A peer that is gone already needs no telling.
                 let _ = rustix::net::shutdown(io.fd(), rustix::net::Shutdown::Write);
             }
-            (Door::Uring(uring), IoKind::Uring(io)) => uring.shutdown_write(*io),
+            (Backend::Uring(uring), IoKind::Uring(io)) => uring.shutdown_write(*io),
             _ => foreign(),
         }
     }
 
     /// Closes a socket. What is under way on it ends; nobody is woken for it.
     pub fn close(&mut self, io: Io) {
-        match (&mut self.door, io.0) {
-            (Door::Epoll(epoll), IoKind::Epoll(io)) => epoll.close(io),
-            (Door::Uring(uring), IoKind::Uring(io)) => uring.close(io),
+        match (&mut self.backend, io.0) {
+            (Backend::Epoll(epoll), IoKind::Epoll(io)) => epoll.close(io),
+            (Backend::Uring(uring), IoKind::Uring(io)) => uring.close(io),
             _ => foreign(),
         }
     }
@@ -372,15 +376,15 @@ impl Reactor {
             }
             Wait::Forever => None,
         };
-        let result = match &mut self.door {
-            Door::Epoll(epoll) => epoll.turn(
+        let result = match &mut self.backend {
+            Backend::Epoll(epoll) => epoll.turn(
                 timeout.map(|timeout| rustix::event::Timespec {
                     tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
                     tv_nsec: timeout.subsec_nanos().into(),
                 }),
                 woken,
             ),
-            Door::Uring(uring) => {
+            Backend::Uring(uring) => {
                 let sleep = match timeout {
                     Some(Duration::ZERO) => Sleep::Not,
                     Some(timeout) => Sleep::For(timeout.into()),
@@ -404,8 +408,8 @@ pub struct ReactorSeed {
 impl ReactorSeed {
     /// The reactor of the thread that calls this.
     pub fn grow(self) -> Reactor {
-        let door = Door::Epoll(Epoll::from_seed(self.queue));
-        Reactor { door, clock: self.clock }
+        let backend = Backend::Epoll(Epoll::from_seed(self.queue));
+        Reactor { backend, clock: self.clock }
     }
 }
 

@@ -26,8 +26,8 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 
+use crate::buf::{Form, PARTS_MAX, SendBuf};
 use crate::buffers::Pool;
-use crate::piece::{Form, Outgoing, PARTS_MAX};
 
 /// `MSG_NOSIGNAL`. (With `MSG_WAITALL` the kernel would go on by itself until everything is sent,
 /// and nobody could tell a peer that takes bytes slowly from one that takes none.)
@@ -73,7 +73,7 @@ pub(crate) enum Completion {
     /// Bytes are in buffer `buffer`; zero bytes without one are the peer's end.
     Received { key: Key, result: i32, buffer: Option<u16>, more: bool },
     /// A send ended; the bytes come back.
-    Sent { key: Key, result: i32, out: Box<Outgoing> },
+    Sent { key: Key, result: i32, out: Box<SendBuf> },
     /// A direct descriptor has an ordinary twin.
     Installed { key: Key, result: io::Result<OwnedFd> },
     /// The same for whoever asked under this key; it closes unless that one takes it.
@@ -136,7 +136,7 @@ pub(crate) struct Ring {
     uring: IoUring,
     pool: Rc<Pool>,
     /// Bytes being sent, by the index of the socket's key: at most one send each.
-    sending: Vec<Option<Box<Outgoing>>>,
+    sending: Vec<Option<Box<SendBuf>>>,
     /// Where the kernel finds the parts of those that lie in several places.
     messages: HashMap<u32, Box<Message>>,
     sends_under_way: usize,
@@ -242,7 +242,7 @@ impl Ring {
     }
 
     /// Sends all bytes. They are kept here until the completion brings them back.
-    pub(crate) fn send(&mut self, target: Target, key: Key, out: Box<Outgoing>) {
+    pub(crate) fn send(&mut self, target: Target, key: Key, out: Box<SendBuf>) {
         let flags = SEND_FLAGS | if out.form == Form::MoreFollows { MSG_MORE } else { 0 };
         let entry = if out.form == Form::Parts {
             let place = self.messages.entry(key.index);
@@ -275,7 +275,7 @@ impl Ring {
     }
 
     /// What a socket is sending, if anything.
-    pub(crate) fn sending(&self, key: Key) -> Option<&Outgoing> {
+    pub(crate) fn sending(&self, key: Key) -> Option<&SendBuf> {
         self.sending.get(key.index as usize)?.as_deref()
     }
 
@@ -435,7 +435,7 @@ impl Drop for Ring {
     }
 }
 
-/// The parts of a send, as the kernel wants them listed. They lie in an [`Outgoing`] that is kept
+/// The parts of a send, as the kernel wants them listed. They lie in an [`SendBuf`] that is kept
 /// for as long; the addresses in it are only read by the kernel.
 struct Message {
     parts: Vec<libc::iovec>,
@@ -443,7 +443,7 @@ struct Message {
 }
 
 impl Message {
-    fn of(out: &Outgoing) -> Self {
+    fn of(out: &SendBuf) -> Self {
         let part = |part: &[u8]| libc::iovec {
             iov_base: part.as_ptr().cast_mut().cast(),
             iov_len: part.len(),

@@ -19,7 +19,7 @@ use std::task::Poll;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 
-use crate::piece::{Form, Outgoing, Spare};
+use crate::buf::{BufPool, Form, SendBuf};
 use crate::sys::{Completion, Key, Ring, Sleep, Target};
 use crate::{Alert, Interest, Names, Token};
 use listening::{Armed, Listening};
@@ -69,7 +69,7 @@ pub(crate) struct Uring {
     reserve: Option<OwnedFd>,
     /// The kernel has said that it knows no twins.
     makes_no_twins: bool,
-    spare: Spare,
+    spare: BufPool,
     /// A close waits for the next turn to be submitted.
     close_pushed: bool,
     alert: Alert,
@@ -104,7 +104,7 @@ impl Uring {
             twins: 0,
             reserve: alert.as_fd().try_clone_to_owned().ok(),
             makes_no_twins: false,
-            spare: Spare::default(),
+            spare: BufPool::default(),
             close_pushed: false,
             alert,
         })
@@ -114,7 +114,7 @@ impl Uring {
         self.alert.clone()
     }
 
-    pub(crate) fn spare(&mut self) -> &mut Spare {
+    pub(crate) fn spare(&mut self) -> &mut BufPool {
         &mut self.spare
     }
 
@@ -183,7 +183,7 @@ impl Uring {
     pub(crate) fn send(
         &mut self,
         io: UringIo,
-        out: &mut Option<Box<Outgoing>>,
+        out: &mut Option<Box<SendBuf>>,
         token: Token,
     ) -> Poll<io::Result<()>> {
         let target = self.target(io.key);
@@ -226,7 +226,7 @@ impl Uring {
     }
 
     /// What is being sent, if anything is.
-    pub(crate) fn sending(&self, io: UringIo) -> Option<&Outgoing> {
+    pub(crate) fn sending(&self, io: UringIo) -> Option<&SendBuf> {
         self.ring.sending(io.key)
     }
 

@@ -7,7 +7,7 @@ use rustix::event::epoll::{Event, EventFlags};
 
 use crate::sys::by_number::EpollChange;
 
-/// What is to be heard of a watched descriptor. Errors and hang-ups are heard of in any case.
+/// The readiness that is wanted of a watched descriptor. Errors and hang-ups are always reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Wants {
     /// Whether something can be read.

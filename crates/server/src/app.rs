@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use gustnado_config::{Networks, millis};
-use gustnado_http::answer::{Answer, Persist, WrittenHead};
 use gustnado_http::date::imf_fixdate;
 use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
 use gustnado_http::path::CanonicalPath;
 use gustnado_http::request::Request;
+use gustnado_http::response_writer::{Persist, ResponseWriter, WrittenHead};
 use gustnado_http::status::Status;
 use gustnado_tasks::{BlockingPool, Now, Patience, Workload};
 
@@ -441,7 +441,7 @@ impl ServerStats for App {
 }
 
 fn plain(request: &Request<'_>, text: &[u8], turn: &Turn<'_>, out: &mut Vec<u8>) -> WrittenHead {
-    let mut answer = Answer::start(out, Status::OK, turn.common, turn.persist);
+    let mut answer = ResponseWriter::start(out, Status::OK, turn.common, turn.persist);
     answer
         .field("Content-Type", b"text/plain; charset=utf-8")
         .expect("a constant field is well formed");

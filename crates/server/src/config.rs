@@ -7,6 +7,6 @@
 
 pub use gustnado_config::{
     Acceptor, AnswerVersion, Config, ConfigError, Effective, Field, ForwardedFields, Group, Io,
-    Listing, Machine, Origin, Pace, Placement, Preference, Resolved, SchedulerKind, Settings,
-    TUNABLES, Tunable, Unit, nearest, reference,
+    Listing, Machine, Origin, Pace, Placement, Resolved, SchedulerKind, Settings, TUNABLES,
+    TrafficClass, Tunable, Unit, nearest, reference,
 };

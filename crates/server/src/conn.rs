@@ -34,8 +34,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use gustnado_http::answer::WrittenHead;
-use gustnado_tasks::{Link, LinkError, Outgoing, Patience, Piece};
+use gustnado_http::response_writer::WrittenHead;
+use gustnado_tasks::{Link, LinkError, Patience, RecvBuf, SendBuf};
 
 use crate::access_log::Journal;
 use crate::app::App;
@@ -200,7 +200,7 @@ impl Conn {
     /// Answers all requests that received bytes complete.
     fn answer_received(
         &mut self,
-        received: Result<Piece, LinkError>,
+        received: Result<RecvBuf, LinkError>,
         context: &mut Context<'_>,
     ) -> Next {
         match received {
@@ -291,7 +291,7 @@ impl Conn {
     }
 
     /// Puts received bytes on hold, behind those that are.
-    fn hold(&mut self, piece: &Piece) {
+    fn hold(&mut self, piece: &RecvBuf) {
         self.unread.get_or_insert_default().bytes.extend_from_slice(piece.bytes());
     }
 
@@ -324,7 +324,7 @@ impl Conn {
     /// Takes over bytes to send, and sets the time by which the peer must have taken them.
     #[expect(clippy::inline_always, reason = "as a call it costs a plain request instructions")]
     #[inline(always)]
-    fn start_send(&mut self, out: Box<Outgoing>) {
+    fn start_send(&mut self, out: Box<SendBuf>) {
         self.link.set_deadline(self.link.now().mono_ms + self.app.times.write_look_ms);
         self.link.start_send(out);
     }
@@ -374,7 +374,7 @@ impl Conn {
     /// - `content_bytes`: how many of them, from the last one on, are content.
     async fn send_content(
         &mut self,
-        out: Box<Outgoing>,
+        out: Box<SendBuf>,
         content_bytes: u64,
         write: Patience,
     ) -> Result<(), LinkError> {

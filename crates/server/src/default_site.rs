@@ -3,10 +3,10 @@
 //!
 //! Everything is embedded; nothing here touches the disk or the network.
 
-use gustnado_http::answer::{Answer, WrittenHead};
 use gustnado_http::method::Method;
 use gustnado_http::path::CanonicalPath;
 use gustnado_http::request::Request;
+use gustnado_http::response_writer::{ResponseWriter, WrittenHead};
 use gustnado_http::status::Status;
 
 use crate::files::Rest;
@@ -79,7 +79,7 @@ fn write(
     kind: &str,
     body: &[u8],
 ) -> WrittenHead {
-    let mut answer = Answer::start(out, Status::OK, turn.common, turn.persist);
+    let mut answer = ResponseWriter::start(out, Status::OK, turn.common, turn.persist);
     let caching = if kind == "application/json" { "no-store" } else { "no-cache" };
     let fields: [(&str, &[u8]); 4] = [
         ("Content-Type", kind.as_bytes()),
@@ -101,9 +101,9 @@ fn write(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gustnado_http::answer::{Opening, Persist};
     use gustnado_http::head::{Decoded, Head};
     use gustnado_http::limits::Limits;
+    use gustnado_http::response_writer::{Opening, Persist};
 
     fn answered(line: &str) -> (String, Vec<u8>) {
         let bytes = format!("{line} HTTP/1.1\r\nHost: here\r\n\r\n").into_bytes();

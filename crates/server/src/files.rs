@@ -31,10 +31,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use gustnado_http::answer::WrittenHead;
 use gustnado_http::method::Method;
 use gustnado_http::path::{CanonicalPath, PathError as NoPath};
 use gustnado_http::request::Request;
+use gustnado_http::response_writer::WrittenHead;
 use gustnado_http::status::Status;
 use gustnado_tasks::{BlockingPool, Now};
 use rustix::fs::FileType;
@@ -154,7 +154,7 @@ impl Mounted<'_> {
 /// How a folder is served.
 #[derive(Clone, Copy, Debug)]
 pub struct FileOptions {
-    /// Serve names that start with a dot. `.well-known` (RFC 8615) is served in any case.
+    /// Serve names that start with a dot. `.well-known` (RFC 8615) is always served.
     pub hidden: bool,
     /// Answer a folder without an index with the list of what is in it.
     pub listing: bool,

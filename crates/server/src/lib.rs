@@ -79,9 +79,9 @@ pub use bytes::Bytes;
 pub use chain::{Flow, Link, Next};
 #[doc(inline)]
 pub use gustnado_client as client;
-pub use gustnado_http::answer::FieldError;
 pub use gustnado_http::head::Version;
 pub use gustnado_http::method::Method;
+pub use gustnado_http::response_writer::FieldError;
 pub use gustnado_http::status::Status;
 pub use gustnado_tasks::{DrainReport, Endpoint};
 #[doc(inline)]

@@ -1,9 +1,9 @@
-//! Which proxies are believed, and what they say of the client that they speak for.
+//! Trusted proxies, and the address of the client behind them.
 //!
 //! Every proxy on the way adds to the right of what it was told. So the fields are read from the
 //! right: each entry was written by the one behind it, the last one by the connection's own peer.
-//! The first address that is nobody's whom we believe is the client's; what stands further left was
-//! said by that client, and may be made up.
+//! The first address that is not a trusted proxy is the client's; everything to its left may be
+//! forged.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;

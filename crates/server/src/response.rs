@@ -14,7 +14,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_core::Stream;
-use gustnado_http::answer::{Answer, FieldError, Opening, Persist, WrittenHead, check_field};
+use gustnado_http::response_writer::{
+    FieldError, Opening, Persist, ResponseWriter, WrittenHead, check_field,
+};
 use gustnado_http::status::Status;
 
 use crate::files::Files;
@@ -113,11 +115,11 @@ impl Replaced {
         status: Status,
         usual: &Opening,
         persist: Persist,
-    ) -> Answer<'a> {
+    ) -> ResponseWriter<'a> {
         if self.date || self.server {
-            return Answer::start(out, status, &self.without(usual), persist);
+            return ResponseWriter::start(out, status, &self.without(usual), persist);
         }
-        Answer::start(out, status, usual, persist)
+        ResponseWriter::start(out, status, usual, persist)
     }
 
     #[cold]
@@ -446,7 +448,7 @@ impl Response {
         let sent: &[u8] = if head_only { &[] } else { content };
         let lead = &common.leads[kind as usize];
         let before = out.len();
-        Answer::sized(out, lead, persist, &self.lines, content.len() as u64, sent);
+        ResponseWriter::sized(out, lead, persist, &self.lines, content.len() as u64, sent);
         let written = WrittenHead::new(Status::OK, out.len() - before, sent.len());
         // Known to be nothing: forgetting it spares the look into it that dropping would take.
         std::mem::forget(self.rare);

@@ -135,7 +135,7 @@ fn plan(config: &Config, workers: usize) -> Plan {
         sockets: config.sockets(),
         spin_us: u64::from(config.spin_us),
         buffers: config.uring_buffers(),
-        slowness: config.pace.slowness(),
+        throttle: config.pace.throttle(),
     }
 }
 

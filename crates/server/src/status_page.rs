@@ -1,6 +1,6 @@
 //! Small pages that say what a status means, and what all responses of a turn have in common.
 
-use gustnado_http::answer::{Answer, Opening, Persist, WrittenHead, has_field};
+use gustnado_http::response_writer::{Opening, Persist, ResponseWriter, WrittenHead, has_field};
 use gustnado_http::status::Status;
 
 /// What all answers of one turn have in common.
@@ -36,7 +36,7 @@ pub(crate) fn status_page_saying(
     turn: &Turn<'_>,
     extra: &[(&str, &[u8])],
 ) -> WrittenHead {
-    let mut answer = Answer::start(out, status, turn.common, turn.persist);
+    let mut answer = ResponseWriter::start(out, status, turn.common, turn.persist);
     for (name, value) in extra {
         // Nothing of such a line is written; the answer stays well formed without it.
         let outcome = answer.field(name, value);

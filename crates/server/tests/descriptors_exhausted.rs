@@ -7,9 +7,9 @@ use std::path::Path;
 
 use gustnado::files::{FileOptions, Files};
 use gustnado::reply::{Now, Turn};
-use gustnado_http::answer::{Opening, Persist};
 use gustnado_http::head::{Decoded, Head};
 use gustnado_http::limits::Limits;
+use gustnado_http::response_writer::{Opening, Persist};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 fn status(files: &Files, path: &str, mono_ms: u64) -> String {

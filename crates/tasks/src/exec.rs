@@ -20,7 +20,7 @@ pub(crate) mod look;
 pub(crate) mod mailbox;
 pub(crate) mod names;
 pub(crate) mod pauses;
-pub(crate) mod pulse;
+pub(crate) mod precise_timer;
 pub(crate) mod schedule;
 pub(crate) mod select;
 pub(crate) mod send_batch;

@@ -15,7 +15,7 @@
 //! | wait for it, cancel it | [`JoinHandle`], [`Attached`] |
 //! | have many, and their results as they finish | [`Group`] |
 //! | start one from any thread | [`Spawner`] |
-//! | wait for time | [`sleep`], [`timeout`], [`now`], and [`Pulse`] for less than a millisecond |
+//! | wait for time | [`sleep`], [`timeout`], [`now`]; [`PreciseTimer`] below a millisecond |
 //! | let others run | [`yield_now`] |
 //! | wait for the first of several | [`select2`], [`select3`], [`select_all`] |
 //! | pass values between tasks and threads | [`mailbox()`] |
@@ -62,7 +62,7 @@ mod sync;
 
 #[doc(hidden)]
 pub use error_text::write_with_causes;
-pub use exec::block_on::{Lone, block_on, block_on_with};
+pub use exec::block_on::{BlockOnOptions, block_on, block_on_with};
 pub use exec::blocking::{BlockingPool, PoolFull};
 pub use exec::context::{charge, charge_step};
 pub use exec::descriptors::descriptors_for_connections;
@@ -72,8 +72,8 @@ pub use exec::mailbox::{
     Closed, Receiver, Receiving, RecvTimeoutError, SendTimeoutError, Sender, Sending, TryRecvError,
     TrySendError, mailbox,
 };
-pub use exec::pauses::Slowness;
-pub use exec::pulse::Pulse;
+pub use exec::pauses::Throttle;
+pub use exec::precise_timer::PreciseTimer;
 pub use exec::schedule::{BoxTask, SchedulerKind};
 pub use exec::select::{Either, Either3, select_all, select2, select3};
 pub use exec::spawn_error::SpawnError;
@@ -87,8 +87,8 @@ pub use exec::waits::WaitsOn;
 pub use exec::workers_shared::{Counts, Phase};
 pub use exec::workload::Workload;
 pub use gustnado_reactor::{
-    Alert, Backend, Endpoint, IoChoice, Names, Outbound, Outgoing, Piece, Preference, Ready,
-    SocketOptions, Wants, block_file_size_signal, descriptor_limit, probe_uring,
+    Alert, BackendKind, Endpoint, IoChoice, Names, Outbound, Ready, RecvBuf, SendBuf,
+    SocketOptions, TrafficClass, Wants, block_file_size_signal, descriptor_limit, probe_uring,
 };
 pub use net::acceptor::Acceptor;
 pub use net::link::{Link, LinkError};

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::mem;
 
-use gustnado_tasks::{Link, Outgoing};
+use gustnado_tasks::{Link, SendBuf};
 
 /// Bytes that leave in one send at most: so that progress is seen, and others have their turn.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -47,7 +47,7 @@ pub enum Flow {
 /// Bytes in the order they were written, in pieces of one send each.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    chunks: VecDeque<Box<Outgoing>>,
+    chunks: VecDeque<Box<SendBuf>>,
     /// Bytes in the chunks.
     waiting: usize,
     /// Bytes of the chunk that is being sent.
@@ -102,7 +102,7 @@ impl Outbox {
     pub(super) fn push(&mut self, mut bytes: &[u8]) {
         self.waiting += bytes.len();
         while !bytes.is_empty() {
-            let room = |chunk: &mut Box<Outgoing>| CHUNK_BYTES - chunk.bytes.len();
+            let room = |chunk: &mut Box<SendBuf>| CHUNK_BYTES - chunk.bytes.len();
             match self.chunks.back_mut().map(|chunk| (room(chunk), chunk)) {
                 None | Some((0, _)) => self.chunks.push_back(fresh()),
                 Some((room, chunk)) => {
@@ -116,7 +116,7 @@ impl Outbox {
     }
 
     /// The next bytes to send. [`Outbox::sent`] says when they have left.
-    pub(super) fn take_chunk(&mut self) -> Option<Box<Outgoing>> {
+    pub(super) fn take_chunk(&mut self) -> Option<Box<SendBuf>> {
         debug_assert_eq!(self.leaving, 0, "one send at a time");
         let chunk = self.chunks.pop_front()?;
         self.leaving = chunk.bytes.len();
@@ -143,7 +143,7 @@ impl Outbox {
 
 /// A buffer of this worker's spare ones.
 #[expect(clippy::unnecessary_box_returns, reason = "buffers travel boxed from end to end")]
-fn fresh() -> Box<Outgoing> {
+fn fresh() -> Box<SendBuf> {
     if gustnado_tasks::worker().is_some() { Link::outgoing() } else { Box::default() }
 }
 

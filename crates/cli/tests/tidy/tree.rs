@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 const SKIPPED: &[&str] =
     &[".git", ".hypothesis", ".pytest_cache", "__pycache__", "artifacts", "corpus", "target"];
 
-/// One text file: its path from the root of the house, and what it says.
+/// One text file: its path from the root of the code base, and its content.
+#[derive(Clone)]
 pub(crate) struct Source {
     pub(crate) path: String,
     pub(crate) text: String,
@@ -123,7 +124,7 @@ fn is_name_of_a_function(span: &str) -> bool {
 }
 
 /// What stands between single back quotes, outside of fenced blocks.
-fn code_spans(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn code_spans(text: &str) -> impl Iterator<Item = &str> {
     let mut fenced = false;
     let prose = text.lines().filter(move |line| {
         let fence = line.trim_start().starts_with("```");
@@ -140,7 +141,13 @@ fn is_path_of_the_house(span: &str) -> bool {
         && span.chars().all(plain)
         && !SKIPPED.contains(&first)
         && !first.is_empty()
-        && root().join(first).is_dir()
+        && (root().join(first).is_dir() || is_file_of_a_crate(first, span))
+}
+
+/// A file by the folder of its crate alone, which is no path from the root.
+fn is_file_of_a_crate(first: &str, span: &str) -> bool {
+    let is_rust = Path::new(without_line(span)).extension().is_some_and(|end| end == "rs");
+    is_rust && root().join("crates").join(first).is_dir()
 }
 
 /// `a/b.rs:12` without its line number.
@@ -179,11 +186,11 @@ fn a_place_is_found_as_a_whole_path_only() {
 fn a_document_that_names_a_missing_file_is_found() {
     let text =
         "`crates/cli/Cargo.toml`, `crates/no.rs`, `crates/cli/tests/tidy.rs:3`, [x](no.md), \
-                `a/b`\n\
+                `a/b`, `cli/src/lib.rs`\n\
                 ```\n`crates/fenced.rs`\n```\n[y](https://example.org/)\n"
             .to_owned();
     let document = Source { path: "docs/x.md".to_owned(), text };
-    assert_eq!(paths_named_in(&document), ["crates/no.rs", "no.md"]);
+    assert_eq!(paths_named_in(&document), ["crates/no.rs", "cli/src/lib.rs", "no.md"]);
 }
 
 #[test]

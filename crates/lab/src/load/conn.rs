@@ -244,7 +244,7 @@ impl Conn {
         self.flights.push_back(flight);
     }
 
-    fn start(&mut self, out: Box<gustnado_tasks::Outgoing>) {
+    fn start(&mut self, out: Box<gustnado_tasks::SendBuf>) {
         let Some(link) = &mut self.link else { return };
         link.set_deadline(link.now().mono_ms + self.answer_ms);
         match self.shared.plan.slowness.send_bytes_per_s {

@@ -98,7 +98,7 @@ mod tests {
     use crate::load::shared::Shared;
     use crate::load::tally::Failure;
     use crate::plan::Plan;
-    use gustnado_tasks::{Endpoint, Lone, Outbound, block_on_with};
+    use gustnado_tasks::{BlockOnOptions, Endpoint, Outbound, block_on_with};
     use std::net::{SocketAddr, TcpListener};
 
     /// An address at which nobody listens.
@@ -118,7 +118,7 @@ mod tests {
     fn connected(shared: &Shared) -> Result<(), Failure> {
         let route = Route::of(shared, 0, 0);
         let connect = async { route.connect(shared, &Outbound::default(), 2_000).await.map(drop) };
-        block_on_with(&Lone::default(), connect).expect("it starts")
+        block_on_with(&BlockOnOptions::default(), connect).expect("it starts")
     }
 
     #[test]

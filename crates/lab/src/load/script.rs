@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;
 
-use gustnado_http::ask::Ask as Writer;
 use gustnado_http::method::Method;
+use gustnado_http::request_writer::RequestWriter as Writer;
 use gustnado_tasks::Endpoint;
 
 use crate::plan::{Plan, PlanError, Url, greatest_common};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gustnado_tasks::{Link, Outgoing};
+use gustnado_tasks::{Link, SendBuf};
 
 /// Portions per second, where there are bytes enough.
 const PORTIONS_PER_S: u64 = 10;
@@ -35,7 +35,7 @@ impl Unsent {
     }
 
     /// The next portion, if anything is left.
-    pub(super) fn portion(&mut self) -> Option<Box<Outgoing>> {
+    pub(super) fn portion(&mut self) -> Option<Box<SendBuf>> {
         let rest = &self.bytes[self.at..];
         if rest.is_empty() {
             return None;

@@ -7,8 +7,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use gustnado_tasks::{
-    IoChoice, Lone, Pulse, SpawnError, StartError, block_on_with, descriptor_limit, sleep,
-    spawn_detached, timeout,
+    BlockOnOptions, IoChoice, PreciseTimer, SpawnError, StartError, block_on_with,
+    descriptor_limit, sleep, spawn_detached, timeout,
 };
 
 use super::desk::{self, Desk};
@@ -74,10 +74,10 @@ pub(super) enum ThreadError {
 /// Runs one thread's share of a run.
 pub(super) fn run(shared: &Arc<Shared>, thread: u32, io: Io) -> Result<Haul, ThreadError> {
     let lone = match io {
-        Io::Epoll => Lone::default(),
+        Io::Epoll => BlockOnOptions::default(),
         Io::Uring => {
             let io = IoChoice::Uring;
-            Lone { io, direct_max: descriptor_limit(), buffers: BUFFERS }
+            BlockOnOptions { io, direct_max: descriptor_limit(), buffers: BUFFERS }
         }
     };
     desk::enter(Desk::new(Arc::clone(shared), thread));
@@ -214,7 +214,7 @@ async fn work(shared: &Arc<Shared>, thread: u32, opening: Opening) -> Result<End
         desk.rouse();
     });
     if paces {
-        let pulse = Pulse::new().map_err(ThreadError::Timer)?;
+        let pulse = PreciseTimer::new().map_err(ThreadError::Timer)?;
         spawn_detached(pace(Arc::clone(shared), pulse)).map_err(ThreadError::Spawn)?;
     }
     let mut clock = None;
@@ -256,7 +256,7 @@ async fn await_others(shared: &Shared) {
 }
 
 /// Hands out what is due, in time.
-async fn pace(shared: Arc<Shared>, mut pulse: Pulse) {
+async fn pace(shared: Arc<Shared>, mut pulse: PreciseTimer) {
     loop {
         let now = shared.now();
         let next = desk::with(|desk| {

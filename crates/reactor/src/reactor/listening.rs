@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::task::Poll;
 
-use super::{Accepted, Door, Listener, ListenerKind, Reactor, foreign};
+use super::{Accepted, Backend, Listener, ListenerKind, Reactor, foreign};
 use crate::io::IoKind;
 use crate::uring::UringAccepted;
 use crate::{Io, Token};
@@ -19,9 +19,9 @@ impl Reactor {
     /// # Errors
     /// The process is out of descriptors.
     pub fn listen(&mut self, socket: Arc<OwnedFd>, backlog: usize) -> io::Result<Listener> {
-        Ok(Listener(match &mut self.door {
-            Door::Uring(uring) => ListenerKind::Uring(uring.listen(socket, backlog)?),
-            Door::Epoll(epoll) => {
+        Ok(Listener(match &mut self.backend {
+            Backend::Uring(uring) => ListenerKind::Uring(uring.listen(socket, backlog)?),
+            Backend::Epoll(epoll) => {
                 ListenerKind::Epoll(epoll.adopt(socket.as_fd().try_clone_to_owned()?)?)
             }
         }))
@@ -38,11 +38,11 @@ impl Reactor {
         room: usize,
         token: Token,
     ) -> Poll<io::Result<Accepted>> {
-        match (&mut self.door, &listener.0) {
-            (Door::Epoll(epoll), ListenerKind::Epoll(listener)) => {
+        match (&mut self.backend, &listener.0) {
+            (Backend::Epoll(epoll), ListenerKind::Epoll(listener)) => {
                 epoll.accept(listener, token).map_ok(Accepted::Away)
             }
-            (Door::Uring(uring), ListenerKind::Uring(listener)) => {
+            (Backend::Uring(uring), ListenerKind::Uring(listener)) => {
                 uring.accept(*listener, room, token).map_ok(|accepted| match accepted {
                     UringAccepted::Here(io) => Accepted::Here(Io(IoKind::Uring(io))),
                     UringAccepted::Away(fd) => Accepted::Away(fd),
@@ -55,7 +55,9 @@ impl Reactor {
     /// Stops accepting. What the kernel had accepted by then can still be asked for; once that is
     /// done and [`Reactor::is_listening`] says no, the listener can be dropped.
     pub fn unlisten(&mut self, listener: &Listener) {
-        if let (Door::Uring(uring), ListenerKind::Uring(listener)) = (&mut self.door, &listener.0) {
+        if let (Backend::Uring(uring), ListenerKind::Uring(listener)) =
+            (&mut self.backend, &listener.0)
+        {
             uring.unlisten(*listener);
         }
     }
@@ -79,8 +81,8 @@ impl Reactor {
     /// Whether the kernel may still accept for this listener after [`Reactor::unlisten`].
     /// epoll accepts on demand, so there never.
     pub fn is_listening(&self, listener: &Listener) -> bool {
-        match (&self.door, &listener.0) {
-            (Door::Uring(uring), ListenerKind::Uring(listener)) => uring.is_listening(*listener),
+        match (&self.backend, &listener.0) {
+            (Backend::Uring(uring), ListenerKind::Uring(listener)) => uring.is_listening(*listener),
             _ => false,
         }
     }
@@ -88,14 +90,16 @@ impl Reactor {
     /// Lets a listener go that accepts no more: see [`Reactor::is_listening`]. Others may hold its
     /// socket; nothing is heard of that here.
     pub fn close_listener(&mut self, listener: Listener) {
-        if let (Door::Epoll(epoll), ListenerKind::Epoll(listener)) = (&mut self.door, listener.0) {
+        if let (Backend::Epoll(epoll), ListenerKind::Epoll(listener)) =
+            (&mut self.backend, listener.0)
+        {
             epoll.close_listener(listener);
         }
     }
 
     /// Stops accepting for all listeners: the end is near.
     pub fn unlisten_all(&mut self) {
-        if let Door::Uring(uring) = &mut self.door {
+        if let Backend::Uring(uring) = &mut self.backend {
             uring.unlisten_all();
         }
     }

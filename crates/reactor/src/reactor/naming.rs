@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use super::{Door, Reactor, foreign};
+use super::{Backend, Reactor, foreign};
 use crate::Token;
 use crate::io::{Io, IoId, IoKind};
 use crate::names::Names;
@@ -23,10 +23,10 @@ impl Reactor {
         woken: &mut Vec<Token>,
         ask: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>,
     ) -> io::Result<T> {
-        match (&mut self.door, &io.0) {
+        match (&mut self.backend, &io.0) {
             (_, IoKind::Epoll(io)) => ask(io.as_fd()),
-            (Door::Uring(uring), IoKind::Uring(io)) => uring.with_descriptor(*io, woken, ask),
-            (Door::Epoll(_), IoKind::Uring(_)) | (_, IoKind::Gone) => foreign(),
+            (Backend::Uring(uring), IoKind::Uring(io)) => uring.with_descriptor(*io, woken, ask),
+            (Backend::Epoll(_), IoKind::Uring(_)) | (_, IoKind::Gone) => foreign(),
         }
     }
 
@@ -41,8 +41,8 @@ impl Reactor {
     /// As [`Reactor::with_descriptor`]. `NotFound`: the socket is closed.
     pub fn names(&mut self, id: IoId, woken: &mut Vec<Token>) -> io::Result<Names> {
         let (index, generation) = id.parts();
-        match &mut self.door {
-            Door::Epoll(epoll) => {
+        match &mut self.backend {
+            Backend::Epoll(epoll) => {
                 if let Some(names) = epoll.known_names(index, generation)? {
                     return Ok(names);
                 }
@@ -53,22 +53,22 @@ impl Reactor {
                 epoll.keep_names(index, generation, names.clone())?;
                 Ok(names)
             }
-            Door::Uring(uring) => {
+            Backend::Uring(uring) => {
                 let io = uring.find(index, generation).ok_or(io::ErrorKind::NotFound)?;
                 uring.names(io, woken)
             }
         }
     }
 
-    /// Has a socket's two ends called otherwise from now on: as a proxy says that they are.
+    /// Overrides the peer and local address, e.g. from a PROXY header.
     pub fn rename(&mut self, io: &Io, names: Names) {
-        match (&mut self.door, &io.0) {
-            (Door::Epoll(epoll), IoKind::Epoll(_)) => {
+        match (&mut self.backend, &io.0) {
+            (Backend::Epoll(epoll), IoKind::Epoll(_)) => {
                 let (index, generation) = io.id().parts();
                 let kept = epoll.keep_names(index, generation, names);
                 debug_assert!(kept.is_ok(), "it is open while it is borrowed");
             }
-            (Door::Uring(uring), IoKind::Uring(io)) => uring.keep_names(*io, names),
+            (Backend::Uring(uring), IoKind::Uring(io)) => uring.keep_names(*io, names),
             _ => foreign(),
         }
     }

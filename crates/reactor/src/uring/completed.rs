@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::Uring;
 use super::socket::{Socket, State};
 use crate::Token;
-use crate::piece::Outgoing;
+use crate::buf::SendBuf;
 use crate::sys::{Completion, Key};
 
 impl Uring {
@@ -58,7 +58,7 @@ impl Uring {
         }
     }
 
-    fn sent(&mut self, key: Key, result: i32, mut out: Box<Outgoing>) -> Option<Token> {
+    fn sent(&mut self, key: Key, result: i32, mut out: Box<SendBuf>) -> Option<Token> {
         let target = self.target(key);
         let socket = self.live(key)?;
         out.at += usize::try_from(result).unwrap_or(0);

@@ -12,8 +12,8 @@ use rustix::io::Errno;
 use super::socket::State;
 use super::{Uring, UringIo, socket_of};
 use crate::Token;
+use crate::buf::RecvBuf;
 use crate::buffers::BUFFER_BYTES;
-use crate::piece::Piece;
 use crate::sys::Key;
 
 /// A connection with this many unread pieces receives no more until its task has caught up. What
@@ -21,23 +21,23 @@ use crate::sys::Key;
 const PIECES_MAX: u16 = 2;
 
 impl Uring {
-    pub(crate) fn recv(&mut self, io: UringIo, token: Token) -> Poll<io::Result<Piece>> {
+    pub(crate) fn recv(&mut self, io: UringIo, token: Token) -> Poll<io::Result<RecvBuf>> {
         let Self { ring, direct, ordinary, overflow, starved, .. } = self;
         let socket = socket_of(direct, ordinary, self.table, io.key);
         if let Some(piece) = ring.pool().pop(&mut socket.chain) {
             socket.state.clear(State::WANTS_BYTES);
-            return Poll::Ready(Ok(Piece::provided(piece)));
+            return Poll::Ready(Ok(RecvBuf::provided(piece)));
         }
         if socket.state.has(State::OVERFLOWED) {
             socket.state.clear(State::OVERFLOWED | State::WANTS_BYTES);
             let bytes = overflow.remove(&io.key.index).unwrap_or_default();
-            return Poll::Ready(Ok(Piece::owned(bytes)));
+            return Poll::Ready(Ok(RecvBuf::owned(bytes)));
         }
         if socket.recv_error != 0 {
             return Poll::Ready(Err(io::Error::from_raw_os_error(socket.recv_error)));
         }
         if socket.state.has(State::END) {
-            return Poll::Ready(Ok(Piece::end()));
+            return Poll::Ready(Ok(RecvBuf::end()));
         }
         socket.waiter = token;
         if !socket.state.has(State::RECEIVING | State::WANTS_BYTES) {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::Server;
 use crate::config::{
-    Acceptor, AnswerVersion, Config, ForwardedFields, Io, Listing, Placement, Preference,
-    SchedulerKind,
+    Acceptor, AnswerVersion, Config, ForwardedFields, Io, Listing, Placement, SchedulerKind,
+    TrafficClass,
 };
 
 /// Names the field of [`Config`], or of a part of it, and its type: the method is called the same,
@@ -38,7 +38,7 @@ settings! { OF_CONFIG of Config, |config| config;
     proxy_protocol: bool,
     recv_buffer_bytes: usize,
     send_buffer_bytes: usize,
-    socket_preference: Preference,
+    socket_preference: TrafficClass,
     workers: usize,
     workers_max: usize,
     grow_after: Duration,

@@ -1,7 +1,7 @@
 //! What comes next once an answer has been written.
 
 use gustnado_http::request::Request;
-use gustnado_tasks::Outgoing;
+use gustnado_tasks::SendBuf;
 
 use super::Next;
 use super::body_end::Ending;
@@ -13,7 +13,7 @@ pub(super) fn after_rest(
     rest: Rest,
     ending: Ending,
     request: &Request<'_>,
-    out: &mut Outgoing,
+    out: &mut SendBuf,
 ) -> Next {
     match rest {
         Rest::Segments(segments) => {

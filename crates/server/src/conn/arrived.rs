@@ -3,9 +3,9 @@
 use std::mem;
 use std::rc::Rc;
 
-use gustnado_http::answer::WrittenHead;
 use gustnado_http::head::{Framing, Head};
 use gustnado_http::request::Request as View;
+use gustnado_http::response_writer::WrittenHead;
 use gustnado_tasks::Now;
 
 use super::body_end::{Ending, PendingBody, Wanted};

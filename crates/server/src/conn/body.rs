@@ -1,8 +1,8 @@
 //! Reading a request's body: for its handler, or to get to the next request.
 
-use gustnado_http::answer::continue_100;
 use gustnado_http::body::BodyDecoder;
 use gustnado_http::head::{Framing, Head};
+use gustnado_http::response_writer::continue_100;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Link, LinkError};
 

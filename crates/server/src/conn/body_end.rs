@@ -4,7 +4,7 @@
 //! on only after a body that is known to end: [`Wanted`] turns into an [`Ending`], which every
 //! response is written with, by a [`BodyEnd`] alone, and that comes from the pending body.
 
-use gustnado_http::answer::Persist;
+use gustnado_http::response_writer::Persist;
 
 /// A request's body before the response.
 pub(super) enum PendingBody<'a> {

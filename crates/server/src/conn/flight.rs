@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
-use gustnado_http::answer::continue_100;
 use gustnado_http::body::{BodyDecoder, BodyError as TooMuch};
+use gustnado_http::response_writer::continue_100;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Link, LinkError, Patience, Rate};
 

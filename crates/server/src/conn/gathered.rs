@@ -1,9 +1,9 @@
 //! What leaves a connection in one send: a head, pieces of content, the end of chunks.
 
 use bytes::Bytes;
-use gustnado_http::answer::check_field;
 use gustnado_http::chunk::{LAST_CHUNK, write_size};
-use gustnado_tasks::{Link, Outgoing};
+use gustnado_http::response_writer::check_field;
+use gustnado_tasks::{Link, SendBuf};
 
 use crate::contained::contained;
 use crate::response::Trailers;
@@ -16,7 +16,7 @@ const SHARED_FACTOR: usize = 16;
 
 /// What is sent next.
 pub(super) struct Gathered {
-    pub(super) out: Box<Outgoing>,
+    pub(super) out: Box<SendBuf>,
     /// Bytes at its beginning that were counted when they were written.
     pub(super) counted: usize,
     /// Bytes of content in it.
@@ -28,7 +28,7 @@ pub(super) struct Gathered {
 
 impl Gathered {
     /// What is sent together with `head`, if there is one.
-    pub(super) fn behind(head: Option<Box<Outgoing>>) -> Self {
+    pub(super) fn behind(head: Option<Box<SendBuf>>) -> Self {
         let out = head.unwrap_or_else(Link::outgoing);
         let counted = out.len();
         Self { out, counted, content: 0, copied: 0, shared: 0 }

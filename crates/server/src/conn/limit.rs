@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use gustnado_config::millis;
 use gustnado_http::head::HeadError;
 use gustnado_http::status::Status;
-use gustnado_tasks::{LinkError, Outgoing, Patience, SendWatch};
+use gustnado_tasks::{LinkError, Patience, SendBuf, SendWatch};
 
 use super::arrived::{HeadAt, Moment};
 use super::flight::Flight;
@@ -94,7 +94,7 @@ impl Conn {
         error: HeadError,
         input: &[u8],
         moment: &Moment,
-        out: &mut Outgoing,
+        out: &mut SendBuf,
     ) -> HeadAt {
         let size = |limit: usize, reached: usize| (limit as u64, reached as u64);
         match error {
@@ -137,7 +137,7 @@ impl Conn {
     /// - `target`: of the request that is answered, or empty.
     pub(super) async fn send_within(
         &mut self,
-        out: Box<Outgoing>,
+        out: Box<SendBuf>,
         patience: Patience,
         target: &[u8],
     ) -> Result<(), SendFailed> {

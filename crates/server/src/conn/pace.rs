@@ -10,12 +10,12 @@ use std::mem;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
-use gustnado_http::answer::Persist;
 use gustnado_http::head::{Decoded, Head};
 use gustnado_http::method::Method;
+use gustnado_http::response_writer::Persist;
 use gustnado_http::status::Status;
 use gustnado_tasks::{
-    BlockingPool, Link, LinkError, Outgoing, Patience, Piece, Rate, SendWatch, now,
+    BlockingPool, Link, LinkError, Patience, Rate, RecvBuf, SendBuf, SendWatch, now,
 };
 
 use super::arrived::HeadAt;
@@ -225,7 +225,7 @@ impl Conn {
         head: &Head,
         persist: Persist,
         wait_ms: u64,
-        out: &mut Outgoing,
+        out: &mut SendBuf,
     ) -> HeadAt {
         let moment = self.moment();
         let turn = Turn { common: &moment.common.opening, persist };
@@ -262,7 +262,7 @@ impl Conn {
     /// Sends bytes that have been counted: at once, or at the connection's pace.
     pub(super) async fn send_out(
         &mut self,
-        out: Box<Outgoing>,
+        out: Box<SendBuf>,
         write: Patience,
     ) -> Result<(), SendFailed> {
         if self.is_paced() {
@@ -273,7 +273,7 @@ impl Conn {
 
     async fn send_paced(
         &mut self,
-        mut out: Box<Outgoing>,
+        mut out: Box<SendBuf>,
         write: Patience,
     ) -> Result<(), SendFailed> {
         if out.is_empty() {
@@ -311,7 +311,7 @@ impl Conn {
     /// Sends bytes whose turn has come. Only the time that the peer takes counts against it.
     async fn send_step(
         &mut self,
-        step: Box<Outgoing>,
+        step: Box<SendBuf>,
         bytes: u64,
         write: Patience,
     ) -> Result<(), SendFailed> {
@@ -420,7 +420,7 @@ impl Conn {
 
     /// Counts received bytes. Returns how long nothing more will be received for that: the peer's
     /// time is to be as much longer.
-    pub(super) fn charge_read(&mut self, piece: &Piece) -> u64 {
+    pub(super) fn charge_read(&mut self, piece: &RecvBuf) -> u64 {
         let now_ms = self.link.now().mono_ms;
         let bytes = piece.bytes().len() as u64;
         if self.is_paced() { self.pacer().charge_read(now_ms, bytes) } else { 0 }

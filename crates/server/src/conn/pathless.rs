@@ -6,7 +6,7 @@ use std::task::Context;
 
 use gustnado_http::method::Method;
 use gustnado_http::status::Status;
-use gustnado_tasks::Outgoing;
+use gustnado_tasks::SendBuf;
 
 use super::after::after_rest;
 use super::arrived::{Arrived, Moment};
@@ -28,7 +28,7 @@ impl Conn {
         &self,
         arrived: &mut Arrived<'_>,
         moment: &Moment,
-        out: &mut Outgoing,
+        out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> Next {
         let by_fallback = match self.app.site() {
@@ -46,7 +46,7 @@ impl Conn {
         known: &Known,
         arrived: &mut Arrived<'_>,
         moment: &Moment,
-        out: &mut Outgoing,
+        out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> Option<Next> {
         let view = arrived.view();
@@ -68,12 +68,7 @@ impl Conn {
         Some(self.run(runnable, called, arrived, moment, out, context))
     }
 
-    fn answer_itself(
-        &self,
-        arrived: &mut Arrived<'_>,
-        moment: &Moment,
-        out: &mut Outgoing,
-    ) -> Next {
+    fn answer_itself(&self, arrived: &mut Arrived<'_>, moment: &Moment, out: &mut SendBuf) -> Next {
         let (status, end) = match arrived.head.method() {
             // RFC 9110 §9.3.6: what comes behind it belongs to a tunnel, and is no request. There
             // are no tunnels here.

@@ -1,9 +1,9 @@
 //! Requests that the server refuses by itself: no handler sees them.
 
-use gustnado_http::answer::{Answer, WrittenHead, has_field};
 use gustnado_http::request::Request as View;
+use gustnado_http::response_writer::{ResponseWriter, WrittenHead, has_field};
 use gustnado_http::status::Status;
-use gustnado_tasks::{Link, Outgoing};
+use gustnado_tasks::{Link, SendBuf};
 
 use super::arrived::{HeadAt, Moment};
 use super::{Conn, Next};
@@ -37,7 +37,7 @@ impl Conn {
         status: Status,
         request: Option<View<'_>>,
         moment: &Moment,
-        out: &mut Outgoing,
+        out: &mut SendBuf,
     ) -> HeadAt {
         let turn = Turn { common: &moment.common.opening, persist: self.app.last_words() };
         let before = out.bytes.len();
@@ -68,7 +68,7 @@ fn write_at_once(response: &Response, turn: &Turn<'_>, out: &mut Vec<u8>) -> Wri
         Content::Bytes(bytes) if response.status.may_have_body() => bytes,
         _ => &[],
     };
-    let mut answer = Answer::start(out, response.status, turn.common, turn.persist);
+    let mut answer = ResponseWriter::start(out, response.status, turn.common, turn.persist);
     if let Some(kind) = response.kind.filter(|_| response.status.may_have_body()) {
         answer.constant("Content-Type", kind.name());
     }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use gustnado_http::answer::WrittenHead;
-use gustnado_tasks::{Link, LinkError, Outgoing, Patience, yield_now};
+use gustnado_http::response_writer::WrittenHead;
+use gustnado_tasks::{Link, LinkError, Patience, SendBuf, yield_now};
 
 use super::body_end::Ending;
 use super::flight::{Errand, Flight};
@@ -110,7 +110,7 @@ impl Remainder {
 
     /// Says to what was written before it when that is to leave: with the first of the content, if
     /// that is here at once.
-    pub(super) fn announce(&self, out: &mut Outgoing) {
+    pub(super) fn announce(&self, out: &mut SendBuf) {
         if self.paced.is_some() {
             return;
         }

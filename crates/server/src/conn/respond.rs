@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use gustnado_http::answer::{Answer, Opening, Persist, WrittenHead};
 use gustnado_http::head::Version;
 use gustnado_http::method::Method;
+use gustnado_http::response_writer::{Opening, Persist, ResponseWriter, WrittenHead};
 use gustnado_tasks::{LinkId, Now};
 
 use super::Conn;
@@ -188,7 +188,11 @@ fn prepared(response: Response, asked: &Asked<'_>) -> Response {
 
 /// Ends a head with how its content is framed: by its length, in chunks, or by the end of the
 /// connection.
-fn finish_framed(mut answer: Answer<'_>, length: Option<u64>, chunked: bool) -> WrittenHead {
+fn finish_framed(
+    mut answer: ResponseWriter<'_>,
+    length: Option<u64>,
+    chunked: bool,
+) -> WrittenHead {
     match length {
         Some(length) => answer.content_length(length),
         None if chunked => answer.chunked(),

@@ -11,7 +11,7 @@ use gustnado_http::method::Method;
 use gustnado_http::path::CanonicalPath;
 use gustnado_http::request::Request as View;
 use gustnado_http::status::Status;
-use gustnado_tasks::{Link, LinkError, LinkId, Outgoing};
+use gustnado_tasks::{Link, LinkError, LinkId, SendBuf};
 
 use super::after::after_rest;
 use super::arrived::{Arrived, HeadAt, Moment};
@@ -51,7 +51,7 @@ impl Conn {
         routed: &Routed,
         arrived: &mut Arrived<'_>,
         moment: &Moment,
-        out: &mut Outgoing,
+        out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> Next {
         routed.with(|known| self.answer_routed(known, arrived, moment, out, context))
@@ -64,7 +64,7 @@ impl Conn {
         known: &Known,
         arrived: &mut Arrived<'_>,
         moment: &Moment,
-        out: &mut Outgoing,
+        out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> Next {
         let view = arrived.view();
@@ -123,7 +123,7 @@ impl Conn {
         mut called: Called<'_>,
         arrived: &mut Arrived<'_>,
         moment: &Moment,
-        out: &mut Outgoing,
+        out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> Next {
         match runnable {
@@ -156,7 +156,7 @@ impl Conn {
         called: Called<'_>,
         arrived: &mut Arrived<'_>,
         moment: &Moment,
-        out: &mut Outgoing,
+        out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> Next {
         let Called { known, table, endpoint: Endpoint { options, .. }, mut request } = called;
@@ -229,7 +229,7 @@ impl Conn {
         arrived: &mut Arrived<'_>,
         ending: Ending,
         moment: &Moment,
-        out: &mut Outgoing,
+        out: &mut SendBuf,
     ) {
         let head_only = arrived.head.method() == Method::Head;
         let before = out.bytes.len();
@@ -246,7 +246,7 @@ impl Conn {
         (known, table): (&Known, &Arc<Table>),
         arrived: &mut Arrived<'_>,
         moment: &Moment,
-        out: &mut Outgoing,
+        out: &mut SendBuf,
     ) -> Next {
         // (WrittenHead from inside: an answer is large, and would be moved on its way out.)
         let mut answer = None;
@@ -361,7 +361,7 @@ impl Conn {
         mut flight: Box<Flight>,
         wanted: Wanted,
         moment: &Moment,
-        out: &mut Outgoing,
+        out: &mut SendBuf,
     ) -> (HeadAt, Next) {
         let Flight { parts, incoming, .. } = &mut *flight;
         let before = out.bytes.len();
@@ -397,7 +397,7 @@ fn after_head(
     rest: Option<Box<Remainder>>,
     ending: Ending,
     request: &View<'_>,
-    out: &mut Outgoing,
+    out: &mut SendBuf,
 ) -> Next {
     match rest {
         Some(rest) => {

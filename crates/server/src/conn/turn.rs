@@ -2,10 +2,10 @@
 
 use std::task::Context;
 
-use gustnado_http::answer::Persist;
 use gustnado_http::head::{Decoded, Head, Version};
 use gustnado_http::request::Request;
-use gustnado_tasks::{Link, Outgoing};
+use gustnado_http::response_writer::Persist;
+use gustnado_tasks::{Link, SendBuf};
 
 use super::after::after_rest;
 use super::arrived::{Arrived, HeadAt, Moment};
@@ -159,7 +159,7 @@ impl Conn {
         head: &Head,
         input: &[u8],
         moment: &Moment,
-        out: &mut Outgoing,
+        out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> Next {
         self.log_request(Some(head), input);
@@ -176,7 +176,7 @@ impl Conn {
         head: &Head,
         input: &[u8],
         moment: &Moment,
-        out: &mut Outgoing,
+        out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> (HeadAt, Next) {
         let nothing = HeadAt::default();
@@ -220,7 +220,7 @@ impl Conn {
         body: &[u8],
         moment: &Moment,
         ending: Ending,
-        out: &mut Outgoing,
+        out: &mut SendBuf,
     ) -> (HeadAt, Next) {
         let turn = Turn { common: &moment.common.opening, persist: ending.persist() };
         let before = out.bytes.len();

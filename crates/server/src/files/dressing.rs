@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use gustnado_config::Headers;
-use gustnado_http::answer::{Answer, Opening, WrittenHead, has_field};
+use gustnado_http::response_writer::{Opening, ResponseWriter, WrittenHead, has_field};
 use gustnado_http::status::Status;
 
 use crate::status_page::{Turn, status_page, status_page_saying};
@@ -61,7 +61,7 @@ impl Dressing {
         let Some(page) = of(Some(status)).or_else(|| of(None)).filter(|_| status.is_error()) else {
             return status_page(out, status, turn, head_only, extra);
         };
-        let mut answer = Answer::start(out, status, turn.common, turn.persist);
+        let mut answer = ResponseWriter::start(out, status, turn.common, turn.persist);
         let kind: (&str, &[u8]) = ("Content-Type", page.content_type.as_bytes());
         for (name, value) in extra.iter().chain([&kind]) {
             let outcome = answer.field(name, value);

@@ -6,11 +6,11 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use gustnado_http::answer::Answer;
 use gustnado_http::date;
 use gustnado_http::method::Method;
 use gustnado_http::path::decode_into;
 use gustnado_http::request::Request;
+use gustnado_http::response_writer::ResponseWriter;
 use gustnado_http::status::Status;
 use rustix::fs::{AtFlags, Dir, FileType, Stat};
 use rustix::io::Errno;
@@ -92,8 +92,8 @@ impl Listed {
         out: &mut Vec<u8>,
     ) -> Replied {
         let page = self.page(place).into_bytes();
-        let mut answer = Answer::start(out, Status::OK, turn.common, turn.persist);
-        let put = |answer: &mut Answer<'_>, name: &str, value: &[u8]| {
+        let mut answer = ResponseWriter::start(out, Status::OK, turn.common, turn.persist);
+        let put = |answer: &mut ResponseWriter<'_>, name: &str, value: &[u8]| {
             answer.field(name, value).expect("constant fields are well formed");
         };
         put(&mut answer, "Content-Type", b"text/html; charset=utf-8");

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use gustnado_http::answer::{Answer, WrittenHead};
 use gustnado_http::date;
 use gustnado_http::head::Known;
 use gustnado_http::method::Method;
 use gustnado_http::precondition::{self, Conditions, Verdict};
 use gustnado_http::range::{self, ByteRange, Selected};
 use gustnado_http::request::Request;
+use gustnado_http::response_writer::{ResponseWriter, WrittenHead};
 use gustnado_http::status::Status;
 use gustnado_tasks::Now;
 
@@ -40,7 +40,7 @@ pub(super) fn respond(
 fn whole(stored: &Stored, head_only: bool, turn: &Turn<'_>, out: &mut Vec<u8>) -> Replied {
     let ready = stored.ready(head_only);
     let before = out.len();
-    Answer::ready(out, Status::OK, turn.common, turn.persist, ready);
+    ResponseWriter::ready(out, Status::OK, turn.common, turn.persist, ready);
     let content_bytes = ready.len() - stored.head_bytes();
     let written = WrittenHead::new(Status::OK, out.len() - before, content_bytes);
     if head_only || stored.file().is_none() {
@@ -94,7 +94,7 @@ fn not_modified(
     turn: &Turn<'_>,
     out: &mut Vec<u8>,
 ) -> WrittenHead {
-    let mut answer = Answer::start(out, Status::NOT_MODIFIED, turn.common, turn.persist);
+    let mut answer = ResponseWriter::start(out, Status::NOT_MODIFIED, turn.common, turn.persist);
     answer.ready_lines(&dressing.lines);
     put(&mut answer, "ETag", stored.validators.tag.as_bytes());
     answer.finish()
@@ -132,7 +132,7 @@ fn one_range(
     turn: &Turn<'_>,
     out: &mut Vec<u8>,
 ) -> Replied {
-    let mut answer = Answer::start(out, Status::PARTIAL_CONTENT, turn.common, turn.persist);
+    let mut answer = ResponseWriter::start(out, Status::PARTIAL_CONTENT, turn.common, turn.persist);
     put(&mut answer, "Content-Type", stored.content_type.to_string().as_bytes());
     put(&mut answer, "Content-Range", content_range(range, stored.size).as_bytes());
     let written = finish_partial(answer, (stored, dressing), range.len);
@@ -148,7 +148,7 @@ fn several_ranges(
     out: &mut Vec<u8>,
 ) -> Replied {
     let frame = Multipart::new(stored.content_type, ranges, stored.size);
-    let mut answer = Answer::start(out, Status::PARTIAL_CONTENT, turn.common, turn.persist);
+    let mut answer = ResponseWriter::start(out, Status::PARTIAL_CONTENT, turn.common, turn.persist);
     put(&mut answer, "Content-Type", frame.content_type().as_bytes());
     let written = finish_partial(answer, (stored, dressing), frame.body_bytes(ranges));
     let mut body = Body { stored, out, segments: VecDeque::new() };
@@ -162,7 +162,7 @@ fn several_ranges(
 
 /// The fields that a 206 shares with the 200 (RFC 9110 §15.3.7).
 fn finish_partial(
-    mut answer: Answer<'_>,
+    mut answer: ResponseWriter<'_>,
     (stored, dressing): (&Stored, &Dressing),
     body_bytes: u64,
 ) -> WrittenHead {
@@ -177,7 +177,7 @@ fn finish_partial(
     answer.finish()
 }
 
-fn put(answer: &mut Answer<'_>, name: &str, value: &[u8]) {
+fn put(answer: &mut ResponseWriter<'_>, name: &str, value: &[u8]) {
     answer.field(name, value).expect("made here of constants, digits and type names");
 }
 

@@ -9,9 +9,9 @@ use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 
-use gustnado_http::answer::{Opening, Persist};
 use gustnado_http::head::{Decoded, Head};
 use gustnado_http::limits::Limits;
+use gustnado_http::response_writer::{Opening, Persist};
 use tempfile::TempDir;
 
 use super::resolve::{Backend, Reopen};

@@ -1,6 +1,6 @@
 //! The bytes that many responses begin with, made once a second.
 
-use gustnado_http::answer::Opening;
+use gustnado_http::response_writer::Opening;
 
 use super::UsualType;
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use gustnado_http::answer::FieldError;
+use gustnado_http::response_writer::FieldError;
 
 use crate::files::FilesError;
 

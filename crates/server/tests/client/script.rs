@@ -16,7 +16,7 @@ use futures_core::Stream;
 use gustnado::Endpoint;
 use gustnado::client::{Answer, Client, ClientError, ClientOptions};
 use gustnado::config::{Acceptor, Placement};
-use gustnado_tasks::{BoxTask, Growth, Link, Plan, Slowness, SocketOptions, Workers};
+use gustnado_tasks::{BoxTask, Growth, Link, Plan, SocketOptions, Throttle, Workers};
 
 use crate::harness::{PATIENCE, Setup};
 
@@ -204,7 +204,7 @@ pub(crate) fn in_task<T: Send + 'static>(
         sockets: SocketOptions::default(),
         spin_us: 0,
         buffers: 64,
-        slowness: Slowness::default(),
+        throttle: Throttle::default(),
     };
     let (done, outcome) = mpsc::channel();
     let job = Mutex::new(Some(async move {

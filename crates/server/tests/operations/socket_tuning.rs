@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use gustnado::config::{AnswerVersion, Config, Preference};
+use gustnado::config::{AnswerVersion, Config, TrafficClass};
 use gustnado::task::sleep;
 use gustnado::{Request, Response, Routes};
 use rustix::net::{getsockname, sockopt};
@@ -51,7 +51,7 @@ fn recv_bytes(socket: impl AsFd) -> usize {
 }
 
 fn sockets_have_the_buffers_and_the_class_that_were_wished_for(setup: Setup) {
-    for (preference, class) in [(Preference::Latency, 0x48), (Preference::Throughput, 0x28)] {
+    for (preference, class) in [(TrafficClass::Latency, 0x48), (TrafficClass::Throughput, 0x28)] {
         let server = Server::start(Config {
             recv_buffer_bytes: 20_000,
             send_buffer_bytes: 30_000,

@@ -39,14 +39,14 @@ pub(crate) trait Incoming: Send + Sync {
 }
 
 /// A listening socket as the autoscaler knows it, while its acceptor accepts.
-pub(crate) struct Door {
+pub(crate) struct PolledListener {
     pub(crate) socket: Arc<OwnedFd>,
     pub(crate) incoming: Arc<dyn Incoming>,
     /// Who accepts; `None`: a thread that does nothing else.
     pub(crate) worker: Option<usize>,
 }
 
-impl AsFd for Door {
+impl AsFd for PolledListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

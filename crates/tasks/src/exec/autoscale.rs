@@ -3,9 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::exec::arrival::Door;
+use crate::exec::arrival::PolledListener;
 
-/// What adds and dismisses workers. Where none may be added, there is none.
+/// What adds and retires workers. Where none may be added, there is none.
 pub(crate) trait Autoscale: Send + Sync {
     /// Workers that always stay.
     fn floor(&self) -> usize;
@@ -26,7 +26,7 @@ pub(crate) trait Autoscale: Send + Sync {
     /// The server goes on to its next phase.
     fn tell_phase(&self);
 
-    /// An acceptor begins. It keeps the door for as long as it accepts, and then tells the
+    /// An acceptor begins. It keeps the listener for as long as it accepts, and then tells the
     /// autoscaler, which may hold the socket for a moment.
-    fn open_door(&self, door: &Arc<Door>) -> io::Result<()>;
+    fn open_polled(&self, polled: &Arc<PolledListener>) -> io::Result<()>;
 }

@@ -18,7 +18,7 @@ use gustnado_reactor::{Clock, IoChoice, Options, Reactor, descriptor_limit};
 use crate::exec::context::{self, WorkerContext};
 use crate::exec::descriptors::INSTALLED_PART;
 use crate::exec::inbox::Inbox;
-use crate::exec::pauses::{Pauses, Slowness};
+use crate::exec::pauses::{Pauses, Throttle};
 use crate::exec::schedule::SchedulerKind;
 use crate::exec::start_error::StartError;
 use crate::exec::task_id::TaskId;
@@ -38,12 +38,12 @@ use crate::sync::connection_slots::{ConnectionSlots, Placement};
 /// [`StartError::Nested`]: the thread runs tasks already. [`StartError::Thread`]: a reactor cannot
 /// be had, or the kernel refuses to wait.
 pub fn block_on<F: Future>(future: F) -> Result<F::Output, StartError> {
-    block_on_with(&Lone::default(), future)
+    block_on_with(&BlockOnOptions::default(), future)
 }
 
 /// What the reactor of a thread that runs a future is like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lone {
+pub struct BlockOnOptions {
     /// Which backend. Where `io_uring` is asked for it is had, or the call fails; `Auto` is
     /// `io_uring` where the kernel lets us.
     pub io: IoChoice,
@@ -54,7 +54,7 @@ pub struct Lone {
     pub buffers: u16,
 }
 
-impl Default for Lone {
+impl Default for BlockOnOptions {
     /// Over epoll.
     fn default() -> Self {
         Self { io: IoChoice::Epoll, direct_max: 0, buffers: 8 }
@@ -66,7 +66,7 @@ impl Default for Lone {
 ///
 /// # Errors
 /// As [`block_on()`]; also where `io_uring` was asked for and cannot be had.
-pub fn block_on_with<F: Future>(lone: &Lone, future: F) -> Result<F::Output, StartError> {
+pub fn block_on_with<F: Future>(lone: &BlockOnOptions, future: F) -> Result<F::Output, StartError> {
     let asked = lone;
     LONE.with(|lone| {
         let lone = match lone.get() {
@@ -103,7 +103,7 @@ struct LoneWorker {
 
 impl LoneWorker {
     /// Makes the current thread a worker.
-    fn start(lone: &Lone) -> Result<Self, StartError> {
+    fn start(lone: &BlockOnOptions) -> Result<Self, StartError> {
         let clock = Clock::start();
         let (direct_max, buffers) = (lone.direct_max, lone.buffers);
         let installed_max = descriptor_limit() / INSTALLED_PART;
@@ -118,7 +118,7 @@ impl LoneWorker {
         let wake_target =
             wake_target::enter(Arc::clone(&inbox) as _).map_err(StartError::Thread)?;
         let connection_slots = ConnectionSlots::new(1, descriptor_limit(), descriptor_limit());
-        let pauses = Pauses::new(0, Slowness::default());
+        let pauses = Pauses::new(0, Throttle::default());
         let never = Duration::ZERO;
         let shared = WorkersShared::new(
             vec![handle],

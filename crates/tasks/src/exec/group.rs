@@ -95,8 +95,8 @@ impl Group {
     }
 
     /// Has a worker leave the group.
-    pub(crate) fn dismiss(&self, worker: usize) {
-        self.roles.dismiss(worker);
+    pub(crate) fn retire(&self, worker: usize) {
+        self.roles.retire(worker);
         self.unpark(worker);
         // It may be the poller.
         self.alert.raise();

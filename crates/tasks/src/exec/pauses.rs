@@ -4,7 +4,7 @@ use crate::sync::bucket::{Rate, SharedBucket};
 
 /// What slows accepting and the workers themselves down. Zeros: nothing does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Slowness {
+pub struct Throttle {
     /// Milliseconds that an acceptor rests after each connection.
     pub accept_delay_ms: u64,
     /// Connections accepted per second, over all acceptors.
@@ -32,17 +32,17 @@ pub(crate) struct Pauses {
 }
 
 impl Pauses {
-    pub(crate) fn new(spin_us: u64, slowness: Slowness) -> Self {
+    pub(crate) fn new(spin_us: u64, throttle: Throttle) -> Self {
         // Who accepts at a pace must not let the kernel go ahead.
-        let is_paced = slowness.accepts_per_second > 0 || slowness.accept_delay_ms > 0;
+        let is_paced = throttle.accepts_per_second > 0 || throttle.accept_delay_ms > 0;
         Self {
-            before_sleep: spin_us > 0 || slowness.no_io_wait_us > 0,
+            before_sleep: spin_us > 0 || throttle.no_io_wait_us > 0,
             spin_us,
-            no_io_wait_us: slowness.no_io_wait_us,
-            pass_delay_us: slowness.pass_delay_us,
+            no_io_wait_us: throttle.no_io_wait_us,
+            pass_delay_us: throttle.pass_delay_us,
             accept_room_max: if is_paced { 1 } else { usize::MAX },
-            accept_delay_ms: slowness.accept_delay_ms,
-            accepts: Rate::steady(slowness.accepts_per_second, 1)
+            accept_delay_ms: throttle.accept_delay_ms,
+            accepts: Rate::steady(throttle.accepts_per_second, 1)
                 .map(|rate| (rate, SharedBucket::default())),
         }
     }

@@ -40,7 +40,7 @@ pub(crate) struct WorkersShared {
     pub(crate) handles: Vec<Arc<dyn WorkerHandle>>,
     /// The accepting thread, if there is one: it has no place, but must hear of each phase.
     pub(crate) acceptor: OnceLock<Arc<dyn WorkerHandle>>,
-    /// What adds and dismisses workers, where that may be.
+    /// What adds and retires workers, where that may be.
     pub(crate) autoscale: OnceLock<Arc<dyn Autoscale>>,
     pub(crate) connection_slots: ConnectionSlots,
     /// What other processes have that accept from the same sockets.

@@ -15,7 +15,7 @@ use gustnado_reactor::{Accepted, Io, Listener};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_reuseport;
 
-use crate::exec::arrival::{Arrival, Door, Incoming};
+use crate::exec::arrival::{Arrival, Incoming, PolledListener};
 use crate::exec::context::{self, WorkerContext};
 use crate::exec::task::yield_now;
 use crate::exec::time::sleep;
@@ -68,13 +68,13 @@ struct Me {
 /// Accepts from one listener until it is stopped, or the server drains.
 ///
 /// - `me`: the place that belongs to the running thread, if connections may stay here.
-/// - `door`: the socket as the autoscaler sees it, where there is one.
+/// - `polled`: the socket as the autoscaler sees it, where there is one.
 async fn accept_all(
     listener: Listener,
     socket: Arc<OwnedFd>,
     me: Option<usize>,
     listener_shared: Arc<ListenerShared>,
-    door: Option<Arc<Door>>,
+    polled: Option<Arc<PolledListener>>,
     _open: Open,
 ) {
     let listener_shared = &listener_shared;
@@ -101,8 +101,8 @@ async fn accept_all(
             yield_now().await;
         }
     }
-    if door.is_some() {
-        drop(door);
+    if polled.is_some() {
+        drop(polled);
         context::with(|ctx| ctx.shared.tell_watch());
     }
     close::close(listener, socket, me, listener_shared).await;
@@ -377,20 +377,21 @@ pub(crate) fn start(
     listener_shared: &Arc<ListenerShared>,
 ) -> io::Result<()> {
     for socket in sockets {
-        let door = match ctx.shared.autoscale.get() {
+        let polled = match ctx.shared.autoscale.get() {
             // Where tasks are shared, nobody has a line of its own.
             Some(autoscale) if !ctx.is_shared() => {
                 let incoming = Arc::clone(listener_shared) as Arc<dyn Incoming>;
-                let door = Arc::new(Door { socket: Arc::clone(&socket), incoming, worker: me });
-                autoscale.open_door(&door)?;
-                Some(door)
+                let polled =
+                    Arc::new(PolledListener { socket: Arc::clone(&socket), incoming, worker: me });
+                autoscale.open_polled(&polled)?;
+                Some(polled)
             }
             _ => None,
         };
         let listener = ctx.reactor.borrow_mut().listen(Arc::clone(&socket), ctx.shared.backlog)?;
         let open = Open::new(&ctx.shared);
         let listener_shared = Arc::clone(listener_shared);
-        ctx.insert(Box::pin(accept_all(listener, socket, me, listener_shared, door, open)))
+        ctx.insert(Box::pin(accept_all(listener, socket, me, listener_shared, polled, open)))
             .map_err(|_| io::Error::other("no task slot is left to accept in"))?;
     }
     Ok(())

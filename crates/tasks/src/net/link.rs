@@ -12,7 +12,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use gustnado_reactor::{
-    Endpoint, How, Interest, Io, Names, Outbound, Outgoing, Piece, Reactor, Unsent, connect_socket,
+    Endpoint, How, Interest, Io, Names, Outbound, Reactor, RecvBuf, SendBuf, Unsent, connect_socket,
 };
 use rustix::net::sockopt;
 
@@ -37,7 +37,7 @@ const COPY_STEP: usize = 64 << 10;
 #[derive(Debug)]
 pub struct Link {
     pub(crate) io: Io,
-    pub(crate) out: Option<Box<Outgoing>>,
+    pub(crate) out: Option<Box<SendBuf>>,
     sending: bool,
     alarm: Alarm,
     /// The time of the last operation's turn.
@@ -168,7 +168,7 @@ impl Link {
     ///
     /// # Errors
     /// [`LinkError`].
-    pub fn poll_recv(&mut self, idle: bool) -> Poll<Result<Piece, LinkError>> {
+    pub fn poll_recv(&mut self, idle: bool) -> Poll<Result<RecvBuf, LinkError>> {
         self.attempt(WaitsOn::SocketRead, idle, |reactor, io, _, ctx| {
             if !ctx.may_operate() {
                 return Poll::Pending;
@@ -187,7 +187,7 @@ impl Link {
     /// # Errors
     /// [`LinkError`].
     #[inline]
-    pub fn poll_recv_request(&mut self, idle: bool) -> Poll<Result<Piece, LinkError>> {
+    pub fn poll_recv_request(&mut self, idle: bool) -> Poll<Result<RecvBuf, LinkError>> {
         self.attempt(WaitsOn::SocketRead, idle, |reactor, io, _, ctx| reactor.recv(io, ctx.token()))
     }
 
@@ -195,7 +195,7 @@ impl Link {
     ///
     /// # Errors
     /// [`LinkError`].
-    pub async fn recv(&mut self, idle: bool) -> Result<Piece, LinkError> {
+    pub async fn recv(&mut self, idle: bool) -> Result<RecvBuf, LinkError> {
         poll_fn(|_| self.poll_recv(idle)).await
     }
 
@@ -206,17 +206,17 @@ impl Link {
     }
 
     /// An empty buffer to fill and [`Link::send`].
-    pub fn outgoing() -> Box<Outgoing> {
+    pub fn outgoing() -> Box<SendBuf> {
         context::with(|ctx| ctx.reactor.borrow_mut().outgoing())
     }
 
     /// Gives a buffer back that was not sent.
-    pub fn put_back(out: Box<Outgoing>) {
+    pub fn put_back(out: Box<SendBuf>) {
         context::with(|ctx| ctx.reactor.borrow_mut().put_back(out));
     }
 
     /// Takes over bytes to send; [`Link::poll_sent`] sends them.
-    pub fn start_send(&mut self, out: Box<Outgoing>) {
+    pub fn start_send(&mut self, out: Box<SendBuf>) {
         debug_assert!(self.out.is_none(), "one send at a time");
         self.out = Some(out);
         self.sending = true;
@@ -224,7 +224,7 @@ impl Link {
 
     /// Takes back what [`Link::start_send`] took over, if nothing of it was sent yet: for who wants
     /// to send it in smaller parts, or together with what it [waits for](Outgoing::wait_for_more).
-    pub fn take_unsent(&mut self) -> Option<Box<Outgoing>> {
+    pub fn take_unsent(&mut self) -> Option<Box<SendBuf>> {
         let mut out = self.out.take()?;
         out.expect_nothing();
         self.sending = false;
@@ -253,7 +253,7 @@ impl Link {
     ///
     /// # Errors
     /// [`LinkError`].
-    pub async fn send(&mut self, out: Box<Outgoing>) -> Result<(), LinkError> {
+    pub async fn send(&mut self, out: Box<SendBuf>) -> Result<(), LinkError> {
         self.start_send(out);
         poll_fn(|_| self.poll_sent()).await
     }
@@ -422,7 +422,7 @@ impl Link {
         Ok(self.id().names()?.local)
     }
 
-    /// Has the two ends called otherwise from now on: as a proxy in front says that they are.
+    /// Overrides the peer and local address, e.g. from a PROXY header.
     pub fn rename(&self, names: Names) {
         context::with(|ctx| ctx.reactor.borrow_mut().rename(&self.io, names));
     }
@@ -455,7 +455,7 @@ impl Link {
         operation: impl FnOnce(
             &mut Reactor,
             &Io,
-            &mut Option<Box<Outgoing>>,
+            &mut Option<Box<SendBuf>>,
             &WorkerContext,
         ) -> Poll<io::Result<T>>,
     ) -> Poll<Result<T, LinkError>> {

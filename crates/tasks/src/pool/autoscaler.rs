@@ -1,4 +1,4 @@
-//! The autoscaler: one thread that adds workers where all are held or full, and dismisses them
+//! The autoscaler: one thread that adds workers where all are held or full, and retires them
 //! when they are not needed. It is there only where workers may be added.
 //!
 //! It sleeps in the kernel until it is told something, or a connection waits at a listening
@@ -15,9 +15,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use gustnado_reactor::{Alert, Clock, Lookout, share_line};
+use gustnado_reactor::{Alert, Clock, ListenerPoll, prepare_to_share};
 
-use crate::exec::arrival::Door;
+use crate::exec::arrival::PolledListener;
 use crate::exec::autoscale::Autoscale;
 use crate::exec::workers_shared::{Phase, WorkersShared, count};
 use crate::pool::elastic::ElasticWorkers;
@@ -28,7 +28,7 @@ pub(crate) use shared::Shared;
 
 /// How long it rests after a worker could not be started.
 const FAILED_REST_MS: u64 = 1_000;
-/// When dismissed workers are asked once more to look whether anything is left. (A connection may
+/// When retired workers are asked once more to look whether anything is left. (A connection may
 /// have been on its way to one and turned back.)
 const LAST_CALL_MS: u64 = 100;
 
@@ -50,7 +50,7 @@ pub(crate) struct AutoscaleState {
     rounds: AtomicU64,
     /// A worker's thread could not start.
     failed: AtomicBool,
-    doors: Mutex<Vec<Weak<Door>>>,
+    polled_listeners: Mutex<Vec<Weak<PolledListener>>>,
 }
 
 impl AutoscaleState {
@@ -65,7 +65,7 @@ impl AutoscaleState {
             heard_busy: AtomicBool::new(false),
             rounds: AtomicU64::new(0),
             failed: AtomicBool::new(false),
-            doors: Mutex::default(),
+            polled_listeners: Mutex::default(),
         }
     }
 
@@ -96,9 +96,9 @@ impl AutoscaleState {
         self.tell();
     }
 
-    fn doors(&self) -> Vec<Arc<Door>> {
-        let doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner);
-        doors.iter().filter_map(Weak::upgrade).collect()
+    fn polled_listeners(&self) -> Vec<Arc<PolledListener>> {
+        let polled_listeners = self.polled_listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        polled_listeners.iter().filter_map(Weak::upgrade).collect()
     }
 }
 
@@ -134,12 +134,13 @@ impl Autoscale for AutoscaleState {
         self.elastic.rouse_parked();
     }
 
-    fn open_door(&self, door: &Arc<Door>) -> io::Result<()> {
-        share_line(&door.socket)?;
-        let mut doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner);
-        doors.retain(|door| door.strong_count() > 0);
-        doors.push(Arc::downgrade(door));
-        drop(doors);
+    fn open_polled(&self, polled: &Arc<PolledListener>) -> io::Result<()> {
+        prepare_to_share(&polled.socket)?;
+        let mut polled_listeners =
+            self.polled_listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        polled_listeners.retain(|polled| polled.strong_count() > 0);
+        polled_listeners.push(Arc::downgrade(polled));
+        drop(polled_listeners);
         self.tell();
         Ok(())
     }
@@ -153,7 +154,7 @@ pub(crate) struct Observation {
     /// When to look again, if nothing happens before.
     again_ms: Option<u64>,
     /// Whether a connection that comes to wait is to be noticed.
-    sees_doors: bool,
+    sees_polled: bool,
 }
 
 /// What differs between workers with tasks of their own and those that share them.
@@ -176,9 +177,9 @@ pub(crate) trait Policy: Send {
     fn admit(&self, shared: &WorkersShared, worker: usize);
 
     /// Dismisses the worker that can be spared best. Returns whether there was one.
-    fn dismiss(&self, shared: &WorkersShared, autoscale: &AutoscaleState) -> bool;
+    fn retire(&self, shared: &WorkersShared, autoscale: &AutoscaleState) -> bool;
 
-    /// Has workers that were dismissed look whether anything is left.
+    /// Has workers that were retired look whether anything is left.
     fn call_last(&self, shared: &WorkersShared, autoscale: &AutoscaleState);
 }
 
@@ -189,11 +190,11 @@ pub(crate) type SpawnWorker = dyn Fn(usize) -> io::Result<JoinHandle<()>> + Send
 pub(crate) struct Autoscaler {
     pub(crate) shared: Arc<WorkersShared>,
     pub(crate) autoscale: Arc<AutoscaleState>,
-    pub(crate) lookout: Lookout,
+    pub(crate) listener_poll: ListenerPoll,
     pub(crate) clock: Clock,
     pub(crate) growth: Growth,
-    pub(crate) team: Box<dyn Policy>,
-    pub(crate) hire: Box<SpawnWorker>,
+    pub(crate) policy: Box<dyn Policy>,
+    pub(crate) spawn_worker: Box<SpawnWorker>,
     pub(crate) times: Times,
 }
 
@@ -211,22 +212,23 @@ impl Autoscaler {
         while self.shared.phase() == Phase::Serving {
             let now_ms = self.clock.read_ms();
             self.note_failure(now_ms);
-            let look = self.team.look(&self.shared, &self.autoscale, now_ms);
+            let look = self.policy.look(&self.shared, &self.autoscale, now_ms);
             if look.is_strained {
                 self.grow(now_ms);
             }
             self.shrink(now_ms);
             let Times { shrink, last_call, retry } = self.times;
             let next_ms = [look.again_ms, shrink, last_call, retry];
-            self.sleep(next_ms.into_iter().flatten().min(), look.sees_doors);
+            self.sleep(next_ms.into_iter().flatten().min(), look.sees_polled);
         }
     }
 
-    fn sleep(&self, until_ms: Option<u64>, sees_doors: bool) {
-        let doors = if sees_doors { self.autoscale.doors() } else { Vec::new() };
+    fn sleep(&self, until_ms: Option<u64>, sees_polled: bool) {
+        let polled_listeners =
+            if sees_polled { self.autoscale.polled_listeners() } else { Vec::new() };
         let left_ms = until_ms.map(|until| until.saturating_sub(self.clock.read_ms()));
         let timeout = left_ms.map(Duration::from_millis);
-        match self.lookout.wait(&doors, timeout) {
+        match self.listener_poll.wait(&polled_listeners, timeout) {
             Ok(came) => _ = self.autoscale.came.fetch_or(came, Ordering::SeqCst),
             // The kernel is out of memory; and it must not be asked without end.
             Err(_) => thread::sleep(Duration::from_millis(LAST_CALL_MS)),
@@ -250,16 +252,16 @@ impl Autoscaler {
 
     /// Adds a worker, if one may be added and none is coming.
     fn grow(&mut self, now_ms: u64) {
-        let Self { shared, autoscale, team, .. } = self;
+        let Self { shared, autoscale, policy, .. } = self;
         if autoscale.elastic.census().coming > 0 || self.times.retry.is_some() {
             return;
         }
-        if autoscale.elastic.recall(|worker| team.admit(shared, worker)) {
+        if autoscale.elastic.recall(|worker| policy.admit(shared, worker)) {
             count(&shared.counts.workers_grown);
             // It may be what the next look needs.
             autoscale.tell();
         } else if let Some(worker) = autoscale.elastic.reserve() {
-            if let Ok(thread) = (self.hire)(worker) {
+            if let Ok(thread) = (self.spawn_worker)(worker) {
                 autoscale.elastic.keep_thread(worker, thread);
             } else {
                 autoscale.elastic.vacate(worker);
@@ -268,16 +270,16 @@ impl Autoscaler {
         } else {
             return;
         }
-        // Whoever was needed a moment ago is not dismissed at once.
+        // Whoever was needed a moment ago is not retired at once.
         self.times.shrink = None;
     }
 
     /// Dismisses workers, if it is time to and there are too many.
     fn shrink(&mut self, now_ms: u64) {
-        let Self { shared, autoscale, team, times, growth, .. } = self;
+        let Self { shared, autoscale, policy, times, growth, .. } = self;
         if times.last_call.is_some_and(|at| at <= now_ms) {
             times.last_call = None;
-            team.call_last(shared, autoscale);
+            policy.call_last(shared, autoscale);
         }
         let census = autoscale.elastic.census();
         if census.working == 0 || growth.shrink_period.is_zero() {
@@ -288,16 +290,16 @@ impl Autoscaler {
         if *times.shrink.get_or_insert(now_ms.saturating_add(period_ms)) > now_ms {
             return;
         }
-        let Some(held) = team.held(autoscale, now_ms) else {
+        let Some(held) = policy.held(autoscale, now_ms) else {
             times.shrink = Some(now_ms + millis(growth.grow_after));
             return;
         };
         let floor = autoscale.elastic.floor();
         let workers = floor + census.working;
-        let (open, capacity) = (shared.connection_slots.open(), team.capacity(shared, workers));
+        let (open, capacity) = (shared.connection_slots.open(), policy.capacity(shared, workers));
         let surplus = Load { floor, workers, open, capacity, held }.surplus();
         for _ in 0..surplus.min(census.working) {
-            if team.dismiss(shared, autoscale) {
+            if policy.retire(shared, autoscale) {
                 times.last_call = Some(now_ms + LAST_CALL_MS);
             }
         }

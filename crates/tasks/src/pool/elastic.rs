@@ -1,7 +1,7 @@
 //! State of each elastic worker: absent, starting, running, draining, parked, ending.
 //!
 //! Everything here is under one lock, which nobody takes while nothing changes: a worker takes it
-//! when it comes and when it has nothing left to do, the autoscaler when it adds or dismisses one.
+//! when it comes and when it has nothing left to do, the autoscaler when it adds or retires one.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, Thread};
@@ -14,7 +14,7 @@ enum State {
     /// Its thread starts.
     Coming,
     Working,
-    /// It was dismissed, and serves what it has.
+    /// It was retired, and serves what it has.
     Leaving,
     /// It has nothing left, and waits until it is needed again.
     Parked,
@@ -22,7 +22,7 @@ enum State {
     Ending,
 }
 
-/// What a dismissed worker that has nothing left to do is to do.
+/// What a retired worker that has nothing left to do is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RetireAction {
     /// Go on: it is needed again, or something came meanwhile.
@@ -87,7 +87,7 @@ impl ElasticWorkers {
         }
     }
 
-    /// Whether a worker of this number is there and has not been dismissed.
+    /// Whether a worker of this number is there and has not been retired.
     pub(crate) fn works(&self, worker: usize) -> bool {
         worker < self.floor || self.state(worker) == Some(State::Working)
     }
@@ -167,7 +167,7 @@ impl ElasticWorkers {
     }
 
     /// Dismisses a worker.
-    pub(crate) fn dismiss(&self, worker: usize, close: impl FnOnce()) -> bool {
+    pub(crate) fn retire(&self, worker: usize, close: impl FnOnce()) -> bool {
         let seat = &mut self.inside().elastic[worker - self.floor];
         if seat.state != State::Working {
             return false;
@@ -177,7 +177,7 @@ impl ElasticWorkers {
         true
     }
 
-    /// A dismissed worker has nothing left to do.
+    /// A retired worker has nothing left to do.
     ///
     /// - `close`: sees to it that nothing more comes, and returns whether nothing has.
     pub(crate) fn leave(&self, worker: usize, close: impl FnOnce() -> bool) -> RetireAction {
@@ -239,12 +239,12 @@ mod tests {
     #[test]
     fn a_dismissed_worker_is_brought_back_before_another_is_started() {
         let elastic = elastic(true);
-        assert!(!elastic.recall(|_| panic!("nobody was dismissed")));
-        assert!(elastic.dismiss(2, || ()));
-        assert!(!elastic.dismiss(2, || panic!("it was dismissed")));
+        assert!(!elastic.recall(|_| panic!("nobody was retired")));
+        assert!(elastic.retire(2, || ()));
+        assert!(!elastic.retire(2, || panic!("it was retired")));
         assert!(elastic.recall(|worker| assert_eq!(worker, 2)));
         assert_eq!(elastic.leave(2, || panic!("it is needed")), RetireAction::Stay);
-        assert!(elastic.dismiss(2, || ()));
+        assert!(elastic.retire(2, || ()));
         assert_eq!(elastic.leave(2, || false), RetireAction::Stay, "something came");
         assert_eq!(elastic.leave(2, || true), RetireAction::Park);
         assert!(elastic.is_parked(2) && !elastic.is_present(2));
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_seat_whose_thread_has_ended_is_taken_again() {
         let elastic = elastic(false);
-        assert!(elastic.dismiss(2, || ()));
+        assert!(elastic.retire(2, || ()));
         assert_eq!(elastic.leave(2, || true), RetireAction::End);
         assert_eq!(elastic.reserve(), Some(3), "the other thread has not ended yet");
         assert_eq!(elastic.reserve(), None);

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use gustnado_reactor::{Backend, IoChoice, SocketOptions, descriptor_limit};
+use gustnado_reactor::{BackendKind, IoChoice, SocketOptions, descriptor_limit};
 
 use crate::exec::descriptors::descriptors_for_connections;
-use crate::exec::pauses::Slowness;
+use crate::exec::pauses::Throttle;
 use crate::exec::schedule::SchedulerKind;
 use crate::net::acceptor::Acceptor;
 use crate::pool::growth::Growth;
@@ -44,7 +44,7 @@ pub struct Plan {
     /// Receive buffers of 4 KiB per worker under `io_uring`; a power of two.
     pub buffers: u16,
     /// What slows accepting and the workers down.
-    pub slowness: Slowness,
+    pub throttle: Throttle,
 }
 
 /// What a plan comes to on this machine.
@@ -66,14 +66,16 @@ impl Plan {
     }
 
     /// How many connections this plan can hold with a backend, given the descriptor limit.
-    pub fn capacity(&self, backend: Backend) -> Capacity {
+    pub fn capacity(&self, backend: BackendKind) -> Capacity {
         let limit = descriptor_limit();
         let ordinary = descriptors_for_connections(limit);
         // Multishot accepting may take a whole backlog at once: leave room for that in the table.
         let margin = (self.backlog as usize).min(limit / 20);
         let (fits_place, fits_total) = match backend {
-            Backend::Uring => (limit - margin, self.workers_max().saturating_mul(limit - margin)),
-            Backend::Epoll => (ordinary, ordinary),
+            BackendKind::Uring => {
+                (limit - margin, self.workers_max().saturating_mul(limit - margin))
+            }
+            BackendKind::Epoll => (ordinary, ordinary),
         };
         let total = if self.connections_max == 0 { fits_total } else { self.connections_max };
         let slots = match self.scheduler {
@@ -104,7 +106,7 @@ impl Plan {
                 scheduler.as_str()
             ));
         }
-        let Slowness { pass_delay_us, no_io_wait_us, .. } = self.slowness;
+        let Throttle { pass_delay_us, no_io_wait_us, .. } = self.throttle;
         if self.spin_us > 0 || pass_delay_us > 0 || no_io_wait_us > 0 {
             notes.push("a worker on its caller's thread neither spins nor pauses".to_owned());
         }

@@ -89,7 +89,7 @@ pub(crate) fn run_guest(
     Ok(())
 }
 
-/// A worker that was dismissed has gone.
+/// A worker that was retired has gone.
 fn note_departure(ctx: &WorkerContext, autoscale: &AutoscaleState) {
     count(&ctx.shared.counts.workers_shrunk);
     autoscale.tell();

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use gustnado_reactor::{Backend, Clock, Endpoint, descriptor_limit};
+use gustnado_reactor::{BackendKind, Clock, Endpoint, descriptor_limit};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::exec::group::WORKERS_MAX;
@@ -35,13 +35,13 @@ const FREE_MIN: usize = 8;
 pub struct Workers {
     shared: Arc<WorkersShared>,
     plan: Plan,
-    /// What adds and dismisses workers, where that may be.
+    /// What adds and retires workers, where that may be.
     autoscale: Option<Arc<AutoscaleState>>,
     /// Until it has been ended.
     running: Mutex<Option<Running>>,
     addresses: Vec<Endpoint>,
     notes: Vec<String>,
-    backend: Backend,
+    backend: BackendKind,
     capacity: Capacity,
     clock: Clock,
 }
@@ -108,7 +108,7 @@ impl Workers {
     ) -> Result<(Self, Driven), StartError> {
         Driven::check()?;
         let (plan, mut notes) = plan.driven();
-        let backend = Backend::Epoll;
+        let backend = BackendKind::Epoll;
         let capacity = plan.capacity(backend);
         let clock = Clock::start();
         let (addresses, sockets) = bind_all(&plan, endpoints, &mut notes)?;
@@ -143,7 +143,7 @@ impl Workers {
     }
 
     /// The backend at work.
-    pub fn backend(&self) -> Backend {
+    pub fn backend(&self) -> BackendKind {
         self.backend
     }
 
@@ -180,7 +180,7 @@ impl Workers {
         !self.is_accepting() && self.connections_open() == 0
     }
 
-    /// Workers there are now. One that was dismissed counts until it has served what it has.
+    /// Workers there are now. One that was retired counts until it has served what it has.
     pub fn workers(&self) -> usize {
         match &self.autoscale {
             None => self.floor(),

@@ -49,7 +49,7 @@ impl Roles {
     }
 
     /// Has a worker leave: it is told where it runs, and no sleeper from here on.
-    pub(crate) fn dismiss(&self, worker: usize) {
+    pub(crate) fn retire(&self, worker: usize) {
         self.leaving.fetch_or(1 << worker, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         self.wake_up(worker);

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use gustnado_tasks::{
     Acceptor, BoxTask, Driven, Endpoint, Growth, IoChoice, Link, Phase, Placement, Plan, Ready,
-    SchedulerKind, Slowness, SocketOptions, SpawnError, StartError, Turned, Wants, Workers,
+    SchedulerKind, SocketOptions, SpawnError, StartError, Throttle, Turned, Wants, Workers,
     block_on, mailbox, sleep, spawn_detached, timeout, worker, yield_now,
 };
 use rustix::process::{Signal, kill_process};
@@ -41,7 +41,7 @@ fn plan(workers: usize) -> Plan {
         sockets: SocketOptions::default(),
         spin_us: 0,
         buffers: 64,
-        slowness: Slowness::default(),
+        throttle: Throttle::default(),
     }
 }
 

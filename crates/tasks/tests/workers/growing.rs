@@ -400,10 +400,10 @@ fn a_dismissed_worker_serves_what_it_has_to_the_end(setup: Setup) {
     close_flag.0.set(true);
     let connection_slots: Vec<_> = clients.iter_mut().map(answer).collect();
     thread::sleep(Duration::from_millis(60));
-    assert_eq!(workers.workers(), CEILING, "two are dismissed, and stay for their connections");
+    assert_eq!(workers.workers(), CEILING, "two are retired, and stay for their connections");
     let mut others: Vec<_> = (0..8).map(|_| connect(&workers)).collect();
     for other in &mut others {
-        assert!(ask(other) < FLOOR, "one that was dismissed takes no more");
+        assert!(ask(other) < FLOOR, "one that was retired takes no more");
     }
     for (client, place) in clients.iter_mut().zip(&connection_slots) {
         assert_eq!(ask(client), *place, "a connection stays where it is");

@@ -10,9 +10,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado_tasks::{
-    Endpoint, Group, IoChoice, Link, Lone, Outbound, Pulse, SchedulerKind, SpawnError, Spawner,
-    StartError, block_on, block_on_with, dump, mailbox, now, sleep, spawn, spawn_detached, timeout,
-    worker, yield_now,
+    BlockOnOptions, Endpoint, Group, IoChoice, Link, Outbound, PreciseTimer, SchedulerKind,
+    SpawnError, Spawner, StartError, block_on, block_on_with, dump, mailbox, now, sleep, spawn,
+    spawn_detached, timeout, worker, yield_now,
 };
 
 use crate::setup::{PATIENCE, Setup, address, echo, has_uring, in_task, start};
@@ -238,7 +238,7 @@ fn a_connection_that_is_refused_is_said_to_be() {
 
 /// A thread that has what it asks for, or none.
 fn with_io<T: Send>(io: IoChoice, work: impl Future<Output = T> + Send) -> T {
-    let lone = Lone { io, direct_max: 64, buffers: 16 };
+    let lone = BlockOnOptions { io, direct_max: 64, buffers: 16 };
     thread::scope(|scope| {
         let run = scope.spawn(|| block_on_with(&lone, work).expect("a reactor can be had"));
         run.join().expect("it does not panic")
@@ -282,7 +282,7 @@ fn a_ring_of_its_own_takes_connections_in() {
 fn a_pulse_waits_for_less_than_a_millisecond_again_and_again() {
     for io in doors() {
         let waited = with_io(io, async {
-            let mut pulse = Pulse::new().expect("a descriptor is left");
+            let mut pulse = PreciseTimer::new().expect("a descriptor is left");
             let began = Instant::now();
             for _ in 0..50 {
                 pulse.wait(Duration::from_micros(200)).await.expect("the timer is open");

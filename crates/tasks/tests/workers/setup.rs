@@ -9,8 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado_tasks::{
-    Acceptor, Backend, BoxTask, Endpoint, Growth, IoChoice, Link, Placement, Plan, SchedulerKind,
-    Slowness, SocketOptions, Workers, probe_uring,
+    Acceptor, BackendKind, BoxTask, Endpoint, Growth, IoChoice, Link, Placement, Plan,
+    SchedulerKind, SocketOptions, Throttle, Workers, probe_uring,
 };
 
 /// How long one wait may take. Nothing that works comes near it, even on a busy machine.
@@ -40,7 +40,7 @@ impl Setup {
             sockets: SocketOptions::default(),
             spin_us: 0,
             buffers: 64,
-            slowness: Slowness::default(),
+            throttle: Throttle::default(),
         }
     }
 }
@@ -68,8 +68,8 @@ pub(crate) fn assert_backend(plan: &Plan, workers: &Workers) {
     let wanted = match plan.io {
         IoChoice::Auto => return,
         // (Shared schedulers use epoll, whatever is asked for.)
-        IoChoice::Uring if !plan.scheduler.is_shared() => Backend::Uring,
-        _ => Backend::Epoll,
+        IoChoice::Uring if !plan.scheduler.is_shared() => BackendKind::Uring,
+        _ => BackendKind::Epoll,
     };
     assert_eq!(workers.backend(), wanted, "{:?}", workers.notes());
 }

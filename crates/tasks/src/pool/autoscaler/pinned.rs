@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use gustnado_reactor::{has_pending, take_connection};
 
 use super::{AutoscaleState, Observation, Policy};
-use crate::exec::arrival::{Arrival, Door, Incoming};
+use crate::exec::arrival::{Arrival, Incoming, PolledListener};
 use crate::exec::inbox::Inbox;
 use crate::exec::worker_handle::WorkerHandle;
 use crate::exec::workers_shared::{WorkersShared, count};
@@ -28,7 +28,7 @@ pub(crate) struct Pinned {
     /// Since when all places are taken.
     full_since_ms: Option<u64>,
     rest_ms: u64,
-    /// All were asked to come round before some are dismissed.
+    /// All were asked to come round before some are retired.
     has_called: bool,
 }
 
@@ -40,7 +40,7 @@ impl Pinned {
         Self { inboxes, rolls, grow_after_ms, full_since_ms, rest_ms, has_called }
     }
 
-    /// Workers that are there and were not dismissed.
+    /// Workers that are there and were not retired.
     fn working(&self, autoscale: &AutoscaleState) -> Vec<usize> {
         (0..self.inboxes.len()).filter(|worker| autoscale.elastic.works(*worker)).collect()
     }
@@ -63,13 +63,19 @@ impl Pinned {
     }
 
     /// Whether a connection waits for a worker, and at which.
-    fn has_pending(&self, working: &[usize], doors: &[Arc<Door>]) -> bool {
-        doors.iter().any(|door| has_pending(&door.socket))
+    fn has_pending(&self, working: &[usize], polled_listeners: &[Arc<PolledListener>]) -> bool {
+        polled_listeners.iter().any(|polled| has_pending(&polled.socket))
             || working.iter().any(|&worker| self.inboxes[worker].arrivals().has_connection())
     }
 
     /// Hands connections that wait at held workers to those that come round.
-    fn relieve(&self, shared: &WorkersShared, held: &[usize], free: &[usize], doors: &[Arc<Door>]) {
+    fn relieve(
+        &self,
+        shared: &WorkersShared,
+        held: &[usize],
+        free: &[usize],
+        polled_listeners: &[Arc<PolledListener>],
+    ) {
         for &worker in held {
             let arrivals = self.inboxes[worker].arrivals();
             if !arrivals.has_connection() {
@@ -82,17 +88,19 @@ impl Pinned {
                 self.hand_over(place.unwrap_or(worker), connection, incoming);
             }
         }
-        let theirs = |door: &&Arc<Door>| door.worker.is_some_and(|worker| held.contains(&worker));
-        for door in doors.iter().filter(theirs) {
+        let theirs = |polled: &&Arc<PolledListener>| {
+            polled.worker.is_some_and(|worker| held.contains(&worker))
+        };
+        for polled in polled_listeners.iter().filter(theirs) {
             for _ in 0..BURST_MAX {
-                if !has_pending(&door.socket) {
+                if !has_pending(&polled.socket) {
                     break;
                 }
                 let Some(place) = choose(shared, free) else { return };
-                match take_connection(&door.socket) {
+                match take_connection(&polled.socket) {
                     Ok(Some(connection)) => {
                         count(&shared.counts.accepted);
-                        self.hand_over(place, connection, Arc::clone(&door.incoming));
+                        self.hand_over(place, connection, Arc::clone(&polled.incoming));
                     }
                     other => {
                         shared.connection_slots.release(place);
@@ -150,16 +158,16 @@ impl Policy for Pinned {
             autoscale.hears_full.store(false, Ordering::SeqCst);
         }
 
-        let (working, doors) = (self.working(autoscale), autoscale.doors());
+        let (working, polled_listeners) = (self.working(autoscale), autoscale.polled_listeners());
         let came = autoscale.came.swap(false, Ordering::SeqCst);
         autoscale.hears_arrivals.store(true, Ordering::SeqCst);
-        if !self.has_pending(&working, &doors) {
+        if !self.has_pending(&working, &polled_listeners) {
             self.rest_ms = self.grow_after_ms;
             // Whoever was taken out of a line may be on the way to a worker that is held. And where
             // many come, it is enough to look now and then.
             let soon_ms = came.then_some(now_ms + self.grow_after_ms);
             let again_ms = [soon_ms, full_due_ms].into_iter().flatten().min();
-            return Observation { is_strained: is_full, again_ms, sees_doors: !came };
+            return Observation { is_strained: is_full, again_ms, sees_polled: !came };
         }
         autoscale.hears_arrivals.store(false, Ordering::SeqCst);
         self.ping(&working, now_ms);
@@ -167,21 +175,25 @@ impl Policy for Pinned {
             working.iter().partition(|&&worker| self.is_held(worker, now_ms));
         if free.is_empty() {
             // Until one of them comes round, which it tells, there is nothing else to do.
-            return Observation { is_strained: can_grow, again_ms: full_due_ms, sees_doors: false };
+            return Observation {
+                is_strained: can_grow,
+                again_ms: full_due_ms,
+                sees_polled: false,
+            };
         }
         if !held.is_empty() {
-            self.relieve(shared, &held, &free, &doors);
+            self.relieve(shared, &held, &free, &polled_listeners);
         }
         autoscale.hears_arrivals.store(true, Ordering::SeqCst);
-        if !self.has_pending(&working, &doors) {
+        if !self.has_pending(&working, &polled_listeners) {
             self.rest_ms = self.grow_after_ms;
-            return Observation { is_strained: is_full, again_ms: full_due_ms, sees_doors: true };
+            return Observation { is_strained: is_full, again_ms: full_due_ms, sees_polled: true };
         }
         autoscale.hears_arrivals.store(false, Ordering::SeqCst);
         let rest_ms = now_ms + self.rest_ms;
         self.rest_ms = (self.rest_ms * 2).min(REST_MS_MAX).max(self.grow_after_ms);
         let again_ms = Some(full_due_ms.map_or(rest_ms, |due| due.min(rest_ms)));
-        Observation { is_strained: is_full, again_ms, sees_doors: false }
+        Observation { is_strained: is_full, again_ms, sees_polled: false }
     }
 
     fn held(&mut self, autoscale: &AutoscaleState, now_ms: u64) -> Option<usize> {
@@ -203,17 +215,17 @@ impl Policy for Pinned {
         shared.connection_slots.reopen(worker);
     }
 
-    fn dismiss(&self, shared: &WorkersShared, autoscale: &AutoscaleState) -> bool {
+    fn retire(&self, shared: &WorkersShared, autoscale: &AutoscaleState) -> bool {
         let floor = autoscale.elastic.floor();
         let extra = self.working(autoscale).into_iter().filter(|worker| *worker >= floor);
         // The emptiest; of several, the one that came last.
         let emptiest = extra.rev().min_by_key(|worker| shared.connection_slots.open_on(*worker));
         let Some(worker) = emptiest else { return false };
-        let dismissed = autoscale.elastic.dismiss(worker, || shared.connection_slots.close(worker));
-        if dismissed {
+        let retired = autoscale.elastic.retire(worker, || shared.connection_slots.close(worker));
+        if retired {
             self.inboxes[worker].wake_all();
         }
-        dismissed
+        retired
     }
 
     fn call_last(&self, shared: &WorkersShared, autoscale: &AutoscaleState) {

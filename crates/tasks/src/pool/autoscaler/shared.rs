@@ -44,7 +44,7 @@ impl Policy for Shared {
         let since_ms = if is_strained { now_ms } else { since_ms };
         self.unpolled = Some((since_ms, rounds));
         let again_ms = Some(since_ms + self.grow_after_ms);
-        Observation { is_strained, again_ms, sees_doors: false }
+        Observation { is_strained, again_ms, sees_polled: false }
     }
 
     fn held(&mut self, autoscale: &AutoscaleState, _: u64) -> Option<usize> {
@@ -61,7 +61,7 @@ impl Policy for Shared {
         self.group.roles().admit(worker);
     }
 
-    fn dismiss(&self, _: &WorkersShared, autoscale: &AutoscaleState) -> bool {
+    fn retire(&self, _: &WorkersShared, autoscale: &AutoscaleState) -> bool {
         let guests = (autoscale.elastic.floor()..autoscale.elastic.ceiling()).rev();
         let working = guests.filter(|worker| autoscale.elastic.works(*worker));
         // One that sleeps, if there is one; else the one that came last.
@@ -69,7 +69,7 @@ impl Policy for Shared {
         let Some(worker) = working.min_by_key(|worker| !roles.is_asleep(*worker)) else {
             return false;
         };
-        autoscale.elastic.dismiss(worker, || self.group.dismiss(worker))
+        autoscale.elastic.retire(worker, || self.group.retire(worker))
     }
 
     fn call_last(&self, _: &WorkersShared, _: &AutoscaleState) {}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use gustnado_reactor::{
-    Backend, Clock, IoChoice, Lookout, Options, Reactor, ReactorSeed, descriptor_limit,
+    BackendKind, Clock, IoChoice, ListenerPoll, Options, Reactor, ReactorSeed, descriptor_limit,
 };
 
 use super::listen::Sockets;
@@ -32,9 +32,9 @@ use crate::pool::plan::{Capacity, Plan};
 use crate::pool::worker::{run_guest, run_pinned, run_shared};
 use crate::sync::connection_slots::ConnectionSlots;
 
-pub(super) fn choose_backend(plan: &Plan, notes: &mut Vec<String>) -> Backend {
+pub(super) fn choose_backend(plan: &Plan, notes: &mut Vec<String>) -> BackendKind {
     if plan.io == IoChoice::Epoll {
-        return Backend::Epoll;
+        return BackendKind::Epoll;
     }
     if plan.scheduler.is_shared() {
         if plan.io == IoChoice::Uring {
@@ -44,13 +44,13 @@ pub(super) fn choose_backend(plan: &Plan, notes: &mut Vec<String>) -> Backend {
                     .to_owned(),
             );
         }
-        return Backend::Epoll;
+        return BackendKind::Epoll;
     }
     match gustnado_reactor::probe_uring() {
-        Ok(()) => Backend::Uring,
+        Ok(()) => BackendKind::Uring,
         Err(error) => {
             notes.push(format!("io_uring cannot be used here ({error}); using epoll"));
-            Backend::Epoll
+            BackendKind::Epoll
         }
     }
 }
@@ -59,7 +59,7 @@ pub(super) fn choose_backend(plan: &Plan, notes: &mut Vec<String>) -> Backend {
 #[derive(Clone)]
 pub(super) struct WorkerFactory {
     pub(super) plan: Plan,
-    pub(super) backend: Backend,
+    pub(super) backend: BackendKind,
     pub(super) capacity: Capacity,
     pub(super) clock: Clock,
 }
@@ -106,12 +106,12 @@ impl WorkerFactory {
         let inboxes: Vec<_> = (0..ceiling).map(|_| Arc::new(Inbox::default())).collect();
         let handles =
             inboxes.iter().map(|inbox| Arc::clone(inbox) as Arc<dyn WorkerHandle>).collect();
-        let shared = self.new_crew(handles);
+        let shared = self.new_shared(handles);
         for (worker, inbox) in inboxes.iter().enumerate().skip(floor) {
             shared.connection_slots.close(worker);
             inbox.arrivals().close();
         }
-        let autoscale = self.set_watch(&shared, floor, ceiling)?;
+        let autoscale = self.set_autoscaler(&shared, floor, ceiling)?;
         let mut start = Start::new(&shared);
         if plan.acceptor == Acceptor::Dedicated {
             let sockets = sockets.pop().unwrap_or_default();
@@ -138,15 +138,20 @@ impl WorkerFactory {
             })?;
         }
         let started = start.wait()?;
-        let Some((lookout, autoscale)) = autoscale else { return Ok((started, driven)) };
-        let team = Pinned::new(inboxes.clone(), millis(plan.growth.grow_after));
+        let Some((listener_poll, autoscale)) = autoscale else { return Ok((started, driven)) };
+        let policy = Pinned::new(inboxes.clone(), millis(plan.growth.grow_after));
         let (factory, shared) = (self.clone(), Arc::clone(&started.shared));
-        let hire = {
+        let spawn_worker = {
             let autoscale = Arc::clone(&autoscale);
-            move |worker: usize| factory.hire_pinned(&inboxes[worker], worker, &shared, &autoscale)
+            move |worker: usize| factory.spawn_pinned(&inboxes[worker], worker, &shared, &autoscale)
         };
-        let started =
-            self.start_watch(started, autoscale, lookout, Box::new(team), Box::new(hire))?;
+        let started = self.start_autoscaler(
+            started,
+            autoscale,
+            listener_poll,
+            Box::new(policy),
+            Box::new(spawn_worker),
+        )?;
         Ok((started, driven))
     }
 
@@ -174,7 +179,7 @@ impl WorkerFactory {
         worker: usize,
         shared: Arc<WorkersShared>,
     ) -> io::Result<(std::rc::Rc<WorkerContext>, Option<String>)> {
-        let io = if self.backend == Backend::Uring { IoChoice::Uring } else { IoChoice::Epoll };
+        let io = if self.backend == BackendKind::Uring { IoChoice::Uring } else { IoChoice::Epoll };
         let (reactor, refused) = Reactor::new(&self.options(io, self.capacity))?;
         inbox.open(reactor.alert());
         let schedule = self.plan.scheduler.pinned(self.capacity.per_place);
@@ -182,7 +187,7 @@ impl WorkerFactory {
         Ok((ctx, refused.map(|error| format!("worker {worker} uses epoll: {error}"))))
     }
 
-    fn hire_pinned(
+    fn spawn_pinned(
         &self,
         inbox: &Arc<Inbox>,
         worker: usize,
@@ -192,7 +197,7 @@ impl WorkerFactory {
         let (factory, inbox) = (self.clone(), Arc::clone(inbox));
         let enter = || wake_target::enter(Arc::clone(&inbox) as Arc<dyn WorkerHandle>);
         let wake_target = autoscale.elastic.wake_target(worker, enter)?;
-        hire(worker, shared, autoscale, move |shared, autoscale| {
+        spawn_worker(worker, shared, autoscale, move |shared, autoscale| {
             let (ctx, _) = factory.open_pinned(&inbox, wake_target, worker, Arc::clone(shared))?;
             let admit = {
                 let (inbox, shared) = (Arc::clone(&inbox), Arc::clone(shared));
@@ -219,8 +224,8 @@ impl WorkerFactory {
         let (alert, mut seeds) = Reactor::shared(&options, ceiling)?;
         let guests = seeds.split_off(floor);
         let group = Arc::new(Group::new(schedule, alert, floor, ceiling - floor));
-        let shared = self.new_crew(vec![Arc::clone(&group) as Arc<dyn WorkerHandle>]);
-        let autoscale = self.set_watch(&shared, floor, ceiling)?;
+        let shared = self.new_shared(vec![Arc::clone(&group) as Arc<dyn WorkerHandle>]);
+        let autoscale = self.set_autoscaler(&shared, floor, ceiling)?;
         let mut start = Start::new(&shared);
         let wake_target = start.wake_target(Arc::clone(&group) as Arc<dyn WorkerHandle>)?;
         let mut sockets = sockets.pop().unwrap_or_default();
@@ -246,11 +251,11 @@ impl WorkerFactory {
             let note = format!("a shared scheduler runs at most {WORKERS_MAX} workers");
             started.notes.push(note);
         }
-        let Some((lookout, autoscale)) = autoscale else { return Ok(started) };
-        let team = Shared::new(Arc::clone(&group), millis(plan.growth.grow_after));
+        let Some((listener_poll, autoscale)) = autoscale else { return Ok(started) };
+        let policy = Shared::new(Arc::clone(&group), millis(plan.growth.grow_after));
         let (shared, watching) = (Arc::clone(&started.shared), Arc::clone(&autoscale));
-        let hire = move |worker: usize| {
-            hire_shared(
+        let spawn_worker = move |worker: usize| {
+            spawn_shared(
                 guests[worker - floor].clone(),
                 &group,
                 wake_target,
@@ -259,36 +264,42 @@ impl WorkerFactory {
                 &watching,
             )
         };
-        self.start_watch(started, autoscale, lookout, Box::new(team), Box::new(hire))
+        self.start_autoscaler(
+            started,
+            autoscale,
+            listener_poll,
+            Box::new(policy),
+            Box::new(spawn_worker),
+        )
     }
 
     /// Has workers come and go, where the plan says so: from now on they can be told to an
     /// autoscaler.
-    fn set_watch(
+    fn set_autoscaler(
         &self,
         shared: &WorkersShared,
         floor: usize,
         ceiling: usize,
-    ) -> io::Result<Option<(Lookout, Arc<AutoscaleState>)>> {
+    ) -> io::Result<Option<(ListenerPoll, Arc<AutoscaleState>)>> {
         if ceiling <= floor {
             return Ok(None);
         }
-        let lookout = Lookout::new()?;
+        let listener_poll = ListenerPoll::new()?;
         let elastic = ElasticWorkers::new(floor, ceiling, self.plan.growth.cache_workers);
-        let autoscale = Arc::new(AutoscaleState::new(elastic, lookout.alert()));
+        let autoscale = Arc::new(AutoscaleState::new(elastic, listener_poll.alert()));
         let first = shared.autoscale.set(Arc::clone(&autoscale) as Arc<dyn Autoscale>);
         debug_assert!(first.is_ok(), "one watch is set");
-        Ok(Some((lookout, autoscale)))
+        Ok(Some((listener_poll, autoscale)))
     }
 
     /// Starts the thread that watches.
-    fn start_watch(
+    fn start_autoscaler(
         &self,
         mut started: Started,
         autoscale: Arc<AutoscaleState>,
-        lookout: Lookout,
-        team: Box<dyn Policy>,
-        hire: Box<SpawnWorker>,
+        listener_poll: ListenerPoll,
+        policy: Box<dyn Policy>,
+        spawn_worker: Box<SpawnWorker>,
     ) -> io::Result<Started> {
         let shared = Arc::clone(&started.shared);
         started.autoscale = Some(Arc::clone(&autoscale));
@@ -296,7 +307,16 @@ impl WorkerFactory {
         started.notes.push(format!("adds workers when all are busy, from {floor} up to {ceiling}"));
         let (clock, growth, times) =
             (self.clock.clone(), self.plan.growth.clone(), Times::default());
-        let watcher = Autoscaler { shared, autoscale, lookout, clock, growth, team, hire, times };
+        let watcher = Autoscaler {
+            shared,
+            autoscale,
+            listener_poll,
+            clock,
+            growth,
+            policy,
+            spawn_worker,
+            times,
+        };
         let thread = thread::Builder::new().name("gust-watch".to_owned());
         match thread.spawn(move || watcher.run()) {
             Ok(thread) => started.threads.push(thread),
@@ -308,12 +328,12 @@ impl WorkerFactory {
         Ok(started)
     }
 
-    fn new_crew(&self, handles: Vec<Arc<dyn WorkerHandle>>) -> Arc<WorkersShared> {
+    fn new_shared(&self, handles: Vec<Arc<dyn WorkerHandle>>) -> Arc<WorkersShared> {
         let Self { plan, capacity, .. } = self;
         let connection_slots =
             ConnectionSlots::new(handles.len(), capacity.total, capacity.per_place);
         let backlog = plan.backlog as usize;
-        let pauses = Pauses::new(plan.spin_us, plan.slowness);
+        let pauses = Pauses::new(plan.spin_us, plan.throttle);
         let (placement, drain_accept) = (plan.placement, plan.drain_accept);
         Arc::new(WorkersShared::new(
             handles,
@@ -374,7 +394,7 @@ fn open_shared(
     WorkerContext::new(ReactorSeed::grow(seed), schedule, group, wake_target, worker, shared)
 }
 
-fn hire_shared(
+fn spawn_shared(
     seed: ReactorSeed,
     group: &Arc<Group>,
     wake_target: u16,
@@ -383,7 +403,7 @@ fn hire_shared(
     autoscale: &Arc<AutoscaleState>,
 ) -> io::Result<JoinHandle<()>> {
     let group = Arc::clone(group);
-    hire(worker, shared, autoscale, move |shared, autoscale| {
+    spawn_worker(worker, shared, autoscale, move |shared, autoscale| {
         let ctx = open_shared(seed, &group, wake_target, worker, Arc::clone(shared));
         let admit = {
             let group = Arc::clone(&group);
@@ -396,7 +416,7 @@ fn hire_shared(
 
 /// Starts a worker's thread while others run: `prepare` on it makes what lets it take part, with
 /// its state locked, and what it then runs.
-fn hire<A, R>(
+fn spawn_worker<A, R>(
     worker: usize,
     shared: &Arc<WorkersShared>,
     autoscale: &Arc<AutoscaleState>,

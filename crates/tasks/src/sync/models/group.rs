@@ -13,7 +13,7 @@ const LOOKS: usize = 3;
 
 /// Two workers, a line of tasks that are only counted, and what the kernel would do.
 #[derive(Default)]
-struct Policy {
+struct Workers {
     roles: Roles,
     sleep_state: SleepState,
     line: AtomicUsize,
@@ -33,11 +33,11 @@ enum End {
     Parked,
     /// It goes on looking.
     Awake,
-    /// It was dismissed, and has left the group.
+    /// It was retired, and has left the group.
     Left,
 }
 
-impl Policy {
+impl Workers {
     fn has_work(&self) -> bool {
         self.line.load(Ordering::Relaxed) > 0
     }
@@ -152,94 +152,94 @@ impl Policy {
 #[test]
 fn a_task_put_in_line_while_workers_fall_asleep_is_noticed() {
     check(|| {
-        let team = Arc::new(Policy::default());
+        let workers = Arc::new(Workers::default());
         let worker = thread::spawn({
-            let team = Arc::clone(&team);
-            move || team.work(1)
+            let workers = Arc::clone(&workers);
+            move || workers.work(1)
         });
         let visitor = thread::spawn({
-            let team = Arc::clone(&team);
-            move || team.wake()
+            let workers = Arc::clone(&workers);
+            move || workers.wake()
         });
-        let end = team.work(0);
+        let end = workers.work(0);
         visitor.join().expect("the visitor ends");
-        team.check([end, worker.join().expect("a worker ends")]);
+        workers.check([end, worker.join().expect("a worker ends")]);
     });
 }
 
 #[test]
 fn a_sleeper_notices_that_the_poller_gave_its_role_up_to_run_something() {
     check(|| {
-        let team = Arc::new(Policy::default());
-        assert!(team.take_poller());
+        let workers = Arc::new(Workers::default());
+        assert!(workers.take_poller());
         let worker = thread::spawn({
-            let team = Arc::clone(&team);
-            move || team.work(1)
+            let workers = Arc::clone(&workers);
+            move || workers.work(1)
         });
         // The kernel had an event: its task comes into the line, then the role is given up.
-        team.line.fetch_add(1, Ordering::AcqRel);
-        team.give_poller_up();
-        let end = team.work(0);
-        team.check([end, worker.join().expect("a worker ends")]);
+        workers.line.fetch_add(1, Ordering::AcqRel);
+        workers.give_poller_up();
+        let end = workers.work(0);
+        workers.check([end, worker.join().expect("a worker ends")]);
     });
 }
 
 #[test]
 fn a_poller_that_was_woken_for_nothing_leaves_no_sleeper_behind() {
     check(|| {
-        let team = Arc::new(Policy::default());
-        assert!(team.take_poller());
-        assert!(team.prepare_sleep());
+        let workers = Arc::new(Workers::default());
+        assert!(workers.take_poller());
+        assert!(workers.prepare_sleep());
         let worker = thread::spawn({
-            let team = Arc::clone(&team);
-            move || team.work(1)
+            let workers = Arc::clone(&workers);
+            move || workers.work(1)
         });
         let visitor = thread::spawn({
-            let team = Arc::clone(&team);
-            move || team.wake()
+            let workers = Arc::clone(&workers);
+            move || workers.wake()
         });
-        team.sleep_state.cancel_sleep();
-        team.give_poller_up();
-        let end = team.work(0);
+        workers.sleep_state.cancel_sleep();
+        workers.give_poller_up();
+        let end = workers.work(0);
         visitor.join().expect("the visitor ends");
-        team.check([end, worker.join().expect("a worker ends")]);
+        workers.check([end, worker.join().expect("a worker ends")]);
     });
 }
 
-/// Worker 0 polls and sleeps in the kernel; worker 1 is dismissed wherever it is, and works on if
+/// Worker 0 polls and sleeps in the kernel; worker 1 is retired wherever it is, and works on if
 /// it was woken. Returns where it then is.
-fn dismiss_while(team: &Arc<Policy>, visit: impl FnOnce()) -> End {
-    assert!(team.take_poller());
-    assert!(team.prepare_sleep());
+fn retire_while(workers: &Arc<Workers>, visit: impl FnOnce()) -> End {
+    assert!(workers.take_poller());
+    assert!(workers.prepare_sleep());
     let worker = thread::spawn({
-        let team = Arc::clone(team);
-        move || team.work(1)
+        let workers = Arc::clone(workers);
+        move || workers.work(1)
     });
     let autoscale = thread::spawn({
-        let team = Arc::clone(team);
-        move || team.roles.dismiss(1)
+        let workers = Arc::clone(workers);
+        move || workers.roles.retire(1)
     });
     visit();
     autoscale.join().expect("the watch ends");
     let end = worker.join().expect("a worker ends");
-    let is_woken = end == End::Parked && !team.roles.is_asleep(1);
-    if is_woken { team.work(1) } else { end }
+    let is_woken = end == End::Parked && !workers.roles.is_asleep(1);
+    if is_woken { workers.work(1) } else { end }
 }
 
 #[test]
 fn a_worker_that_leaves_hands_on_what_it_was_woken_for() {
     check(|| {
-        let team = Arc::new(Policy::default());
-        let end = dismiss_while(&team, || team.wake());
-        team.check([End::Polls, end]);
+        let workers = Arc::new(Workers::default());
+        let end = retire_while(&workers, || workers.wake());
+        workers.check([End::Polls, end]);
     });
 }
 
 #[test]
 fn a_worker_that_is_dismissed_while_it_falls_asleep_leaves() {
     check(|| {
-        let team = Arc::new(Policy::default());
-        let end = dismiss_while(&team, || ());
-        assert!(matches!(end, End::Left | End::Awake), "dismissed, and {end:?}");
+        let workers = Arc::new(Workers::default());
+        let end = retire_while(&workers, || ());
+        assert!(matches!(end, End::Left | End::Awake), "retired, and {end:?}");
     });
 }

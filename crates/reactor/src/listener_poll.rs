@@ -14,18 +14,18 @@ use crate::Alert;
 
 /// What one thread sleeps in while it watches listening sockets.
 #[derive(Debug)]
-pub struct Lookout {
+pub struct ListenerPoll {
     alert: Alert,
 }
 
-impl Lookout {
+impl ListenerPoll {
     /// # Errors
     /// The process is out of descriptors.
     pub fn new() -> io::Result<Self> {
         Ok(Self { alert: Alert::new()? })
     }
 
-    /// What ends [`Lookout::wait`], from any thread.
+    /// What ends [`ListenerPoll::wait`], from any thread.
     pub fn alert(&self) -> Alert {
         self.alert.clone()
     }
@@ -52,18 +52,18 @@ impl Lookout {
     }
 }
 
-/// Prepares a listening socket for [`take_connection`]. Whoever accepts from it beside that does so
-/// as before.
+/// Prepares a listening socket for [`take_connection`]. Its other acceptors
+/// go on as before.
 ///
 /// # Errors
 /// What the kernel says.
-pub fn share_line(listening: &OwnedFd) -> io::Result<()> {
+pub fn prepare_to_share(listening: &OwnedFd) -> io::Result<()> {
     // A ring needs its listeners to block, and then somebody else may have been quicker. (The
     // connections inherit it, and never block.)
     Ok(set_socket_timeout(listening, Timeout::Recv, Some(Duration::from_millis(1)))?)
 }
 
-/// Whether a connection stands in line at a listening socket.
+/// Whether a connection waits at a listening socket.
 pub fn has_pending(listening: &OwnedFd) -> bool {
     let mut asked = [PollFd::new(listening, PollFlags::IN)];
     poll(&mut asked, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
@@ -101,13 +101,13 @@ mod tests {
     #[test]
     fn a_line_is_seen_and_taken_from_also_where_the_socket_blocks() {
         let (socket, address) = listening();
-        share_line(&socket).expect("a timeout can be set");
+        prepare_to_share(&socket).expect("a timeout can be set");
         rustix::io::ioctl_fionbio(&socket, false).expect("a socket can block");
         assert!(!has_pending(&socket));
         assert!(take_connection(&socket).expect("nobody is no error").is_none());
         let _clients = [(); 2].map(|()| TcpStream::connect(address).expect("it listens"));
-        let lookout = Lookout::new().expect("an eventfd can be had");
-        assert!(lookout.wait(&[&socket], None).expect("the kernel polls"));
+        let listener_poll = ListenerPoll::new().expect("an eventfd can be had");
+        assert!(listener_poll.wait(&[&socket], None).expect("the kernel polls"));
         assert!(has_pending(&socket));
         for _ in 0..2 {
             assert!(take_connection(&socket).expect("two wait").is_some());
@@ -119,12 +119,12 @@ mod tests {
 
     #[test]
     fn an_alert_ends_one_wait() {
-        let lookout = Lookout::new().expect("an eventfd can be had");
-        lookout.alert().raise();
-        lookout.wait(&[] as &[OwnedFd], None).expect("the kernel polls");
+        let listener_poll = ListenerPoll::new().expect("an eventfd can be had");
+        listener_poll.alert().raise();
+        listener_poll.wait(&[] as &[OwnedFd], None).expect("the kernel polls");
         let began = std::time::Instant::now();
         let rest = Duration::from_millis(20);
-        assert!(!lookout.wait(&[&listening().0], Some(rest)).expect("the kernel polls"));
+        assert!(!listener_poll.wait(&[&listening().0], Some(rest)).expect("the kernel polls"));
         assert!(began.elapsed() >= rest, "the alert was heard twice");
     }
 }

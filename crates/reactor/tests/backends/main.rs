@@ -1,9 +1,9 @@
-//! Ring and epoll complete alike: each behaviour over real sockets, once through each door.
+//! Ring and epoll complete alike: each behaviour over real sockets, once on each backend.
 
 #![forbid(unsafe_code)]
 
 #[macro_use]
-mod door;
+mod harness;
 
 mod accepting;
 mod bytes;

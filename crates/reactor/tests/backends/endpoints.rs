@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 
 use gustnado_reactor::{Endpoint, bind, descriptor_limit};
 
-use crate::door::{address, anywhere};
+use crate::harness::{address, anywhere};
 
 #[test]
 fn sockets_of_one_endpoint_share_its_port() {

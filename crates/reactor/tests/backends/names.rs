@@ -9,9 +9,9 @@ use std::time::Duration;
 use gustnado_reactor::{Endpoint, IoChoice, IoId, Names, bind};
 use rustix::net::sockopt;
 
-use crate::door::{Door, connect};
+use crate::harness::{Harness, connect};
 
-through_both_doors!(
+on_both_backends!(
     both_ends_have_their_names,
     names_that_were_said_last_as_long_as_the_socket,
     names_are_remembered_of_a_peer_that_is_gone,
@@ -22,84 +22,85 @@ through_both_doors!(
 );
 
 fn both_ends_have_their_names(io: IoChoice) {
-    let mut door = Door::open(io);
-    let (io, client) = door.pair();
+    let mut harness = Harness::open(io);
+    let (io, client) = harness.pair();
     for _ in 0..3 {
-        let names = door.reactor.names(io.id(), &mut door.woken).expect("it is open");
+        let names = harness.reactor.names(io.id(), &mut harness.woken).expect("it is open");
         let peer = client.local_addr().expect("it is connected");
         let local = client.peer_addr().expect("it is connected");
         assert_eq!(names.peer, Some(Endpoint::Tcp(peer)));
         assert_eq!(names.local, Endpoint::Tcp(local));
     }
-    door.reactor.close(io);
+    harness.reactor.close(io);
 }
 
 fn names_that_were_said_last_as_long_as_the_socket(io: IoChoice) {
-    let mut door = Door::open(io);
-    let (listener, address) = door.listen();
+    let mut harness = Harness::open(io);
+    let (listener, address) = harness.listen();
     let told = |text: &str| Endpoint::Tcp(text.parse().expect("an address of this test"));
     for round in 0..3 {
         let client = connect(address);
-        let io = door.accept(&listener);
+        let io = harness.accept(&listener);
         if round > 0 {
-            _ = door.reactor.names(io.id(), &mut door.woken);
+            _ = harness.reactor.names(io.id(), &mut harness.woken);
         }
         let said = Names { peer: Some(told("192.0.2.1:5")), local: told("192.0.2.2:80") };
-        door.reactor.rename(&io, said.clone());
+        harness.reactor.rename(&io, said.clone());
         for _ in 0..2 {
-            let names = door.reactor.names(io.id(), &mut door.woken).expect("it is open");
+            let names = harness.reactor.names(io.id(), &mut harness.woken).expect("it is open");
             assert_eq!(names, said);
         }
-        door.reactor.close(io);
-        door.turn_for(20);
+        harness.reactor.close(io);
+        harness.turn_for(20);
         drop(client);
         // Whoever gets its number has names of its own.
         let client = connect(address);
-        let io = door.accept(&listener);
-        let names = door.reactor.names(io.id(), &mut door.woken).expect("it is open");
+        let io = harness.accept(&listener);
+        let names = harness.reactor.names(io.id(), &mut harness.woken).expect("it is open");
         let own = client.local_addr().expect("it is connected");
         assert_eq!(names.peer, Some(Endpoint::Tcp(own)));
-        door.reactor.close(io);
-        door.turn_for(20);
+        harness.reactor.close(io);
+        harness.turn_for(20);
     }
-    door.reactor.unlisten(&listener);
+    harness.reactor.unlisten(&listener);
 }
 
 fn names_are_remembered_of_a_peer_that_is_gone(io: IoChoice) {
-    let mut door = Door::open(io);
-    let (io, client) = door.pair();
-    let before = door.reactor.names(io.id(), &mut door.woken).expect("it is open");
+    let mut harness = Harness::open(io);
+    let (io, client) = harness.pair();
+    let before = harness.reactor.names(io.id(), &mut harness.woken).expect("it is open");
     // A reset: the kernel could not say any more who that was.
     sockopt::set_socket_linger(&client, Some(Duration::ZERO)).expect("a socket takes this");
     drop(client);
-    door.turn_for(20);
-    let after = door.reactor.names(io.id(), &mut door.woken).expect("it is open on this side");
+    harness.turn_for(20);
+    let after =
+        harness.reactor.names(io.id(), &mut harness.woken).expect("it is open on this side");
     assert_eq!((&after, after.peer.is_some()), (&before, true));
-    door.reactor.close(io);
+    harness.reactor.close(io);
 }
 
 fn unix_ends_have_theirs(io: IoChoice) {
-    let mut door = Door::open(io);
+    let mut harness = Harness::open(io);
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let path = folder.path().join("socket");
     let (mut sockets, _) = bind(&Endpoint::Unix(path.clone()), 1, 16).expect("it is free");
-    let listener = door.listen_on(sockets.pop().expect("one was asked for"));
+    let listener = harness.listen_on(sockets.pop().expect("one was asked for"));
     let _client = UnixStream::connect(&path).expect("somebody listens");
-    let io = door.accept(&listener);
-    let names = door.reactor.names(io.id(), &mut door.woken).expect("it is open");
+    let io = harness.accept(&listener);
+    let names = harness.reactor.names(io.id(), &mut harness.woken).expect("it is open");
     assert_eq!(names.peer, Some(Endpoint::Unix("".into())));
     assert_eq!(names.local, Endpoint::Unix(path));
-    door.reactor.close(io);
-    door.reactor.unlisten(&listener);
+    harness.reactor.close(io);
+    harness.reactor.unlisten(&listener);
 }
 
 fn names_are_asked_among_many_busy_connections(io: IoChoice) {
-    let mut door = Door::open(io);
-    let (listener, address) = door.listen();
+    let mut harness = Harness::open(io);
+    let (listener, address) = harness.listen();
     let mut pairs = Vec::new();
     for _ in 0..24 {
         let client = connect(address);
-        pairs.push((door.accept(&listener), client));
+        pairs.push((harness.accept(&listener), client));
     }
     for round in 0..20_u8 {
         for (at, (io, client)) in pairs.iter_mut().enumerate() {
@@ -107,8 +108,8 @@ fn names_are_asked_among_many_busy_connections(io: IoChoice) {
             let (before, after) = ([round, 1], [round, 2]);
             client.write_all(&before).expect("the socket takes two bytes");
             let token = 100 + at as u64;
-            let early = door.reactor.recv(io, token);
-            let names = door.reactor.names(io.id(), &mut door.woken).expect("it is open");
+            let early = harness.reactor.recv(io, token);
+            let names = harness.reactor.names(io.id(), &mut harness.woken).expect("it is open");
             let own = client.local_addr().expect("it is connected");
             assert_eq!(names.peer, Some(Endpoint::Tcp(own)));
             client.write_all(&after).expect("the socket takes two bytes");
@@ -117,40 +118,40 @@ fn names_are_asked_among_many_busy_connections(io: IoChoice) {
                 Poll::Pending => Vec::new(),
             };
             while received.len() < 4 {
-                received.extend(door.recv(io).expect("bytes are there"));
+                received.extend(harness.recv(io).expect("bytes are there"));
             }
             assert_eq!(received, [before, after].concat());
         }
     }
     for (io, _client) in pairs {
-        door.reactor.close(io);
+        harness.reactor.close(io);
     }
-    door.reactor.unlisten(&listener);
+    harness.reactor.unlisten(&listener);
 }
 
 fn an_option_is_set_on_the_socket_itself(io: IoChoice) {
-    let mut door = Door::open(io);
-    let (io, mut client) = door.pair();
-    let set = door.reactor.with_descriptor(&io, &mut door.woken, |descriptor| {
+    let mut harness = Harness::open(io);
+    let (io, mut client) = harness.pair();
+    let set = harness.reactor.with_descriptor(&io, &mut harness.woken, |descriptor| {
         Ok(sockopt::set_socket_linger(descriptor, Some(Duration::ZERO))?)
     });
     set.expect("a socket takes this");
-    door.reactor.close(io);
-    door.turn_for(20);
+    harness.reactor.close(io);
+    harness.turn_for(20);
     let error = client.read(&mut [0]).expect_err("it is told");
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
 }
 
 fn a_socket_that_is_closed_has_no_names(io: IoChoice) {
-    let mut door = Door::open(io);
-    let (io, _client) = door.pair();
+    let mut harness = Harness::open(io);
+    let (io, _client) = harness.pair();
     let id = io.id();
-    door.reactor.close(io);
-    door.turn_for(20);
+    harness.reactor.close(io);
+    harness.turn_for(20);
     // Its number may be another's by now.
     let _taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     for id in [id, IoId::NONE] {
-        let error = door.reactor.names(id, &mut door.woken).expect_err("it is closed");
+        let error = harness.reactor.names(id, &mut harness.woken).expect_err("it is closed");
         assert_eq!(error.kind(), ErrorKind::NotFound);
     }
 }

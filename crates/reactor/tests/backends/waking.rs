@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use gustnado_reactor::{IoChoice, Wait, Wheel};
 
-use crate::door::Door;
+use crate::harness::Harness;
 
-through_both_doors!(
+on_both_backends!(
     an_alert_of_another_thread_ends_a_turn,
     an_alert_before_the_turn_ends_it_too,
     every_alert_counts_also_after_many,
@@ -17,75 +17,75 @@ through_both_doors!(
 );
 
 fn an_alert_of_another_thread_ends_a_turn(io: IoChoice) {
-    let mut door = Door::open(io);
+    let mut harness = Harness::open(io);
     for round in 0..20 {
-        let alert = door.reactor.alert();
+        let alert = harness.reactor.alert();
         let raiser = thread::spawn(move || {
             thread::sleep(Duration::from_millis(round % 5));
             alert.raise();
         });
         // Without the alert this would last for ever.
-        door.reactor.turn(Wait::Forever, &mut door.woken).expect("the kernel waits");
+        harness.reactor.turn(Wait::Forever, &mut harness.woken).expect("the kernel waits");
         raiser.join().expect("the raiser ends");
-        assert!(door.woken.is_empty(), "an alert is nobody's operation");
+        assert!(harness.woken.is_empty(), "an alert is nobody's operation");
         // The alert may have come after the turn ended for another reason: take it now.
-        door.turn_for(1);
+        harness.turn_for(1);
     }
 }
 
 fn an_alert_before_the_turn_ends_it_too(io: IoChoice) {
-    let mut door = Door::open(io);
+    let mut harness = Harness::open(io);
     for _ in 0..10 {
-        door.turn_for(1);
-        door.reactor.alert().raise();
+        harness.turn_for(1);
+        harness.reactor.alert().raise();
         let start = Instant::now();
-        let until_ms = door.reactor.clock().read_ms() + 5_000;
-        door.reactor.turn(Wait::Until(until_ms), &mut door.woken).expect("the kernel waits");
+        let until_ms = harness.reactor.clock().read_ms() + 5_000;
+        harness.reactor.turn(Wait::Until(until_ms), &mut harness.woken).expect("the kernel waits");
         assert!(start.elapsed() < Duration::from_secs(2), "the alert was lost");
     }
 }
 
 fn every_alert_counts_also_after_many(io: IoChoice) {
-    let mut door = Door::open(io);
-    let alert = door.reactor.alert();
+    let mut harness = Harness::open(io);
+    let alert = harness.reactor.alert();
     for _ in 0..10_000 {
         alert.raise();
     }
-    door.turn_for(20);
+    harness.turn_for(20);
     let start = Instant::now();
     alert.raise();
-    let until_ms = door.reactor.clock().read_ms() + 5_000;
-    door.reactor.turn(Wait::Until(until_ms), &mut door.woken).expect("the kernel waits");
+    let until_ms = harness.reactor.clock().read_ms() + 5_000;
+    harness.reactor.turn(Wait::Until(until_ms), &mut harness.woken).expect("the kernel waits");
     assert!(start.elapsed() < Duration::from_secs(2), "the last alert was lost");
 }
 
 fn a_turn_until_a_time_ends_then(io: IoChoice) {
-    let mut door = Door::open(io);
-    door.turn_for(5);
+    let mut harness = Harness::open(io);
+    harness.turn_for(5);
     for millis in [1, 10, 60] {
-        let until_ms = door.reactor.clock().read_ms() + millis;
-        door.reactor.turn(Wait::Until(until_ms), &mut door.woken).expect("the kernel waits");
-        let now_ms = door.reactor.clock().now_ms();
+        let until_ms = harness.reactor.clock().read_ms() + millis;
+        harness.reactor.turn(Wait::Until(until_ms), &mut harness.woken).expect("the kernel waits");
+        let now_ms = harness.reactor.clock().now_ms();
         assert!(now_ms + 1 >= until_ms, "{} ms early", until_ms - now_ms);
         assert!(now_ms < until_ms + 1_000, "{} ms late", now_ms - until_ms);
     }
 }
 
 fn a_turn_that_polls_does_not_wait(io: IoChoice) {
-    let mut door = Door::open(io);
+    let mut harness = Harness::open(io);
     let start = Instant::now();
     for _ in 0..1_000 {
-        door.reactor.turn(Wait::Poll, &mut door.woken).expect("the kernel waits");
+        harness.reactor.turn(Wait::Poll, &mut harness.woken).expect("the kernel waits");
         // A time that is over is not waited for either.
-        door.reactor.turn(Wait::Until(0), &mut door.woken).expect("the kernel waits");
+        harness.reactor.turn(Wait::Until(0), &mut harness.woken).expect("the kernel waits");
     }
     assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
 }
 
 fn a_wheel_and_turns_make_timers(io: IoChoice) {
-    let mut door = Door::open(io);
+    let mut harness = Harness::open(io);
     let mut wheel = Wheel::default();
-    let start_ms = door.reactor.clock().read_ms();
+    let start_ms = harness.reactor.clock().read_ms();
     for millis in [80, 3, 25, 3, 0] {
         wheel.arm(start_ms + millis, millis);
     }
@@ -94,9 +94,9 @@ fn a_wheel_and_turns_make_timers(io: IoChoice) {
     let mut fired = Vec::new();
     let mut turns = 0;
     while let Some(next_ms) = wheel.next_ms() {
-        door.reactor.turn(Wait::Until(next_ms), &mut door.woken).expect("the kernel waits");
+        harness.reactor.turn(Wait::Until(next_ms), &mut harness.woken).expect("the kernel waits");
         turns += 1;
-        let now_ms = door.reactor.clock().now_ms();
+        let now_ms = harness.reactor.clock().now_ms();
         wheel.expire(now_ms, |token| {
             assert!(start_ms + token <= now_ms, "fired early");
             fired.push(token);

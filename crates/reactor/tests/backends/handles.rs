@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gustnado_reactor::{Backend, Clock, Endpoint, Io, IoChoice, IoId, Options, Reactor};
+use gustnado_reactor::{BackendKind, Clock, Endpoint, Io, IoChoice, IoId, Options, Reactor};
 use rustix::net::sockopt;
 
-use crate::door::{Door, PATIENCE, has_uring};
+use crate::harness::{Harness, PATIENCE, has_uring};
 
-through_both_doors!(
+on_both_backends!(
     a_socket_that_sends_does_not_move_in,
     a_socket_with_bytes_to_read_does_not_move_in,
     a_socket_moves_in_with_the_names_it_was_given,
@@ -24,7 +24,7 @@ through_both_doors!(
 const LEN: usize = 120_000;
 
 /// A connection whose peer has room for a few kilobytes only; on a reactor that listens to nothing.
-fn narrow_pair(door: &mut Door) -> (Io, TcpStream) {
+fn narrow_pair(harness: &mut Harness) -> (Io, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     sockopt::set_socket_recv_buffer_size(&listener, 4_096).expect("a small buffer");
     let address = listener.local_addr().expect("it is bound");
@@ -33,39 +33,39 @@ fn narrow_pair(door: &mut Door) -> (Io, TcpStream) {
     own.set_nonblocking(true).expect("a socket takes this");
     let (peer, _) = listener.accept().expect("a connection waits");
     peer.set_read_timeout(Some(PATIENCE)).expect("a timeout above zero is valid");
-    (door.reactor.adopt(OwnedFd::from(own)).expect("its number is below the limit"), peer)
+    (harness.reactor.adopt(OwnedFd::from(own)).expect("its number is below the limit"), peer)
 }
 
 /// Reads what `peer` is sent, while the reactor turns.
-fn read_all(door: &mut Door, mut peer: TcpStream, len: usize) -> Vec<u8> {
+fn read_all(harness: &mut Harness, mut peer: TcpStream, len: usize) -> Vec<u8> {
     let reader = thread::spawn(move || {
         let mut bytes = vec![0; len];
         peer.read_exact(&mut bytes).expect("it was all sent");
         bytes
     });
     while !reader.is_finished() {
-        door.turn_for(1);
+        harness.turn_for(1);
     }
     reader.join().expect("it reads within its time")
 }
 
 fn a_socket_that_sends_does_not_move_in(io: IoChoice) {
-    let mut door = Door::open(io);
-    let (mut first, first_peer) = narrow_pair(&mut door);
-    let mut out = Some(door.outgoing(&vec![b'a'; LEN]));
-    assert!(door.reactor.send(&first, &mut out, 1).is_pending());
-    door.turn_for(5);
+    let mut harness = Harness::open(io);
+    let (mut first, first_peer) = narrow_pair(&mut harness);
+    let mut out = Some(harness.outgoing(&vec![b'a'; LEN]));
+    assert!(harness.reactor.send(&first, &mut out, 1).is_pending());
+    harness.turn_for(5);
     let before = first.id();
-    let moved = door.reactor.move_in(&mut first);
+    let moved = harness.reactor.move_in(&mut first);
     match io {
         IoChoice::Epoll => moved.expect("there it always stays as it is"),
         _ => assert_eq!(moved.expect_err("it sends").kind(), ErrorKind::ResourceBusy),
     }
     assert_eq!(first.id(), before, "it is what it was");
-    let (second, second_peer) = narrow_pair(&mut door);
-    let mut other = Some(door.outgoing(&vec![b'b'; LEN]));
-    assert!(door.reactor.send(&second, &mut other, 2).is_pending());
-    door.turn_for(5);
+    let (second, second_peer) = narrow_pair(&mut harness);
+    let mut other = Some(harness.outgoing(&vec![b'b'; LEN]));
+    assert!(harness.reactor.send(&second, &mut other, 2).is_pending());
+    harness.turn_for(5);
     let reader = thread::spawn({
         let mut peer = first_peer.try_clone().expect("a descriptor is free");
         move || {
@@ -74,7 +74,7 @@ fn a_socket_that_sends_does_not_move_in(io: IoChoice) {
         }
     });
     let sent =
-        door.finish("the first send", |reactor, token| reactor.send(&first, &mut out, token));
+        harness.finish("the first send", |reactor, token| reactor.send(&first, &mut out, token));
     sent.expect("the peer reads");
     let bytes = reader.join().expect("it reads").expect("it was all sent");
     let foreign = bytes.iter().filter(|byte| **byte != b'a').count();
@@ -84,62 +84,62 @@ fn a_socket_that_sends_does_not_move_in(io: IoChoice) {
         let (mut peer, mut bytes) = (second_peer, vec![0; LEN]);
         peer.read_exact(&mut bytes).map(|()| bytes)
     });
-    let sent =
-        door.finish("the second send", |reactor, token| reactor.send(&second, &mut other, token));
+    let sent = harness
+        .finish("the second send", |reactor, token| reactor.send(&second, &mut other, token));
     sent.expect("the peer reads");
     assert!(reader.join().expect("it reads").expect("all was sent") == vec![b'b'; LEN]);
     // Nothing is under way any more.
-    door.reactor.move_in(&mut first).expect("it is at rest");
-    door.reactor.close(first);
-    door.reactor.close(second);
+    harness.reactor.move_in(&mut first).expect("it is at rest");
+    harness.reactor.close(first);
+    harness.reactor.close(second);
 }
 
 fn a_socket_with_bytes_to_read_does_not_move_in(io: IoChoice) {
-    let mut door = Door::with(io, 64, 8);
+    let mut harness = Harness::with(io, 64, 8);
     for _ in 0..20 {
-        let (mut own, mut peer) = narrow_pair(&mut door);
-        assert!(door.reactor.recv(&own, 1).is_pending());
+        let (mut own, mut peer) = narrow_pair(&mut harness);
+        assert!(harness.reactor.recv(&own, 1).is_pending());
         if io == IoChoice::Uring {
-            door.reactor.move_in(&mut own).expect_err("it receives");
+            harness.reactor.move_in(&mut own).expect_err("it receives");
         }
         peer.write_all(b"bytes").expect("the connection is open");
-        door.turn_for(2);
+        harness.turn_for(2);
         if io == IoChoice::Uring {
-            door.reactor.move_in(&mut own).expect_err("it has received");
+            harness.reactor.move_in(&mut own).expect_err("it has received");
         }
-        assert_eq!(door.recv(&own).expect("nothing was lost"), b"bytes");
-        door.reactor.close(own);
+        assert_eq!(harness.recv(&own).expect("nothing was lost"), b"bytes");
+        harness.reactor.close(own);
     }
 }
 
 fn a_socket_moves_in_with_the_names_it_was_given(io: IoChoice) {
-    let mut door = Door::open(io);
-    let (mut own, peer) = narrow_pair(&mut door);
-    let names = door.reactor.names(own.id(), &mut door.woken).expect("it is open");
+    let mut harness = Harness::open(io);
+    let (mut own, peer) = narrow_pair(&mut harness);
+    let names = harness.reactor.names(own.id(), &mut harness.woken).expect("it is open");
     let told = Endpoint::Tcp("192.0.2.1:5".parse().expect("an address"));
     let names = gustnado_reactor::Names { peer: Some(told), ..names };
-    door.reactor.rename(&own, names.clone());
-    door.reactor.move_in(&mut own).expect("nothing is under way");
-    assert_eq!(door.reactor.names(own.id(), &mut door.woken).expect("it is open"), names);
-    door.send(&own, b"as before").expect("the peer is there");
-    assert_eq!(read_all(&mut door, peer, 9), b"as before");
-    door.reactor.close(own);
+    harness.reactor.rename(&own, names.clone());
+    harness.reactor.move_in(&mut own).expect("nothing is under way");
+    assert_eq!(harness.reactor.names(own.id(), &mut harness.woken).expect("it is open"), names);
+    harness.send(&own, b"as before").expect("the peer is there");
+    assert_eq!(read_all(&mut harness, peer, 9), b"as before");
+    harness.reactor.close(own);
 }
 
 fn a_socket_is_exported_while_it_is_in_use(io: IoChoice) {
-    let mut door = Door::open(io);
-    let (own, mut peer) = narrow_pair(&mut door);
-    assert!(door.reactor.recv(&own, 1).is_pending());
+    let mut harness = Harness::open(io);
+    let (own, mut peer) = narrow_pair(&mut harness);
+    assert!(harness.reactor.recv(&own, 1).is_pending());
     // Not submitted yet: the receive names the socket by its number.
-    let away = door.finish("export", |reactor, token| reactor.export(&own, token));
+    let away = harness.finish("export", |reactor, token| reactor.export(&own, token));
     let away = TcpStream::from(away.expect("a descriptor is free"));
     drop(away);
     // Whoever has that number next is not received from.
     let other = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     peer.write_all(b"own").expect("the connection is open");
-    assert_eq!(door.recv(&own).expect("it was not closed"), b"own");
+    assert_eq!(harness.recv(&own).expect("it was not closed"), b"own");
     drop(other);
-    door.reactor.close(own);
+    harness.reactor.close(own);
 }
 
 /// The memory that the kernel writes to is laid out for a power of two.
@@ -159,19 +159,19 @@ fn a_number_of_buffers_that_no_ring_can_have_is_refused() {
         let (reactor, refused) = Reactor::new(&options).expect("epoll stands in");
         let refused = refused.expect("a ring cannot have so many");
         assert_eq!(refused.kind(), ErrorKind::InvalidInput, "{refused}");
-        assert_eq!(reactor.backend(), Backend::Epoll);
+        assert_eq!(reactor.backend(), BackendKind::Epoll);
     }
 }
 
 #[test]
 #[should_panic = "after it was taken"]
 fn a_handle_that_was_taken_is_no_socket() {
-    let mut door = Door::open(IoChoice::Epoll);
-    let (mut own, _peer) = narrow_pair(&mut door);
+    let mut harness = Harness::open(IoChoice::Epoll);
+    let (mut own, _peer) = narrow_pair(&mut harness);
     let taken = own.take();
-    door.reactor.close(taken);
+    harness.reactor.close(taken);
     assert_eq!(own.id(), IoId::NONE);
-    let _ = door.reactor.recv(&own, 1);
+    let _ = harness.reactor.recv(&own, 1);
 }
 
 /// Of a reactor that two threads share, one opens and closes sockets, which get the same number

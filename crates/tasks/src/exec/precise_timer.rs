@@ -20,11 +20,11 @@ use crate::exec::waits::WaitsOn;
 /// A timer that is exact to what the kernel can do, some ten microseconds. It belongs to the task
 /// that waits on it.
 #[derive(Debug)]
-pub struct Pulse {
+pub struct PreciseTimer {
     io: Io,
 }
 
-impl Pulse {
+impl PreciseTimer {
     /// Opens a timer.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ impl Pulse {
     }
 }
 
-impl Drop for Pulse {
+impl Drop for PreciseTimer {
     fn drop(&mut self) {
         context::try_with(|ctx| ctx.reactor.borrow_mut().close(self.io.take()));
     }

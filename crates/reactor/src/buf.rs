@@ -35,7 +35,7 @@ impl Scratch {
 ///
 /// The buffer goes back to its reactor when the piece is dropped, so do not keep pieces: copy what
 /// must outlive the turn. A piece stays on its thread.
-pub struct Piece(Source);
+pub struct RecvBuf(Source);
 
 enum Source {
     End,
@@ -44,7 +44,7 @@ enum Source {
     Provided(Provided),
 }
 
-impl Piece {
+impl RecvBuf {
     pub(crate) fn end() -> Self {
         Self(Source::End)
     }
@@ -73,13 +73,13 @@ impl Piece {
     }
 }
 
-impl fmt::Debug for Piece {
+impl fmt::Debug for RecvBuf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Piece").field("len", &self.bytes().len()).finish()
     }
 }
 
-impl Drop for Piece {
+impl Drop for RecvBuf {
     fn drop(&mut self) {
         if let Source::Scratch { home, bytes, .. } = &mut self.0
             && let Some(bytes) = bytes.take()
@@ -94,7 +94,7 @@ pub(crate) const PARTS_MAX: usize = 256;
 
 /// Bytes on their way out, and how many of them have left.
 #[derive(Debug, Default)]
-pub struct Outgoing {
+pub struct SendBuf {
     /// The bytes that are its own.
     pub bytes: Vec<u8>,
     /// What is sent from where it lies, each piece behind so many of its own bytes.
@@ -130,7 +130,7 @@ pub struct Unsent {
     pub total: u64,
 }
 
-impl Outgoing {
+impl SendBuf {
     /// Adds a piece that is sent from where it lies.
     pub fn share(&mut self, piece: Bytes) {
         self.form = Form::Parts;
@@ -219,24 +219,24 @@ impl Outgoing {
     }
 }
 
-/// How many unused [`Outgoing`]s a worker keeps, and how large each may be.
+/// How many unused [`SendBuf`]s a worker keeps, and how large each may be.
 const SPARE_MAX: usize = 64;
 const SPARE_BYTES_MAX: usize = 16 * 1024;
 
-/// Unused [`Outgoing`]s: answering allocates nothing once a worker is warm.
+/// Unused [`SendBuf`]s: answering allocates nothing once a worker is warm.
 #[derive(Debug, Default)]
 #[expect(clippy::vec_box, reason = "they travel boxed: a link and a socket hold 8 bytes of each")]
-pub(crate) struct Spare {
-    unused: Vec<Box<Outgoing>>,
+pub(crate) struct BufPool {
+    unused: Vec<Box<SendBuf>>,
 }
 
-impl Spare {
+impl BufPool {
     #[expect(clippy::unnecessary_box_returns, reason = "kept boxed, see above")]
-    pub(crate) fn take(&mut self) -> Box<Outgoing> {
+    pub(crate) fn take(&mut self) -> Box<SendBuf> {
         self.unused.pop().unwrap_or_default()
     }
 
-    pub(crate) fn put(&mut self, mut out: Box<Outgoing>) {
+    pub(crate) fn put(&mut self, mut out: Box<SendBuf>) {
         if self.unused.len() < SPARE_MAX {
             out.clear(SPARE_BYTES_MAX);
             self.unused.push(out);
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn parts_are_what_has_not_left_wherever_it_lies() {
-        let mut out = Outgoing::default();
+        let mut out = SendBuf::default();
         out.share(Bytes::from_static(b"first"));
         out.bytes.extend_from_slice(b"-own-");
         out.share(Bytes::from_static(b"second"));

@@ -8,23 +8,23 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::answer::FieldError;
 use crate::method::Method;
+use crate::response_writer::FieldError;
 use crate::syntax::{PATH, VALUE, is, is_token, skip, skip_query};
 use crate::target;
 
 /// The writer of one request's head, at the end of a buffer.
 #[must_use = "the head is not whole before `finish`"]
 #[derive(Debug)]
-pub struct Ask<'o> {
+pub struct RequestWriter<'o> {
     out: &'o mut Vec<u8>,
     /// Where the last digit of the version is.
     version_at: usize,
 }
 
-impl<'o> Ask<'o> {
-    /// Starts a head with its request line and Host. The version is HTTP/1.1 unless [`Ask::old`]
-    /// changes it.
+impl<'o> RequestWriter<'o> {
+    /// Starts a head with its request line and Host. The version is HTTP/1.1 unless
+    /// [`RequestWriter::old`] changes it.
     ///
     /// - `target`: percent-encoded already, in a form that the method allows (RFC 9112 §3.2): a
     ///   path with an optional query, or `*` with OPTIONS, or `host:port` with CONNECT, or an
@@ -56,7 +56,7 @@ impl<'o> Ask<'o> {
     }
 
     /// Makes it a request of HTTP/1.0. Such a server closes the connection after its answer, unless
-    /// [`Ask::keep_alive`] asks it not to.
+    /// [`RequestWriter::keep_alive`] asks it not to.
     pub fn old(&mut self) {
         self.out[self.version_at] = b'0';
     }
@@ -87,7 +87,7 @@ impl<'o> Ask<'o> {
     }
 
     /// Writes `Transfer-Encoding: chunked`, for a body made with [`crate::chunk`]. Call it instead
-    /// of [`Ask::content_length`]; only a 1.1 server understands it (RFC 9112 §6.1).
+    /// of [`RequestWriter::content_length`]; only a 1.1 server understands it (RFC 9112 §6.1).
     pub fn chunked(&mut self) {
         self.line(b"Transfer-Encoding", b"chunked");
     }
@@ -160,13 +160,14 @@ impl Error for AskError {}
 
 #[cfg(test)]
 mod tests {
-    use super::{Ask, AskError, FieldError};
+    use super::{AskError, FieldError, RequestWriter};
     use crate::method::Method;
 
     #[test]
     fn a_request_is_written_behind_what_was_there() {
         let mut out = b"before".to_vec();
-        let mut ask = Ask::start(&mut out, Method::Post, b"/a?b=c", b"h.example:81").expect("good");
+        let mut ask =
+            RequestWriter::start(&mut out, Method::Post, b"/a?b=c", b"h.example:81").expect("good");
         ask.field("X-Y", b"a \xe9\t").expect("a good field");
         ask.expect_continue();
         ask.accept_trailers();
@@ -182,7 +183,7 @@ mod tests {
     #[test]
     fn an_old_request_says_so_and_may_ask_to_be_kept() {
         let mut out = b"before".to_vec();
-        let mut ask = Ask::start(&mut out, Method::Get, b"/1.1", b"h").expect("good");
+        let mut ask = RequestWriter::start(&mut out, Method::Get, b"/1.1", b"h").expect("good");
         ask.old();
         ask.keep_alive();
         ask.finish();
@@ -193,22 +194,23 @@ mod tests {
     fn targets_and_hosts_that_could_split_a_request_are_refused() {
         let mut out = Vec::new();
         for target in ["", "a", "/a b", "/a\r\nX: y", "/é", "/\"", "/a#b", "*", "h:80", "\n"] {
-            let refused = Ask::start(&mut out, Method::Get, target.as_bytes(), b"h").err();
+            let refused =
+                RequestWriter::start(&mut out, Method::Get, target.as_bytes(), b"h").err();
             assert_eq!(refused, Some(AskError::Target), "{target:?}");
         }
         for host in ["", "h\r\nX: y", "u@h", "h:x", "h h", "é", "h/", "[::1"] {
-            let refused = Ask::start(&mut out, Method::Get, b"/", host.as_bytes()).err();
+            let refused = RequestWriter::start(&mut out, Method::Get, b"/", host.as_bytes()).err();
             assert_eq!(refused, Some(AskError::Host), "{host:?}");
         }
         assert!(out.is_empty());
-        Ask::start(&mut out, Method::Options, b"*", b"[::1]:80").expect("good").finish();
-        Ask::start(&mut out, Method::Connect, b"h:443", b"h:443").expect("good").finish();
+        RequestWriter::start(&mut out, Method::Options, b"*", b"[::1]:80").expect("good").finish();
+        RequestWriter::start(&mut out, Method::Connect, b"h:443", b"h:443").expect("good").finish();
     }
 
     #[test]
     fn nothing_can_split_a_request() {
         let mut out = Vec::new();
-        let mut ask = Ask::start(&mut out, Method::Get, b"/", b"h").expect("good");
+        let mut ask = RequestWriter::start(&mut out, Method::Get, b"/", b"h").expect("good");
         for name in ["", "a b", "a:", "a\r\n", "a\r\nb: c", "é", "a\0"] {
             assert_eq!(ask.field(name, b"v"), Err(FieldError::Name), "{name:?}");
         }

@@ -141,19 +141,19 @@ impl WrittenHead {
 /// The writer of one answer's head, at the end of a buffer that may already hold earlier answers.
 #[must_use = "the head is not whole before `finish`"]
 #[derive(Debug)]
-pub struct Answer<'o> {
+pub struct ResponseWriter<'o> {
     out: &'o mut Vec<u8>,
     status: Status,
     /// Where it begins.
     start: usize,
 }
 
-impl<'o> Answer<'o> {
+impl<'o> ResponseWriter<'o> {
     /// Writes an answer out of ready parts: the way of cached answers.
     ///
     /// - `rest`: ready field lines, the blank line, and the body if there is one.
     ///
-    /// The parts are trusted: make them with [`Answer::start`].
+    /// The parts are trusted: make them with [`ResponseWriter::start`].
     #[inline]
     pub fn ready(
         out: &'o mut Vec<u8>,
@@ -185,7 +185,7 @@ impl<'o> Answer<'o> {
     /// - `length`: bytes of the content.
     /// - `content`: the content, or nothing for HEAD.
     ///
-    /// The parts are trusted, as in [`Answer::ready`].
+    /// The parts are trusted, as in [`ResponseWriter::ready`].
     #[inline]
     pub fn sized(
         out: &'o mut Vec<u8>,
@@ -270,7 +270,7 @@ impl<'o> Answer<'o> {
     }
 
     /// Writes `Transfer-Encoding: chunked`, for a body made with [`crate::chunk`]. Call it instead
-    /// of [`Answer::content_length`], and to a 1.1 client only.
+    /// of [`ResponseWriter::content_length`], and to a 1.1 client only.
     pub fn chunked(&mut self) {
         if self.status.may_have_length() {
             self.line(b"Transfer-Encoding", b"chunked");
@@ -347,7 +347,7 @@ pub fn has_field(lines: &[u8], name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, FieldError, Opening, Persist, STATUS_LINE_MAX, has_field};
+    use super::{FieldError, Opening, Persist, ResponseWriter, STATUS_LINE_MAX, has_field};
     use crate::status::Status;
 
     fn opening() -> Opening {
@@ -362,7 +362,7 @@ mod tests {
     #[test]
     fn an_answer_is_written_behind_the_one_before() {
         let mut out = b"before".to_vec();
-        let mut answer = Answer::start(&mut out, Status::OK, &opening(), Persist::Close);
+        let mut answer = ResponseWriter::start(&mut out, Status::OK, &opening(), Persist::Close);
         answer.field("X-Y", b"a \xe9\t").expect("a good field");
         answer.content_length(12);
         answer.finish();
@@ -375,10 +375,11 @@ mod tests {
     fn ready_parts_make_the_same_answer() {
         for persist in [Persist::Default, Persist::KeepAlive, Persist::Close] {
             let (mut one, mut two) = (Vec::new(), Vec::new());
-            let mut answer = Answer::start(&mut one, Status::NOT_FOUND, &opening(), persist);
+            let mut answer =
+                ResponseWriter::start(&mut one, Status::NOT_FOUND, &opening(), persist);
             answer.content_length(0);
             answer.finish();
-            Answer::ready(
+            ResponseWriter::ready(
                 &mut two,
                 Status::NOT_FOUND,
                 &opening(),
@@ -396,11 +397,12 @@ mod tests {
         {
             let mut out = b"before".to_vec();
             let rest = b"Content-Length: 0\r\n\r\n";
-            Answer::ready(&mut out, Status::OK, &opening(), persist, rest);
-            Answer::ready(&mut out, Status::NOT_FOUND, &opening(), persist, rest);
+            ResponseWriter::ready(&mut out, Status::OK, &opening(), persist, rest);
+            ResponseWriter::ready(&mut out, Status::NOT_FOUND, &opening(), persist, rest);
             let lead = [opening().of_ok(), b"Content-Length: "].concat();
-            Answer::sized(&mut out, &lead, persist, b"A: b\r\n", 0, b"");
-            let mut answer = Answer::start(&mut out, Status::NOT_FOUND, &opening(), persist);
+            ResponseWriter::sized(&mut out, &lead, persist, b"A: b\r\n", 0, b"");
+            let mut answer =
+                ResponseWriter::start(&mut out, Status::NOT_FOUND, &opening(), persist);
             answer.content_length(0);
             answer.finish();
             let head = |status: &str| format!("HTTP/1.0 {status}\r\nServer: x\r\n");
@@ -420,7 +422,7 @@ mod tests {
         for persist in [Persist::Default, Persist::KeepAlive, Persist::Close] {
             let mut sized = Vec::new();
             let lead = [opening().of_ok(), b"Content-Length: "].concat();
-            Answer::sized(&mut sized, &lead, persist, b"A: b\r\n", 3, b"abc");
+            ResponseWriter::sized(&mut sized, &lead, persist, b"A: b\r\n", 3, b"abc");
             let text = String::from_utf8(sized).expect("ASCII");
             let connection = std::str::from_utf8(persist.line()).expect("ASCII");
             let head = "HTTP/1.1 200 OK\r\nServer: x\r\nContent-Length: 3\r\n";
@@ -431,7 +433,8 @@ mod tests {
     #[test]
     fn nothing_can_split_an_answer() {
         let mut out = Vec::new();
-        let mut answer = Answer::start(&mut out, Status::OK, &Opening::new(b""), Persist::Default);
+        let mut answer =
+            ResponseWriter::start(&mut out, Status::OK, &Opening::new(b""), Persist::Default);
         for name in ["", "a b", "a:", "a\r\n", "a\r\nb: c", "é", "a\0"] {
             assert_eq!(answer.field(name, b"v"), Err(FieldError::Name), "{name:?}");
         }
@@ -450,7 +453,8 @@ mod tests {
         for (status, lines) in [(Status::NO_CONTENT, 0), (Status::NOT_MODIFIED, 1), (Status::OK, 1)]
         {
             let mut out = Vec::new();
-            let mut answer = Answer::start(&mut out, status, &Opening::new(b""), Persist::Default);
+            let mut answer =
+                ResponseWriter::start(&mut out, status, &Opening::new(b""), Persist::Default);
             answer.content_length(5);
             answer.finish();
             let text = String::from_utf8(out).expect("ASCII");

@@ -8,24 +8,24 @@ use std::task::Poll;
 use std::time::Duration;
 
 use gustnado_reactor::{
-    Accepted, Backend, Clock, Endpoint, Io, IoChoice, Listener, Options, Outgoing, Reactor, Token,
-    Wait, bind, probe_uring,
+    Accepted, BackendKind, Clock, Endpoint, Io, IoChoice, Listener, Options, Reactor, SendBuf,
+    Token, Wait, bind, probe_uring,
 };
 
 /// How long one wait may take. Nothing that works comes near it, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 const PATIENCE_MS: u64 = 15_000;
-/// What the operations of [`Door::finish`] are asked for with.
+/// What the operations of [`Harness::finish`] are asked for with.
 const TOKEN: Token = 7;
 const BACKLOG: u32 = 16;
 
 /// A reactor, and the tokens that its turns hand out.
-pub(crate) struct Door {
+pub(crate) struct Harness {
     pub(crate) reactor: Reactor,
     pub(crate) woken: Vec<Token>,
 }
 
-impl Door {
+impl Harness {
     pub(crate) fn open(io: IoChoice) -> Self {
         Self::with(io, 64, 64)
     }
@@ -41,7 +41,7 @@ impl Door {
         let io = options.io;
         let (reactor, refused) = Reactor::new(options).expect("a reactor can be had");
         assert!(refused.is_none(), "{refused:?}");
-        let wanted = if io == IoChoice::Epoll { Backend::Epoll } else { Backend::Uring };
+        let wanted = if io == IoChoice::Epoll { BackendKind::Epoll } else { BackendKind::Uring };
         assert_eq!(reactor.backend(), wanted);
         Self { reactor, woken: Vec::new() }
     }
@@ -144,7 +144,7 @@ impl Door {
     }
 
     #[expect(clippy::unnecessary_box_returns, reason = "the reactor hands them out boxed")]
-    pub(crate) fn outgoing(&mut self, bytes: &[u8]) -> Box<Outgoing> {
+    pub(crate) fn outgoing(&mut self, bytes: &[u8]) -> Box<SendBuf> {
         let mut out = self.reactor.outgoing();
         assert!(out.is_empty(), "what comes from the store is empty");
         out.bytes.extend_from_slice(bytes);
@@ -198,7 +198,7 @@ pub(crate) fn pattern(len: usize) -> Vec<u8> {
 }
 
 /// Makes two tests of each function named: one over epoll, one over `io_uring`.
-macro_rules! through_both_doors {
+macro_rules! on_both_backends {
     ($($test:ident),+ $(,)?) => {
         mod epoll {
             $(
@@ -213,7 +213,7 @@ macro_rules! through_both_doors {
             $(
                 #[test]
                 fn $test() {
-                    if crate::door::has_uring(concat!(module_path!(), "::", stringify!($test))) {
+                    if crate::harness::has_uring(concat!(module_path!(), "::", stringify!($test))) {
                         super::$test(gustnado_reactor::IoChoice::Uring);
                     }
                 }
