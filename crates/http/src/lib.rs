@@ -1,10 +1,10 @@
 //! HTTP/1.x bytes to messages and back (RFC 9110, RFC 9112), without I/O.
 //!
 //! What lives here: for a server, the request head ([`head`], seen through [`request`]), its body
-//! ([`body`], [`multipart`]), what proxies say of it ([`forwarded`], [`proxy`]) and the answer
-//! ([`answer`], [`chunk`]); for a client, the request that it sends ([`ask`]) and the response
-//! that it reads ([`response`]); and the words they are made of. What does not: sockets, clocks,
-//! threads, files. Every decoder takes bytes and returns a verdict; "need more" is a verdict and
+//! ([`body`], [`multipart`]), what proxies say of it ([`forwarded`], [`proxy`]) and the response
+//! ([`response_writer`], [`chunk`]); for a client, the request that it sends ([`request_writer`])
+//! and the response that it reads ([`response`]); and the words they are made of. What does not:
+//! sockets, clocks, threads, files. Every decoder takes bytes and returns a verdict; "need more" is a verdict and
 //! not an error.
 #![forbid(unsafe_code)]
 

@@ -235,7 +235,7 @@ impl Reactor {
 
     /// Sends all bytes of `out`. The reactor may take `out` over while they are under way: ask
     /// again with whatever is left in it until the send is ready. One send per socket at a time.
-    /// What [waits for more](Outgoing::wait_for_more) is ready at once, and stays in `out`.
+    /// What [waits for more](SendBuf::wait_for_more) is ready at once, and stays in `out`.
     pub fn send(
         &mut self,
         io: &Io,

@@ -223,7 +223,7 @@ impl Link {
     }
 
     /// Takes back what [`Link::start_send`] took over, if nothing of it was sent yet: for who wants
-    /// to send it in smaller parts, or together with what it [waits for](Outgoing::wait_for_more).
+    /// to send it in smaller parts, or together with what it [waits for](SendBuf::wait_for_more).
     pub fn take_unsent(&mut self) -> Option<Box<SendBuf>> {
         let mut out = self.out.take()?;
         out.expect_nothing();
