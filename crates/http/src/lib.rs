@@ -4,8 +4,8 @@
 //! ([`body`], [`multipart`]), what proxies say of it ([`forwarded`], [`proxy`]) and the response
 //! ([`response_writer`], [`chunk`]); for a client, the request that it sends ([`request_writer`])
 //! and the response that it reads ([`response`]); and the words they are made of. What does not:
-//! sockets, clocks, threads, files. Every decoder takes bytes and returns a verdict; "need more" is a verdict and
-//! not an error.
+//! sockets, clocks, threads, files. Every decoder takes bytes and returns a verdict; "need more" is
+//! a verdict and not an error.
 #![forbid(unsafe_code)]
 
 pub mod body;
