@@ -260,6 +260,8 @@ class Process:
         """Whether the application is told that it starts, and does, before it is to end."""
         self._now_starts("the application's lifespan")
         starting = asyncio.ensure_future(lifespan.start())
+        # (A signal may have ended it: that is known.)
+        starting.add_done_callback(lambda task: task.cancelled() or task.exception())
         ending = asyncio.ensure_future(ended.wait())
         await asyncio.wait({starting, ending}, return_when=asyncio.FIRST_COMPLETED)
         ending.cancel()
