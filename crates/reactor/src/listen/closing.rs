@@ -47,8 +47,7 @@ pub fn gather_connections(group: &[Arc<OwnedFd>]) -> io::Result<()> {
 ///
 /// A SYN that the kernel has given to the socket and not yet answered, a window of about a
 /// microsecond on another CPU, is discarded: its SYN-ACK finds no route (`OutNoRoutes` in
-/// `/proc/net/snmp` counts it), and its client asks again after 1 s. (Closing the socket has such a
-/// window too.)
+/// `/proc/net/snmp` counts it), and its client asks again after 1 s.
 ///
 /// # Errors
 /// What the kernel says; before Linux 5.0 it cannot be done to a TCP socket, and before 5.7 only by
