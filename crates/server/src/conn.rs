@@ -263,10 +263,7 @@ impl Conn {
                     self.expect_request();
                     *next
                 }
-                Err(failed) => {
-                    self.log_unsent(failed.unsent);
-                    self.give_up(&failed.error)
-                }
+                Err(failed) => self.give_up_send(&failed),
             },
             Next::Linger => {
                 let is_last = self.app.has_notice() && self.app.is_draining();

@@ -197,12 +197,12 @@ impl Conn {
         flight: &mut Flight,
         context: &Context<'_>,
     ) -> Poll<Result<Errand, LinkError>> {
-        let exchange = flight.parts.channel();
-        let said = exchange.take_interim();
+        let channel = flight.parts.channel();
+        let said = channel.take_interim();
         if !said.is_empty() {
             return Poll::Ready(Ok(Errand::Say(said)));
         }
-        match exchange.poll_wish(context) {
+        match channel.poll_wish(context) {
             Feed::Bytes => self.poll_feed(flight),
             Feed::Nothing | Feed::GivenUp => self.poll_watch(flight),
         }
@@ -212,7 +212,7 @@ impl Conn {
     fn poll_feed(&mut self, flight: &mut Flight) -> Poll<Result<Errand, LinkError>> {
         loop {
             let Flight { incoming, parts, .. } = flight;
-            let exchange = parts.channel();
+            let channel = parts.channel();
             if self.feed_unread(incoming, parts) {
                 let now_ms = self.link.now().mono_ms;
                 flight.note_progress(now_ms);
@@ -255,17 +255,17 @@ impl Conn {
                 Err(error) => return Poll::Ready(Err(error)),
             };
             incoming.is_spoilt = true;
-            exchange.end(Err(failed));
+            channel.end(Err(failed));
             return Poll::Ready(Ok(Errand::Fed));
         }
     }
 
     /// Hands over what is on hold. Returns whether the reader has something to read by that.
     fn feed_unread(&mut self, incoming: &mut Incoming, parts: &Recycled) -> bool {
-        let (decoder, exchange) = (&mut incoming.decoder, parts.channel());
+        let (decoder, channel) = (&mut incoming.decoder, parts.channel());
         let Some(mut unread) = self.unread.take() else {
             if decoder.is_done() {
-                exchange.end(Ok(()));
+                channel.end(Ok(()));
             }
             return decoder.is_done();
         };
@@ -290,10 +290,10 @@ impl Conn {
         }
         let fed = !data.is_empty() || end.is_some();
         if !data.is_empty() {
-            exchange.put(data.freeze());
+            channel.put(data.freeze());
         }
         if let Some(end) = end {
-            exchange.end(end);
+            channel.end(end);
         }
         if used < unread.bytes.len() {
             unread.bytes.drain(..used);

@@ -125,6 +125,12 @@ impl Conn {
         }
     }
 
+    /// Ends a connection whose send has failed: the log takes back what has not left.
+    pub(super) fn give_up_send(&mut self, failed: &SendFailed) -> Next {
+        self.log_unsent(failed.unsent);
+        self.give_up(&failed.error)
+    }
+
     /// Takes back of what was counted what the kernel has not taken. Returns how much that is.
     fn take_back_unsent(&self) -> u64 {
         let unsent = self.link.unsent_bytes();

@@ -59,8 +59,8 @@ pub(crate) async fn serve_paced(link: Link, app: Arc<App>) {
         };
         if let Some(out) = conn.link.take_unsent() {
             if let Err(failed) = conn.send_out(out, app.times.write).await {
-                conn.log_unsent(failed.unsent);
-                return conn.note(&failed.error);
+                conn.give_up_send(&failed);
+                return;
             }
             conn.log_sent();
             conn.expect_request();
@@ -213,8 +213,7 @@ impl Conn {
         let response = self.write_too_many(head, ending.persist(), wait_ms, &mut out);
         self.log_answer(&out.bytes, response, &Next::Receive);
         if let Err(failed) = self.send_out(out, self.app.times.write).await {
-            self.log_unsent(failed.unsent);
-            return self.give_up(&failed.error);
+            return self.give_up_send(&failed);
         }
         self.log_sent();
         self.next_after(ending)
