@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use gustnado_tasks::{Endpoint, Link, LinkError, now, timeout};
+use gustnado_tasks::{Connection, ConnectionError, Endpoint, now, timeout};
 
 use super::error::{ClientError, Waiting};
 use super::total::Total;
@@ -31,7 +31,7 @@ pub(super) async fn connect(
     client: &Inside,
     origin: &Origin,
     total: &Total,
-) -> Result<Link, ClientError> {
+) -> Result<Connection, ClientError> {
     let late = || {
         let (waiting, after) = match total.timeout {
             Some(timeout) if now().mono_ms >= total.at_ms => (Waiting::Total, timeout),
@@ -48,12 +48,12 @@ pub(super) async fn connect(
     for (tried, to) in endpoints.iter().enumerate() {
         let shares = (endpoints.len() - tried) as u64;
         let source = client.options.source.filter(|_| matches!(to, Endpoint::Tcp(_)));
-        match Link::connect(to, source, left_ms() / shares).await {
-            Ok(link) => return Ok(link),
-            Err(LinkError::Broken(error)) => {
+        match Connection::connect(to, source, left_ms() / shares).await {
+            Ok(connection) => return Ok(connection),
+            Err(ConnectionError::Broken(error)) => {
                 refused = Some(ClientError::Connect { to: to.clone(), error });
             }
-            Err(LinkError::TimedOut) => {}
+            Err(ConnectionError::TimedOut) => {}
             Err(_) => return Err(ClientError::Ending),
         }
     }

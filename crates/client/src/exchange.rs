@@ -13,7 +13,7 @@ use gustnado_http::head::Decoded;
 use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
 use gustnado_http::response::{Response, ResponseHead};
-use gustnado_tasks::{Link, LinkError, RecvBuf};
+use gustnado_tasks::{Connection, ConnectionError, RecvBuf};
 
 use super::connect::Origin;
 use super::error::{ClientError, Waiting};
@@ -68,7 +68,7 @@ impl From<ClientError> for Failed {
 
 /// One request and its answer on one connection.
 pub(super) struct Exchange {
-    link: Link,
+    connection: Connection,
     pub(super) upload: Upload,
     total: Total,
     client: Arc<Inside>,
@@ -87,14 +87,14 @@ pub(super) struct Exchange {
 impl Exchange {
     /// - `is_last`: the connection's, as the server is told.
     pub(super) fn new(
-        link: Link,
+        connection: Connection,
         upload: Upload,
         client: &Arc<Inside>,
         origin: &Arc<Origin>,
         (total, is_last): (Total, bool),
     ) -> Self {
         Self {
-            link,
+            connection,
             upload,
             total,
             client: Arc::clone(client),
@@ -109,14 +109,14 @@ impl Exchange {
 
     /// Starts to send: the request's head, and what there is of its body.
     pub(super) fn start(&mut self, cx: &mut Context<'_>, head: &[u8]) -> Result<(), ClientError> {
-        let mut out = Link::outgoing();
+        let mut out = Connection::outgoing();
         out.bytes.extend_from_slice(head);
         // A stream that has nothing yet does not keep the head back.
         if let Poll::Ready(Err(error)) = self.upload.poll_fill(cx, &mut out.bytes) {
-            Link::put_back(out);
+            Connection::put_back(out);
             return Err(error);
         }
-        self.link.start_send(out);
+        self.connection.start_send(out);
         Ok(())
     }
 
@@ -132,7 +132,7 @@ impl Exchange {
                     self.upload.give_up(); // it was not wanted (RFC 9110 §10.1.1)
                 }
                 self.head_read = true;
-                self.moved_ms = self.link.now().mono_ms;
+                self.moved_ms = self.connection.now().mono_ms;
                 return Poll::Ready(Ok(head));
             }
             self.poll_upload(cx)?;
@@ -159,12 +159,12 @@ impl Exchange {
     /// Sends on, as far as the socket and the body's source let it.
     pub(super) fn poll_upload(&mut self, cx: &mut Context<'_>) -> Result<(), ClientError> {
         for _ in 0..PIECES_MAX {
-            if self.link.is_sending() {
+            if self.connection.is_sending() {
                 let waiting = self.set_deadline();
-                match self.link.poll_sent() {
+                match self.connection.poll_sent() {
                     Poll::Pending => return Ok(()),
-                    Poll::Ready(Ok(())) => self.moved_ms = self.link.now().mono_ms,
-                    Poll::Ready(Err(LinkError::Broken(error))) => {
+                    Poll::Ready(Ok(())) => self.moved_ms = self.connection.now().mono_ms,
+                    Poll::Ready(Err(ConnectionError::Broken(error))) => {
                         self.upload.give_up();
                         self.broken = Some(error);
                         return Ok(());
@@ -175,13 +175,13 @@ impl Exchange {
             if !self.upload.is_going() {
                 return Ok(());
             }
-            let mut out = Link::outgoing();
+            let mut out = Connection::outgoing();
             let filled = self.upload.poll_fill(cx, &mut out.bytes);
             if out.bytes.is_empty() {
-                Link::put_back(out);
+                Connection::put_back(out);
             } else {
                 self.expect_bytes(); // the source may have taken its time
-                self.link.start_send(out);
+                self.connection.start_send(out);
             }
             match filled {
                 Poll::Ready(result) => result?,
@@ -202,8 +202,8 @@ impl Exchange {
         if is_other {
             // The alarm that is armed would wake the task before; without a deadline it is put
             // away, and the next deadline arms one for this task.
-            self.link.set_deadline(NEVER);
-            if let Poll::Ready(received) = self.link.poll_recv(false) {
+            self.connection.set_deadline(NEVER);
+            if let Poll::Ready(received) = self.connection.poll_recv(false) {
                 return Poll::Ready(self.received(received, Waiting::Bytes, buffer));
             }
         }
@@ -211,9 +211,9 @@ impl Exchange {
             self.task = Some(cx.waker().clone());
         }
         let waiting = self.set_deadline();
-        match self.link.poll_recv(false) {
+        match self.connection.poll_recv(false) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(Err(LinkError::TimedOut)) if self.is_held_too_long() => {
+            Poll::Ready(Err(ConnectionError::TimedOut)) if self.is_held_too_long() => {
                 self.upload.release();
                 cx.waker().wake_by_ref();
                 Poll::Pending
@@ -224,14 +224,14 @@ impl Exchange {
 
     fn received(
         &mut self,
-        received: Result<RecvBuf, LinkError>,
+        received: Result<RecvBuf, ConnectionError>,
         waiting: Waiting,
         buffer: &mut BytesMut,
     ) -> Result<usize, ClientError> {
         let piece = received.map_err(|error| self.failed(error, waiting))?;
         buffer.extend_from_slice(piece.bytes());
         if self.head_read {
-            self.moved_ms = self.link.now().mono_ms;
+            self.moved_ms = self.connection.now().mono_ms;
         }
         Ok(piece.bytes().len())
     }
@@ -245,13 +245,13 @@ impl Exchange {
     /// unless some of this one was not sent.
     pub(super) fn keep(self) {
         if self.is_sent() && !self.is_last {
-            self.client.pool.put(self.origin, self.link);
+            self.client.pool.put(self.origin, self.connection);
         }
     }
 
     /// Whether the whole request was sent.
     pub(super) fn is_sent(&self) -> bool {
-        self.upload.is_done() && !self.link.is_sending() && self.broken.is_none()
+        self.upload.is_done() && !self.connection.is_sending() && self.broken.is_none()
     }
 
     pub(super) fn host(&self) -> Arc<str> {
@@ -261,15 +261,15 @@ impl Exchange {
     /// Whether the server has kept its word back for long enough (RFC 9110 §10.1.1).
     fn is_held_too_long(&self) -> bool {
         self.upload.is_held()
-            && !self.link.is_sending()
-            && self.link.now().mono_ms < self.total.at_ms
+            && !self.connection.is_sending()
+            && self.connection.now().mono_ms < self.total.at_ms
     }
 
     /// When the present wait has lasted too long, and what it is for.
     fn wait(&self) -> (u64, Waiting) {
         let options = &self.client.options;
         let after = |timeout| self.moved_ms.saturating_add(millis(timeout));
-        let (at_ms, waiting) = if self.link.is_sending() {
+        let (at_ms, waiting) = if self.connection.is_sending() {
             (after(options.idle_timeout), Waiting::Bytes)
         } else if self.upload.is_starving() {
             (NEVER, Waiting::Bytes)
@@ -288,14 +288,14 @@ impl Exchange {
 
     fn set_deadline(&mut self) -> Waiting {
         let (at_ms, waiting) = self.wait();
-        self.link.set_deadline(at_ms);
+        self.connection.set_deadline(at_ms);
         waiting
     }
 
-    fn failed(&self, error: LinkError, waiting: Waiting) -> ClientError {
+    fn failed(&self, error: ConnectionError, waiting: Waiting) -> ClientError {
         match error {
-            LinkError::TimedOut => self.timed_out(waiting),
-            LinkError::Broken(error) => self.broke(error),
+            ConnectionError::TimedOut => self.timed_out(waiting),
+            ConnectionError::Broken(error) => self.broke(error),
             _ => ClientError::Ending,
         }
     }

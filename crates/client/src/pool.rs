@@ -15,7 +15,7 @@ use std::task::{Poll, Waker};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use gustnado_tasks::{Link, Phase, now, phase, sleep, spawn_named};
+use gustnado_tasks::{Connection, Phase, now, phase, sleep, spawn_named};
 
 use super::connect::Origin;
 use super::{ClientOptions, millis};
@@ -52,7 +52,7 @@ struct Rack(Mutex<Kept>);
 #[derive(Default)]
 struct Kept {
     /// The one that was put first is the first to expire.
-    links: VecDeque<Waiting>,
+    connections: VecDeque<Waiting>,
     /// The keeper has gone: nothing can be put here any more.
     closed: bool,
 }
@@ -60,7 +60,7 @@ struct Kept {
 /// A connection that waits for its next request.
 struct Waiting {
     origin: Arc<Origin>,
-    link: Link,
+    connection: Connection,
     until_ms: u64,
 }
 
@@ -75,21 +75,22 @@ impl Pool {
     }
 
     /// A connection to an origin that still stands: the one used last.
-    pub(super) fn take(&self, origin: &Origin) -> Option<Link> {
+    pub(super) fn take(&self, origin: &Origin) -> Option<Connection> {
         let rack = self.rack()?;
         let mut kept = rack.lock();
-        while let Some(at) = kept.links.iter().rposition(|waiting| *waiting.origin == *origin) {
-            let mut link = kept.links.remove(at)?.link;
-            if is_idle(&mut link) {
-                return Some(link);
+        while let Some(at) = kept.connections.iter().rposition(|waiting| *waiting.origin == *origin)
+        {
+            let mut connection = kept.connections.remove(at)?.connection;
+            if is_idle(&mut connection) {
+                return Some(connection);
             }
         }
         None
     }
 
     /// Keeps a connection for its next request. In a full pool the oldest one makes room.
-    pub(super) fn put(&self, origin: Arc<Origin>, mut link: Link) {
-        if self.per_host_max == 0 || self.total_max == 0 || !is_idle(&mut link) {
+    pub(super) fn put(&self, origin: Arc<Origin>, mut connection: Connection) {
+        if self.per_host_max == 0 || self.total_max == 0 || !is_idle(&mut connection) {
             return;
         }
         let open = self.rack().filter(|rack| !rack.lock().closed);
@@ -99,19 +100,19 @@ impl Pool {
             return; // by a keeper on another thread, just now
         }
         let of_host = |waiting: &Waiting| *waiting.origin == *origin;
-        if kept.links.iter().filter(|waiting| of_host(waiting)).count() >= self.per_host_max {
-            let oldest = kept.links.iter().position(of_host);
-            oldest.and_then(|at| kept.links.remove(at));
-        } else if kept.links.len() >= self.total_max {
-            kept.links.pop_front();
+        if kept.connections.iter().filter(|waiting| of_host(waiting)).count() >= self.per_host_max {
+            let oldest = kept.connections.iter().position(of_host);
+            oldest.and_then(|at| kept.connections.remove(at));
+        } else if kept.connections.len() >= self.total_max {
+            kept.connections.pop_front();
         }
         let until_ms = now().mono_ms.saturating_add(self.keep_ms);
-        kept.links.push_back(Waiting { origin, link, until_ms });
+        kept.connections.push_back(Waiting { origin, connection, until_ms });
     }
 
     /// How many the running thread keeps.
     pub(super) fn kept_here(&self) -> usize {
-        self.rack().map_or(0, |rack| rack.lock().links.len())
+        self.rack().map_or(0, |rack| rack.lock().connections.len())
     }
 
     /// The running thread's rack.
@@ -175,10 +176,10 @@ impl Rack {
     fn sweep(&self) -> Option<u64> {
         let mut kept = self.lock();
         let now_ms = now().mono_ms;
-        while kept.links.front().is_some_and(|waiting| waiting.until_ms <= now_ms) {
-            kept.links.pop_front();
+        while kept.connections.front().is_some_and(|waiting| waiting.until_ms <= now_ms) {
+            kept.connections.pop_front();
         }
-        let next_ms = kept.links.front().map(|waiting| waiting.until_ms);
+        let next_ms = kept.connections.front().map(|waiting| waiting.until_ms);
         kept.closed = next_ms.is_none();
         next_ms
     }
@@ -187,7 +188,7 @@ impl Rack {
     fn clear(&self) {
         let mut kept = self.lock();
         kept.closed = true;
-        kept.links.clear();
+        kept.connections.clear();
     }
 }
 
@@ -215,7 +216,7 @@ async fn keep(rack: Arc<Rack>, notice: Arc<Notice>, first_ms: u64) {
 /// Whether nothing came on a connection that nothing was asked on: neither its end, nor bytes that
 /// would be taken for the next answer. Without a deadline, the alarm of the task before is put
 /// away.
-fn is_idle(link: &mut Link) -> bool {
-    link.set_deadline(u64::MAX);
-    link.poll_recv(true).is_pending()
+fn is_idle(connection: &mut Connection) -> bool {
+    connection.set_deadline(u64::MAX);
+    connection.poll_recv(true).is_pending()
 }

@@ -11,7 +11,7 @@ use futures_core::Stream;
 use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
 use gustnado_http::request_writer::{AskError, RequestWriter};
-use gustnado_tasks::{Endpoint, Link};
+use gustnado_tasks::{Connection, Endpoint};
 
 use super::answer::Answer;
 use super::connect::{Origin, connect};
@@ -133,10 +133,10 @@ impl Request {
         let origin = Arc::new(origin);
         let call = Call { client, method, origin, head, total, expects_continue, is_alone };
         let kept = if is_alone { None } else { call.client.pool.take(&call.origin) };
-        if let Some(link) = kept {
+        if let Some(connection) = kept {
             // RFC 9110 §9.2.2: what may have been done already must do no harm a second time.
             let spare = if method.is_idempotent() { content.again() } else { None };
-            return match (call.ask(link, content).await, spare) {
+            return match (call.ask(connection, content).await, spare) {
                 (Err(Failed { unheard: true, .. }), Some(spare)) => call.ask_anew(spare).await,
                 (outcome, _) => outcome.map_err(|failed| failed.error),
             };
@@ -146,14 +146,14 @@ impl Request {
 
     /// Sends it over a connection that somebody has made, and that ends with it.
     #[doc(hidden)]
-    pub async fn send_over(self, link: Link) -> Result<Answer, ClientError> {
+    pub async fn send_over(self, connection: Connection) -> Result<Answer, ClientError> {
         let (origin, head) = self.prepare()?;
         let total = Total::start(self.total);
         let Self { client, method, content, expects_continue, .. } = self;
         let origin = Arc::new(origin);
         let is_alone = true;
         let call = Call { client, method, origin, head, total, expects_continue, is_alone };
-        call.ask(link, content).await.map_err(|failed| failed.error)
+        call.ask(connection, content).await.map_err(|failed| failed.error)
     }
 
     /// Checks all parts, and writes the head.
@@ -249,16 +249,16 @@ pub(super) struct Call {
 impl Call {
     /// Asks on a fresh connection.
     async fn ask_anew(&self, content: Content) -> Result<Answer, ClientError> {
-        let link = connect(&self.client, &self.origin, &self.total).await?;
-        self.ask(link, content).await.map_err(|failed| failed.error)
+        let connection = connect(&self.client, &self.origin, &self.total).await?;
+        self.ask(connection, content).await.map_err(|failed| failed.error)
     }
 
     /// Asks on this connection.
-    async fn ask(&self, link: Link, content: Content) -> Result<Answer, Failed> {
+    async fn ask(&self, connection: Connection, content: Content) -> Result<Answer, Failed> {
         let limits = limits(&self.client.options);
         let upload = Upload::new(content, self.expects_continue);
         let bounds = (self.total, self.is_alone);
-        let mut exchange = Exchange::new(link, upload, &self.client, &self.origin, bounds);
+        let mut exchange = Exchange::new(connection, upload, &self.client, &self.origin, bounds);
         poll_fn(|cx| Poll::Ready(exchange.start(cx, &self.head))).await?;
         let mut hearing = Hearing::new(self.method, limits);
         let head = poll_fn(|cx| exchange.poll_head(cx, &mut hearing)).await?;

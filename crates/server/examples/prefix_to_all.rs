@@ -9,13 +9,13 @@
 
 use std::env;
 
-use gustnado::{Link, Request, Response, Server};
+use gustnado::{Middleware, Request, Response, Server};
 
 /// The server, before it listens.
 pub(crate) fn server() -> Server {
     let asks = |request: &Request| request.raw_query().is_some_and(|query| query.contains("url"));
     Server::new()
-        .link(Link::after(write_before).only_if(asks))
+        .middleware(Middleware::after(write_before).only_if(asks))
         .get("/hello", |_: &Request| Response::html("<p>Hello!"))
         .get("/{name}", |request: &Request| {
             Response::html(format!("<p>This is {}.", escaped(&request.param("name"))))

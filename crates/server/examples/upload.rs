@@ -35,11 +35,11 @@ pub(crate) fn routes(folder: &Path) -> Routes {
         .post(take)
         .limit_body_bytes(UPLOAD_BYTES_MAX);
     // What somebody has uploaded is not to run as a page of ours.
-    let inert = gustnado::Link::after(|_: &Request, response: &mut Response| {
+    let inert = gustnado::Middleware::after(|_: &Request, response: &mut Response| {
         response.try_header("Content-Security-Policy", "sandbox").expect("a good field");
     });
     let inert = inert.only_if(|request| request.raw_path().starts_with("/files/"));
-    Routes::new().route("/", upload).files("/files", folder).link(inert)
+    Routes::new().route("/", upload).files("/files", folder).middleware(inert)
 }
 
 /// Keeps the files of a form, and sends the browser back to the page.

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use gustnado_http::status::Status;
 
-use crate::chain::{Flow, Link};
 use crate::config::{Config, ConfigError, Origin, Settings};
 use crate::handler::IntoHandler;
 use crate::hooks::{ClosedConnection, Hooks, Refused, Struck, Verdict};
+use crate::middleware::{Flow, Middleware};
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
 use crate::routes::{Route, Routes};
@@ -115,9 +115,9 @@ impl Server {
         self.with(|routes| routes.host(name, of_host))
     }
 
-    /// [`Routes::link`]
-    pub fn link(self, link: Link) -> Self {
-        self.with(|routes| routes.link(link))
+    /// [`Routes::middleware`]
+    pub fn middleware(self, middleware: Middleware) -> Self {
+        self.with(|routes| routes.middleware(middleware))
     }
 
     /// [`Routes::chain`]
@@ -237,11 +237,11 @@ impl Server {
     }
 
     /// Calls `hook` when the server refuses a request by itself, with the response that is about to
-    /// be sent: where it adds what links add to all others, such as CORS fields and a request id.
+    /// be sent: where it adds what middleware add to all others, such as CORS fields and a request id.
     /// It runs on the worker, so it should not wait. The last one counts.
     ///
     /// (Headers that are the same in every response: [`Server::header`]. What no route answers
-    /// passes the links of [`Server::link`].)
+    /// passes the middleware of [`Server::middleware`].)
     ///
     /// ```
     /// use gustnado::{Refused, Response, Server};

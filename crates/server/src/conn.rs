@@ -35,7 +35,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use gustnado_http::response_writer::WrittenHead;
-use gustnado_tasks::{Link, LinkError, Patience, RecvBuf, SendBuf};
+use gustnado_tasks::{Connection, ConnectionError, Patience, RecvBuf, SendBuf};
 
 use crate::access_log::Journal;
 use crate::app::App;
@@ -70,7 +70,7 @@ const LAST_LINGER_MS: u64 = 100;
 
 /// A connection and what is known of it between two requests.
 pub(crate) struct Conn {
-    link: Link,
+    socket: Connection,
     app: Arc<App>,
     /// Bytes that were received and not used yet: the beginning of a request, or what was behind a
     /// request that took its time.
@@ -98,7 +98,7 @@ impl Drop for Conn {
             self.log_cut();
         }
         let Some(hook) = &self.app.hooks.closed else { return };
-        let lasted_ms = low_half(self.link.now().mono_ms).wrapping_sub(self.began_ms);
+        let lasted_ms = low_half(self.socket.now().mono_ms).wrapping_sub(self.began_ms);
         let closed = ClosedConnection {
             requests: self.requests,
             lasted: Duration::from_millis(lasted_ms.into()),
@@ -155,9 +155,9 @@ enum Next {
 /// Serves one connection until either side closes it.
 ///
 /// Faults of the peer and of the network end it; they are counted, and nobody is told.
-pub(crate) fn serve(link: Link, app: Arc<App>) -> impl Future<Output = ()> + Send {
+pub(crate) fn serve(socket: Connection, app: Arc<App>) -> impl Future<Output = ()> + Send {
     // Made out here: an `async fn` would keep room for its arguments beside what they moved into.
-    let mut conn = Conn::new(link, app);
+    let mut conn = Conn::new(socket, app);
     async move {
         let mut next = conn.first_step();
         loop {
@@ -166,7 +166,7 @@ pub(crate) fn serve(link: Link, app: Arc<App>) -> impl Future<Output = ()> + Sen
                     // There is nothing in it: forgetting it spares the look that dropping takes.
                     mem::forget(receive);
                     poll_fn(|context| {
-                        let received = conn.link.poll_recv_request(conn.unread.is_none());
+                        let received = conn.socket.poll_recv_request(conn.unread.is_none());
                         received.map(|received| conn.answer_received(received, context))
                     })
                     .await
@@ -175,8 +175,8 @@ pub(crate) fn serve(link: Link, app: Arc<App>) -> impl Future<Output = ()> + Sen
                 Next::Close => return,
                 rare => Box::pin(conn.finish(rare)).await,
             };
-            if conn.link.is_sending() {
-                if let Err(error) = poll_fn(|_| conn.link.poll_sent()).await {
+            if conn.socket.is_sending() {
+                if let Err(error) = poll_fn(|_| conn.socket.poll_sent()).await {
                     next = conn.fail_send(&error, next);
                     continue;
                 }
@@ -191,16 +191,16 @@ pub(crate) fn serve(link: Link, app: Arc<App>) -> impl Future<Output = ()> + Sen
 
 impl Conn {
     #[inline]
-    fn new(mut link: Link, app: Arc<App>) -> Self {
-        let now_ms = link.now().mono_ms;
-        link.set_deadline(now_ms + app.times.first_ms);
-        Self { link, app, unread: None, requests: 0, began_ms: low_half(now_ms), besides: None }
+    fn new(mut socket: Connection, app: Arc<App>) -> Self {
+        let now_ms = socket.now().mono_ms;
+        socket.set_deadline(now_ms + app.times.first_ms);
+        Self { socket, app, unread: None, requests: 0, began_ms: low_half(now_ms), besides: None }
     }
 
     /// Answers all requests that received bytes complete.
     fn answer_received(
         &mut self,
-        received: Result<RecvBuf, LinkError>,
+        received: Result<RecvBuf, ConnectionError>,
         context: &mut Context<'_>,
     ) -> Next {
         match received {
@@ -208,8 +208,8 @@ impl Conn {
                 [] => Next::Close,
                 bytes => self.answer_piece(bytes, context),
             },
-            Err(LinkError::TimedOut) => self.miss_request(),
-            Err(LinkError::Ending) => Next::LastCall,
+            Err(ConnectionError::TimedOut) => self.miss_request(),
+            Err(ConnectionError::Ending) => Next::LastCall,
             Err(error) => {
                 self.note(&error);
                 Next::Close
@@ -313,7 +313,7 @@ impl Conn {
     }
 
     /// Ends a connection that cannot go on.
-    fn give_up(&self, error: &LinkError) -> Next {
+    fn give_up(&self, error: &ConnectionError) -> Next {
         self.note(error);
         Next::Close
     }
@@ -322,15 +322,19 @@ impl Conn {
     #[expect(clippy::inline_always, reason = "as a call it costs a plain request instructions")]
     #[inline(always)]
     fn start_send(&mut self, out: Box<SendBuf>) {
-        self.link.set_deadline(self.link.now().mono_ms + self.app.times.write_look_ms);
-        self.link.start_send(out);
+        self.socket.set_deadline(self.socket.now().mono_ms + self.app.times.write_look_ms);
+        self.socket.start_send(out);
     }
 
-    async fn send_segment(&mut self, segment: Segment, write: Patience) -> Result<(), LinkError> {
+    async fn send_segment(
+        &mut self,
+        segment: Segment,
+        write: Patience,
+    ) -> Result<(), ConnectionError> {
         match segment {
             Segment::Bytes(bytes) => {
                 let len = bytes.len() as u64;
-                let mut out = Link::outgoing();
+                let mut out = Connection::outgoing();
                 out.bytes = bytes;
                 self.send_content(out, len, write).await?;
             }
@@ -346,17 +350,17 @@ impl Conn {
                 loop {
                     let before = at;
                     let until = self.warm(&file, (at, end), cold.as_ref(), patience).await?;
-                    let sent = self.link.send_file(&file, &mut at, until, patience).await;
+                    let sent = self.socket.send_file(&file, &mut at, until, patience).await;
                     self.count_file(at - before);
                     match sent {
                         Ok(()) if at < end => {}
                         Ok(()) => break,
-                        Err(LinkError::TimedOut) => {
+                        Err(ConnectionError::TimedOut) => {
                             let granted =
                                 self.more_time(Limit::Write, write.silence_ms, at - offset, b"");
-                            let until_ms = granted.ok_or(LinkError::TimedOut)?;
+                            let until_ms = granted.ok_or(ConnectionError::TimedOut)?;
                             // (What was granted holds for the rest of it.)
-                            patience.silence_ms = until_ms - self.link.now().mono_ms;
+                            patience.silence_ms = until_ms - self.socket.now().mono_ms;
                         }
                         Err(error) => return Err(error),
                     }
@@ -374,7 +378,7 @@ impl Conn {
         out: Box<SendBuf>,
         content_bytes: u64,
         write: Patience,
-    ) -> Result<(), LinkError> {
+    ) -> Result<(), ConnectionError> {
         self.app.count_response(0, out.len() as u64);
         let sent = self.send_out(out, write).await;
         self.log_content(match &sent {
@@ -396,15 +400,15 @@ impl Conn {
     async fn last_call(&mut self) -> Next {
         let times = &self.app.times;
         let waits_ms = if self.requests == 0 { times.first_ms } else { times.keep_alive_ms };
-        let now_ms = self.link.now().mono_ms;
-        let idle_since_ms = self.link.deadline_ms().saturating_sub(waits_ms);
+        let now_ms = self.socket.now().mono_ms;
+        let idle_since_ms = self.socket.deadline_ms().saturating_sub(waits_ms);
         let until_ms = idle_since_ms.saturating_add(LAST_CALL_MS);
-        self.link.set_deadline(until_ms.clamp(now_ms + LAST_LOOK_MS, now_ms + LAST_CALL_MS));
+        self.socket.set_deadline(until_ms.clamp(now_ms + LAST_LOOK_MS, now_ms + LAST_CALL_MS));
         // (A piece must not be held over a wait.)
         let next = poll_fn(|context| {
-            let received = ready!(self.link.poll_recv(false));
+            let received = ready!(self.socket.poll_recv(false));
             Poll::Ready(match received {
-                Err(LinkError::TimedOut) => None,
+                Err(ConnectionError::TimedOut) => None,
                 Err(_) => Some(Next::Close),
                 received => Some(self.answer_received(received, context)),
             })
@@ -420,10 +424,10 @@ impl Conn {
     ///
     /// - `wait_ms`: for how long at most.
     async fn linger(&mut self, wait_ms: u64) {
-        self.link.shutdown_write();
-        self.link.set_deadline(self.link.now().mono_ms + wait_ms);
+        self.socket.shutdown_write();
+        self.socket.set_deadline(self.socket.now().mono_ms + wait_ms);
         let mut thrown_away = 0;
-        while let Ok(piece) = self.link.recv(false).await {
+        while let Ok(piece) = self.socket.recv(false).await {
             thrown_away += piece.bytes().len();
             if piece.bytes().is_empty() || thrown_away > LINGER_BYTES_MAX {
                 return;
@@ -436,14 +440,14 @@ impl Conn {
     fn expect_request(&mut self) {
         let times = &self.app.times;
         let wait_ms = if self.unread.is_some() { times.header_ms } else { times.keep_alive_ms };
-        self.link.set_deadline(self.link.now().mono_ms + wait_ms);
+        self.socket.set_deadline(self.socket.now().mono_ms + wait_ms);
     }
 
     /// Counts what ended the connection, if that was somebody's fault.
-    fn note(&self, error: &LinkError) {
+    fn note(&self, error: &ConnectionError) {
         let fault = match error {
-            LinkError::TimedOut => Fault::TooSlow,
-            LinkError::FileTruncated => Fault::FileCut,
+            ConnectionError::TimedOut => Fault::TooSlow,
+            ConnectionError::FileTruncated => Fault::FileCut,
             _ => return,
         };
         self.app.count(&Added { fault: Some(fault), ..Added::default() });
@@ -457,7 +461,7 @@ mod tests {
     /// The size of what a function returns, without calling it.
     fn output_bytes<F, O>(_: F) -> usize
     where
-        F: Fn(Link, Arc<App>) -> O,
+        F: Fn(Connection, Arc<App>) -> O,
     {
         size_of::<O>()
     }

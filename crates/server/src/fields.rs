@@ -2,13 +2,13 @@
 
 use gustnado_config::Headers;
 
-use crate::chain::Link;
+use crate::middleware::Middleware;
 
 /// What adds fields to every answer that does not have them already.
-pub(crate) fn link(fields: &Headers) -> Option<Link> {
+pub(crate) fn middleware(fields: &Headers) -> Option<Middleware> {
     let fields = fields.clone();
     (!fields.is_empty()).then(|| {
-        Link::after(move |_, response| {
+        Middleware::after(move |_, response| {
             for (name, value) in fields.iter() {
                 if response.header_value(name).is_none() {
                     let outcome = response.try_header(name, value);

@@ -36,7 +36,6 @@ mod body;
 mod body_channel;
 mod build_context;
 mod builder;
-mod chain;
 pub mod config;
 mod conn;
 mod contained;
@@ -50,6 +49,7 @@ mod handler;
 mod hooks;
 #[cfg(feature = "json")]
 mod json;
+mod middleware;
 mod pace;
 mod proxies;
 pub mod reply;
@@ -76,7 +76,6 @@ pub use access_log::unblocked_terminal;
 pub use body::{Body, BodyError};
 pub use builder::Server;
 pub use bytes::Bytes;
-pub use chain::{Flow, Link, Next};
 #[doc(inline)]
 pub use gustnado_client as client;
 pub use gustnado_http::head::Version;
@@ -92,6 +91,7 @@ pub use handler::{Blocking, Handler, IntoHandler, blocking, form};
 pub use hooks::{ClosedConnection, Limit, Refused, Struck, Verdict};
 #[cfg(feature = "json")]
 pub use json::{JsonError, QueryError};
+pub use middleware::{Flow, Middleware, Next};
 pub use request::{Cookies, Pairs, ParamError, Request, percent_decoded};
 pub use response::{
     AppendError, Appender, Event, ForeignHead, IntoResponse, Replier, Reply, Response, Sent,

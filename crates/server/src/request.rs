@@ -21,7 +21,7 @@ use gustnado_http::method::Method;
 use gustnado_http::path::CanonicalPath;
 use gustnado_http::request::Request as View;
 use gustnado_http::response_writer::{FieldError, check_field};
-use gustnado_tasks::LinkId;
+use gustnado_tasks::ConnectionId;
 
 use crate::body::{Body, BodyError};
 use crate::proxies::Proxies;
@@ -61,7 +61,7 @@ impl Request {
         used: &Cell<Option<Box<Self>>>,
         head: &Head,
         bytes: &[u8],
-        (link, proxies): (LinkId, Option<&Arc<Proxies>>),
+        (link, proxies): (ConnectionId, Option<&Arc<Proxies>>),
     ) -> Box<Self> {
         if let Some(mut used) = used.take()
             && let Some(parts) = used.parts.get_mut()
@@ -144,7 +144,7 @@ impl Request {
 
     /// Whether the path is `base` or beneath it, segment by segment: `/a` and `//a/./%62` are
     /// beneath `/a`, while `/ab` and `/a%2Fb` are not. For conditions such as those of
-    /// [`Link::only_if`](crate::Link::only_if).
+    /// [`Middleware::only_if`](crate::Middleware::only_if).
     ///
     /// - `base`: percent-encoded, beginning with `/`; else nothing is beneath it.
     pub fn is_under(&self, base: &str) -> bool {
@@ -234,7 +234,7 @@ impl Request {
         self.body.whole()
     }
 
-    /// Tells the client ahead of the answer what it will need (103, RFC 8297): for `Link` fields,
+    /// Tells the client ahead of the answer what it will need (103, RFC 8297): for `Middleware` fields,
     /// from handlers that take their time. Nothing is said to a client of HTTP/1.0, nor by an
     /// inline handler, whose answer is there at once.
     ///
@@ -338,7 +338,7 @@ pub(crate) mod tests {
             other => panic!("expected a head, got {other:?}"),
         };
         let parts = Parts::take(&head, text.as_bytes());
-        Request::new(parts, Body::empty(), Origin::lent(LinkId::NONE, None))
+        Request::new(parts, Body::empty(), Origin::lent(ConnectionId::NONE, None))
     }
 
     #[test]

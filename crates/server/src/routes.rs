@@ -16,9 +16,9 @@ use gustnado_config::Headers;
 use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 
-use crate::chain::Link;
 use crate::files::StaticPage;
 use crate::handler::{Handler, IntoHandler, Kind};
+use crate::middleware::Middleware;
 use crate::pace::RoutePace;
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
@@ -48,7 +48,7 @@ pub struct Routes {
     pub(crate) matchers: Vec<(Matcher, Handler)>,
     /// Names that share a site, and the site.
     pub(crate) hosts: Vec<(Vec<String>, Routes)>,
-    pub(crate) links: Vec<Link>,
+    pub(crate) middleware: Vec<Middleware>,
     pub(crate) fallback: Option<Route>,
     /// Served where no route answers.
     pub(crate) root: Option<PathBuf>,
@@ -65,7 +65,7 @@ pub struct Route {
     pub(crate) any: Option<Handler>,
     pub(crate) folder: Option<PathBuf>,
     pub(crate) listing: Option<bool>,
-    pub(crate) links: Vec<Link>,
+    pub(crate) middleware: Vec<Middleware>,
     pub(crate) fields: Headers,
     pub(crate) options: RouteOptions,
     pub(crate) pace: RoutePace,
@@ -128,8 +128,8 @@ impl Route {
 
     /// Adds a link to this route's chain: inside the chain of the whole.
     #[must_use]
-    pub fn link(mut self, link: Link) -> Self {
-        self.links.push(link);
+    pub fn middleware(mut self, middleware: Middleware) -> Self {
+        self.middleware.push(middleware);
         self
     }
 
@@ -243,7 +243,8 @@ impl Route {
     fn with_pace(mut self) -> Self {
         self.options.read = self.pace.read_rate();
         if let Some(pace) = self.pace.of_answers() {
-            self.links.insert(0, Link::after(move |_, response| response.set_pace(pace.clone())));
+            self.middleware
+                .insert(0, Middleware::after(move |_, response| response.set_pace(pace.clone())));
         }
         self
     }
@@ -312,7 +313,7 @@ impl Routes {
     pub fn nest(mut self, path: &str, routes: Routes) -> Self {
         let prefix = path.trim_end_matches('/');
         for (below, mut route) in routes.paths {
-            route.links.splice(0..0, routes.links.iter().cloned());
+            route.middleware.splice(0..0, routes.middleware.iter().cloned());
             route.fields = routes.fields.with(&route.fields);
             // (What has no leading slash stays as it is, and is refused at the start.)
             let is_whole = below.starts_with('/') || below.is_empty();
@@ -361,8 +362,8 @@ impl Routes {
     /// Adds a link to the chain around everything, 404 included. Links run in the order they were
     /// added.
     #[must_use]
-    pub fn link(mut self, link: Link) -> Self {
-        self.links.push(link);
+    pub fn middleware(mut self, middleware: Middleware) -> Self {
+        self.middleware.push(middleware);
         self
     }
 
@@ -372,7 +373,7 @@ impl Routes {
         self,
         before: impl Fn(&mut Request) -> crate::Flow + Send + Sync + 'static,
     ) -> Self {
-        self.link(Link::before(before))
+        self.middleware(Middleware::before(before))
     }
 
     /// Makes the page for one status of 400 and above, where an answer has no content of its own.
@@ -420,7 +421,7 @@ impl Routes {
     pub(crate) fn is_bare(&self) -> bool {
         let has_paths = !self.paths.is_empty() || self.root.is_some();
         let is_handled = has_paths || self.fallback.is_some() || !self.matchers.is_empty();
-        let has_more = !self.hosts.is_empty() || !self.links.is_empty();
+        let has_more = !self.hosts.is_empty() || !self.middleware.is_empty();
         !is_handled && !has_more
     }
 }

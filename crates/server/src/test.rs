@@ -29,7 +29,7 @@ use bytes::Bytes;
 use gustnado_config::Headers;
 use gustnado_http::method::Method;
 use gustnado_http::response::Response as Interim;
-use gustnado_tasks::{BlockingPool, Link, block_on, spawn_detached};
+use gustnado_tasks::{BlockingPool, Connection, block_on, spawn_detached};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use crate::app::{self, App, Current, Lasting, Routed, Site};
@@ -120,11 +120,11 @@ impl Client {
     }
 
     /// Connects inside this process, and starts serving.
-    fn connect(&self) -> io::Result<Link> {
+    fn connect(&self) -> io::Result<Connection> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let (near, far): (OwnedFd, OwnedFd) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        let (near, far) = (Link::adopt(near)?, Link::adopt(far)?);
+        let (near, far) = (Connection::adopt(near)?, Connection::adopt(far)?);
         let serving = conn::serve(far, Arc::clone(&self.app));
         spawn_detached(serving).map_err(|_| io::Error::other("no task slot is left"))?;
         Ok(near)
@@ -238,8 +238,8 @@ impl Request {
         if let Some(body) = body {
             request = request.body(body);
         }
-        let link = client.connect().map_err(TestError::Connect)?;
-        Ok(request.accept_trailers().send_over(link).await?)
+        let connection = client.connect().map_err(TestError::Connect)?;
+        Ok(request.accept_trailers().send_over(connection).await?)
     }
 }
 

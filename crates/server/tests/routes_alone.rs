@@ -8,7 +8,7 @@ use gustnado::config::Config;
 use gustnado::task::{block_on, sleep};
 use gustnado::test::{Client, TestError};
 use gustnado::{
-    Event, Flow, Link, Method, Next, Request, Response, Routes, Status, blocking, route,
+    Event, Flow, Method, Middleware, Next, Request, Response, Routes, Status, blocking, route,
 };
 
 fn routes() -> Routes {
@@ -65,7 +65,7 @@ fn chains_hosts_and_methods_count() {
     let routes = routes()
         .host("other.example", Routes::new().get("/", |_: &Request| "other"))
         .chain(guard)
-        .link(Link::around(async |request: Request, next: Next| {
+        .middleware(Middleware::around(async |request: Request, next: Next| {
             next.run(request).await.header("X-Around", "1")
         }));
     let client = Client::new(&routes);

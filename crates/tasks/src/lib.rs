@@ -20,7 +20,7 @@
 //! | wait for the first of several | [`select2`], [`select3`], [`select_all`] |
 //! | pass values between tasks and threads | [`mailbox()`] |
 //! | call what blocks | [`BlockingPool`] |
-//! | talk to a peer | [`Link`] |
+//! | talk to a peer | [`Connection`] |
 //! | run a future on the current thread | [`block_on()`], [`block_on_with()`] |
 //! | see what every task waits for | [`dump()`], [`Workers::dump`] |
 //! | have a worker on a thread that one's own loop runs on | [`Driven`] |
@@ -91,8 +91,8 @@ pub use gustnado_reactor::{
     SocketOptions, TrafficClass, Wants, block_file_size_signal, descriptor_limit, probe_uring,
 };
 pub use net::acceptor::Acceptor;
-pub use net::link::{Link, LinkError};
-pub use net::link_id::{LinkId, TaskMark};
+pub use net::connection::{Connection, ConnectionError};
+pub use net::connection_id::{ConnectionId, TaskMark};
 pub use net::listening::{Listening, Serve};
 pub use net::patience::Patience;
 pub use net::send_watch::SendWatch;

@@ -2,8 +2,8 @@
 
 pub(crate) mod acceptor;
 pub(crate) mod closing;
-pub(crate) mod link;
-pub(crate) mod link_id;
+pub(crate) mod connection;
+pub(crate) mod connection_id;
 pub(crate) mod listening;
 pub(crate) mod patience;
 pub(crate) mod send_watch;

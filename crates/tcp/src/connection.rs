@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use gustnado_tasks::{Endpoint, Link, LinkError, Phase};
+use gustnado_tasks::{Connection, ConnectionError, Endpoint, Phase};
 
 use super::handle::TransportHandle;
 use super::outbox::Flow;
@@ -26,7 +26,7 @@ const LINGER_MS: u64 = 1_000;
 const LINGER_BYTES_MAX: usize = 1 << 20;
 
 /// A connection and its protocol.
-pub(super) struct Connection {
+pub(super) struct ProtocolLoop {
     protocol: Box<dyn Protocol>,
     transport: Transport,
     tally: Arc<Tally>,
@@ -58,23 +58,23 @@ pub(super) struct Manners {
     pub(super) closing_ms: u64,
 }
 
-impl Connection {
+impl ProtocolLoop {
     /// Has the factory build a protocol for a connection. `None`: it does not want to, or the peer
     /// has gone; the connection is closed.
     pub(super) fn build(
-        link: Link,
+        connection: Connection,
         factory: &dyn Factory,
         tally: &Arc<Tally>,
         manners: Manners,
     ) -> Option<Box<Self>> {
-        let (peer, local) = (link.peer().ok()?, link.local().ok()?);
+        let (peer, local) = (connection.peer().ok()?, connection.local().ok()?);
         let Some(protocol) = build_protocol(factory, &peer, tally) else {
             count(&tally.refused);
             return None;
         };
         count(&tally.made);
         let Manners { hold_reading, closing_ms } = manners;
-        let transport = Transport::new(Some(link), peer, local, hold_reading, closing_ms);
+        let transport = Transport::new(Some(connection), peer, local, hold_reading, closing_ms);
         let told = Told { stage: Stage::Built, congested: false, reading: true, stopping: false };
         Some(Box::new(Self { protocol, transport, tally: Arc::clone(tally), told }))
     }
@@ -93,7 +93,7 @@ impl Connection {
     }
 
     /// Runs the connection to its end. The protocol has been told of it when this returns; what
-    /// else has to be done for the peer is [`Connection::linger`]'s.
+    /// else has to be done for the peer is [`ProtocolLoop::linger`]'s.
     pub(super) async fn run(&mut self) -> Reason {
         self.told.stage = Stage::Made;
         self.call(|protocol, transport| protocol.connection_made(transport));
@@ -108,16 +108,16 @@ impl Connection {
         if talks_on {
             self.transport.shut();
         }
-        let Some(link) = self.transport.link() else { return };
+        let Some(connection) = self.transport.connection() else { return };
         if matches!(reason, Reason::Aborted | Reason::Overrun) {
-            link.reset_on_drop();
+            connection.reset_on_drop();
         }
         if !talks_on {
             return;
         }
-        link.set_deadline(link.now().mono_ms + LINGER_MS);
+        connection.set_deadline(connection.now().mono_ms + LINGER_MS);
         let mut thrown_away = 0;
-        while let Ok(piece) = link.recv(true).await {
+        while let Ok(piece) = connection.recv(true).await {
             thrown_away += piece.bytes().len();
             if piece.bytes().is_empty() || thrown_away > LINGER_BYTES_MAX {
                 return;
@@ -156,9 +156,14 @@ impl Connection {
             return Poll::Ready(None);
         }
         let reads = self.transport.is_reading();
-        let Some(link) = self.transport.link() else { return Poll::Ready(Some(Reason::Closed)) };
-        let received =
-            if reads { link.poll_recv(false) } else { link.poll_deadline(false).map(Err) };
+        let Some(connection) = self.transport.connection() else {
+            return Poll::Ready(Some(Reason::Closed));
+        };
+        let received = if reads {
+            connection.poll_recv(false)
+        } else {
+            connection.poll_deadline(false).map(Err)
+        };
         received.map(|received| match received {
             Ok(piece) => {
                 self.take(piece.bytes());
@@ -203,10 +208,10 @@ impl Connection {
     }
 
     /// Decides what a failed operation means. Returns why the connection is over, if it is.
-    fn after_error(&mut self, error: &LinkError) -> Option<Reason> {
+    fn after_error(&mut self, error: &ConnectionError) -> Option<Reason> {
         match error {
-            LinkError::TimedOut if self.transport.is_ending() => Some(Reason::TimedOut),
-            LinkError::TimedOut => {
+            ConnectionError::TimedOut if self.transport.is_ending() => Some(Reason::TimedOut),
+            ConnectionError::TimedOut => {
                 let cause = self.transport.set_cause(Some(Reason::TimedOut));
                 self.call(|protocol, transport| protocol.timed_out(transport));
                 if !self.transport.is_ending() {
@@ -215,8 +220,8 @@ impl Connection {
                 self.transport.restart_timeout();
                 None
             }
-            LinkError::Ending => Some(Reason::Ended),
-            LinkError::Broken(error) => Some(Reason::Lost(error.kind())),
+            ConnectionError::Ending => Some(Reason::Ended),
+            ConnectionError::Broken(error) => Some(Reason::Lost(error.kind())),
             _ => Some(Reason::Lost(std::io::ErrorKind::Other)),
         }
     }
@@ -254,7 +259,7 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for ProtocolLoop {
     fn drop(&mut self) {
         // The task was dropped where it waited: the workers end.
         self.tell_lost(Reason::Ended);

@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use gustnado_tasks::{Endpoint, Link, LinkError, Phase};
+use gustnado_tasks::{Connection, ConnectionError, Endpoint, Phase};
 
-use super::connection::Connection;
+use super::connection::ProtocolLoop;
 use super::engine::{Engine, first_address};
 use super::handle::TransportHandle;
 use super::port::Open;
@@ -190,10 +190,10 @@ impl Connector {
     }
 
     /// Makes the connection itself.
-    async fn open(&self) -> Result<Link, ConnectError> {
+    async fn open(&self) -> Result<Connection, ConnectError> {
         let Inner { to, options, .. } = &*self.inner;
         let timeout_ms = u64::try_from(options.timeout.as_millis()).unwrap_or(u64::MAX >> 1);
-        let mut connecting = pin!(Link::connect(to, options.source, timeout_ms));
+        let mut connecting = pin!(Connection::connect(to, options.source, timeout_ms));
         poll_fn(|context| {
             if let Stage::Connecting { cancelled, task } = &mut *self.stage() {
                 if *cancelled {
@@ -251,26 +251,26 @@ impl Attempt {
         self.open = Some(Open::new(Arc::clone(&tally)));
         match self.connect(&tally).await {
             Err(error) => self.tell_failed(&error),
-            Ok(mut connection) => {
+            Ok(mut running) => {
                 self.made = true;
-                let handle = connection.handle();
+                let handle = running.handle();
                 *self.connector.stage() = Stage::Connected(handle);
-                let reason = connection.run().await;
+                let reason = running.run().await;
                 self.tell_lost(reason);
-                connection.linger(reason).await;
+                running.linger(reason).await;
             }
         }
     }
 
-    async fn connect(&self, tally: &Arc<Tally>) -> Result<Box<Connection>, ConnectError> {
-        let mut link = self.connector.open().await?;
-        link.set_deadline(u64::MAX);
+    async fn connect(&self, tally: &Arc<Tally>) -> Result<Box<ProtocolLoop>, ConnectError> {
+        let mut connection = self.connector.open().await?;
+        connection.set_deadline(u64::MAX);
         let manners = self.connector.engine().client_manners();
         let factory = &*self.connector.inner.factory;
-        let built = Connection::build(link, factory, tally, manners);
-        let mut connection = built.ok_or(ConnectError::NoProtocol)?;
-        connection.attend().await;
-        Ok(connection)
+        let built = ProtocolLoop::build(connection, factory, tally, manners);
+        let mut running = built.ok_or(ConnectError::NoProtocol)?;
+        running.attend().await;
+        Ok(running)
     }
 
     fn tell_failed(&mut self, error: &ConnectError) {
@@ -321,10 +321,10 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    fn of(error: LinkError) -> Self {
+    fn of(error: ConnectionError) -> Self {
         match error {
-            LinkError::TimedOut => Self::TimedOut,
-            LinkError::Broken(error) => Self::Refused(error),
+            ConnectionError::TimedOut => Self::TimedOut,
+            ConnectionError::Broken(error) => Self::Refused(error),
             _ => Self::Stopped,
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::mem;
 
-use gustnado_tasks::{Link, SendBuf};
+use gustnado_tasks::{Connection, SendBuf};
 
 /// Bytes that leave in one send at most: so that progress is seen, and others have their turn.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -144,7 +144,7 @@ impl Outbox {
 /// A buffer of this worker's spare ones.
 #[expect(clippy::unnecessary_box_returns, reason = "buffers travel boxed from end to end")]
 fn fresh() -> Box<SendBuf> {
-    if gustnado_tasks::worker().is_some() { Link::outgoing() } else { Box::default() }
+    if gustnado_tasks::worker().is_some() { Connection::outgoing() } else { Box::default() }
 }
 
 #[cfg(test)]

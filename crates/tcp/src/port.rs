@@ -6,10 +6,10 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use gustnado_tasks::{Endpoint, Link, Listening, Workers};
+use gustnado_tasks::{Connection, Endpoint, Listening, Workers};
 
 use super::Factory;
-use super::connection::{Connection, Manners};
+use super::connection::{Manners, ProtocolLoop};
 use super::tally::{Tally, count};
 
 /// A listener of an engine. Dropping it changes nothing; clones are the same listener.
@@ -56,8 +56,8 @@ impl Ports {
         }
         self.open.retain(|listening| listening.is_open());
         let used = Arc::clone(used);
-        let serve = Box::new(move |link| -> gustnado_tasks::BoxTask {
-            Box::pin(serve(link, Arc::clone(&used), manners))
+        let serve = Box::new(move |connection| -> gustnado_tasks::BoxTask {
+            Box::pin(serve(connection, Arc::clone(&used), manners))
         });
         let failed = |error| ListenError::of(endpoint, error);
         let listening = Arc::new(workers.listen(endpoint, true, serve).map_err(failed)?);
@@ -96,17 +96,21 @@ impl Drop for Used {
 }
 
 /// Serves one accepted connection.
-fn serve(link: Link, used: Arc<Used>, manners: Manners) -> impl Future<Output = ()> + Send {
+fn serve(
+    connection: Connection,
+    used: Arc<Used>,
+    manners: Manners,
+) -> impl Future<Output = ()> + Send {
     let open = Open::new(Arc::clone(&used.tally));
     count(&open.0.accepted);
     async move {
         let _open = open;
-        let built = Connection::build(link, &*used.factory, &used.tally, manners);
+        let built = ProtocolLoop::build(connection, &*used.factory, &used.tally, manners);
         drop(used);
-        let Some(mut connection) = built else { return };
-        connection.attend().await;
-        let reason = connection.run().await;
-        connection.linger(reason).await;
+        let Some(mut running) = built else { return };
+        running.attend().await;
+        let reason = running.run().await;
+        running.linger(reason).await;
     }
 }
 
@@ -179,14 +183,14 @@ mod tests {
     /// The size of what a function returns, without calling it.
     fn output_bytes<F, O>(_: F) -> usize
     where
-        F: Fn(Link, Arc<Used>, Manners) -> O,
+        F: Fn(Connection, Arc<Used>, Manners) -> O,
     {
         size_of::<O>()
     }
 
     #[test]
     fn an_idle_connection_is_small() {
-        let bytes = output_bytes(serve) + size_of::<Connection>();
+        let bytes = output_bytes(serve) + size_of::<ProtocolLoop>();
         assert!(bytes <= 512, "{bytes} bytes beside the protocol itself");
     }
 }

@@ -4,7 +4,7 @@ use std::mem;
 use std::task::{Poll, Waker, ready};
 use std::time::Duration;
 
-use gustnado_tasks::{Endpoint, Link, LinkError};
+use gustnado_tasks::{Connection, ConnectionError, Endpoint};
 
 use super::handle::{Orders, TransportHandle};
 use super::outbox::{Flow, Outbox, WriteLimits};
@@ -26,7 +26,7 @@ use super::reason::Reason;
 #[derive(Debug)]
 pub struct Transport {
     /// `None` only where a test drives a protocol without a socket.
-    link: Option<Link>,
+    connection: Option<Connection>,
     outbox: Outbox,
     peer: Endpoint,
     local: Endpoint,
@@ -77,14 +77,14 @@ impl Transport {
     /// - `hold_reading`: see [`Transport::hold_reading`].
     /// - `closing_ms`: longest time without progress while a connection that ends is written out.
     pub(super) fn new(
-        link: Option<Link>,
+        connection: Option<Connection>,
         peer: Endpoint,
         local: Endpoint,
         hold_reading: bool,
         closing_ms: u64,
     ) -> Self {
         Self {
-            link,
+            connection,
             outbox: Outbox::default(),
             peer,
             local,
@@ -167,7 +167,7 @@ impl Transport {
     /// Hands pending bytes to the kernel now, as far as it takes them, before the callback returns.
     pub fn flush(&mut self) {
         self.writing.flush_wanted = true;
-        if let Poll::Ready(Err(LinkError::Broken(error))) = self.poll_flush() {
+        if let Poll::Ready(Err(ConnectionError::Broken(error))) = self.poll_flush() {
             self.end_at_once(Reason::Lost(error.kind()));
         }
     }
@@ -290,18 +290,18 @@ impl Transport {
     }
 
     /// Sends what is to be sent now. Ready once that is nothing.
-    pub(super) fn poll_flush(&mut self) -> Poll<Result<(), LinkError>> {
+    pub(super) fn poll_flush(&mut self) -> Poll<Result<(), ConnectionError>> {
         loop {
-            let Some(link) = &mut self.link else { return Poll::Ready(Ok(())) };
+            let Some(connection) = &mut self.connection else { return Poll::Ready(Ok(())) };
             if self.outbox.is_leaving() {
-                ready!(link.poll_sent())?;
+                ready!(connection.poll_sent())?;
                 self.outbox.sent();
                 self.restart_timeout();
             } else if self.may_send()
                 && let Some(chunk) = self.outbox.take_chunk()
             {
-                let Some(link) = &mut self.link else { return Poll::Ready(Ok(())) };
-                link.start_send(chunk);
+                let Some(connection) = &mut self.connection else { return Poll::Ready(Ok(())) };
+                connection.start_send(chunk);
             } else {
                 self.writing.flush_wanted &= self.outbox.has_waiting();
                 return Poll::Ready(Ok(()));
@@ -328,8 +328,8 @@ impl Transport {
     /// Tells the peer that nothing more will come.
     pub(super) fn shut(&mut self) {
         let before = mem::replace(&mut self.writing.shut, Shut::Done);
-        if let Some(link) = self.link.as_mut().filter(|_| before != Shut::Done) {
-            link.shutdown_write();
+        if let Some(connection) = self.connection.as_mut().filter(|_| before != Shut::Done) {
+            connection.shutdown_write();
         }
     }
 
@@ -381,15 +381,16 @@ impl Transport {
     pub(super) fn restart_timeout(&mut self) {
         let closing_ms = self.ending.map(|_| self.closing_ms);
         let wait_ms = [self.idle_ms, closing_ms].into_iter().flatten().min();
-        if let Some(link) = &mut self.link {
+        if let Some(connection) = &mut self.connection {
             let now_ms = gustnado_tasks::now().mono_ms;
-            link.set_deadline(wait_ms.map_or(u64::MAX, |wait_ms| now_ms.saturating_add(wait_ms)));
+            connection
+                .set_deadline(wait_ms.map_or(u64::MAX, |wait_ms| now_ms.saturating_add(wait_ms)));
         }
     }
 
     /// The connection itself; `None` where a test drives a protocol without one.
-    pub(super) fn link(&mut self) -> Option<&mut Link> {
-        self.link.as_mut()
+    pub(super) fn connection(&mut self) -> Option<&mut Connection> {
+        self.connection.as_mut()
     }
 
     /// Handles take nothing more.

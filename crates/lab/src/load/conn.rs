@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use gustnado_tasks::{Link, LinkError, Outbound, sleep};
+use gustnado_tasks::{Connection, ConnectionError, Outbound, sleep};
 
 use super::desk::{self, Turn};
 use super::flight::{Flight, Ticket};
@@ -35,7 +35,7 @@ pub(super) struct Conn {
     connect_ms: u64,
     answer_ms: u64,
     depth: usize,
-    link: Option<Link>,
+    connection: Option<Connection>,
     reader: Reader,
     flights: VecDeque<Flight>,
     /// When the first byte of the answer that is being read came; 0 before it.
@@ -79,7 +79,7 @@ impl Conn {
             connect_ms: millis(plan.connect_timeout),
             answer_ms: millis(plan.answer_timeout),
             depth: plan.pipeline as usize,
-            link: None,
+            connection: None,
             reader: Reader::default(),
             flights: VecDeque::with_capacity(plan.pipeline as usize),
             first: 0,
@@ -100,7 +100,7 @@ pub(super) async fn ask(mut conn: Conn) {
     conn.note_opened();
     let mut pause = PAUSE;
     loop {
-        if conn.link.is_none() {
+        if conn.connection.is_none() {
             // A fresh connection for a request of its own, or one that is kept.
             let ticket = if conn.shared.plan.keep_alive { None } else { conn.await_ticket().await };
             if ticket.is_none() && (!conn.shared.plan.keep_alive || conn.is_over()) {
@@ -176,12 +176,12 @@ impl Conn {
         let made = self.route.connect(&self.shared, &self.outbound, self.connect_ms).await;
         let now = self.shared.now();
         desk::with(|desk| match made {
-            Ok(mut link) => {
-                link.move_in().expect("nothing was sent or received on it yet");
+            Ok(mut connection) => {
+                connection.move_in().expect("nothing was sent or received on it yet");
                 if self.outbound.recv_bytes > 0 {
-                    link.receive_on_demand();
+                    connection.receive_on_demand();
                 }
-                self.link = Some(link);
+                self.connection = Some(connection);
                 self.connect = now - began;
                 desk.tally.connect.record(self.connect);
                 desk.tally.opened += 1;
@@ -222,7 +222,7 @@ impl Conn {
     /// Begins to send the only request of a connection.
     fn send_one(&mut self, ticket: Ticket) {
         let now = self.shared.now();
-        let mut out = Link::outgoing();
+        let mut out = Connection::outgoing();
         self.put(ticket, now, &mut out.bytes);
         self.start(out);
     }
@@ -245,13 +245,13 @@ impl Conn {
     }
 
     fn start(&mut self, out: Box<gustnado_tasks::SendBuf>) {
-        let Some(link) = &mut self.link else { return };
-        link.set_deadline(link.now().mono_ms + self.answer_ms);
+        let Some(connection) = &mut self.connection else { return };
+        connection.set_deadline(connection.now().mono_ms + self.answer_ms);
         match self.shared.plan.slowness.send_bytes_per_s {
-            None => link.start_send(out),
+            None => connection.start_send(out),
             Some(rate) => {
                 self.unsent.begin(&out.bytes, rate);
-                Link::put_back(out);
+                Connection::put_back(out);
             }
         }
     }
@@ -297,16 +297,16 @@ impl Conn {
                 return Poll::Ready(left);
             }
         }
-        let Some(link) = &mut self.link else { return Poll::Ready(Some(Left::Closed)) };
-        let portion = if link.is_sending() { None } else { self.unsent.portion() };
+        let Some(connection) = &mut self.connection else { return Poll::Ready(Some(Left::Closed)) };
+        let portion = if connection.is_sending() { None } else { self.unsent.portion() };
         if let Some(portion) = portion {
-            link.set_deadline(link.now().mono_ms + self.answer_ms);
-            link.start_send(portion);
+            connection.set_deadline(connection.now().mono_ms + self.answer_ms);
+            connection.start_send(portion);
         }
-        if !link.is_sending() {
+        if !connection.is_sending() {
             return Poll::Ready(None);
         }
-        match link.poll_sent() {
+        match connection.poll_sent() {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Err(error)) => Poll::Ready(Some(Left::Failed(broken(&error)))),
             // (One who is not slow has nothing left to pause for.)
@@ -316,13 +316,13 @@ impl Conn {
 
     /// Receives, if anything has come. Returns why the connection has to be left, if that is so.
     fn receive(&mut self, now: &mut u64) -> Poll<Option<Left>> {
-        let Some(link) = &mut self.link else { return Poll::Ready(Some(Left::Closed)) };
-        let piece = match link.poll_recv(false) {
+        let Some(connection) = &mut self.connection else { return Poll::Ready(Some(Left::Closed)) };
+        let piece = match connection.poll_recv(false) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(piece)) => piece,
-            Poll::Ready(Err(LinkError::TimedOut)) if self.flights.is_empty() => {
+            Poll::Ready(Err(ConnectionError::TimedOut)) if self.flights.is_empty() => {
                 // What was to be in time, was.
-                link.set_deadline(u64::MAX);
+                connection.set_deadline(u64::MAX);
                 return Poll::Ready(None);
             }
             Poll::Ready(Err(error)) => return Poll::Ready(Some(Left::Failed(broken(&error)))),
@@ -336,9 +336,9 @@ impl Conn {
             return Poll::Ready(left);
         }
         let pause = slow::pause_after(piece.bytes().len(), rate);
-        if let Some(link) = &mut self.link {
-            let later = link.now().mono_ms + self.answer_ms;
-            link.set_deadline(later.saturating_add(millis(pause)));
+        if let Some(connection) = &mut self.connection {
+            let later = connection.now().mono_ms + self.answer_ms;
+            connection.set_deadline(later.saturating_add(millis(pause)));
         }
         Poll::Ready(Some(Left::Pause(pause)))
     }
@@ -350,7 +350,7 @@ impl Conn {
         while self.flights.len() < self.depth {
             match desk::with(|desk| desk.turn(self.place, now, Some(waker))) {
                 Turn::Ask(ticket) => {
-                    let out = out.get_or_insert_with(Link::outgoing);
+                    let out = out.get_or_insert_with(Connection::outgoing);
                     self.put(ticket, now, &mut out.bytes);
                 }
                 Turn::Wait => break,
@@ -450,7 +450,7 @@ impl Conn {
     }
 
     fn close(&mut self) {
-        if self.link.take().is_some() {
+        if self.connection.take().is_some() {
             desk::try_with(|desk| desk.tally.standing -= 1);
         }
         self.reader.reset();

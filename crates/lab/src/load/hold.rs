@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gustnado_tasks::{Link, LinkError, Outbound, sleep};
+use gustnado_tasks::{Connection, ConnectionError, Outbound, sleep};
 
 use super::desk;
 use super::reader::{KnownHead, Reader};
@@ -22,8 +22,8 @@ pub(super) async fn hold(shared: Arc<Shared>, number: u64) {
     let mut held = None;
     for _ in 0..TRIES {
         match open(&shared, number).await {
-            Ok(link) => {
-                held = Some(link);
+            Ok(connection) => {
+                held = Some(connection);
                 break;
             }
             Err(failure) => {
@@ -44,10 +44,10 @@ pub(super) async fn hold(shared: Arc<Shared>, number: u64) {
         desk.opening -= 1;
         desk.tell_watcher();
     });
-    let Some(mut link) = held else { return };
-    link.set_deadline(u64::MAX);
+    let Some(mut connection) = held else { return };
+    connection.set_deadline(u64::MAX);
     // It says nothing unless it ends. (What it says besides is of no interest.)
-    while link.recv(false).await.is_ok_and(|piece| !piece.bytes().is_empty()) {}
+    while connection.recv(false).await.is_ok_and(|piece| !piece.bytes().is_empty()) {}
     desk::with(|desk| {
         desk.tally.lost += 1;
         desk.tally.held -= 1;
@@ -56,31 +56,31 @@ pub(super) async fn hold(shared: Arc<Shared>, number: u64) {
 }
 
 /// Connects, asks, and reads the answer.
-async fn open(shared: &Arc<Shared>, number: u64) -> Result<Link, Failure> {
+async fn open(shared: &Arc<Shared>, number: u64) -> Result<Connection, Failure> {
     let plan = &shared.plan;
     let group = shared.script.group_of(number);
     let route = Route::of(shared, group, number);
     let outbound = Outbound { source: route.source, ..Outbound::default() };
     let began = shared.now();
-    let mut link = route.connect(shared, &outbound, millis(plan.connect_timeout)).await?;
-    link.move_in().expect("nothing was sent or received on it yet");
+    let mut connection = route.connect(shared, &outbound, millis(plan.connect_timeout)).await?;
+    connection.move_in().expect("nothing was sent or received on it yet");
     let took = shared.now() - began;
     desk::with(|desk| desk.tally.connect.record(took));
     let asked = desk::with(|desk| desk.line_of(group));
-    let mut out = Link::outgoing();
+    let mut out = Connection::outgoing();
     out.bytes.extend_from_slice(&shared.script.lines[asked as usize].bytes);
-    link.set_deadline(link.now().mono_ms + millis(plan.answer_timeout));
-    let sent = link.send(out).await;
+    connection.set_deadline(connection.now().mono_ms + millis(plan.answer_timeout));
+    let sent = connection.send(out).await;
     sent.map_err(|error| lost(&error))?;
-    read(shared, &mut link, asked).await?;
-    Ok(link)
+    read(shared, &mut connection, asked).await?;
+    Ok(connection)
 }
 
-async fn read(shared: &Shared, link: &mut Link, asked: u32) -> Result<(), Failure> {
+async fn read(shared: &Shared, connection: &mut Connection, asked: u32) -> Result<(), Failure> {
     let (mut reader, mut known) = (Box::new(Reader::default()), KnownHead::default());
     let method = shared.script.lines[asked as usize].method;
     loop {
-        let piece = link.recv(false).await.map_err(|error| lost(&error))?;
+        let piece = connection.recv(false).await.map_err(|error| lost(&error))?;
         if piece.bytes().is_empty() {
             return Err(if reader.is_fresh() { Failure::Reset } else { Failure::Short });
         }
@@ -95,6 +95,6 @@ async fn read(shared: &Shared, link: &mut Link, asked: u32) -> Result<(), Failur
     }
 }
 
-fn lost(error: &LinkError) -> Failure {
-    if matches!(error, LinkError::TimedOut) { Failure::TimedOut } else { Failure::Reset }
+fn lost(error: &ConnectionError) -> Failure {
+    if matches!(error, ConnectionError::TimedOut) { Failure::TimedOut } else { Failure::Reset }
 }

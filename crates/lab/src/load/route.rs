@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use gustnado_tasks::{Link, LinkError, Outbound};
+use gustnado_tasks::{Connection, ConnectionError, Outbound};
 
 use super::script::Way;
 use super::shared::Shared;
@@ -41,18 +41,18 @@ impl Route {
         shared: &Shared,
         outbound: &Outbound,
         timeout_ms: u64,
-    ) -> Result<Link, Failure> {
+    ) -> Result<Connection, Failure> {
         let Way { all, good } = &shared.script.groups[self.group as usize].ways[self.way];
         let first = good.load(Ordering::Relaxed);
         let mut failure = Failure::Unconnected;
         for at in (first..all.len()).chain(0..first) {
-            match Link::connect_as(&all[at], outbound, timeout_ms).await {
-                Ok(link) => {
+            match Connection::connect_as(&all[at], outbound, timeout_ms).await {
+                Ok(connection) => {
                     if at != first {
                         good.store(at, Ordering::Relaxed);
                     }
                     shared.note_reached();
-                    return Ok(link);
+                    return Ok(connection);
                 }
                 Err(error) => failure = unmade(&error),
             }
@@ -65,8 +65,8 @@ impl Route {
 }
 
 /// Why a connection was not made.
-pub(super) fn unmade(error: &LinkError) -> Failure {
-    let LinkError::Broken(error) = error else { return Failure::TimedOut };
+pub(super) fn unmade(error: &ConnectionError) -> Failure {
+    let ConnectionError::Broken(error) = error else { return Failure::TimedOut };
     match error.kind() {
         // (A Unix socket that is not there refuses as much as one that nobody listens on.)
         ErrorKind::ConnectionRefused | ErrorKind::NotFound => Failure::Refused,
@@ -78,9 +78,9 @@ pub(super) fn unmade(error: &LinkError) -> Failure {
 }
 
 /// Why a connection is of no more use.
-pub(super) fn broken(error: &LinkError) -> Failure {
+pub(super) fn broken(error: &ConnectionError) -> Failure {
     match error {
-        LinkError::TimedOut => Failure::TimedOut,
+        ConnectionError::TimedOut => Failure::TimedOut,
         _ => Failure::Reset,
     }
 }

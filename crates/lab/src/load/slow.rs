@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gustnado_tasks::{Link, SendBuf};
+use gustnado_tasks::{Connection, SendBuf};
 
 /// Portions per second, where there are bytes enough.
 const PORTIONS_PER_S: u64 = 10;
@@ -42,7 +42,7 @@ impl Unsent {
         }
         let most = usize::try_from((self.rate / PORTIONS_PER_S).max(1)).unwrap_or(usize::MAX);
         self.last = rest.len().min(most);
-        let mut out = Link::outgoing();
+        let mut out = Connection::outgoing();
         out.bytes.extend_from_slice(&rest[..self.last]);
         self.at += self.last;
         Some(out)

@@ -4,7 +4,7 @@ use gustnado_http::body::BodyDecoder;
 use gustnado_http::head::{Framing, Head};
 use gustnado_http::response_writer::continue_100;
 use gustnado_http::status::Status;
-use gustnado_tasks::{Link, LinkError};
+use gustnado_tasks::{Connection, ConnectionError};
 
 use super::body_end::PendingBody;
 use super::{Conn, Next};
@@ -64,7 +64,10 @@ impl Conn {
     ///
     /// # Errors
     /// The connection is over.
-    pub(super) async fn read_body(&mut self, request: &BodyRequest) -> Result<Body, LinkError> {
+    pub(super) async fn read_body(
+        &mut self,
+        request: &BodyRequest,
+    ) -> Result<Body, ConnectionError> {
         let framing = request.head.framing();
         let target = request.head.on(&request.bytes).target();
         let mut limits = self.app.limits;
@@ -89,7 +92,7 @@ impl Conn {
         }
         if request.head.expects_continue() && self.unread.is_none() {
             // RFC 9110 §10.1.1: not where the body is on its way already.
-            let mut out = Link::outgoing();
+            let mut out = Connection::outgoing();
             out.bytes.extend_from_slice(continue_100());
             self.app.count_response(0, continue_100().len() as u64);
             self.send_within(out, self.app.times.write, target).await?;
@@ -99,7 +102,7 @@ impl Conn {
         }
         let patience = options.body_patience(self.app.times.body);
         let mut decoder = BodyDecoder::new(framing, &limits);
-        let (mut body, mut began_ms, mut granted_ms) = (Vec::new(), self.link.now().mono_ms, 0);
+        let (mut body, mut began_ms, mut granted_ms) = (Vec::new(), self.socket.now().mono_ms, 0);
         loop {
             let done = self.decode_unread(&mut decoder, wanted.then_some(&mut body));
             let received = decoder.received();
@@ -115,15 +118,15 @@ impl Conn {
                 }
             }
             began_ms += self.await_reading(false).await?;
-            let deadline = patience.deadline_ms(began_ms, self.link.now().mono_ms, received);
-            self.link.set_deadline(deadline.max(granted_ms));
-            match self.link.recv(false).await {
-                Ok(piece) if piece.bytes().is_empty() => return Err(LinkError::Ending),
+            let deadline = patience.deadline_ms(began_ms, self.socket.now().mono_ms, received);
+            self.socket.set_deadline(deadline.max(granted_ms));
+            match self.socket.recv(false).await {
+                Ok(piece) if piece.bytes().is_empty() => return Err(ConnectionError::Ending),
                 Ok(piece) => {
                     self.charge_read(&piece);
                     self.hold(&piece);
                 }
-                Err(LinkError::TimedOut) => {
+                Err(ConnectionError::TimedOut) => {
                     match self.more_time(Limit::Body, patience.silence_ms, received, target) {
                         Some(until_ms) => granted_ms = until_ms,
                         None => return Ok(Body::Refused(Status::REQUEST_TIMEOUT)),
@@ -141,8 +144,8 @@ impl Conn {
     pub(super) async fn discard_body(
         &mut self,
         decoder: &mut BodyDecoder,
-    ) -> Result<bool, LinkError> {
-        let (mut began_ms, before) = (self.link.now().mono_ms, decoder.received());
+    ) -> Result<bool, ConnectionError> {
+        let (mut began_ms, before) = (self.socket.now().mono_ms, decoder.received());
         loop {
             match self.decode_unread(decoder, None) {
                 Ok(true) => return Ok(true),
@@ -150,10 +153,10 @@ impl Conn {
                 _ => return Ok(false),
             }
             began_ms += self.await_reading(false).await?;
-            let (patience, now_ms) = (self.app.times.body, self.link.now().mono_ms);
+            let (patience, now_ms) = (self.app.times.body, self.socket.now().mono_ms);
             let received = decoder.received() - before;
-            self.link.set_deadline(patience.deadline_ms(began_ms, now_ms, received));
-            let piece = self.link.recv(false).await?;
+            self.socket.set_deadline(patience.deadline_ms(began_ms, now_ms, received));
+            let piece = self.socket.recv(false).await?;
             if piece.bytes().is_empty() {
                 return Ok(false);
             }

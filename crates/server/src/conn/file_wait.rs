@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use gustnado_tasks::{BlockingPool, Link, LinkError, Patience, PoolFull, sleep};
+use gustnado_tasks::{BlockingPool, Connection, ConnectionError, Patience, PoolFull, sleep};
 
 use super::after::after_rest;
 use super::body_end::Ending;
@@ -54,12 +54,12 @@ impl Conn {
         }
     }
 
-    async fn await_lookup(&mut self, lookup: &Lookup) -> Result<Option<Looked>, LinkError> {
+    async fn await_lookup(&mut self, lookup: &Lookup) -> Result<Option<Looked>, ConnectionError> {
         let Some(pool) = lookup.pool() else { return Ok(None) };
         let silence_ms = self.app.times.write.silence_ms;
         let wait_ms = if lookup.is_held() { HELD_WAIT_MS } else { silence_ms };
-        self.link.refresh_now();
-        let job = lookup.job(self.link.now());
+        self.socket.refresh_now();
+        let job = lookup.job(self.socket.now());
         Ok(match self.await_job(&pool, job, wait_ms).await? {
             Waited::Done(looked) => Some(looked),
             Waited::Late | Waited::Full => None,
@@ -73,13 +73,13 @@ impl Conn {
         looked: Option<Looked>,
         ending: Ending,
     ) -> Option<Next> {
-        self.link.refresh_now();
+        self.socket.refresh_now();
         let is_last = self.app.has_notice() && self.app.is_draining();
         let ending = if is_last { ending.ended() } else { ending };
-        let (mut out, moment) = (Link::outgoing(), self.moment());
+        let (mut out, moment) = (Connection::outgoing(), self.moment());
         let turn = Turn { common: &moment.common.opening, persist: ending.persist() };
         let Some(replied) = lookup.answer(looked, moment.time, &turn, &mut out.bytes) else {
-            Link::put_back(out);
+            Connection::put_back(out);
             return None;
         };
         let response = self.count_response(replied.written, 0, &out.bytes);
@@ -109,7 +109,7 @@ impl Conn {
         (at, end): (u64, u64),
         cold: Option<&BlockingPool>,
         patience: Patience,
-    ) -> Result<u64, LinkError> {
+    ) -> Result<u64, ConnectionError> {
         let Some(pool) = cold else { return Ok(end) };
         let until = end.min(at.saturating_add(WINDOW_BYTES));
         if is_window_warm(file, at, until) {
@@ -125,7 +125,7 @@ impl Conn {
                     left_ms -= RETRY_MS;
                     sleep(Duration::from_millis(RETRY_MS)).await;
                 }
-                Waited::Full | Waited::Late => return Err(LinkError::FileTruncated),
+                Waited::Full | Waited::Late => return Err(ConnectionError::FileTruncated),
             }
         }
     }
@@ -139,21 +139,21 @@ impl Conn {
         pool: &BlockingPool,
         job: impl FnOnce() -> T + Send + 'static,
         wait_ms: u64,
-    ) -> Result<Waited<T>, LinkError> {
-        self.link.refresh_now();
-        self.link.set_deadline(self.link.now().mono_ms.saturating_add(wait_ms));
+    ) -> Result<Waited<T>, ConnectionError> {
+        self.socket.refresh_now();
+        self.socket.set_deadline(self.socket.now().mono_ms.saturating_add(wait_ms));
         let mut running = pin!(pool.run(job));
         let waited = poll_fn(|context| {
             if let Poll::Ready(done) = running.as_mut().poll(context) {
                 return Poll::Ready(Ok(done));
             }
-            self.link.poll_deadline(false).map(Err)
+            self.socket.poll_deadline(false).map(Err)
         });
         match waited.await {
             Ok(Ok(Some(done))) => Ok(Waited::Done(done)),
             Ok(Err(PoolFull)) => Ok(Waited::Full),
             // (A job that panicked has said why.)
-            Ok(Ok(None)) | Err(LinkError::TimedOut) => Ok(Waited::Late),
+            Ok(Ok(None)) | Err(ConnectionError::TimedOut) => Ok(Waited::Late),
             Err(error) => Err(error),
         }
     }

@@ -10,7 +10,7 @@ use bytes::BytesMut;
 use gustnado_http::body::{BodyDecoder, BodyError as TooMuch};
 use gustnado_http::response_writer::continue_100;
 use gustnado_http::status::Status;
-use gustnado_tasks::{Link, LinkError, Patience, Rate};
+use gustnado_tasks::{Connection, ConnectionError, Patience, Rate};
 
 use super::Conn;
 use super::body::UNWANTED_BYTES_MAX;
@@ -158,7 +158,10 @@ impl Conn {
     ///
     /// # Errors
     /// The connection is lost, and the handler's task is to be dropped.
-    pub(super) async fn answer_of(&mut self, flight: &mut Flight) -> Result<Response, LinkError> {
+    pub(super) async fn answer_of(
+        &mut self,
+        flight: &mut Flight,
+    ) -> Result<Response, ConnectionError> {
         loop {
             let step = poll_fn(|context| {
                 loop {
@@ -175,7 +178,7 @@ impl Conn {
             });
             match step.await {
                 Ok(Step::Say(bytes)) => {
-                    let mut out = Link::outgoing();
+                    let mut out = Connection::outgoing();
                     out.bytes.extend_from_slice(&bytes);
                     self.app.count_response(0, bytes.len() as u64);
                     let target = flight.parts.view().target();
@@ -196,7 +199,7 @@ impl Conn {
         &mut self,
         flight: &mut Flight,
         context: &Context<'_>,
-    ) -> Poll<Result<Errand, LinkError>> {
+    ) -> Poll<Result<Errand, ConnectionError>> {
         let channel = flight.parts.channel();
         let said = channel.take_interim();
         if !said.is_empty() {
@@ -209,12 +212,12 @@ impl Conn {
     }
 
     /// Gets bytes of the body for a reader that waits for them.
-    fn poll_feed(&mut self, flight: &mut Flight) -> Poll<Result<Errand, LinkError>> {
+    fn poll_feed(&mut self, flight: &mut Flight) -> Poll<Result<Errand, ConnectionError>> {
         loop {
             let Flight { incoming, parts, .. } = flight;
             let channel = parts.channel();
             if self.feed_unread(incoming, parts) {
-                let now_ms = self.link.now().mono_ms;
+                let now_ms = self.socket.now().mono_ms;
                 flight.note_progress(now_ms);
                 return Poll::Ready(Ok(Errand::Fed));
             }
@@ -224,13 +227,13 @@ impl Conn {
             ready!(self.poll_reading())?;
             let received = incoming.decoder.received();
             if incoming.waits_since_ms.is_none() {
-                self.link.refresh_now();
+                self.socket.refresh_now();
             }
-            let now_ms = self.link.now().mono_ms;
+            let now_ms = self.socket.now().mono_ms;
             let since_ms = *incoming.waits_since_ms.get_or_insert(now_ms);
             let deadline = incoming.patience.deadline_ms(incoming.began_ms, since_ms, received);
-            self.link.set_deadline(deadline.max(incoming.granted_ms));
-            let failed = match ready!(self.link.poll_recv(false)) {
+            self.socket.set_deadline(deadline.max(incoming.granted_ms));
+            let failed = match ready!(self.socket.poll_recv(false)) {
                 Ok(piece) if piece.bytes().is_empty() => {
                     flight.is_half_closed = true;
                     BodyError::Gone
@@ -241,7 +244,7 @@ impl Conn {
                     self.hold(&piece);
                     continue;
                 }
-                Err(LinkError::TimedOut) => {
+                Err(ConnectionError::TimedOut) => {
                     let (silence_ms, target) =
                         (incoming.patience.silence_ms, parts.view().target());
                     let granted = self.more_time(Limit::Body, silence_ms, received, target);
@@ -249,7 +252,7 @@ impl Conn {
                         incoming.granted_ms = until_ms;
                         continue;
                     }
-                    self.note(&LinkError::TimedOut);
+                    self.note(&ConnectionError::TimedOut);
                     BodyError::TooSlow
                 }
                 Err(error) => return Poll::Ready(Err(error)),
@@ -304,7 +307,7 @@ impl Conn {
     }
 
     /// Waits for the peer to go, and takes what it sends meanwhile, within bounds.
-    fn poll_watch(&mut self, flight: &mut Flight) -> Poll<Result<Errand, LinkError>> {
+    fn poll_watch(&mut self, flight: &mut Flight) -> Poll<Result<Errand, ConnectionError>> {
         loop {
             let unread = self.unread.as_ref().map_or(0, |unread| unread.bytes.len());
             let paused_ms = self.read_pause_ms();
@@ -314,33 +317,33 @@ impl Conn {
                     0 => SPOILT_MS,
                     patience_ms => patience_ms,
                 };
-                flight.gone_ms = Some(self.link.now().mono_ms.saturating_add(patience_ms));
+                flight.gone_ms = Some(self.socket.now().mono_ms.saturating_add(patience_ms));
             }
             let gone_ms = flight.gone_ms.unwrap_or(u64::MAX);
             let until_ms = gone_ms.min(flight.idle_until_ms);
-            self.link.set_deadline(until_ms.min(paused_ms));
+            self.socket.set_deadline(until_ms.min(paused_ms));
             let is_held = paused_ms < u64::MAX || unread >= self.app.read_ahead_bytes;
             let waited = if flight.gone_ms.is_some() || is_held {
-                self.link.poll_deadline(flight.is_half_closed).map(Err)
+                self.socket.poll_deadline(flight.is_half_closed).map(Err)
             } else {
-                self.link.poll_recv(false)
+                self.socket.poll_recv(false)
             };
             match ready!(waited) {
-                Err(LinkError::TimedOut) if paused_ms < until_ms => {}
+                Err(ConnectionError::TimedOut) if paused_ms < until_ms => {}
                 Ok(piece) if piece.bytes().is_empty() => {
                     let patience_ms = flight.incoming.half_close_ms;
                     if patience_ms == 0 {
                         let gone = io::ErrorKind::ConnectionAborted;
-                        return Poll::Ready(Err(LinkError::Broken(gone.into())));
+                        return Poll::Ready(Err(ConnectionError::Broken(gone.into())));
                     }
                     flight.is_half_closed = true;
-                    flight.gone_ms = Some(self.link.now().mono_ms.saturating_add(patience_ms));
+                    flight.gone_ms = Some(self.socket.now().mono_ms.saturating_add(patience_ms));
                 }
                 Ok(piece) => {
                     flight.incoming.began_ms += self.charge_read(&piece);
                     self.hold(&piece);
                 }
-                Err(LinkError::TimedOut) if self.may_wait_on(flight) => {}
+                Err(ConnectionError::TimedOut) if self.may_wait_on(flight) => {}
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }

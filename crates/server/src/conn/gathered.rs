@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use gustnado_http::chunk::{LAST_CHUNK, write_size};
 use gustnado_http::response_writer::check_field;
-use gustnado_tasks::{Link, SendBuf};
+use gustnado_tasks::{Connection, SendBuf};
 
 use crate::contained::contained;
 use crate::response::Trailers;
@@ -29,7 +29,7 @@ pub(super) struct Gathered {
 impl Gathered {
     /// What is sent together with `head`, if there is one.
     pub(super) fn behind(head: Option<Box<SendBuf>>) -> Self {
-        let out = head.unwrap_or_else(Link::outgoing);
+        let out = head.unwrap_or_else(Connection::outgoing);
         let counted = out.len();
         Self { out, counted, content: 0, copied: 0, shared: 0 }
     }

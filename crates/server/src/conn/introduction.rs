@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use gustnado_http::head::Decoded;
 use gustnado_http::proxy::{self, Ends};
 use gustnado_http::status::Status;
-use gustnado_tasks::{Endpoint, LinkError, Names};
+use gustnado_tasks::{ConnectionError, Endpoint, Names};
 
 use super::{Conn, Next};
 use crate::stats::{Added, Fault};
@@ -25,13 +25,13 @@ impl Conn {
         if !self.may_be_introduced() {
             return self.refuse_introduction(Status::FORBIDDEN);
         }
-        let first_until_ms = self.link.deadline_ms();
+        let first_until_ms = self.socket.deadline_ms();
         loop {
             let idle = self.unread.is_none();
-            match self.link.recv(idle).await {
+            match self.socket.recv(idle).await {
                 Ok(piece) if piece.bytes().is_empty() => return Next::Close,
                 Ok(piece) => self.hold(&piece),
-                Err(LinkError::TimedOut) => match self.miss_request() {
+                Err(ConnectionError::TimedOut) => match self.miss_request() {
                     Next::Receive => continue,
                     next => return next,
                 },
@@ -43,8 +43,8 @@ impl Conn {
             }
             match self.read_header() {
                 Ok(Some(Next::Receive)) => {
-                    let until_ms = self.link.deadline_ms().max(first_until_ms);
-                    self.link.set_deadline(until_ms);
+                    let until_ms = self.socket.deadline_ms().max(first_until_ms);
+                    self.socket.set_deadline(until_ms);
                     return Next::Receive;
                 }
                 Ok(Some(next)) => return next,
@@ -59,7 +59,7 @@ impl Conn {
         let Some(unread) = &mut self.unread else { return Ok(None) };
         let Decoded::Done((len, ends)) = proxy::decode(&unread.bytes)? else { return Ok(None) };
         if let Some(names) = names_of(ends) {
-            self.link.rename(names);
+            self.socket.rename(names);
         }
         unread.bytes.drain(..len);
         if unread.bytes.is_empty() {
@@ -71,7 +71,7 @@ impl Conn {
 
     fn may_be_introduced(&self) -> bool {
         let Some(introducers) = &self.app.introducers else { return true };
-        introducers.is_all() || self.link.peer().is_ok_and(|peer| introducers.has(&peer))
+        introducers.is_all() || self.socket.peer().is_ok_and(|peer| introducers.has(&peer))
     }
 
     fn refuse_introduction(&mut self, status: Status) -> Next {

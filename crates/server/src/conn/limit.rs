@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use gustnado_config::millis;
 use gustnado_http::head::HeadError;
 use gustnado_http::status::Status;
-use gustnado_tasks::{LinkError, Patience, SendBuf, SendWatch};
+use gustnado_tasks::{ConnectionError, Patience, SendBuf, SendWatch};
 
 use super::arrived::{HeadAt, Moment};
 use super::flight::Flight;
@@ -16,12 +16,12 @@ use crate::stats::{Added, Fault};
 
 /// A send that was given up.
 pub(super) struct SendFailed {
-    pub(super) error: LinkError,
+    pub(super) error: ConnectionError,
     /// Bytes of it that have not left.
     pub(super) unsent: u64,
 }
 
-impl From<SendFailed> for LinkError {
+impl From<SendFailed> for ConnectionError {
     fn from(failed: SendFailed) -> Self {
         failed.error
     }
@@ -57,8 +57,8 @@ impl Conn {
     ) -> Option<u64> {
         match self.judge(limit, (configured_ms, reached), target) {
             Verdict::Wait(more) => {
-                let until_ms = self.link.now().mono_ms.saturating_add(millis(more).max(1));
-                self.link.set_deadline(until_ms);
+                let until_ms = self.socket.now().mono_ms.saturating_add(millis(more).max(1));
+                self.socket.set_deadline(until_ms);
                 Some(until_ms)
             }
             Verdict::Close => None,
@@ -114,9 +114,9 @@ impl Conn {
 
     /// A send has failed: the end, unless that was for its time, of which there may be more.
     #[cold]
-    pub(super) fn fail_send(&mut self, error: &LinkError, next: Next) -> Next {
+    pub(super) fn fail_send(&mut self, error: &ConnectionError, next: Next) -> Next {
         match error {
-            LinkError::TimedOut => Next::Delayed(Box::new(next)),
+            ConnectionError::TimedOut => Next::Delayed(Box::new(next)),
             error => {
                 let unsent = self.take_back_unsent();
                 self.log_unsent(unsent);
@@ -133,7 +133,7 @@ impl Conn {
 
     /// Takes back of what was counted what the kernel has not taken. Returns how much that is.
     fn take_back_unsent(&self) -> u64 {
-        let unsent = self.link.unsent_bytes();
+        let unsent = self.socket.unsent_bytes();
         self.app.take_back(unsent);
         unsent
     }
@@ -148,10 +148,10 @@ impl Conn {
         target: &[u8],
     ) -> Result<(), SendFailed> {
         // What is sent may have been long in coming.
-        self.link.refresh_now();
-        self.link.set_deadline(self.link.now().mono_ms + patience.first_look_ms());
-        let watch = SendWatch::new(self.link.now().mono_ms);
-        self.link.start_send(out);
+        self.socket.refresh_now();
+        self.socket.set_deadline(self.socket.now().mono_ms + patience.first_look_ms());
+        let watch = SendWatch::new(self.socket.now().mono_ms);
+        self.socket.start_send(out);
         self.sent(watch, patience, target).await
     }
 
@@ -163,9 +163,9 @@ impl Conn {
         target: &[u8],
     ) -> Result<(), SendFailed> {
         loop {
-            match poll_fn(|_| self.link.poll_sent()).await {
-                Err(LinkError::TimedOut)
-                    if self.link.look_at_send(&mut watch, patience, None)
+            match poll_fn(|_| self.socket.poll_sent()).await {
+                Err(ConnectionError::TimedOut)
+                    if self.socket.look_at_send(&mut watch, patience, None)
                         || self.has_more_send_time(patience, target) => {}
                 Err(error) => {
                     return Err(SendFailed { error, unsent: self.take_back_unsent() });
@@ -178,7 +178,7 @@ impl Conn {
     /// Goes on waiting after the first deadline of a usual send.
     pub(super) async fn sent_late(&mut self) -> Result<(), SendFailed> {
         let patience = self.app.times.write;
-        let began_ms = self.link.deadline_ms().saturating_sub(patience.first_look_ms());
+        let began_ms = self.socket.deadline_ms().saturating_sub(patience.first_look_ms());
         self.sent(SendWatch::new(began_ms), patience, b"").await
     }
 
@@ -189,7 +189,7 @@ impl Conn {
     /// A client that waits for a handler has waited long enough: whether it may wait on.
     #[cold]
     pub(super) fn may_wait_on(&mut self, flight: &mut Flight) -> bool {
-        let is_idle = flight.idle_until_ms <= self.link.now().mono_ms;
+        let is_idle = flight.idle_until_ms <= self.socket.now().mono_ms;
         let (limit, ms) = if is_idle {
             (Limit::Idle, flight.terms.map_or(0, |terms| terms.idle_ms))
         } else {

@@ -12,10 +12,10 @@ impl Conn {
     #[cold]
     #[inline(never)]
     pub(super) fn log_request(&mut self, head: Option<&Head>, bytes: &[u8]) {
-        let Self { app, besides, link, .. } = self;
+        let Self { app, besides, socket, .. } = self;
         if let Some(log) = &app.access_log {
             let journal = &mut besides.get_or_insert_default().journal;
-            journal.begin(log, (head, bytes), link, app.proxies.as_deref());
+            journal.begin(log, (head, bytes), socket, app.proxies.as_deref());
         }
     }
 

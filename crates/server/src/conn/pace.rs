@@ -15,7 +15,7 @@ use gustnado_http::method::Method;
 use gustnado_http::response_writer::Persist;
 use gustnado_http::status::Status;
 use gustnado_tasks::{
-    BlockingPool, Link, LinkError, Patience, Rate, RecvBuf, SendBuf, SendWatch, now,
+    BlockingPool, Connection, ConnectionError, Patience, Rate, RecvBuf, SendBuf, SendWatch, now,
 };
 
 use super::arrived::HeadAt;
@@ -37,9 +37,9 @@ const FILE_STEP_BYTES_MAX: u64 = 1 << 20;
 /// Serves one connection at the pace that is set for all of them, until either side closes it.
 ///
 /// It goes through the steps of [`super::serve`], but answers one request at a time.
-pub(crate) async fn serve_paced(link: Link, app: Arc<App>) {
-    let Some(pace) = app.pace() else { return super::serve(link, app).await };
-    let mut conn = Conn::new(link, Arc::clone(&app));
+pub(crate) async fn serve_paced(socket: Connection, app: Arc<App>) {
+    let Some(pace) = app.pace() else { return super::serve(socket, app).await };
+    let mut conn = Conn::new(socket, Arc::clone(&app));
     let mut next = conn.first_step();
     if matches!(next, Next::Receive) {
         conn.set_pace(pace);
@@ -57,7 +57,7 @@ pub(crate) async fn serve_paced(link: Link, app: Arc<App>) {
             Next::Close => return,
             rare => Box::pin(conn.finish(rare)).await,
         };
-        if let Some(out) = conn.link.take_unsent() {
+        if let Some(out) = conn.socket.take_unsent() {
             if let Err(failed) = conn.send_out(out, app.times.write).await {
                 conn.give_up_send(&failed);
                 return;
@@ -81,10 +81,10 @@ enum Held {
 impl Conn {
     /// Has it go at its pace from now on.
     fn set_pace(&mut self, pace: &Pace) {
-        let mut pacer = pace.pacer(|| self.link.peer(), self.link.now().mono_ms);
-        pacer.request_due_ms = Some(self.link.deadline_ms());
+        let mut pacer = pace.pacer(|| self.socket.peer(), self.socket.now().mono_ms);
+        pacer.request_due_ms = Some(self.socket.deadline_ms());
         if pacer.has_read_pace() {
-            self.link.receive_on_demand();
+            self.socket.receive_on_demand();
         }
         self.besides.get_or_insert_default().pacer = Some(pacer);
     }
@@ -115,8 +115,8 @@ impl Conn {
             Ok(paused_ms) => {
                 let due_ms = due_ms.saturating_add(paused_ms);
                 self.pacer().request_due_ms = Some(due_ms);
-                self.link.set_deadline(due_ms);
-                self.link.recv(idle).await
+                self.socket.set_deadline(due_ms);
+                self.socket.recv(idle).await
             }
             Err(error) => Err(error),
         };
@@ -127,15 +127,15 @@ impl Conn {
                 self.hold(&piece);
                 if idle {
                     // The first bytes of a request start its clock.
-                    let due_ms = self.link.now().mono_ms + self.app.times.header_ms;
+                    let due_ms = self.socket.now().mono_ms + self.app.times.header_ms;
                     self.pacer().request_due_ms = Some(due_ms);
                 }
                 Next::Again
             }
-            Err(LinkError::TimedOut) => {
+            Err(ConnectionError::TimedOut) => {
                 let next = self.miss_request();
                 // If there is more time now, the link knows until when.
-                let due_ms = self.link.deadline_ms();
+                let due_ms = self.socket.deadline_ms();
                 self.pacer().request_due_ms = Some(due_ms);
                 next
             }
@@ -209,7 +209,7 @@ impl Conn {
             Err(error) => return self.give_up(&error),
         };
         let ending = self.wanted(head).with(end);
-        let mut out = Link::outgoing();
+        let mut out = Connection::outgoing();
         let response = self.write_too_many(head, ending.persist(), wait_ms, &mut out);
         self.log_answer(&out.bytes, response, &Next::Receive);
         if let Err(failed) = self.send_out(out, self.app.times.write).await {
@@ -255,7 +255,7 @@ impl Conn {
     pub(super) fn begin_route_read(&mut self, rate: Rate) {
         let received = self.unread.as_ref().map_or(0, |unread| unread.bytes.len() as u64);
         self.pacer().begin_route_read(rate, now().mono_ms, received);
-        self.link.receive_on_demand();
+        self.socket.receive_on_demand();
     }
 
     /// Sends bytes that have been counted: at once, or at the connection's pace.
@@ -276,7 +276,7 @@ impl Conn {
         write: Patience,
     ) -> Result<(), SendFailed> {
         if out.is_empty() {
-            Link::put_back(out);
+            Connection::put_back(out);
             return Ok(());
         }
         // (What follows has a turn of its own, which the kernel is not to wait for.)
@@ -294,10 +294,10 @@ impl Conn {
             if let Err(failed) = self.send_step(step, granted, write).await {
                 return Err(self.fail_paced(failed, left - granted));
             }
-            out = Link::outgoing();
+            out = Connection::outgoing();
             at = end;
         }
-        Link::put_back(out);
+        Connection::put_back(out);
         Ok(())
     }
 
@@ -316,8 +316,8 @@ impl Conn {
     ) -> Result<(), SendFailed> {
         let began_ms = now().mono_ms;
         let patience = self.step_patience(write, began_ms);
-        self.link.set_deadline(began_ms + patience.first_look_ms());
-        self.link.start_send(step);
+        self.socket.set_deadline(began_ms + patience.first_look_ms());
+        self.socket.start_send(step);
         self.sent(SendWatch::new(began_ms), patience, b"").await?;
         self.pacer().note_sent(now().mono_ms - began_ms, bytes);
         Ok(())
@@ -332,7 +332,7 @@ impl Conn {
         (mut at, end): (u64, u64),
         cold: Option<&BlockingPool>,
         write: Patience,
-    ) -> Result<(), LinkError> {
+    ) -> Result<(), ConnectionError> {
         while at < end {
             let granted = self.await_turn((end - at).min(FILE_STEP_BYTES_MAX)).await?;
             // (A step is shorter than a window.)
@@ -352,15 +352,15 @@ impl Conn {
         at: &mut u64,
         bytes: u64,
         write: Patience,
-    ) -> Result<(), LinkError> {
+    ) -> Result<(), ConnectionError> {
         let (began_ms, end) = (now().mono_ms, *at + bytes);
         let mut patience = self.step_patience(write, began_ms);
         loop {
-            match self.link.send_file(file, at, end, patience).await {
+            match self.socket.send_file(file, at, end, patience).await {
                 Ok(()) => break,
-                Err(LinkError::TimedOut) => {
+                Err(ConnectionError::TimedOut) => {
                     let granted = self.more_time(Limit::Write, write.silence_ms, 0, b"");
-                    let until_ms = granted.ok_or(LinkError::TimedOut)?;
+                    let until_ms = granted.ok_or(ConnectionError::TimedOut)?;
                     patience.silence_ms = until_ms.saturating_sub(now().mono_ms);
                 }
                 Err(error) => return Err(error),
@@ -379,7 +379,7 @@ impl Conn {
 
     /// Waits until some of the wanted bytes may be sent, and the answer may begin. Returns how many
     /// may.
-    async fn await_turn(&mut self, wanted: u64) -> Result<u64, LinkError> {
+    async fn await_turn(&mut self, wanted: u64) -> Result<u64, ConnectionError> {
         let first_byte_at_ms = self.pacer().take_first_byte_at_ms();
         self.pause(first_byte_at_ms, false).await?;
         let grant = self.pacer().grant(now().mono_ms, wanted);
@@ -389,8 +389,8 @@ impl Conn {
 
     /// Waits until something may be received. Returns how long that took, in milliseconds.
     ///
-    /// - `idle`: as for [`Link::poll_recv`].
-    pub(super) async fn await_reading(&mut self, idle: bool) -> Result<u64, LinkError> {
+    /// - `idle`: as for [`Connection::poll_recv`].
+    pub(super) async fn await_reading(&mut self, idle: bool) -> Result<u64, ConnectionError> {
         let Some(pacer) = self.own_pacer() else { return Ok(0) };
         let (at_ms, began_ms) = (pacer.read_at_ms(), now().mono_ms);
         self.pause(at_ms, idle).await?;
@@ -398,13 +398,13 @@ impl Conn {
     }
 
     /// Whether something may be received now; if not, the task is woken when it may.
-    pub(super) fn poll_reading(&mut self) -> Poll<Result<(), LinkError>> {
+    pub(super) fn poll_reading(&mut self) -> Poll<Result<(), ConnectionError>> {
         let Some(pacer) = self.own_pacer() else { return Poll::Ready(Ok(())) };
         let at_ms = pacer.read_at_ms();
         while now().mono_ms < at_ms {
-            self.link.set_deadline(at_ms);
-            match ready!(self.link.poll_deadline(false)) {
-                LinkError::TimedOut => {}
+            self.socket.set_deadline(at_ms);
+            match ready!(self.socket.poll_deadline(false)) {
+                ConnectionError::TimedOut => {}
                 error => return Poll::Ready(Err(error)),
             }
         }
@@ -420,17 +420,17 @@ impl Conn {
     /// Counts received bytes. Returns how long nothing more will be received for that: the peer's
     /// time is to be as much longer.
     pub(super) fn charge_read(&mut self, piece: &RecvBuf) -> u64 {
-        let now_ms = self.link.now().mono_ms;
+        let now_ms = self.socket.now().mono_ms;
         let bytes = piece.bytes().len() as u64;
         if self.is_paced() { self.pacer().charge_read(now_ms, bytes) } else { 0 }
     }
 
     /// Waits until then; not longer than the server lets connections be.
-    async fn pause(&mut self, until_ms: u64, idle: bool) -> Result<(), LinkError> {
+    async fn pause(&mut self, until_ms: u64, idle: bool) -> Result<(), ConnectionError> {
         while now().mono_ms < until_ms {
-            self.link.set_deadline(until_ms);
-            match poll_fn(|_| self.link.poll_deadline(idle)).await {
-                LinkError::TimedOut => {}
+            self.socket.set_deadline(until_ms);
+            match poll_fn(|_| self.socket.poll_deadline(idle)).await {
+                ConnectionError::TimedOut => {}
                 error => return Err(error),
             }
         }

@@ -3,7 +3,7 @@
 use gustnado_http::request::Request as View;
 use gustnado_http::response_writer::{ResponseWriter, WrittenHead, has_field};
 use gustnado_http::status::Status;
-use gustnado_tasks::{Link, SendBuf};
+use gustnado_tasks::{Connection, SendBuf};
 
 use super::arrived::{HeadAt, Moment};
 use super::{Conn, Next};
@@ -18,7 +18,7 @@ impl Conn {
     ///
     /// - `request`: its head, where that was whole.
     pub(super) fn refuse(&mut self, status: Status, request: Option<View<'_>>) -> Next {
-        let (mut out, moment) = (Link::outgoing(), self.moment());
+        let (mut out, moment) = (Connection::outgoing(), self.moment());
         let response = self.write_refusal(status, request, &moment, &mut out);
         if self.app.access_log.is_some() {
             let unread = self.unread.take();

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use gustnado_http::response_writer::WrittenHead;
-use gustnado_tasks::{Link, LinkError, Patience, SendBuf, yield_now};
+use gustnado_tasks::{Connection, ConnectionError, Patience, SendBuf, yield_now};
 
 use super::body_end::Ending;
 use super::flight::{Errand, Flight};
@@ -147,7 +147,7 @@ impl Conn {
     pub(super) async fn send_remainder(
         &mut self,
         mut remainder: Box<Remainder>,
-    ) -> Result<Next, LinkError> {
+    ) -> Result<Next, ConnectionError> {
         let write = remainder.terms.map_or(self.app.times.write, |terms| terms.write);
         if let Some(rate) = remainder.flight.as_ref().and_then(|flight| flight.incoming.read) {
             self.begin_route_read(rate);
@@ -157,11 +157,11 @@ impl Conn {
             self.begin_route(&paced.pace, paced.read_ms);
             self.app.count_response(paced.written.status, 0);
             let content = paced.start.len() as u64 - u64::from(paced.written.head_bytes);
-            let mut out = Link::outgoing();
+            let mut out = Connection::outgoing();
             out.bytes = paced.start;
             self.send_content(out, content, write).await?;
         }
-        let mut next = Gathered::behind(self.link.take_unsent());
+        let mut next = Gathered::behind(self.socket.take_unsent());
         let step_bytes = if self.is_paced() { PACED_STEP_BYTES } else { STEP_BYTES };
         while !remainder.bytes.is_empty() {
             let step = remainder.bytes.split_to(remainder.bytes.len().min(step_bytes));
@@ -176,7 +176,7 @@ impl Conn {
             let terms = remainder.terms.unwrap_or(Terms { write, idle_ms: u64::MAX });
             self.send_stream(stream, terms, remainder.flight.as_deref_mut(), &mut next).await?;
         }
-        Link::put_back(next.out);
+        Connection::put_back(next.out);
         if is_paced {
             self.end_route();
         }
@@ -197,7 +197,7 @@ impl Conn {
         terms: Terms,
         mut flight: Option<&mut Flight>,
         next: &mut Gathered,
-    ) -> Result<(), LinkError> {
+    ) -> Result<(), ConnectionError> {
         let mut left = stream.streamed.length;
         self.expect_piece(terms, flight.as_deref_mut());
         loop {
@@ -216,9 +216,9 @@ impl Conn {
                 Ok(Step::End | Step::Failed) => {
                     // What came before is the client's all the same.
                     self.send_gathered(next, terms.write).await?;
-                    return Err(LinkError::FileTruncated);
+                    return Err(ConnectionError::FileTruncated);
                 }
-                Err(LinkError::TimedOut)
+                Err(ConnectionError::TimedOut)
                     if flight.is_none()
                         && self.more_time(Limit::Idle, terms.idle_ms, 0, b"").is_some() => {}
                 Err(error) => return Err(error),
@@ -232,9 +232,9 @@ impl Conn {
 
     /// Sets the time by which a stream must have brought something, if there is one.
     fn expect_piece(&mut self, terms: Terms, flight: Option<&mut Flight>) {
-        self.link.refresh_now();
-        let now_ms = self.link.now().mono_ms;
-        self.link.set_deadline(terms.idle_from(now_ms));
+        self.socket.refresh_now();
+        let now_ms = self.socket.now().mono_ms;
+        self.socket.set_deadline(terms.idle_from(now_ms));
         if let Some(flight) = flight {
             flight.note_progress(now_ms);
         }
@@ -248,7 +248,7 @@ impl Conn {
         next: &mut Gathered,
         flight: Option<&mut Flight>,
         context: &mut Context<'_>,
-    ) -> Poll<Result<Step, LinkError>> {
+    ) -> Poll<Result<Step, ConnectionError>> {
         let mut flight = flight;
         loop {
             let polled = contained(|| stream.streamed.poll_next(context));
@@ -271,7 +271,7 @@ impl Conn {
                 return Poll::Ready(Ok(Step::Flush));
             }
             let Some(flight) = flight.as_deref_mut() else {
-                return self.link.poll_deadline(false).map(Err);
+                return self.socket.poll_deadline(false).map(Err);
             };
             match ready!(self.poll_errand(flight, context)) {
                 // Behind the answer's head there is no place for it (RFC 9110 §15.2).
@@ -286,7 +286,7 @@ impl Conn {
         &mut self,
         next: &mut Gathered,
         write: Patience,
-    ) -> Result<(), LinkError> {
+    ) -> Result<(), ConnectionError> {
         if next.is_empty() {
             return Ok(());
         }
@@ -307,7 +307,7 @@ impl Conn {
 
     /// Reads what is left of a request's body, if that is worth it. Returns whether the next
     /// request can be read.
-    async fn drain(&mut self, mut flight: Flight) -> Result<bool, LinkError> {
+    async fn drain(&mut self, mut flight: Flight) -> Result<bool, ConnectionError> {
         flight.parts.channel().end(Err(crate::body::BodyError::Gone));
         let incoming = &mut flight.incoming;
         if incoming.is_spoilt || !(incoming.decoder.is_done() || incoming.is_worth_draining()) {

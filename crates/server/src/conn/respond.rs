@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gustnado_http::head::Version;
 use gustnado_http::method::Method;
 use gustnado_http::response_writer::{Opening, Persist, ResponseWriter, WrittenHead};
-use gustnado_tasks::{LinkId, Now};
+use gustnado_tasks::{ConnectionId, Now};
 
 use super::Conn;
 use super::arrived::HeadAt;
@@ -31,7 +31,7 @@ pub(super) struct Asked<'a> {
     pub(super) common: &'a ResponsePrefix,
     pub(super) now: Now,
     pub(super) ending: Ending,
-    pub(super) link: LinkId,
+    pub(super) socket: ConnectionId,
     pub(super) proxies: Option<&'a Arc<Proxies>>,
     /// What is special about its route's time.
     pub(super) terms: Option<Terms>,
@@ -227,7 +227,7 @@ fn write_file(
 fn page(response: Response, asked: &Asked<'_>) -> Response {
     let status = response.status;
     let made = asked.pages.of(status).and_then(|page| {
-        let origin = Origin::lent(asked.link, asked.proxies);
+        let origin = Origin::lent(asked.socket, asked.proxies);
         let request = Request::new(asked.parts.clone(), Body::empty(), origin);
         contained(|| page(&request, status))
     });

@@ -11,7 +11,7 @@ use gustnado_http::method::Method;
 use gustnado_http::path::CanonicalPath;
 use gustnado_http::request::Request as View;
 use gustnado_http::status::Status;
-use gustnado_tasks::{Link, LinkError, LinkId, SendBuf};
+use gustnado_tasks::{Connection, ConnectionError, ConnectionId, SendBuf};
 
 use super::after::after_rest;
 use super::arrived::{Arrived, HeadAt, Moment};
@@ -24,11 +24,11 @@ use super::terms::Terms;
 use super::{Conn, Next};
 use crate::app::{Known, Routed};
 use crate::body::Body;
-use crate::chain::Runnable;
 use crate::contained::contained;
 use crate::files::{Mounted, Rest};
 use crate::handler::{Contained, HandlerId, InlineFn, TaskFn};
 use crate::hooks::Limit;
+use crate::middleware::Runnable;
 use crate::proxies::Proxies;
 use crate::request::Request;
 use crate::response::{Content, Response};
@@ -112,8 +112,8 @@ impl Conn {
 
     /// What a request is to know of where it came from.
     #[inline]
-    pub(super) fn origin(&self) -> (LinkId, Option<&Arc<Proxies>>) {
-        (self.link.id(), self.app.proxies.as_ref())
+    pub(super) fn origin(&self) -> (ConnectionId, Option<&Arc<Proxies>>) {
+        (self.socket.id(), self.app.proxies.as_ref())
     }
 
     #[inline(never)] // It would take registers from the way of inline handlers.
@@ -277,7 +277,7 @@ impl Conn {
                     common: &moment.common,
                     now: moment.time,
                     ending: arrived.ending(),
-                    link: self.link.id(),
+                    socket: self.socket.id(),
                     proxies: self.app.proxies.as_ref(),
                     // (A route with time of its own is no inline one.)
                     terms: None,
@@ -304,7 +304,7 @@ impl Conn {
         Incoming {
             decoder: BodyDecoder::new(framing, &limits),
             expects_continue,
-            began_ms: self.link.now().mono_ms,
+            began_ms: self.socket.now().mono_ms,
             patience: options.body_patience(self.app.times.body),
             waits_since_ms: None,
             granted_ms: 0,
@@ -335,13 +335,13 @@ impl Conn {
     ///
     /// # Errors
     /// The connection is lost.
-    pub(super) async fn fly(&mut self, mut flight: Box<Flight>) -> Result<Next, LinkError> {
+    pub(super) async fn fly(&mut self, mut flight: Box<Flight>) -> Result<Next, ConnectionError> {
         if let Some(rate) = flight.incoming.read {
             self.begin_route_read(rate);
         }
         let response = self.answer_of(&mut flight).await?;
-        self.link.refresh_now();
-        let (mut out, moment) = (Link::outgoing(), self.moment());
+        self.socket.refresh_now();
+        let (mut out, moment) = (Connection::outgoing(), self.moment());
         let wanted = self.wanted(flight.parts.head());
         let (at, next) = self.land(response, flight, wanted, &moment, &mut out);
         if self.besides.is_some() {
@@ -373,7 +373,7 @@ impl Conn {
             common: &moment.common,
             now: moment.time,
             ending: wanted.with(flight.incoming.end(flight.parts.channel(), &response)),
-            link: self.link.id(),
+            socket: self.socket.id(),
             proxies: self.app.proxies.as_ref(),
             terms: flight.terms,
             read_ms: flight.incoming.began_ms,
@@ -417,7 +417,7 @@ fn find<'t, 'p>(
     known: &Known,
     table: &'t Table,
     arrived: &'p Arrived<'_>,
-    origin: (LinkId, Option<&Arc<Proxies>>),
+    origin: (ConnectionId, Option<&Arc<Proxies>>),
 ) -> Found<'t, 'p> {
     let view = arrived.view();
     let Ok(path) = CanonicalPath::of(view.path()) else { return (&table.no_path, None, None) };

@@ -5,7 +5,7 @@ use std::task::Context;
 use gustnado_http::head::{Decoded, Head, Version};
 use gustnado_http::request::Request;
 use gustnado_http::response_writer::Persist;
-use gustnado_tasks::{Link, SendBuf};
+use gustnado_tasks::{Connection, SendBuf};
 
 use super::after::after_rest;
 use super::arrived::{Arrived, HeadAt, Moment};
@@ -64,7 +64,7 @@ impl Conn {
         context: &mut Context<'_>,
     ) -> Next {
         let wanted = self.wanted(&request.head);
-        let (mut out, moment) = (Link::outgoing(), self.moment());
+        let (mut out, moment) = (Connection::outgoing(), self.moment());
         let (head, bytes) = (&request.head, &*request.bytes);
         let response = HeadAt::default();
         let mut arrived = Arrived { head, bytes, body, wanted, response };
@@ -83,7 +83,7 @@ impl Conn {
             self.log_answer(&out.bytes, arrived.response, &next);
         }
         if out.bytes.is_empty() {
-            Link::put_back(out);
+            Connection::put_back(out);
         } else {
             self.start_send(out);
         }
@@ -101,7 +101,7 @@ impl Conn {
         seen: &mut usize,
         context: &mut Context<'_>,
     ) -> (usize, Next) {
-        let (mut out, moment) = (Link::outgoing(), self.moment());
+        let (mut out, moment) = (Connection::outgoing(), self.moment());
         let mut used = 0;
         let first = self.requests;
         let next = loop {
@@ -140,7 +140,7 @@ impl Conn {
             }
         };
         if out.bytes.is_empty() {
-            Link::put_back(out);
+            Connection::put_back(out);
         } else {
             self.start_send(out);
         }
@@ -230,7 +230,7 @@ impl Conn {
     }
 
     pub(super) fn moment(&self) -> Moment {
-        let time = self.link.now();
+        let time = self.socket.now();
         Moment { time, common: self.app.common(time.unix_secs) }
     }
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::Waker;
 
-use gustnado_tasks::{Endpoint, LinkId, Names, TaskMark};
+use gustnado_tasks::{ConnectionId, Endpoint, Names, TaskMark};
 
 use super::Request;
 use crate::proxies::Proxies;
@@ -13,7 +13,7 @@ use crate::proxies::Proxies;
 /// A request's connection, who may ask about it, and who is believed about the client.
 #[derive(Clone)]
 pub(crate) struct Origin {
-    link: LinkId,
+    connection: ConnectionId,
     /// The connection's task. Any, in what is lent to a function that it calls: that cannot be
     /// anywhere else.
     task: TaskMark,
@@ -22,14 +22,14 @@ pub(crate) struct Origin {
 
 impl Origin {
     /// For a request that does not leave the call it is lent to.
-    pub(crate) fn lent(link: LinkId, proxies: Option<&Arc<Proxies>>) -> Self {
-        Self { link, task: TaskMark::ANY, proxies: proxies.cloned() }
+    pub(crate) fn lent(connection: ConnectionId, proxies: Option<&Arc<Proxies>>) -> Self {
+        Self { connection, task: TaskMark::ANY, proxies: proxies.cloned() }
     }
 
     /// The same for another request of the same server.
     #[inline]
-    pub(super) fn lend(&mut self, link: LinkId) {
-        (self.link, self.task) = (link, TaskMark::ANY);
+    pub(super) fn lend(&mut self, connection: ConnectionId) {
+        (self.connection, self.task) = (connection, TaskMark::ANY);
     }
 
     /// From now on the request's owner may take it anywhere.
@@ -41,7 +41,7 @@ impl Origin {
     }
 
     fn names(&self) -> Option<Names> {
-        if self.task.is_here() { self.link.names().ok() } else { None }
+        if self.task.is_here() { self.connection.names().ok() } else { None }
     }
 }
 

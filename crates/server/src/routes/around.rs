@@ -1,4 +1,4 @@
-//! What stands around the endpoints of a table: links, header fields, pages for errors.
+//! What stands around the endpoints of a table: middleware, header fields, pages for errors.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use super::entry::{Endpoint, EndpointDoes, PathEntry};
 use super::error::RouteError;
 use super::{Route, RouteOptions, Routes};
 use crate::build_context::BuildContext;
-use crate::chain::{Chain, Link};
-use crate::fields::link;
+use crate::fields::middleware;
 use crate::files::{Dressing, FileOptions, StaticPage};
 use crate::handler::Kind;
+use crate::middleware::{Chain, Middleware};
 use crate::request::Request;
 use crate::response::Response;
 
 /// What stands around each endpoint of a table.
 pub(super) struct Around {
-    links: Vec<Link>,
+    middleware: Vec<Middleware>,
     fields: Headers,
     pages: Vec<StaticPage>,
 }
@@ -26,12 +26,12 @@ pub(super) struct Around {
 impl Around {
     pub(super) fn new(outer: Option<&Routes>, own: &Routes) -> Result<Self, RouteError> {
         let mut around = Self {
-            links: own.links.clone(),
+            middleware: own.middleware.clone(),
             fields: own.fields.clone(),
             pages: own.static_pages.clone(),
         };
         if let Some(outer) = outer {
-            around.links.splice(0..0, outer.links.iter().cloned());
+            around.middleware.splice(0..0, outer.middleware.iter().cloned());
             around.fields = outer.fields.with(&own.fields);
         }
         check(&around.fields)?;
@@ -43,10 +43,10 @@ impl Around {
         let options = options_of(&kind, route, means);
         // (A link may look at the body.)
         let reads_body = !is_head_only || self.is_chained(route);
-        let fields = link(&self.fields.with(&route.fields));
-        let links: Vec<Link> =
-            fields.iter().chain(&self.links).chain(&route.links).cloned().collect();
-        let runnable = Chain::around(&links, kind, means);
+        let fields = middleware(&self.fields.with(&route.fields));
+        let middleware: Vec<Middleware> =
+            fields.iter().chain(&self.middleware).chain(&route.middleware).cloned().collect();
+        let runnable = Chain::around(&middleware, kind, means);
         let has_terms = route.options.has_terms();
         let runnable = if has_terms { runnable.with_own_time(reads_body) } else { runnable };
         Endpoint { does: EndpointDoes::Run(runnable), options, reads_body }
@@ -65,16 +65,16 @@ impl Around {
         Ok(PathEntry::new("", route, |kind| self.endpoint(kind, route, means)))
     }
 
-    /// Whether links stand around a route's endpoints.
+    /// Whether middleware stand around a route's endpoints.
     fn is_chained(&self, route: &Route) -> bool {
-        !self.links.is_empty() || !route.links.is_empty()
+        !self.middleware.is_empty() || !route.middleware.is_empty()
     }
 
-    /// What stands before everything else, links too: nobody is to see the request. Header fields
+    /// What stands before everything else, middleware too: nobody is to see the request. Header fields
     /// are added all the same.
     pub(super) fn refusal(&self, kind: Kind, means: &BuildContext) -> Endpoint {
-        let links: Vec<Link> = link(&self.fields).into_iter().collect();
-        let does = EndpointDoes::Run(Chain::around(&links, kind, means));
+        let middleware: Vec<Middleware> = middleware(&self.fields).into_iter().collect();
+        let does = EndpointDoes::Run(Chain::around(&middleware, kind, means));
         Endpoint { does, options: RouteOptions::default(), reads_body: false }
     }
 

@@ -7,9 +7,9 @@ use gustnado_http::path::pattern::{before_rest, path_names};
 use gustnado_http::status::Status;
 
 use super::{Route, RouteOptions, plain_status};
-use crate::chain::Runnable;
 use crate::files::Files;
 use crate::handler::Kind;
+use crate::middleware::Runnable;
 use crate::request::Request;
 use crate::response::Response;
 

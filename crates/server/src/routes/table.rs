@@ -281,7 +281,7 @@ fn merged(paths: &[(String, Route)]) -> Result<Vec<(String, Route)>, RouteError>
                 method: method.as_str().unwrap_or("other methods"),
             });
         }
-        let is_special = !route.links.is_empty() || !route.fields.is_empty();
+        let is_special = !route.middleware.is_empty() || !route.fields.is_empty();
         if route.folder.is_some() || known.folder.is_some() || is_special {
             return Err(RouteError::Conflict { path: path.clone(), with: path.clone() });
         }
@@ -336,8 +336,8 @@ pub fn canonical_route(path: &str) -> Result<String, RouteError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::Runnable;
     use crate::files::FileOptions;
+    use crate::middleware::Runnable;
     use crate::request::Request;
     use crate::routes::EndpointDoes;
     use std::hint::black_box;

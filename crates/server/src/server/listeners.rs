@@ -30,13 +30,13 @@ impl Listeners {
         current: &Arc<Current>,
     ) -> Result<(), StartError> {
         let current = Arc::clone(current);
-        let serve = Box::new(move |link| {
+        let serve = Box::new(move |connection| {
             let app = current.app();
             // Known once and for all, so that the usual way has nothing to ask.
             let task: BoxTask = if app.pace().is_some() {
-                Box::pin(conn::serve_paced(link, app))
+                Box::pin(conn::serve_paced(connection, app))
             } else {
-                Box::pin(conn::serve(link, app))
+                Box::pin(conn::serve(connection, app))
             };
             task
         });

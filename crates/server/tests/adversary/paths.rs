@@ -6,7 +6,9 @@ use std::fs;
 
 use gustnado::config::Config;
 use gustnado::site::SiteFile;
-use gustnado::{Flow, Link, Request, Response, RouteError, Routes, StartError, Status, route};
+use gustnado::{
+    Flow, Middleware, Request, Response, RouteError, Routes, StartError, Status, route,
+};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config as Cases, TestRunner};
@@ -130,7 +132,9 @@ fn no_spelling_reaches_a_file_past_a_predicate(setup: Setup) {
     };
     let refuse =
         |_: &mut Request| Flow::Answer(Response::text("guarded").status(Status::FORBIDDEN));
-    let by_link = Routes::new().root(folder.root()).link(Link::before(refuse).only_if(is_guarded));
+    let by_link = Routes::new()
+        .root(folder.root())
+        .middleware(Middleware::before(refuse).only_if(is_guarded));
     let by_matcher = Routes::new()
         .root(folder.root())
         .matching(is_guarded, |_: &Request| (Status::FORBIDDEN, "guarded"));

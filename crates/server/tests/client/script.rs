@@ -16,7 +16,7 @@ use futures_core::Stream;
 use gustnado::Endpoint;
 use gustnado::client::{Answer, Client, ClientError, ClientOptions};
 use gustnado::config::{Acceptor, Placement};
-use gustnado_tasks::{BoxTask, Growth, Link, Plan, SocketOptions, Throttle, Workers};
+use gustnado_tasks::{BoxTask, Connection, Growth, Plan, SocketOptions, Throttle, Workers};
 
 use crate::harness::{PATIENCE, Setup};
 
@@ -211,13 +211,13 @@ pub(crate) fn in_task<T: Send + 'static>(
         let result = test.await;
         done.send(result).expect("the test is waited for");
     }));
-    let serve = Box::new(move |link: Link| {
+    let serve = Box::new(move |connection: Connection| {
         let job = job.lock().unwrap_or_else(PoisonError::into_inner).take();
         Box::pin(async move {
             if let Some(job) = job {
                 job.await;
             }
-            drop(link);
+            drop(connection);
         }) as BoxTask
     });
     let anywhere = Endpoint::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use gustnado::config::Config;
 use gustnado::task::sleep;
 use gustnado::{
-    ClosedConnection, Limit, Link, Request, Response, Routes, Sent, Server as Builder, Struck,
-    Verdict, route,
+    ClosedConnection, Limit, Middleware, Request, Response, Routes, Sent, Server as Builder,
+    Struck, Verdict, route,
 };
 
 use crate::harness::client::{get, request};
@@ -362,12 +362,12 @@ fn chains_see_every_stage_of_a_request(setup: Setup) {
     let (breaking, counting) = (Arc::clone(&broken), Arc::clone(&calls));
     let builder = Builder::new()
         .config(setup.patient_config())
-        .link(Link::before(move |request| {
+        .middleware(Middleware::before(move |request| {
             counting.fetch_add(1, Ordering::SeqCst);
             note(&head, format!("head of {}", request.raw_path()));
             gustnado::Flow::Next
         }))
-        .link(Link::after(move |_, response| {
+        .middleware(Middleware::after(move |_, response| {
             note(&after, format!("answered {:?}", response.status_code()));
             let (sent, breaking) = (Arc::clone(&sent), Arc::clone(&breaking));
             let told = std::mem::replace(response, Response::new(gustnado::Status::OK));

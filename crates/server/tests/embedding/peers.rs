@@ -5,7 +5,7 @@ use std::thread;
 
 use gustnado::config::Config;
 use gustnado::task::{spawn, yield_now};
-use gustnado::{Endpoint, Flow, Link, Next, Request, Response, Routes, Status, blocking};
+use gustnado::{Endpoint, Flow, Middleware, Next, Request, Response, Routes, Status, blocking};
 
 use crate::harness::client::get;
 use crate::harness::{Client, Server, Setup};
@@ -80,11 +80,11 @@ fn what_stands_around_handlers_can_ask_too(setup: Setup) {
             }
             Flow::Answer(Response::new(Status::FORBIDDEN))
         })
-        .link(Link::around(async |request: Request, next: Next| {
+        .middleware(Middleware::around(async |request: Request, next: Next| {
             let peer = request.peer().map(|peer| peer.to_string()).unwrap_or_default();
             next.run(request).await.header("X-Around", peer)
         }))
-        .link(Link::after(|request: &Request, response: &mut Response| {
+        .middleware(Middleware::after(|request: &Request, response: &mut Response| {
             let peer = request.peer().map(|peer| peer.to_string()).unwrap_or_default();
             response.try_header("X-After", peer).expect("an address is a good value");
         }))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gustnado::{
-    Flow, IntoResponse, Link, Next, Request, Response, RouteError, Routes, Server as Builder,
+    Flow, IntoResponse, Middleware, Next, Request, Response, RouteError, Routes, Server as Builder,
     StartError, Status, route,
 };
 
@@ -169,7 +169,7 @@ fn a_folder_is_served_beneath_a_path(setup: Setup) {
 
 fn all_links_of_a_chain_run_in_order(setup: Setup) {
     let note = |name: &'static str| {
-        Link::before(move |request: &mut Request| {
+        Middleware::before(move |request: &mut Request| {
             let so_far = request.get::<String>().cloned().unwrap_or_default();
             request.insert(so_far + name);
             Flow::Next
@@ -177,10 +177,10 @@ fn all_links_of_a_chain_run_in_order(setup: Setup) {
     };
     let told = |request: &Request| request.get::<String>().cloned();
     let routes = Routes::new()
-        .link(note("a"))
-        .link(note("b"))
-        .link(note("c"))
-        .route("/", route().link(note("d")).link(note("e")).get(told))
+        .middleware(note("a"))
+        .middleware(note("b"))
+        .middleware(note("c"))
+        .route("/", route().middleware(note("d")).middleware(note("e")).get(told))
         .get("/short", told)
         .get("/task", async |request: Request| request.get::<String>().cloned())
         .fallback(told);
@@ -207,12 +207,12 @@ fn a_link_may_answer_instead(setup: Setup) {
 }
 
 fn a_link_may_change_the_answer(setup: Setup) {
-    let stamp = Link::after(|request: &Request, response: &mut Response| {
+    let stamp = Middleware::after(|request: &Request, response: &mut Response| {
         let path = request.raw_path().to_owned();
         response.try_header("X-Path", path).expect("a path is a good value");
     });
     let routes = Routes::new()
-        .link(stamp)
+        .middleware(stamp)
         .get("/inline", |_: &Request| "x")
         .get("/task", async |_: Request| "y")
         .get("/pool", gustnado::blocking(|_| "z"));
@@ -232,10 +232,10 @@ fn links_run_around_folders_too(setup: Setup) {
         Some(_) => Flow::Next,
         None => Flow::Answer(Response::new(Status::FORBIDDEN)),
     };
-    let stamp = Link::after(|_: &Request, response: &mut Response| {
+    let stamp = Middleware::after(|_: &Request, response: &mut Response| {
         response.try_header("X-Stamp", "1").expect("a good field");
     });
-    let routes = Routes::new().chain(guard).link(stamp).files("/", folder.root());
+    let routes = Routes::new().chain(guard).middleware(stamp).files("/", folder.root());
     let server = Server::routes(setup.config(), routes);
     let mut client = server.connect();
     for path in ["/secret.txt", "/", "/none"] {
@@ -250,14 +250,14 @@ fn links_run_around_folders_too(setup: Setup) {
 }
 
 fn a_link_may_run_around_a_handler_of_any_kind(setup: Setup) {
-    let around = Link::around(async |request: Request, next: Next| {
+    let around = Middleware::around(async |request: Request, next: Next| {
         gustnado_tasks::yield_now().await;
         let response = next.run(request).await;
         response.header("X-Around", "1")
     });
     let echo = |request: &Request| request.bytes().to_vec();
     let routes = Routes::new()
-        .link(around)
+        .middleware(around)
         .route("/inline", route().post(echo))
         .route(
             "/task",
@@ -279,9 +279,9 @@ fn a_link_may_run_around_a_handler_of_any_kind(setup: Setup) {
 }
 
 fn a_link_may_be_meant_for_some_requests_only(setup: Setup) {
-    let teapot = Link::before(|_: &mut Request| Flow::Answer(Response::new(Status::GONE)))
+    let teapot = Middleware::before(|_: &mut Request| Flow::Answer(Response::new(Status::GONE)))
         .only_if(|request: &Request| request.raw_path().starts_with("/old"));
-    let routes = Routes::new().link(teapot).any("/{*rest}", |_: &Request| "here");
+    let routes = Routes::new().middleware(teapot).any("/{*rest}", |_: &Request| "here");
     let server = Server::routes(setup.config(), routes);
     assert_eq!((server.get("/old/x").status, server.get("/new").status), (410, 200));
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gustnado::config::{Config, ForwardedFields};
 use gustnado::task::yield_now;
-use gustnado::{Endpoint, Link, Request, Response, Routes, StartError, blocking};
+use gustnado::{Endpoint, Middleware, Request, Response, Routes, StartError, blocking};
 
 use crate::harness::client::{get, request};
 use crate::harness::{Client, Server, Setup};
@@ -362,12 +362,12 @@ fn a_header_s_client_can_be_a_proxy_itself(setup: Setup) {
 }
 
 fn a_page_for_errors_knows_the_client(setup: Setup) {
-    let routes = routes().error_pages(|request: &Request, _| told(request)).link(Link::after(
-        |request: &Request, response: &mut Response| {
+    let routes = routes().error_pages(|request: &Request, _| told(request)).middleware(
+        Middleware::after(|request: &Request, response: &mut Response| {
             let client = request.client_ip().map(|ip| ip.to_string()).unwrap_or_default();
             response.try_header("X-Client", client).expect("an address is a good value");
-        },
-    ));
+        }),
+    );
     let server = Server::routes(believing(setup, &["127.0.0.1"]), routes);
     let mut client = server.connect();
     let (own, to) = client.ends();

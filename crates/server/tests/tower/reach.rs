@@ -9,7 +9,9 @@ use axum::body::{Body, Bytes};
 use axum::extract::{ConnectInfo, DefaultBodyLimit, Multipart};
 use axum::http::{Method, Uri};
 use axum::routing::{any, get, post};
-use gustnado::{Link, Request, Response, Routes, ServiceError, StartError, Status, route, tower};
+use gustnado::{
+    Middleware, Request, Response, Routes, ServiceError, StartError, Status, route, tower,
+};
 use http::StatusCode;
 use std::net::SocketAddr;
 use tokio::runtime::{Builder, Handle};
@@ -283,8 +285,8 @@ pub(crate) fn a_service_is_told_its_peer_as_axum_tells_it(setup: Setup) {
 
 pub(crate) fn a_fallback_has_all_that_a_route_may_have(setup: Setup) {
     let dressed =
-        route().any(tower(echo())).post(|_: &Request| "own").header("X-Dressed", "yes").link(
-            Link::after(|_, response| {
+        route().any(tower(echo())).post(|_: &Request| "own").header("X-Dressed", "yes").middleware(
+            Middleware::after(|_, response| {
                 *response =
                     std::mem::replace(response, Response::new(Status::OK)).header("X-Link", "yes");
             }),

@@ -21,7 +21,7 @@ use crate::exec::task::yield_now;
 use crate::exec::time::sleep;
 use crate::exec::waits::WaitsOn;
 use crate::exec::workers_shared::{Phase, WorkersShared, count};
-use crate::net::link::Link;
+use crate::net::connection::Connection;
 use crate::net::listening::ListenerShared;
 
 /// How long accepting rests when descriptors or memory have run out, or all is refused.
@@ -315,7 +315,7 @@ fn serve(ctx: &WorkerContext, io: Io, place: usize, listener_shared: &ListenerSh
     let place = u16::try_from(place).expect("workers are few");
     ctx.metrics().add_connection();
     ctx.shared.publish_load();
-    let task = (listener_shared.serve)(Link::new(io, Some(place)));
+    let task = (listener_shared.serve)(Connection::new(io, Some(place)));
     // Without a slot the task is dropped, which closes the connection and frees its place.
     if ctx.insert(task).is_err() {
         count(&ctx.shared.counts.accept_exhausted);

@@ -10,10 +10,10 @@ use gustnado_reactor::Endpoint;
 
 use crate::exec::schedule::BoxTask;
 use crate::net::closing::Closing;
-use crate::net::link::Link;
+use crate::net::connection::Connection;
 
 /// Makes the task that serves a new connection.
-pub type Serve = dyn Fn(Link) -> BoxTask + Send + Sync;
+pub type Serve = dyn Fn(Connection) -> BoxTask + Send + Sync;
 
 /// A listener as its acceptors share it. It lasts for as long as one of them has something left to
 /// serve; then `serve` is dropped with it.

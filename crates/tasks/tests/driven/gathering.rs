@@ -29,9 +29,9 @@ impl Hold {
 }
 
 /// Echoes bytes; with `s` it is slow, and with `h` held up.
-async fn echo_bytes(mut link: Link, hold: Arc<Mutex<Hold>>) {
+async fn echo_bytes(mut connection: Connection, hold: Arc<Mutex<Hold>>) {
     loop {
-        let byte = match link.recv(true).await {
+        let byte = match connection.recv(true).await {
             Ok(piece) if !piece.bytes().is_empty() => piece.bytes()[0],
             _ => return,
         };
@@ -40,9 +40,9 @@ async fn echo_bytes(mut link: Link, hold: Arc<Mutex<Hold>>) {
             b'h' => hold.lock().unwrap_or_else(PoisonError::into_inner).wait(),
             _ => {}
         }
-        let mut out = Link::outgoing();
+        let mut out = Connection::outgoing();
         out.bytes.push(byte);
-        if link.send(out).await.is_err() {
+        if connection.send(out).await.is_err() {
             return;
         }
     }
@@ -62,7 +62,9 @@ impl Scene {
     fn new() -> Self {
         let ((enter, begun), (tell, told), (say, was_told)) = (channel(), channel(), channel());
         let hold = Arc::new(Mutex::new(Hold { begun: enter, told, was_told: say }));
-        let serve = Box::new(move |link| Box::pin(echo_bytes(link, Arc::clone(&hold))) as BoxTask);
+        let serve = Box::new(move |connection| {
+            Box::pin(echo_bytes(connection, Arc::clone(&hold))) as BoxTask
+        });
         let anywhere = Endpoint::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         let (workers, driven) = Workers::start_driven(&plan(1), &[anywhere], serve)
             .expect("workers start on a free port");

@@ -14,8 +14,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado_tasks::{
-    Acceptor, BoxTask, Driven, Endpoint, Growth, IoChoice, Link, Phase, Placement, Plan, Ready,
-    SchedulerKind, SocketOptions, SpawnError, StartError, Throttle, Turned, Wants, Workers,
+    Acceptor, BoxTask, Connection, Driven, Endpoint, Growth, IoChoice, Phase, Placement, Plan,
+    Ready, SchedulerKind, SocketOptions, SpawnError, StartError, Throttle, Turned, Wants, Workers,
     block_on, mailbox, sleep, spawn_detached, timeout, worker, yield_now,
 };
 use rustix::process::{Signal, kill_process};
@@ -45,14 +45,14 @@ fn plan(workers: usize) -> Plan {
     }
 }
 
-async fn echo(mut link: Link) {
+async fn echo(mut connection: Connection) {
     loop {
-        let mut out = Link::outgoing();
-        match link.recv(true).await {
+        let mut out = Connection::outgoing();
+        match connection.recv(true).await {
             Ok(piece) if !piece.bytes().is_empty() => out.bytes.extend_from_slice(piece.bytes()),
-            _ => return Link::put_back(out),
+            _ => return Connection::put_back(out),
         }
-        if link.send(out).await.is_err() {
+        if connection.send(out).await.is_err() {
             return;
         }
     }
@@ -60,13 +60,13 @@ async fn echo(mut link: Link) {
 
 fn start(plan: &Plan) -> (Workers, Driven) {
     let anywhere = Endpoint::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-    let serve = Box::new(|link| Box::pin(echo(link)) as BoxTask);
+    let serve = Box::new(|connection| Box::pin(echo(connection)) as BoxTask);
     Workers::start_driven(plan, &[anywhere], serve).expect("workers start on a free port")
 }
 
 /// Workers that serve nobody.
 fn start_bare() -> (Workers, Driven) {
-    let serve = Box::new(|link| Box::pin(async move { drop(link) }) as BoxTask);
+    let serve = Box::new(|connection| Box::pin(async move { drop(connection) }) as BoxTask);
     Workers::start_driven(&plan(1), &[], serve).expect("a worker starts")
 }
 

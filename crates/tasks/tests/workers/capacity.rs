@@ -78,10 +78,10 @@ fn waiting_for_room_costs_no_processor_time(setup: Setup) {
     let (seen, threads) = mpsc::channel();
     let mut plan = setup.plan(2);
     plan.connections_max = 3;
-    let workers = start(&plan, move |link| {
+    let workers = start(&plan, move |connection| {
         // The test may have ended.
         let _ = seen.send(rustix::thread::gettid().as_raw_nonzero().get());
-        echo(link)
+        echo(connection)
     });
     let mut clients: Vec<_> = (0..16).map(|_| connect(&workers)).collect();
     clients.iter_mut().for_each(ask);

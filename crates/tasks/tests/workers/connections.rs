@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
-use gustnado_tasks::{BoxTask, Endpoint, Link, LinkError, Patience, Workers};
+use gustnado_tasks::{BoxTask, Connection, ConnectionError, Endpoint, Patience, Workers};
 
 use crate::setup::{
     Setup, anywhere, connect, echo, echo_once, in_task, is_ended, read_some, start,
@@ -34,7 +34,7 @@ fn several_endpoints_are_served_at_once(setup: Setup) {
     } else {
         println!("not tried: this machine has no IPv6");
     }
-    let serve = Box::new(|link| Box::pin(echo(link)) as BoxTask);
+    let serve = Box::new(|connection| Box::pin(echo(connection)) as BoxTask);
     let workers = Workers::start(&setup.plan(2), &endpoints, serve).expect("all can be bound");
     echo_once(&mut connect(&workers));
     for _ in 0..5 {
@@ -72,10 +72,10 @@ fn many_clients_get_their_own_bytes_back(setup: Setup) {
 
 fn a_large_answer_reaches_a_slow_reader(setup: Setup) {
     const LEN: usize = 24 << 20;
-    let workers = start(&setup.plan(2), |mut link| async move {
-        let mut out = Link::outgoing();
+    let workers = start(&setup.plan(2), |mut connection| async move {
+        let mut out = Connection::outgoing();
         out.bytes.extend((0..LEN).map(|at| at.to_le_bytes()[0] ^ at.to_le_bytes()[1]));
-        link.send(out).await.expect("the reader stays");
+        connection.send(out).await.expect("the reader stays");
     });
     let mut client = connect(&workers);
     let (mut came, mut piece) = (0, vec![0; 1 << 20]);
@@ -96,16 +96,16 @@ fn a_large_answer_reaches_a_slow_reader(setup: Setup) {
 
 fn a_file_is_sent_in_whole_and_one_that_shrank_ends_in_an_error(setup: Setup) {
     const LEN: u64 = 3 << 20;
-    let workers = start(&setup.plan(2), |mut link| async move {
+    let workers = start(&setup.plan(2), |mut connection| async move {
         let mut file = tempfile::tempfile().expect("a temporary file can be made");
         file.write_all(&vec![b'f'; 3 << 20]).expect("there is room for it");
-        let whole = link.send_file(&file, &mut 0, LEN, PATIENT).await;
+        let whole = connection.send_file(&file, &mut 0, LEN, PATIENT).await;
         assert!(whole.is_ok(), "{whole:?}");
-        let short = link.send_file(&file, &mut (LEN - 10), LEN + 10, PATIENT).await;
-        assert!(matches!(short, Err(LinkError::FileTruncated)), "{short:?}");
-        let mut out = Link::outgoing();
+        let short = connection.send_file(&file, &mut (LEN - 10), LEN + 10, PATIENT).await;
+        assert!(matches!(short, Err(ConnectionError::FileTruncated)), "{short:?}");
+        let mut out = Connection::outgoing();
         out.bytes.extend_from_slice(b"end");
-        link.send(out).await.expect("the reader stays");
+        connection.send(out).await.expect("the reader stays");
     });
     let mut came = Vec::new();
     connect(&workers).read_to_end(&mut came).expect("the answer ends");
@@ -118,9 +118,9 @@ fn a_file_that_the_kernel_cannot_send_is_read_and_sent(setup: Setup) {
     const ODD: &str = "/proc/self/auxv";
     let wanted = fs::read(ODD).expect("every process has one");
     let len = wanted.len() as u64;
-    let workers = start(&setup.plan(1), move |mut link| async move {
+    let workers = start(&setup.plan(1), move |mut connection| async move {
         let file = File::open(ODD).expect("every process has one");
-        let sent = link.send_file(&file, &mut 0, len, PATIENT).await;
+        let sent = connection.send_file(&file, &mut 0, len, PATIENT).await;
         assert!(sent.is_ok(), "{sent:?}");
     });
     let mut came = Vec::new();
@@ -141,13 +141,14 @@ fn a_link_connects_outwards_and_says_who_refuses(setup: Setup) {
     });
     in_task(&setup.plan(1), async move {
         let source = SocketAddr::from(([127, 0, 0, 2], 0));
-        let mut link = Link::connect(&open, Some(source), 5_000).await.expect("somebody listens");
-        let mut out = Link::outgoing();
-        let came = link.recv(false).await.map(|piece| piece.bytes().to_vec());
+        let mut connection =
+            Connection::connect(&open, Some(source), 5_000).await.expect("somebody listens");
+        let mut out = Connection::outgoing();
+        let came = connection.recv(false).await.map(|piece| piece.bytes().to_vec());
         assert_eq!(came.expect("bytes come"), b"hello");
-        assert!(link.recv(false).await.is_ok_and(|piece| piece.bytes().is_empty()));
+        assert!(connection.recv(false).await.is_ok_and(|piece| piece.bytes().is_empty()));
         out.bytes.extend_from_slice(b"goodbye");
-        link.send(out).await.expect("the peer still listens");
+        connection.send(out).await.expect("the peer still listens");
     });
     let (came, from) = peer.join().expect("the peer ends well");
     assert_eq!((came.as_str(), from.ip().to_string().as_str()), ("goodbye", "127.0.0.2"));
@@ -155,13 +156,13 @@ fn a_link_connects_outwards_and_says_who_refuses(setup: Setup) {
     let closed = TcpListener::bind("127.0.0.77:0").and_then(|listener| listener.local_addr());
     let closed = Endpoint::Tcp(closed.expect("a port is free"));
     in_task(&setup.plan(1), async move {
-        let refused = Link::connect(&closed, None, 5_000).await;
+        let refused = Connection::connect(&closed, None, 5_000).await;
         assert!(
-            matches!(&refused, Err(LinkError::Broken(error))
+            matches!(&refused, Err(ConnectionError::Broken(error))
             if error.kind() == std::io::ErrorKind::ConnectionRefused),
             "{refused:?}"
         );
     });
-    let workers = start(&setup.plan(1), |link| async move { drop(link) });
+    let workers = start(&setup.plan(1), |connection| async move { drop(connection) });
     assert!(is_ended(&mut connect(&workers)));
 }

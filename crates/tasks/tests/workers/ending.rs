@@ -29,7 +29,7 @@ fn stop_joins_in_time_whatever_the_tasks_wait_for(setup: Setup) {
         let inner = Arc::clone(&alive);
         let mut plan = setup.plan(3);
         plan.acceptor = acceptor;
-        let workers = start(&plan, move |link| {
+        let workers = start(&plan, move |connection| {
             let (own, spawned) = (Alive::new(&inner), Alive::new(&inner));
             async move {
                 let handle = spawn(async move {
@@ -37,7 +37,7 @@ fn stop_joins_in_time_whatever_the_tasks_wait_for(setup: Setup) {
                     sleep(Duration::from_hours(1)).await;
                 });
                 drop(handle.expect("a slot is free"));
-                echo(link).await;
+                echo(connection).await;
                 let _own = own;
                 pending::<()>().await;
             }
@@ -57,10 +57,10 @@ fn stop_joins_in_time_whatever_the_tasks_wait_for(setup: Setup) {
 }
 
 fn stop_does_not_wait_for_a_handler_that_never_returns(setup: Setup) {
-    let workers = start(&setup.plan(2), |link| async move {
+    let workers = start(&setup.plan(2), |connection| async move {
         // Longer than the test looks.
         thread::sleep(Duration::from_secs(4));
-        drop(link);
+        drop(connection);
     });
     let _client = connect(&workers);
     wait_until("it is being served", || workers.connections_open() == 1);
@@ -71,15 +71,15 @@ fn stop_does_not_wait_for_a_handler_that_never_returns(setup: Setup) {
 
 fn draining_closes_idle_connections_and_lets_busy_ones_finish(setup: Setup) {
     let (heard, is_heard) = mpsc::channel();
-    let workers = start(&setup.plan(2), move |mut link| {
+    let workers = start(&setup.plan(2), move |mut connection| {
         let heard = heard.clone();
         async move {
-            if link.recv(true).await.is_ok_and(|piece| piece.bytes() == b"b") {
+            if connection.recv(true).await.is_ok_and(|piece| piece.bytes() == b"b") {
                 heard.send(()).expect("the test waits");
                 sleep(Duration::from_millis(300)).await;
-                let mut out = gustnado_tasks::Link::outgoing();
+                let mut out = gustnado_tasks::Connection::outgoing();
                 out.bytes.extend_from_slice(b"done");
-                let _ = link.send(out).await;
+                let _ = connection.send(out).await;
             }
         }
     });
@@ -98,9 +98,9 @@ fn draining_closes_idle_connections_and_lets_busy_ones_finish(setup: Setup) {
 }
 
 fn cutting_ends_the_rest(setup: Setup) {
-    let workers = start(&setup.plan(2), |mut link| async move {
+    let workers = start(&setup.plan(2), |mut connection| async move {
         // Owed to the peer, so draining lets it wait on.
-        let _ = link.recv(false).await.map(drop);
+        let _ = connection.recv(false).await.map(drop);
     });
     let mut clients: Vec<_> = (0..8).map(|_| connect(&workers)).collect();
     wait_until("all are served", || workers.connections_open() == 8);

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use gustnado_tasks::{Acceptor, Growth, Link, Phase, Plan, Workers};
+use gustnado_tasks::{Acceptor, Connection, Growth, Phase, Plan, Workers};
 
 use crate::setup::{PATIENCE, Setup, anywhere, connect, echo, echo_once, is_ended, start};
 use crate::setup::{read_some, wait_until};
@@ -90,19 +90,19 @@ fn growing(setup: Setup, shrink_ms: u64) -> Plan {
 }
 
 /// Answers each byte with the number of its worker; a `!` first waits at the gate, with its thread.
-async fn visit(mut link: Link, close_flag: Arc<CloseFlag>) {
+async fn visit(mut connection: Connection, close_flag: Arc<CloseFlag>) {
     loop {
-        let holds = match link.recv(true).await {
+        let holds = match connection.recv(true).await {
             Ok(piece) if !piece.bytes().is_empty() => piece.bytes().contains(&b'!'),
             _ => return,
         };
         if holds {
             close_flag.pass();
         }
-        let mut out = Link::outgoing();
+        let mut out = Connection::outgoing();
         let worker = gustnado_tasks::worker().expect("a task runs on a worker");
         out.bytes.push(u8::try_from(worker).expect("workers are few"));
-        if link.send(out).await.is_err() {
+        if connection.send(out).await.is_err() {
             return;
         }
     }
@@ -111,7 +111,7 @@ async fn visit(mut link: Link, close_flag: Arc<CloseFlag>) {
 fn gated(plan: &Plan) -> (Workers, Opener) {
     let close_flag = Arc::new(CloseFlag::default());
     let inner = Arc::clone(&close_flag);
-    let workers = start(plan, move |link| visit(link, Arc::clone(&inner)));
+    let workers = start(plan, move |connection| visit(connection, Arc::clone(&inner)));
     (workers, Opener(close_flag))
 }
 
@@ -432,7 +432,7 @@ fn who_stands_in_line_at_a_held_worker_is_served_by_another(setup: Setup) {
 fn a_listener_of_later_is_shared_too_and_ends_when_it_is_stopped(setup: Setup) {
     let (workers, close_flag) = gated(&growing(setup, 0));
     let _held: Vec<_> = (0..FLOOR).map(|_| hold(&workers, &close_flag.0)).collect();
-    let serve = Box::new(|link| Box::pin(echo(link)) as gustnado_tasks::BoxTask);
+    let serve = Box::new(|connection| Box::pin(echo(connection)) as gustnado_tasks::BoxTask);
     // The held ones cannot begin to accept from it: so it is one of before that is held.
     close_flag.0.set(true);
     wait_until("nobody is held", || close_flag.0.held() == 0);

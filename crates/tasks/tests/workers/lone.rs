@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado_tasks::{
-    BlockOnOptions, Endpoint, Group, IoChoice, Link, Outbound, PreciseTimer, SchedulerKind,
+    BlockOnOptions, Connection, Endpoint, Group, IoChoice, Outbound, PreciseTimer, SchedulerKind,
     SpawnError, Spawner, StartError, block_on, block_on_with, dump, mailbox, now, sleep, spawn,
     spawn_detached, timeout, worker, yield_now,
 };
@@ -213,13 +213,14 @@ fn a_client_connects_from_it() {
     let workers = start(&setup.plan(1), echo);
     let to = Endpoint::Tcp(address(&workers));
     let answer = run(async {
-        let mut link = Link::connect(&to, None, 5_000).await.expect("the server listens");
-        let mut out = Link::outgoing();
+        let mut connection =
+            Connection::connect(&to, None, 5_000).await.expect("the server listens");
+        let mut out = Connection::outgoing();
         out.bytes.extend_from_slice(b"from a lone thread");
-        link.send(out).await.expect("it is sent");
+        connection.send(out).await.expect("it is sent");
         let mut answer = Vec::new();
         while answer.len() < 18 {
-            answer.extend_from_slice(link.recv(false).await.expect("it comes back").bytes());
+            answer.extend_from_slice(connection.recv(false).await.expect("it comes back").bytes());
         }
         answer
     });
@@ -232,7 +233,7 @@ fn a_connection_that_is_refused_is_said_to_be() {
     let free = TcpListener::bind("127.0.0.77:0")
         .and_then(|listener| listener.local_addr())
         .expect("a port is free");
-    let refused = run(Link::connect(&Endpoint::Tcp(free), None, 5_000));
+    let refused = run(Connection::connect(&Endpoint::Tcp(free), None, 5_000));
     assert!(refused.is_err());
 }
 
@@ -264,13 +265,13 @@ fn a_ring_of_its_own_takes_connections_in() {
             // More than the table holds, one after the other.
             for _ in 0..100 {
                 let outbound = Outbound { recv_bytes: 4096, ..Outbound::default() };
-                let link = Link::connect_as(&to, &outbound, 5_000).await;
-                let mut link = link.expect("the server listens");
-                link.move_in().expect("nothing is under way yet");
-                let mut out = Link::outgoing();
+                let connection = Connection::connect_as(&to, &outbound, 5_000).await;
+                let mut connection = connection.expect("the server listens");
+                connection.move_in().expect("nothing is under way yet");
+                let mut out = Connection::outgoing();
                 out.bytes.extend_from_slice(b"hello");
-                link.send(out).await.expect("it is sent");
-                came += link.recv(false).await.expect("it comes back").bytes().len();
+                connection.send(out).await.expect("it is sent");
+                came += connection.recv(false).await.expect("it comes back").bytes().len();
             }
             came
         });

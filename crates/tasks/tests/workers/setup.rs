@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado_tasks::{
-    Acceptor, BackendKind, BoxTask, Endpoint, Growth, IoChoice, Link, Placement, Plan,
+    Acceptor, BackendKind, BoxTask, Connection, Endpoint, Growth, IoChoice, Placement, Plan,
     SchedulerKind, SocketOptions, Throttle, Workers, probe_uring,
 };
 
@@ -51,11 +51,14 @@ pub(crate) fn anywhere() -> Endpoint {
 }
 
 /// Starts workers whose connections are served by `serve`.
-pub(crate) fn start<F>(plan: &Plan, serve: impl Fn(Link) -> F + Send + Sync + 'static) -> Workers
+pub(crate) fn start<F>(
+    plan: &Plan,
+    serve: impl Fn(Connection) -> F + Send + Sync + 'static,
+) -> Workers
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let serve = Box::new(move |link| Box::pin(serve(link)) as BoxTask);
+    let serve = Box::new(move |connection| Box::pin(serve(connection)) as BoxTask);
     let workers = Workers::start(plan, &[anywhere()], serve);
     let workers = workers.expect("workers start on a free port");
     assert_backend(plan, &workers);
@@ -115,14 +118,14 @@ pub(crate) fn read_some(client: &mut TcpStream, bytes: &mut [u8]) -> io::Result<
 }
 
 /// Sends back what comes, until the peer's end.
-pub(crate) async fn echo(mut link: Link) {
+pub(crate) async fn echo(mut connection: Connection) {
     loop {
-        let mut out = Link::outgoing();
-        match link.recv(true).await {
+        let mut out = Connection::outgoing();
+        match connection.recv(true).await {
             Ok(piece) if !piece.bytes().is_empty() => out.bytes.extend_from_slice(piece.bytes()),
-            _ => return Link::put_back(out),
+            _ => return Connection::put_back(out),
         }
-        if link.send(out).await.is_err() {
+        if connection.send(out).await.is_err() {
             return;
         }
     }
@@ -138,13 +141,13 @@ pub(crate) fn in_task<T: Send + 'static>(
         let result = test.await;
         done.send(result).expect("the test is waited for");
     }));
-    let workers = start(plan, move |link| {
+    let workers = start(plan, move |connection| {
         let job = job.lock().unwrap_or_else(PoisonError::into_inner).take();
         async move {
             if let Some(job) = job {
                 job.await;
             }
-            drop(link);
+            drop(connection);
         }
     });
     let _client = connect(&workers);

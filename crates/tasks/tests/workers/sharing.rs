@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gustnado_tasks::{Link, Workers, sleep, spawn};
+use gustnado_tasks::{Connection, Workers, sleep, spawn};
 
 use crate::setup::{Setup, connect, in_task, start};
 
@@ -54,20 +54,20 @@ impl Drop for Opener {
 fn gated(setup: Setup, workers: usize) -> (Workers, Arc<CloseFlag>) {
     let close_flag = Arc::new(CloseFlag::default());
     let inner = Arc::clone(&close_flag);
-    let workers = start(&setup.plan(workers), move |mut link: Link| {
+    let workers = start(&setup.plan(workers), move |mut connection: Connection| {
         let close_flag = Arc::clone(&inner);
         async move {
             loop {
-                let holds = match link.recv(true).await {
+                let holds = match connection.recv(true).await {
                     Ok(piece) if !piece.bytes().is_empty() => piece.bytes().contains(&b'!'),
                     _ => return,
                 };
                 if holds {
                     close_flag.pass();
                 }
-                let mut out = Link::outgoing();
+                let mut out = Connection::outgoing();
                 out.bytes.push(b'.');
-                if link.send(out).await.is_err() {
+                if connection.send(out).await.is_err() {
                     return;
                 }
             }
@@ -112,16 +112,16 @@ fn a_connection_held_in_its_first_step_does_not_hold_the_next_one(setup: Setup) 
         let _opener = Opener(Arc::clone(&close_flag));
         let inner = Arc::clone(&close_flag);
         let first = AtomicUsize::new(0);
-        let workers = start(&setup.plan(2), move |mut link: Link| {
+        let workers = start(&setup.plan(2), move |mut connection: Connection| {
             let close_flag = Arc::clone(&inner);
             let holds = first.fetch_add(1, Ordering::SeqCst) == 0;
             async move {
                 if holds {
                     close_flag.pass();
                 }
-                let mut out = Link::outgoing();
+                let mut out = Connection::outgoing();
                 out.bytes.push(b'.');
-                let _ = link.send(out).await;
+                let _ = connection.send(out).await;
             }
         });
         // Both wait in the backlog when the acceptor comes to it, if it is not too quick.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use gustnado_tasks::{JoinError, Link, sleep, spawn, timeout, yield_now};
+use gustnado_tasks::{Connection, JoinError, sleep, spawn, timeout, yield_now};
 
 use crate::setup::{Setup, connect, echo, echo_once, in_task, is_ended, start, wait_until};
 
@@ -113,14 +113,14 @@ fn a_task_whose_handle_is_dropped_goes_on(setup: Setup) {
 }
 
 fn a_panic_comes_to_the_joiner_and_is_counted(setup: Setup) {
-    let workers = start(&setup.plan(2), |link| async move {
+    let workers = start(&setup.plan(2), |connection| async move {
         let handle = spawn(async {
             yield_now().await;
             panic!("meant to be contained");
         });
         let outcome: Result<(), JoinError> = handle.expect("a slot is free").await;
         assert_eq!(outcome, Err(JoinError::Panicked));
-        echo(link).await;
+        echo(connection).await;
     });
     let mut client = connect(&workers);
     echo_once(&mut client);
@@ -153,13 +153,13 @@ fn a_panicking_destructor_does_not_leave_the_joiner_waiting(setup: Setup) {
 }
 
 fn a_panicking_connection_ends_alone(setup: Setup) {
-    let workers = start(&setup.plan(1), |mut link| async move {
-        let mut out = Link::outgoing();
-        let fatal = link.recv(true).await.is_ok_and(|piece| piece.bytes() == b"!");
+    let workers = start(&setup.plan(1), |mut connection| async move {
+        let mut out = Connection::outgoing();
+        let fatal = connection.recv(true).await.is_ok_and(|piece| piece.bytes() == b"!");
         assert!(!fatal, "meant to be contained");
         out.bytes.push(b'.');
-        link.send(out).await.expect("the client is there");
-        echo(link).await;
+        connection.send(out).await.expect("the client is there");
+        echo(connection).await;
     });
     let mut others = [connect(&workers), connect(&workers)];
     for other in &mut others {

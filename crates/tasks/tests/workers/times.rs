@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado_tasks::{
-    IoChoice, Link, LinkError, SchedulerKind, now, sleep, spawn, timeout, yield_now,
+    Connection, ConnectionError, IoChoice, SchedulerKind, now, sleep, spawn, timeout, yield_now,
 };
 
 use crate::setup::{Setup, connect, in_task, is_ended, run, start};
@@ -116,15 +116,15 @@ fn a_thousand_sleepers_of_four_workers_all_wake(setup: Setup) {
 }
 
 fn a_deadline_ends_a_receive(setup: Setup) {
-    let workers = start(&setup.plan(2), |mut link: Link| async move {
-        link.set_deadline(now().mono_ms + 50);
-        let late = matches!(link.recv(false).await, Err(LinkError::TimedOut));
+    let workers = start(&setup.plan(2), |mut connection: Connection| async move {
+        connection.set_deadline(now().mono_ms + 50);
+        let late = matches!(connection.recv(false).await, Err(ConnectionError::TimedOut));
         // A later deadline lets the same link receive again.
-        link.set_deadline(now().mono_ms + 60_000);
-        let mut out = Link::outgoing();
+        connection.set_deadline(now().mono_ms + 60_000);
+        let mut out = Connection::outgoing();
         out.bytes.extend_from_slice(if late { b"late" } else { b"????" });
-        let _ = link.send(out).await;
-        let _ = link.recv(false).await.map(drop);
+        let _ = connection.send(out).await;
+        let _ = connection.recv(false).await.map(drop);
     });
     let mut client = connect(&workers);
     let start = Instant::now();
@@ -139,13 +139,13 @@ fn a_deadline_ends_a_receive(setup: Setup) {
 
 /// Who polls keeps the time; who is woken to run a task must not live in the past.
 fn the_time_is_right_on_a_worker_that_has_slept(setup: Setup) {
-    let workers = start(&setup.plan(4), |mut link: Link| async move {
-        while link.recv(true).await.is_ok_and(|piece| !piece.bytes().is_empty()) {
-            let mut out = Link::outgoing();
+    let workers = start(&setup.plan(4), |mut connection: Connection| async move {
+        while connection.recv(true).await.is_ok_and(|piece| !piece.bytes().is_empty()) {
+            let mut out = Connection::outgoing();
             out.bytes.extend_from_slice(&now().mono_ms.to_ne_bytes());
             // Holds this worker, so that the others have to run what comes next.
             thread::sleep(Duration::from_millis(5));
-            if link.send(out).await.is_err() {
+            if connection.send(out).await.is_err() {
                 return;
             }
         }

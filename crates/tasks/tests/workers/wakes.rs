@@ -106,7 +106,7 @@ fn more_wake_ups_at_once_than_a_letter_box_holds_all_arrive(setup: Setup) {
 
 fn a_waker_that_outlives_its_server_is_harmless(setup: Setup) {
     let (kept, wakers) = mpsc::channel::<Waker>();
-    let workers = start(&setup.plan(2), move |link| {
+    let workers = start(&setup.plan(2), move |connection| {
         let kept = kept.clone();
         async move {
             poll_fn(|context| {
@@ -115,7 +115,7 @@ fn a_waker_that_outlives_its_server_is_harmless(setup: Setup) {
                 Poll::Ready(())
             })
             .await;
-            echo(link).await;
+            echo(connection).await;
         }
     });
     let mut client = connect(&workers);

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_core::Stream;
-use gustnado::{Flow, Link, Request, Response, Routes, Status, blocking, route};
+use gustnado::{Flow, Middleware, Request, Response, Routes, Status, blocking, route};
 use gustnado_tasks::sleep;
 
 use crate::harness::Folder;
@@ -64,8 +64,8 @@ fn guarded(routes: Routes) -> Routes {
     let guard = |_: &mut Request| Flow::Answer(Response::new(Status::FORBIDDEN));
     let unread = route().post(async |_: Request| "early");
     routes
-        .route("/guarded", route().any(|_: &Request| "open").link(Link::before(guard)))
-        .route("/guarded-task", unread.link(Link::before(guard)))
+        .route("/guarded", route().any(|_: &Request| "open").middleware(Middleware::before(guard)))
+        .route("/guarded-task", unread.middleware(Middleware::before(guard)))
         .route("/small", route().post(|_: &Request| "small").limit_body_bytes(10))
         .route("/small-task", route().post(async |_: Request| "small").limit_body_bytes(10))
 }

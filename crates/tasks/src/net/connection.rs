@@ -21,7 +21,7 @@ use crate::exec::task::yield_now;
 use crate::exec::time::Now;
 use crate::exec::waits::WaitsOn;
 use crate::exec::workers_shared::Phase;
-use crate::net::link_id::LinkId;
+use crate::net::connection_id::ConnectionId;
 use crate::net::patience::Patience;
 use crate::net::send_watch::SendWatch;
 
@@ -31,11 +31,11 @@ const FILE_STEP: u64 = 1 << 20;
 const COPY_STEP: usize = 64 << 10;
 
 /// A connection of the running task. Its deadline bounds every operation; when the server ends,
-/// operations fail with [`LinkError::Ending`].
+/// operations fail with [`ConnectionError::Ending`].
 ///
 /// Everything on it happens in one task. Dropping it closes the socket.
 #[derive(Debug)]
-pub struct Link {
+pub struct Connection {
     pub(crate) io: Io,
     pub(crate) out: Option<Box<SendBuf>>,
     sending: bool,
@@ -52,7 +52,7 @@ const NO_PLACE: u16 = u16::MAX;
 /// Why an operation on a link did not come to its end.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum LinkError {
+pub enum ConnectionError {
     /// The link's deadline has come.
     TimedOut,
     /// The server is ending.
@@ -63,7 +63,7 @@ pub enum LinkError {
     FileTruncated,
 }
 
-impl fmt::Display for LinkError {
+impl fmt::Display for ConnectionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TimedOut => f.write_str("the deadline has come"),
@@ -74,7 +74,7 @@ impl fmt::Display for LinkError {
     }
 }
 
-impl std::error::Error for LinkError {
+impl std::error::Error for ConnectionError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Broken(error) => Some(error),
@@ -83,7 +83,7 @@ impl std::error::Error for LinkError {
     }
 }
 
-impl Link {
+impl Connection {
     pub(crate) fn new(io: Io, place: Option<u16>) -> Self {
         let place = place.unwrap_or(NO_PLACE);
         Self { io, out: None, sending: false, alarm: Alarm::unset(), now: crate::now(), place }
@@ -92,35 +92,35 @@ impl Link {
     /// Connects to `to`, from `source` if one is given, within `timeout_ms`.
     ///
     /// # Errors
-    /// [`LinkError`]: refused, unreachable, too late.
+    /// [`ConnectionError`]: refused, unreachable, too late.
     pub async fn connect(
         to: &Endpoint,
         source: Option<SocketAddr>,
         timeout_ms: u64,
-    ) -> Result<Self, LinkError> {
+    ) -> Result<Self, ConnectionError> {
         Self::connect_as(to, &Outbound { source, ..Outbound::default() }, timeout_ms).await
     }
 
     /// The same for who has more to say about the connection.
     ///
     /// # Errors
-    /// As [`Link::connect`].
+    /// As [`Connection::connect`].
     pub async fn connect_as(
         to: &Endpoint,
         outbound: &Outbound,
         timeout_ms: u64,
-    ) -> Result<Self, LinkError> {
-        let socket: OwnedFd = connect_socket(to, outbound).map_err(LinkError::Broken)?;
+    ) -> Result<Self, ConnectionError> {
+        let socket: OwnedFd = connect_socket(to, outbound).map_err(ConnectionError::Broken)?;
         let io = context::with(|ctx| ctx.reactor.borrow_mut().adopt(socket));
-        let mut link = Self::new(io.map_err(LinkError::Broken)?, None);
-        link.set_deadline(link.now.mono_ms + timeout_ms);
+        let mut connection = Self::new(io.map_err(ConnectionError::Broken)?, None);
+        connection.set_deadline(connection.now.mono_ms + timeout_ms);
         poll_fn(|_| {
-            link.attempt(WaitsOn::SocketWrite, false, |reactor, io, _, ctx| {
+            connection.attempt(WaitsOn::SocketWrite, false, |reactor, io, _, ctx| {
                 reactor.ready(io, Interest::Write, ctx.token()).map(|()| reactor.connected(io))
             })
         })
         .await?;
-        Ok(link)
+        Ok(connection)
     }
 
     /// Moves a fresh connection into the ring's own table, where there is one with room: then it
@@ -167,8 +167,8 @@ impl Link {
     /// - `idle`: nothing is owed to the peer, so the server's draining ends the wait.
     ///
     /// # Errors
-    /// [`LinkError`].
-    pub fn poll_recv(&mut self, idle: bool) -> Poll<Result<RecvBuf, LinkError>> {
+    /// [`ConnectionError`].
+    pub fn poll_recv(&mut self, idle: bool) -> Poll<Result<RecvBuf, ConnectionError>> {
         self.attempt(WaitsOn::SocketRead, idle, |reactor, io, _, ctx| {
             if !ctx.may_operate() {
                 return Poll::Pending;
@@ -185,17 +185,17 @@ impl Link {
     /// counts against what the task may do in one run.
     ///
     /// # Errors
-    /// [`LinkError`].
+    /// [`ConnectionError`].
     #[inline]
-    pub fn poll_recv_request(&mut self, idle: bool) -> Poll<Result<RecvBuf, LinkError>> {
+    pub fn poll_recv_request(&mut self, idle: bool) -> Poll<Result<RecvBuf, ConnectionError>> {
         self.attempt(WaitsOn::SocketRead, idle, |reactor, io, _, ctx| reactor.recv(io, ctx.token()))
     }
 
-    /// [`Link::poll_recv`] as a future.
+    /// [`Connection::poll_recv`] as a future.
     ///
     /// # Errors
-    /// [`LinkError`].
-    pub async fn recv(&mut self, idle: bool) -> Result<RecvBuf, LinkError> {
+    /// [`ConnectionError`].
+    pub async fn recv(&mut self, idle: bool) -> Result<RecvBuf, ConnectionError> {
         poll_fn(|_| self.poll_recv(idle)).await
     }
 
@@ -205,7 +205,7 @@ impl Link {
         context::with(|ctx| ctx.reactor.borrow_mut().receive_on_demand(&self.io));
     }
 
-    /// An empty buffer to fill and [`Link::send`].
+    /// An empty buffer to fill and [`Connection::send`].
     pub fn outgoing() -> Box<SendBuf> {
         context::with(|ctx| ctx.reactor.borrow_mut().outgoing())
     }
@@ -215,14 +215,14 @@ impl Link {
         context::with(|ctx| ctx.reactor.borrow_mut().put_back(out));
     }
 
-    /// Takes over bytes to send; [`Link::poll_sent`] sends them.
+    /// Takes over bytes to send; [`Connection::poll_sent`] sends them.
     pub fn start_send(&mut self, out: Box<SendBuf>) {
         debug_assert!(self.out.is_none(), "one send at a time");
         self.out = Some(out);
         self.sending = true;
     }
 
-    /// Takes back what [`Link::start_send`] took over, if nothing of it was sent yet: for who wants
+    /// Takes back what [`Connection::start_send`] took over, if nothing of it was sent yet: for who wants
     /// to send it in smaller parts, or together with what it [waits for](SendBuf::wait_for_more).
     pub fn take_unsent(&mut self) -> Option<Box<SendBuf>> {
         let mut out = self.out.take()?;
@@ -231,16 +231,16 @@ impl Link {
         Some(out)
     }
 
-    /// Whether something that [`Link::start_send`] took over was not sent yet.
+    /// Whether something that [`Connection::start_send`] took over was not sent yet.
     pub fn is_sending(&self) -> bool {
         self.sending
     }
 
-    /// Sends what [`Link::start_send`] took over.
+    /// Sends what [`Connection::start_send`] took over.
     ///
     /// # Errors
-    /// [`LinkError`].
-    pub fn poll_sent(&mut self) -> Poll<Result<(), LinkError>> {
+    /// [`ConnectionError`].
+    pub fn poll_sent(&mut self) -> Poll<Result<(), ConnectionError>> {
         let sent = self.attempt(WaitsOn::SocketWrite, false, |reactor, io, out, ctx| {
             let waits = ctx.defer_send() || !ctx.may_operate();
             if waits { Poll::Pending } else { reactor.send(io, out, ctx.token()) }
@@ -252,8 +252,8 @@ impl Link {
     /// Sends all bytes of `out`.
     ///
     /// # Errors
-    /// [`LinkError`].
-    pub async fn send(&mut self, out: Box<SendBuf>) -> Result<(), LinkError> {
+    /// [`ConnectionError`].
+    pub async fn send(&mut self, out: Box<SendBuf>) -> Result<(), ConnectionError> {
         self.start_send(out);
         poll_fn(|_| self.poll_sent()).await
     }
@@ -263,14 +263,14 @@ impl Link {
     /// - `offset`: moves along, so that a send that was too slow can be taken up again.
     ///
     /// # Errors
-    /// [`LinkError`]; `FileTruncated` if the file ends before that.
+    /// [`ConnectionError`]; `FileTruncated` if the file ends before that.
     pub async fn send_file(
         &mut self,
         file: &File,
         offset: &mut u64,
         end: u64,
         patience: Patience,
-    ) -> Result<(), LinkError> {
+    ) -> Result<(), ConnectionError> {
         let start = *offset;
         let mut watch = SendWatch::new(self.now.mono_ms);
         self.expect_file_step(&watch, patience, 0);
@@ -293,16 +293,18 @@ impl Link {
             })
             .await;
             match sent {
-                Ok(0) => return Err(LinkError::FileTruncated),
+                Ok(0) => return Err(ConnectionError::FileTruncated),
                 Ok(_) => {}
-                Err(LinkError::TimedOut) => {
+                Err(ConnectionError::TimedOut) => {
                     let of_file = Some((end - start, end - *offset));
                     if !self.look_at_send(&mut watch, patience, of_file) {
-                        return Err(LinkError::TimedOut);
+                        return Err(ConnectionError::TimedOut);
                     }
                     continue;
                 }
-                Err(LinkError::Broken(error)) if error.kind() == io::ErrorKind::Unsupported => {
+                Err(ConnectionError::Broken(error))
+                    if error.kind() == io::ErrorKind::Unsupported =>
+                {
                     let step = step.min(COPY_STEP);
                     *offset += self.copy_file(file, *offset, step, patience).await?;
                 }
@@ -331,13 +333,13 @@ impl Link {
         at: u64,
         step: usize,
         patience: Patience,
-    ) -> Result<u64, LinkError> {
+    ) -> Result<u64, ConnectionError> {
         let mut out = Self::outgoing();
         out.bytes.resize(step, 0);
-        let read = file.read_at(&mut out.bytes, at).map_err(LinkError::Broken)?;
+        let read = file.read_at(&mut out.bytes, at).map_err(ConnectionError::Broken)?;
         out.bytes.truncate(read);
         if read == 0 {
-            return Err(LinkError::FileTruncated);
+            return Err(ConnectionError::FileTruncated);
         }
         self.start_send(out);
         let mut watch = SendWatch::new(self.now.mono_ms);
@@ -345,7 +347,8 @@ impl Link {
         loop {
             match poll_fn(|_| self.poll_sent()).await {
                 Ok(()) => return Ok(read as u64),
-                Err(LinkError::TimedOut) if self.look_at_send(&mut watch, patience, None) => {}
+                Err(ConnectionError::TimedOut) if self.look_at_send(&mut watch, patience, None) => {
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -386,8 +389,8 @@ impl Link {
 
     /// Waits for the deadline, or the server's end, and nothing else.
     ///
-    /// - `idle`: as for [`Link::poll_recv`].
-    pub fn poll_deadline(&mut self, idle: bool) -> Poll<LinkError> {
+    /// - `idle`: as for [`Connection::poll_recv`].
+    pub fn poll_deadline(&mut self, idle: bool) -> Poll<ConnectionError> {
         let never = self
             .attempt(WaitsOn::Socket, idle, |_, _, _, _| Poll::<io::Result<Infallible>>::Pending);
         never.map(|ended| match ended {
@@ -398,8 +401,8 @@ impl Link {
 
     /// What names this connection for those who run in its task without holding it.
     #[inline]
-    pub fn id(&self) -> LinkId {
-        LinkId::of(&self.io)
+    pub fn id(&self) -> ConnectionId {
+        ConnectionId::of(&self.io)
     }
 
     /// Where the peer is; a Unix socket's peer mostly has no name, which is an empty path.
@@ -417,7 +420,7 @@ impl Link {
     /// The address of this end.
     ///
     /// # Errors
-    /// As [`Link::peer`], but for `NotConnected`.
+    /// As [`Connection::peer`], but for `NotConnected`.
     pub fn local(&self) -> io::Result<Endpoint> {
         Ok(self.id().names()?.local)
     }
@@ -458,26 +461,26 @@ impl Link {
             &mut Option<Box<SendBuf>>,
             &WorkerContext,
         ) -> Poll<io::Result<T>>,
-    ) -> Poll<Result<T, LinkError>> {
+    ) -> Poll<Result<T, ConnectionError>> {
         context::with(|ctx| {
             let mut reactor = ctx.reactor.borrow_mut();
             self.now = Now::of(&reactor);
             match operation(&mut reactor, &self.io, &mut self.out, ctx) {
                 Poll::Ready(Ok(done)) => return Poll::Ready(Ok(done)),
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(LinkError::Broken(error))),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(ConnectionError::Broken(error))),
                 Poll::Pending => ctx.waits_on(on),
             }
             drop(reactor);
             let phase = ctx.phase();
             if phase >= Phase::Cutting || (idle && phase >= Phase::Draining) {
-                return Poll::Ready(Err(LinkError::Ending));
+                return Poll::Ready(Err(ConnectionError::Ending));
             }
-            self.alarm.poll_at(self.now.mono_ms, ctx).map(|()| Err(LinkError::TimedOut))
+            self.alarm.poll_at(self.now.mono_ms, ctx).map(|()| Err(ConnectionError::TimedOut))
         })
     }
 }
 
-impl Drop for Link {
+impl Drop for Connection {
     fn drop(&mut self) {
         context::try_with(|ctx| {
             self.alarm.disarm(ctx);

@@ -19,7 +19,7 @@ use crate::server_stats::ServerStats;
 pub enum Flow {
     /// Go on to the next link, and in the end to the handler.
     Next,
-    /// This is the answer; neither later links nor the handler run.
+    /// This is the answer; neither later middleware nor the handler run.
     Answer(Response),
 }
 
@@ -36,7 +36,7 @@ type Matcher = dyn Fn(&Request) -> bool + Send + Sync;
 
 /// One link of a chain, and for which requests it is meant.
 #[derive(Clone)]
-pub struct Link {
+pub struct Middleware {
     matcher: Option<Arc<Matcher>>,
     does: Does,
 }
@@ -48,7 +48,7 @@ enum Does {
     Around(Arc<Around>),
 }
 
-impl Link {
+impl Middleware {
     /// Runs before what comes later in the chain: go on, or answer. It should not wait.
     pub fn before(f: impl Fn(&mut Request) -> Flow + Send + Sync + 'static) -> Self {
         Self { matcher: None, does: Does::Before(Arc::new(f)) }
@@ -85,20 +85,20 @@ impl Link {
     }
 }
 
-impl fmt::Debug for Link {
+impl fmt::Debug for Middleware {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.does {
-            Does::Before(_) => "Link (before)",
-            Does::After(_) => "Link (after)",
-            Does::Around(_) => "Link (around)",
+            Does::Before(_) => "Middleware (before)",
+            Does::After(_) => "Middleware (after)",
+            Does::Around(_) => "Middleware (around)",
         })
     }
 }
 
-/// A handler with the links around it.
+/// A handler with the middleware around it.
 #[derive(Clone)]
 pub(crate) struct Chain {
-    links: Arc<[Link]>,
+    middleware: Arc<[Middleware]>,
     handler: Runnable,
 }
 
@@ -156,13 +156,17 @@ async fn with_whole_body(handler: Arc<InlineFn>, mut request: Request) -> Respon
 }
 
 impl Chain {
-    /// Puts links around a handler.
-    pub(crate) fn around(links: &[Link], handler: Kind, means: &BuildContext) -> Runnable {
+    /// Puts middleware around a handler.
+    pub(crate) fn around(
+        middleware: &[Middleware],
+        handler: Kind,
+        means: &BuildContext,
+    ) -> Runnable {
         let handler = match handler {
             Kind::Inline(handler) | Kind::HeadOnly(handler) => Runnable::Inline(handler),
             Kind::Task(handler) => Runnable::Task(handler),
             // (A chain is one of tasks, or has none.)
-            Kind::ByLength(_, _, other) if !links.is_empty() => Runnable::Task(other),
+            Kind::ByLength(_, _, other) if !middleware.is_empty() => Runnable::Task(other),
             Kind::ByLength(whole_bytes_max, whole, other) => {
                 let whole = Runnable::Inline(whole);
                 Runnable::ByLength(Arc::new(ByLength { whole_bytes_max, whole, other }))
@@ -172,11 +176,11 @@ impl Chain {
             Kind::Service(service) => Runnable::Task((service.make)(&means.tokio)),
             Kind::OfServer(page) => Runnable::Inline(of_server(page, means)),
         };
-        if links.is_empty() {
+        if middleware.is_empty() {
             return handler;
         }
-        let has_tasks = links.iter().any(|link| matches!(link.does, Does::Around(_)));
-        let chain = Self { links: links.into(), handler };
+        let has_tasks = middleware.iter().any(|one| matches!(one.does, Does::Around(_)));
+        let chain = Self { middleware: middleware.into(), handler };
         match &chain.handler {
             Runnable::Inline(_) if !has_tasks => {
                 Runnable::Inline(Arc::new(move |request| chain.run_inline(0, request)))
@@ -187,20 +191,20 @@ impl Chain {
         }
     }
 
-    /// The links from `at` on and the handler, as nested calls: what comes later is inside.
+    /// The middleware from `at` on and the handler, as nested calls: what comes later is inside.
     fn run_inline(&self, at: usize, request: &mut Request) -> Response {
-        let Some(link) = self.links.get(at) else {
+        let Some(one) = self.middleware.get(at) else {
             return match &self.handler {
                 Runnable::Inline(handler) => handler(request),
                 _ => unreachable!("a chain around a task is a task"),
             };
         };
-        match &link.does {
-            Does::Before(before) if link.is_meant_for(request) => match before(request) {
+        match &one.does {
+            Does::Before(before) if one.is_meant_for(request) => match before(request) {
                 Flow::Next => self.run_inline(at + 1, request),
                 Flow::Answer(response) => response,
             },
-            Does::After(after) if link.is_meant_for(request) => {
+            Does::After(after) if one.is_meant_for(request) => {
                 let mut response = self.run_inline(at + 1, request);
                 after(request, &mut response);
                 response
@@ -251,12 +255,12 @@ impl Next {
     }
 
     fn start(mut self, mut request: Request) -> Answering {
-        while let Some(link) = self.chain.links.get(self.at).cloned() {
+        while let Some(one) = self.chain.middleware.get(self.at).cloned() {
             self.at += 1;
-            if !link.is_meant_for(&request) {
+            if !one.is_meant_for(&request) {
                 continue;
             }
-            match link.does {
+            match one.does {
                 Does::Before(before) => {
                     if let Flow::Answer(response) = before(&mut request) {
                         return Answering::Boxed(Box::pin(ready(response)));

@@ -14,9 +14,9 @@ use crate::exec::task_id::TaskId;
 /// `NotFound`; a worker that shares nothing with the connection's own one may know another
 /// connection by the same name. Those who may be moved elsewhere keep a [`TaskMark`] beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LinkId(IoId);
+pub struct ConnectionId(IoId);
 
-impl LinkId {
+impl ConnectionId {
     /// No connection.
     pub const NONE: Self = Self(IoId::NONE);
 
@@ -28,7 +28,7 @@ impl LinkId {
     /// The names of the connection's two ends.
     ///
     /// # Errors
-    /// As [`crate::Link::peer`]. `NotFound`: there is no such connection, or this thread is no
+    /// As [`crate::Connection::peer`]. `NotFound`: there is no such connection, or this thread is no
     /// worker.
     pub fn names(self) -> io::Result<Names> {
         let ask = |ctx: &context::WorkerContext| {
