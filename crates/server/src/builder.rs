@@ -237,8 +237,8 @@ impl Server {
     }
 
     /// Calls `hook` when the server refuses a request by itself, with the response that is about to
-    /// be sent: where it adds what middleware add to all others, such as CORS fields and a request id.
-    /// It runs on the worker, so it should not wait. The last one counts.
+    /// be sent: where it adds what middleware adds to all others, such as CORS fields and a request
+    /// id. It runs on the worker, so it should not wait. The last one counts.
     ///
     /// (Headers that are the same in every response: [`Server::header`]. What no route answers
     /// passes the middleware of [`Server::middleware`].)

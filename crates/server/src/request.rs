@@ -234,7 +234,7 @@ impl Request {
         self.body.whole()
     }
 
-    /// Tells the client ahead of the answer what it will need (103, RFC 8297): for `Middleware` fields,
+    /// Tells the client ahead of the answer what it will need (103, RFC 8297): for `Link` fields,
     /// from handlers that take their time. Nothing is said to a client of HTTP/1.0, nor by an
     /// inline handler, whose answer is there at once.
     ///

@@ -7,6 +7,7 @@ use gustnado_http::status::Status;
 use gustnado_tasks::{Connection, ConnectionError};
 
 use super::body_end::PendingBody;
+use super::limit::SendFailed;
 use super::{Conn, Next};
 use crate::hooks::Limit;
 use crate::routes::RouteOptions;
@@ -92,10 +93,7 @@ impl Conn {
         }
         if request.head.expects_continue() && self.unread.is_none() {
             // RFC 9110 §10.1.1: not where the body is on its way already.
-            let mut out = Connection::outgoing();
-            out.bytes.extend_from_slice(continue_100());
-            self.app.count_response(0, continue_100().len() as u64);
-            self.send_within(out, self.app.times.write, target).await?;
+            self.send_continue(target).await?;
         }
         if let Some(rate) = options.read {
             self.begin_route_read(rate);
@@ -135,6 +133,13 @@ impl Conn {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    async fn send_continue(&mut self, target: &[u8]) -> Result<(), SendFailed> {
+        let mut out = Connection::outgoing();
+        out.bytes.extend_from_slice(continue_100());
+        self.app.count_response(0, out.len() as u64);
+        self.send_within(out, self.app.times.write, target).await
     }
 
     /// Reads what is left of a body that nobody wants. Returns whether it came to its end.

@@ -65,13 +65,12 @@ impl Around {
         Ok(PathEntry::new("", route, |kind| self.endpoint(kind, route, means)))
     }
 
-    /// Whether middleware stand around a route's endpoints.
+    /// Whether middleware stands around a route's endpoints.
     fn is_chained(&self, route: &Route) -> bool {
         !self.middleware.is_empty() || !route.middleware.is_empty()
     }
 
-    /// What stands before everything else, middleware too: nobody is to see the request. Header fields
-    /// are added all the same.
+    /// Refuses a request before middleware sees it. Header fields are added all the same.
     pub(super) fn refusal(&self, kind: Kind, means: &BuildContext) -> Endpoint {
         let middleware: Vec<Middleware> = middleware(&self.fields).into_iter().collect();
         let does = EndpointDoes::Run(Chain::around(&middleware, kind, means));

@@ -49,8 +49,8 @@ impl Routes {
         self.fallback_route(route().any(handler))
     }
 
-    /// The same with all that may be said about a route: limits, middleware, header fields, handlers by
-    /// method.
+    /// The same with all that may be said about a route: limits, middleware, header fields,
+    /// handlers by method.
     #[must_use]
     pub fn fallback_route(mut self, route: Route) -> Self {
         self.fallback = Some(route);

@@ -47,8 +47,8 @@ pub struct BlockOnOptions {
     /// Which backend. Where `io_uring` is asked for it is had, or the call fails; `Auto` is
     /// `io_uring` where the kernel lets us.
     pub io: IoChoice,
-    /// Connections that `io_uring` keeps in the ring's own table (see [`crate::Connection::move_in`]);
-    /// cut to the limit on descriptors.
+    /// Connections that `io_uring` keeps in the ring's own table (see
+    /// [`crate::Connection::move_in`]); cut to the limit on descriptors.
     pub direct_max: usize,
     /// Receive buffers of 4 KiB for `io_uring`: a power of two, 8 to 32,768.
     pub buffers: u16,

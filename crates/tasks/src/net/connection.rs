@@ -222,7 +222,7 @@ impl Connection {
         self.sending = true;
     }
 
-    /// Takes back what [`Connection::start_send`] took over, if nothing of it was sent yet: for who wants
+    /// Takes back what [`Connection::start_send`] took over, if nothing of it was sent yet:
     /// to send it in smaller parts, or together with what it [waits for](SendBuf::wait_for_more).
     pub fn take_unsent(&mut self) -> Option<Box<SendBuf>> {
         let mut out = self.out.take()?;
