@@ -7,7 +7,6 @@ use gustnado_http::status::Status;
 use gustnado_tasks::{Connection, ConnectionError};
 
 use super::body_end::PendingBody;
-use super::limit::SendFailed;
 use super::{Conn, Next};
 use crate::hooks::Limit;
 use crate::routes::RouteOptions;
@@ -135,11 +134,11 @@ impl Conn {
         }
     }
 
-    async fn send_continue(&mut self, target: &[u8]) -> Result<(), SendFailed> {
+    async fn send_continue(&mut self, target: &[u8]) -> Result<(), ConnectionError> {
         let mut out = Connection::outgoing();
         out.bytes.extend_from_slice(continue_100());
         self.app.count_response(0, out.len() as u64);
-        self.send_within(out, self.app.times.write, target).await
+        Ok(self.send_within(out, self.app.times.write, target).await?)
     }
 
     /// Reads what is left of a body that nobody wants. Returns whether it came to its end.

@@ -28,8 +28,8 @@ impl ConnectionId {
     /// The names of the connection's two ends.
     ///
     /// # Errors
-    /// As [`crate::Connection::peer`]. `NotFound`: there is no such connection, or this thread is no
-    /// worker.
+    /// As [`crate::Connection::peer`]. `NotFound`: there is no such connection, or this thread is
+    /// no worker.
     pub fn names(self) -> io::Result<Names> {
         let ask = |ctx: &context::WorkerContext| {
             ctx.ask_reactor(|reactor, woken| reactor.names(self.0, woken))

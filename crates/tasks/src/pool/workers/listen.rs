@@ -18,7 +18,8 @@ impl Workers {
     /// Listens on one more endpoint, as the plan says, beside those given at the start.
     ///
     /// - `descriptors`: connections are to be ordinary descriptors, so that their addresses can be
-    ///   asked for ([`crate::Connection::peer`]); under `io_uring` they then count against `ulimit -n`.
+    ///   asked for ([`crate::Connection::peer`]); under `io_uring` they then count against
+    ///   `ulimit -n`.
     /// - `serve`: makes the task that serves a connection; called on the worker that will run it.
     ///   It is dropped when the listener has ended.
     ///
