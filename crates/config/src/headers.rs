@@ -1,6 +1,6 @@
 //! Header fields that are said once, for many answers.
 
-use gustnado_http::response_writer::{FieldError, check_field};
+use gustnado_http::fields::{FieldError, check_field};
 
 /// Headers by name, in order. No two of them have the same name.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

@@ -3,11 +3,8 @@
 //! What is written here cannot be split: names are tokens, values hold no control byte, and the
 //! fields that frame the body are written by their own functions only.
 
-use std::error::Error;
-use std::fmt;
-
+use crate::fields::{FieldError, Fields, check_field};
 use crate::status::Status;
-use crate::syntax::{VALUE, is, is_token};
 
 /// Whether the connection goes on after an answer, and how that is said (RFC 9112 §9.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -253,6 +250,14 @@ impl<'o> ResponseWriter<'o> {
         self.line(name.as_bytes(), value.as_bytes());
     }
 
+    /// Writes a line for each field.
+    #[inline]
+    pub fn fields(&mut self, fields: &Fields) {
+        if !fields.is_empty() {
+            write_fields(self.out, fields);
+        }
+    }
+
     /// Writes field lines that are ready, each with its line end. They are trusted: see
     /// [`check_field`].
     #[inline]
@@ -292,50 +297,16 @@ impl<'o> ResponseWriter<'o> {
     }
 }
 
-/// Whether a field line can be written: it could neither split the answer nor misframe its body.
-///
-/// # Errors
-/// [`FieldError`], if it could.
-pub fn check_field(name: &str, value: &[u8]) -> Result<(), FieldError> {
-    if !is_token(name.as_bytes()) {
-        return Err(FieldError::Name);
-    }
-    if !value.iter().all(|byte| is(*byte, VALUE)) {
-        return Err(FieldError::Value);
-    }
-    if FRAMING_FIELDS.iter().any(|framing| framing.eq_ignore_ascii_case(name)) {
-        return Err(FieldError::Framing);
-    }
-    Ok(())
-}
-
-/// Two of one of these, or one that disagrees with the body, would let the client see a second
-/// answer.
-const FRAMING_FIELDS: [&str; 3] = ["Content-Length", "Transfer-Encoding", "Connection"];
-
-/// Why a field was not written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FieldError {
-    /// The name is not a token.
-    Name,
-    /// The value holds a control byte.
-    Value,
-    /// The field frames the body or the connection: it has its own function.
-    Framing,
-}
-
-impl fmt::Display for FieldError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Name => "the field name is not a token",
-            Self::Value => "the field value holds a control byte",
-            Self::Framing => "the field is written by its own function only",
-        })
+/// Writes a line for each field (RFC 9112 §5).
+fn write_fields(out: &mut Vec<u8>, fields: &Fields) {
+    let lens = fields.iter_bytes().map(|(name, value)| name.len() + value.len() + 4);
+    out.reserve(lens.sum());
+    for (name, value) in fields.iter_bytes() {
+        for part in [name, b": ", value, b"\r\n"] {
+            out.extend_from_slice(part);
+        }
     }
 }
-
-impl Error for FieldError {}
 
 /// Whether ready field lines have a field of that name.
 pub fn has_field(lines: &[u8], name: &str) -> bool {
@@ -347,7 +318,8 @@ pub fn has_field(lines: &[u8], name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{FieldError, Opening, Persist, ResponseWriter, STATUS_LINE_MAX, has_field};
+    use super::{Opening, Persist, ResponseWriter, STATUS_LINE_MAX, has_field};
+    use crate::fields::FieldError;
     use crate::status::Status;
 
     fn opening() -> Opening {

@@ -16,11 +16,11 @@ use std::task::Waker;
 use bytes::Bytes;
 use std::sync::Arc;
 
+use gustnado_http::fields::{FieldError, check_field};
 use gustnado_http::head::{Head, Version};
 use gustnado_http::method::Method;
 use gustnado_http::path::CanonicalPath;
 use gustnado_http::request::Request as View;
-use gustnado_http::response_writer::{FieldError, check_field};
 use gustnado_tasks::ConnectionId;
 
 use crate::body::{Body, BodyError};

@@ -14,9 +14,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_core::Stream;
-use gustnado_http::response_writer::{
-    FieldError, Opening, Persist, ResponseWriter, WrittenHead, check_field,
-};
+use gustnado_http::fields::{FieldError, check_field};
+use gustnado_http::response_writer::{Opening, Persist, ResponseWriter, WrittenHead};
 use gustnado_http::status::Status;
 
 use crate::files::Files;

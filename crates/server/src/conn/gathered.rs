@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use gustnado_http::chunk::{LAST_CHUNK, write_size};
-use gustnado_http::response_writer::check_field;
+use gustnado_http::fields::check_field;
 use gustnado_tasks::{Connection, SendBuf};
 
 use crate::contained::contained;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use gustnado_http::date;
-use gustnado_http::head::Known;
+use gustnado_http::fields::HeaderId;
 use gustnado_http::method::Method;
 use gustnado_http::precondition::{self, Conditions, Verdict};
 use gustnado_http::range::{self, ByteRange, Selected};
@@ -59,13 +59,13 @@ fn respond_if(
     out: &mut Vec<u8>,
 ) -> Replied {
     let head_only = request.method() == Method::Head;
-    let if_match = list(request, Known::IfMatch, "If-Match");
-    let if_none_match = list(request, Known::IfNoneMatch, "If-None-Match");
+    let if_match = list(request, HeaderId::IfMatch, "If-Match");
+    let if_none_match = list(request, HeaderId::IfNoneMatch, "If-None-Match");
     let conditions = Conditions {
         if_match: if_match.as_deref(),
-        if_unmodified_since: request.known(Known::IfUnmodifiedSince),
+        if_unmodified_since: request.known(HeaderId::IfUnmodifiedSince),
         if_none_match: if_none_match.as_deref(),
-        if_modified_since: request.known(Known::IfModifiedSince),
+        if_modified_since: request.known(HeaderId::IfModifiedSince),
     };
     match precondition::judge(&conditions, true, &stored.validators) {
         Verdict::Perform => perform((stored, dressing), request, now, turn, out),
@@ -77,7 +77,7 @@ fn respond_if(
 }
 
 /// All values of a list field as one (RFC 9110 §5.3): usually the only one, as it stands.
-fn list<'a>(request: Request<'a>, known: Known, name: &str) -> Option<Cow<'a, [u8]>> {
+fn list<'a>(request: Request<'a>, known: HeaderId, name: &str) -> Option<Cow<'a, [u8]>> {
     let first = request.known(known)?;
     let mut same = request.fields().filter(|field| field.0.eq_ignore_ascii_case(name.as_bytes()));
     if same.by_ref().nth(1).is_none() {
@@ -109,8 +109,8 @@ fn perform(
     out: &mut Vec<u8>,
 ) -> Replied {
     let head_only = request.method() == Method::Head;
-    let value = request.known(Known::Range).filter(|_| {
-        let if_range = request.known(Known::IfRange);
+    let value = request.known(HeaderId::Range).filter(|_| {
+        let if_range = request.known(HeaderId::IfRange);
         !head_only && precondition::range_counts(if_range, &stored.validators, now.unix_secs)
     });
     match value.map_or(Selected::Whole, |value| range::select(value, stored.size)) {

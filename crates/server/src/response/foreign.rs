@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_core::Stream;
-use gustnado_http::response_writer::{FieldError, check_field};
+use gustnado_http::fields::{FieldError, check_field};
 use gustnado_http::status::Status;
 
 use super::{Content, Response, Streamed};
