@@ -97,8 +97,11 @@ impl Fields {
         name: impl Into<FieldName<'n>>,
         value: impl AsRef<[u8]>,
     ) -> Result<(), FieldError> {
-        let (name, value) = (name.into(), value.as_ref());
-        error::check(name, value)?;
+        self.add_checked(name.into(), value.as_ref())
+    }
+
+    fn add_checked(&mut self, name: FieldName<'_>, value: &[u8]) -> Result<(), FieldError> {
+        check_field(name, value)?;
         self.add_trusted(name, value);
         Ok(())
     }
@@ -117,7 +120,7 @@ impl Fields {
         self.buffer.extend_from_slice(value);
     }
 
-    /// Gives a name this value only: at the place of its first field, or at the end.
+    /// Gives a name this value only, at the end.
     ///
     /// # Errors
     /// [`FieldError`], and nothing changes: see [`check_field`].
@@ -126,13 +129,10 @@ impl Fields {
         name: impl Into<FieldName<'n>>,
         value: impl AsRef<[u8]>,
     ) -> Result<(), FieldError> {
-        let name = name.into();
-        let mut field = Self::new();
-        field.add(name, value)?;
-        let before = self.entries().take_while(|entry| !entry.is(name));
-        let at: usize = before.map(|entry| entry.len()).sum();
+        let (name, value) = (name.into(), value.as_ref());
+        check_field(name, value)?;
         self.remove(name);
-        self.buffer.splice(at..at, field.buffer);
+        self.add_trusted(name, value);
         Ok(())
     }
 

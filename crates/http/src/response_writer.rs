@@ -178,17 +178,17 @@ impl<'o> ResponseWriter<'o> {
     /// Writes an answer whose content is at hand: the way of handlers that are done at once.
     ///
     /// - `lead`: ready, from the status line to `Content-Length: ` without its value.
-    /// - `lines`: more ready field lines.
+    /// - `fields`: more fields.
     /// - `length`: bytes of the content.
     /// - `content`: the content, or nothing for HEAD.
     ///
-    /// The parts are trusted, as in [`ResponseWriter::ready`].
+    /// The lead is trusted, as in [`ResponseWriter::ready`].
     #[inline]
     pub fn sized(
         out: &'o mut Vec<u8>,
         lead: &[u8],
         persist: Persist,
-        lines: &[u8],
+        fields: &Fields,
         length: u64,
         content: &[u8],
     ) {
@@ -196,20 +196,21 @@ impl<'o> ResponseWriter<'o> {
         let connection = persist.line();
         let mut digits = itoa::Buffer::new();
         let digits = digits.format(length).as_bytes();
-        out.reserve(lead.len() + digits.len() + connection.len() + lines.len() + 4 + content.len());
+        let before = out.len();
+        out.reserve(lead.len() + digits.len() + connection.len() + 4 + content.len());
         out.extend_from_slice(lead);
         out.extend_from_slice(digits);
-        if connection.is_empty() && lines.is_empty() {
+        if connection.is_empty() && fields.is_empty() {
             out.extend_from_slice(b"\r\n\r\n");
         } else {
             out.extend_from_slice(b"\r\n");
             out.extend_from_slice(connection);
-            out.extend_from_slice(lines);
+            write_fields(out, fields);
             out.extend_from_slice(b"\r\n");
             // (Old answers always say it, so the others need not look.)
             if persist.is_old() {
-                let before = lead.len() + digits.len() + 4;
-                make_old(out, before + connection.len() + lines.len());
+                let written = out.len() - before;
+                make_old(out, written);
             }
         }
         out.extend_from_slice(content);
@@ -298,7 +299,7 @@ impl<'o> ResponseWriter<'o> {
 }
 
 /// Writes a line for each field (RFC 9112 §5).
-fn write_fields(out: &mut Vec<u8>, fields: &Fields) {
+pub fn write_fields(out: &mut Vec<u8>, fields: &Fields) {
     let lens = fields.iter_bytes().map(|(name, value)| name.len() + value.len() + 4);
     out.reserve(lens.sum());
     for (name, value) in fields.iter_bytes() {
@@ -319,11 +320,17 @@ pub fn has_field(lines: &[u8], name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{Opening, Persist, ResponseWriter, STATUS_LINE_MAX, has_field};
-    use crate::fields::FieldError;
+    use crate::fields::{FieldError, Fields};
     use crate::status::Status;
 
     fn opening() -> Opening {
         Opening::new(b"Server: x\r\n")
+    }
+
+    fn fields() -> Fields {
+        let mut fields = Fields::new();
+        fields.add("A", "b").expect("a good field");
+        fields
     }
 
     #[test]
@@ -372,7 +379,7 @@ mod tests {
             ResponseWriter::ready(&mut out, Status::OK, &opening(), persist, rest);
             ResponseWriter::ready(&mut out, Status::NOT_FOUND, &opening(), persist, rest);
             let lead = [opening().of_ok(), b"Content-Length: "].concat();
-            ResponseWriter::sized(&mut out, &lead, persist, b"A: b\r\n", 0, b"");
+            ResponseWriter::sized(&mut out, &lead, persist, &fields(), 0, b"");
             let mut answer =
                 ResponseWriter::start(&mut out, Status::NOT_FOUND, &opening(), persist);
             answer.content_length(0);
@@ -394,7 +401,7 @@ mod tests {
         for persist in [Persist::Default, Persist::KeepAlive, Persist::Close] {
             let mut sized = Vec::new();
             let lead = [opening().of_ok(), b"Content-Length: "].concat();
-            ResponseWriter::sized(&mut sized, &lead, persist, b"A: b\r\n", 3, b"abc");
+            ResponseWriter::sized(&mut sized, &lead, persist, &fields(), 3, b"abc");
             let text = String::from_utf8(sized).expect("ASCII");
             let connection = std::str::from_utf8(persist.line()).expect("ASCII");
             let head = "HTTP/1.1 200 OK\r\nServer: x\r\nContent-Length: 3\r\n";

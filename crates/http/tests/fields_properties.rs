@@ -53,11 +53,8 @@ impl Model {
 
     fn set(&mut self, name: &str, value: &[u8]) -> Result<(), FieldError> {
         check(name, value)?;
-        let same = |field: &(String, Vec<u8>)| field.0.eq_ignore_ascii_case(name);
-        let at = self.0.iter().position(same).unwrap_or(self.0.len());
         self.remove(name);
-        self.0.insert(at, (name.to_owned(), value.to_vec()));
-        Ok(())
+        self.add(name, value)
     }
 
     fn remove(&mut self, name: &str) {
@@ -87,7 +84,7 @@ fn run(steps: &[Step]) -> (Fields, Model) {
         match step {
             Step::Add(name, value) => {
                 let expected = model.add(name, value);
-                assert_eq!(check_field(name, value), expected);
+                assert_eq!(check_field(name.as_str(), value), expected);
                 assert_eq!(fields.add(name.as_str(), value), expected);
             }
             Step::AddById(id, value) => {

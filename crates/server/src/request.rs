@@ -243,7 +243,7 @@ impl Request {
     pub fn early_hints(&self, fields: &[(&str, &str)]) -> Result<(), FieldError> {
         let mut interim = b"HTTP/1.1 103 Early Hints\r\n".to_vec();
         for (name, value) in fields {
-            check_field(name, value.as_bytes())?;
+            check_field(*name, value.as_bytes())?;
             interim.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
         }
         interim.extend_from_slice(b"\r\n");

@@ -11,12 +11,8 @@ use crate::syntax::{VALUE, is, is_token};
 ///
 /// # Errors
 /// [`FieldError`] for the first rule that the field breaks.
-pub fn check_field(name: &str, value: &[u8]) -> Result<(), FieldError> {
-    check(name.into(), value)
-}
-
-/// See [`check_field`].
-pub(crate) fn check(name: FieldName<'_>, value: &[u8]) -> Result<(), FieldError> {
+pub fn check_field<'n>(name: impl Into<FieldName<'n>>, value: &[u8]) -> Result<(), FieldError> {
+    let name = name.into();
     check_syntax(name, value)?;
     if matches!(
         name.id(),

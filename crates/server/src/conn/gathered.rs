@@ -72,8 +72,10 @@ impl Gathered {
 pub(super) fn end_chunks(trailers: Option<Trailers>, next: &mut Gathered) {
     let out = &mut next.out.bytes;
     let fields = trailers.and_then(contained).unwrap_or_default();
-    let fields: Vec<_> =
-        fields.iter().filter(|(name, value)| check_field(name, value.as_bytes()).is_ok()).collect();
+    let fields: Vec<_> = fields
+        .iter()
+        .filter(|(name, value)| check_field(name.as_str(), value.as_bytes()).is_ok())
+        .collect();
     if fields.is_empty() {
         out.extend_from_slice(LAST_CHUNK);
         return;

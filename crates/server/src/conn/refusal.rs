@@ -69,10 +69,10 @@ fn write_at_once(response: &Response, turn: &Turn<'_>, out: &mut Vec<u8>) -> Wri
         _ => &[],
     };
     let mut answer = ResponseWriter::start(out, response.status, turn.common, turn.persist);
-    if let Some(kind) = response.kind.filter(|_| response.status.may_have_body()) {
+    if let Some(kind) = response.content_type.filter(|_| response.status.may_have_body()) {
         answer.constant("Content-Type", kind.name());
     }
-    answer.ready_lines(&response.lines);
+    answer.fields(&response.fields);
     if response.status.may_have_body() {
         answer.content_length(content.len() as u64);
     }

@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use gustnado_http::fields::{Fields, HeaderId};
 use gustnado_http::head::Version;
 use gustnado_http::method::Method;
-use gustnado_http::response_writer::{Opening, Persist, ResponseWriter, WrittenHead};
+use gustnado_http::response_writer::{Opening, Persist, ResponseWriter, WrittenHead, write_fields};
 use gustnado_tasks::{ConnectionId, Now};
 
 use super::Conn;
@@ -86,7 +87,7 @@ fn write(mut response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Begun 
 }
 
 fn write_unpaced(response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Begun {
-    let Response { status, kind, lines, content, rare } = prepared(response, asked);
+    let Response { status, content_type, fields, content, rare } = prepared(response, asked);
     let rare = rare.map_or_else(Default::default, |rare| *rare);
     let view = asked.parts.view();
     let head_only = view.method() == Method::Head;
@@ -98,7 +99,7 @@ fn write_unpaced(response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Be
     let mut remainder = Remainder::new(Notices(rare.on_sent), ending);
     remainder.terms = asked.terms;
     if matches!(content, Content::File(_) | Content::Folder { .. }) {
-        let Replied { written, rest } = write_file(&content, &lines, asked, persist, out);
+        let Replied { written, rest } = write_file(&content, &fields, asked, persist, out);
         if let Rest::Segments(segments) = rest {
             remainder.segments = *segments;
         }
@@ -106,10 +107,10 @@ fn write_unpaced(response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Be
     }
     let before = out.len();
     let mut answer = rare.replaced.start(out, status, &asked.common.opening, persist);
-    if let Some(kind) = kind.filter(|_| status.may_have_body()) {
+    if let Some(kind) = content_type.filter(|_| status.may_have_body()) {
         answer.constant("Content-Type", kind.name());
     }
-    answer.ready_lines(&lines);
+    answer.fields(&fields);
     let mut written = match content {
         Content::Nothing => {
             // (A 304 speaks of the content it spares, whose length is not known here.)
@@ -180,7 +181,7 @@ fn prepared(response: Response, asked: &Asked<'_>) -> Response {
             matches!(&response.content, Content::Stream(sent) if sent.length.is_none());
         let has_content = view.method() != Method::Head && response.status.may_have_body();
         if is_old || !is_endless || !has_content {
-            response.remove_header("trailer");
+            response.fields.remove(HeaderId::Trailer);
         }
     }
     response
@@ -204,13 +205,15 @@ fn finish_framed(
 /// Writes an answer that a file is the content of.
 fn write_file(
     content: &Content,
-    lines: &[u8],
+    fields: &Fields,
     asked: &Asked<'_>,
     persist: Persist,
     out: &mut Vec<u8>,
 ) -> Replied {
     let view = asked.parts.view();
-    let common = Opening::new(&[asked.common.opening.lines(), lines].concat());
+    let mut lines = asked.common.opening.lines().to_vec();
+    write_fields(&mut lines, fields);
+    let common = Opening::new(&lines);
     let turn = Turn { common: &common, persist };
     match content {
         Content::Folder { files, mounted_at } => {
@@ -233,7 +236,8 @@ fn page(response: Response, asked: &Asked<'_>) -> Response {
     });
     let mut page = made.unwrap_or_else(|| Response::html(status_page::page(status)));
     page.status = status;
-    page.lines.splice(0..0, response.lines);
+    let of_page = std::mem::replace(&mut page.fields, response.fields);
+    page.fields.extend(&of_page);
     page.rare = response.rare.or(page.rare);
     page
 }
