@@ -31,6 +31,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use gustnado_http::fields::HeaderId;
 use gustnado_http::method::Method;
 use gustnado_http::path::{CanonicalPath, PathError as NoPath};
 use gustnado_http::request::Request;
@@ -253,8 +254,8 @@ impl Files {
             _ if CanonicalPath::of(request.path()) == Err(NoPath::Parent) => {
                 FileResponse::new(Status::BAD_REQUEST)
             }
-            Method::Options => FileResponse::new(Status::NO_CONTENT).with("Allow", ALLOW),
-            _ => FileResponse::new(Status::METHOD_NOT_ALLOWED).with("Allow", ALLOW),
+            Method::Options => FileResponse::new(Status::NO_CONTENT).with(HeaderId::Allow, ALLOW),
+            _ => FileResponse::new(Status::METHOD_NOT_ALLOWED).with(HeaderId::Allow, ALLOW),
         };
         FolderResponse::Ready(Box::new(self.folder.headers.add_to(response)))
     }
@@ -362,7 +363,7 @@ fn respond_with(
             // So that relative links work.
             let location = location::with_slash(&place.path, request.query());
             let response = FileResponse::new(Status::MOVED_PERMANENTLY);
-            folder.headers.add_to(response.with("Location", &location))
+            folder.headers.add_to(response.with(HeaderId::Location, &location))
         }
         Ok(Found::Listed(listed)) => listed.response(place, &folder.headers),
         Err(error) => failure(folder, error),
@@ -373,7 +374,7 @@ fn failure(folder: &Folder, failure: Failure) -> FileResponse {
     folder.count(failure);
     let mut response = folder.headers.add_to(FileResponse::new(failure.status()));
     if response.status == Status::SERVICE_UNAVAILABLE {
-        response.put("Retry-After", b"1");
+        response.put(HeaderId::RetryAfter, b"1");
     }
     if failure == Failure::NoIndex {
         response.hint = Some(NO_INDEX);

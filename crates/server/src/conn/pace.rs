@@ -10,6 +10,7 @@ use std::mem;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
+use gustnado_http::fields::Fields;
 use gustnado_http::head::{Decoded, Head};
 use gustnado_http::method::Method;
 use gustnado_http::response_writer::Persist;
@@ -230,8 +231,9 @@ impl Conn {
         let moment = self.moment();
         let opening = &moment.common.opening;
         let after_secs = wait_ms.div_ceil(1_000).max(1).to_string();
-        let response = error_page(Status::TOO_MANY_REQUESTS, None, &[opening.lines()])
-            .header("Retry-After", after_secs);
+        let response =
+            error_page(Status::TOO_MANY_REQUESTS, None, (opening.lines(), &Fields::new()))
+                .header("Retry-After", after_secs);
         let head_only = head.method() == Method::Head;
         let written = write_short(&response, opening, persist, head_only, &mut out.bytes);
         let fault = Some(Fault::TooManyRequests);

@@ -4,9 +4,11 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use gustnado_http::fields::HeaderId;
 use gustnado_http::head::Version;
 use gustnado_http::method::Method;
 use gustnado_http::response_writer::{Opening, Persist, ResponseWriter, WrittenHead};
+use gustnado_http::status::Status;
 use gustnado_tasks::{ConnectionId, Now};
 
 use super::Conn;
@@ -17,7 +19,7 @@ use super::terms::Terms;
 use crate::body::Body;
 use crate::contained::contained;
 use crate::error_page::error_page;
-use crate::files::Segment;
+use crate::files::{CachedFile, Segment};
 use crate::proxies::Proxies;
 use crate::request::{Origin, Request};
 use crate::request_head::Recycled;
@@ -86,7 +88,8 @@ fn write(mut response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Begun 
 }
 
 fn write_unpaced(response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Begun {
-    let Response { status, kind, lines, content, rare } = prepared(response, asked);
+    let Response { status, content_type, fields, content, rare } = prepared(response, asked);
+    let is_plain = rare.is_none();
     let rare = rare.map_or_else(Default::default, |rare| *rare);
     let view = asked.parts.view();
     let head_only = view.method() == Method::Head;
@@ -97,12 +100,21 @@ fn write_unpaced(response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Be
     let persist = ending.persist();
     let mut remainder = Remainder::new(Notices(rare.on_sent), ending);
     remainder.terms = asked.terms;
+    if let Content::File(file) = &content
+        && is_plain
+        && status == Status::OK
+        && fields.is(file.fields())
+    {
+        let written = write_file(file, head_only, &asked.common.opening, persist, out);
+        remainder.segments.extend(file.segment().filter(|_| !head_only));
+        return Begun { rest: remainder.boxed(), ending, written };
+    }
     let before = out.len();
     let mut answer = rare.replaced.start(out, status, &asked.common.opening, persist);
-    if let Some(kind) = kind.filter(|_| status.may_have_body()) {
+    if let Some(kind) = content_type.filter(|_| status.may_have_body()) {
         answer.constant("Content-Type", kind.name());
     }
-    answer.ready_lines(&lines);
+    answer.fields(&fields);
     let mut written = match content {
         Content::Nothing => {
             // (A 304 speaks of the content it spares, whose length is not known here.)
@@ -185,10 +197,24 @@ fn prepared(response: Response, asked: &Asked<'_>) -> Response {
             matches!(&response.content, Content::Stream(sent) if sent.length.is_none());
         let has_content = view.method() != Method::Head && response.status.may_have_body();
         if is_old || !is_endless || !has_content {
-            response.remove_header("trailer");
+            response.fields.to_mut().remove(HeaderId::Trailer);
         }
     }
     response
+}
+
+/// Writes 200 with all of a file out of ready parts, but for the bytes of one that is not small.
+#[inline]
+pub(super) fn write_file(
+    file: &CachedFile,
+    head_only: bool,
+    opening: &Opening,
+    persist: Persist,
+    out: &mut Vec<u8>,
+) -> WrittenHead {
+    let (before, ready) = (out.len(), file.ready(head_only));
+    ResponseWriter::ready(out, Status::OK, opening, persist, ready);
+    WrittenHead::new(Status::OK, out.len() - before, ready.len() - file.head_bytes())
 }
 
 /// Writes a response whose content is at hand, and nothing of any other content.
@@ -204,10 +230,10 @@ pub(super) fn write_short(
         _ => &[],
     };
     let mut answer = ResponseWriter::start(out, response.status, opening, persist);
-    if let Some(kind) = response.kind.filter(|_| response.status.may_have_body()) {
+    if let Some(kind) = response.content_type.filter(|_| response.status.may_have_body()) {
         answer.constant("Content-Type", kind.name());
     }
-    answer.ready_lines(&response.lines);
+    answer.fields(&response.fields);
     if response.status.may_have_body() {
         answer.content_length(content.len() as u64);
     }
@@ -252,9 +278,12 @@ fn page(response: Response, asked: &Asked<'_>) -> Response {
     });
     let hint = response.rare.as_ref().and_then(|rare| rare.hint);
     let common = asked.common.opening.lines();
-    let mut page = made.unwrap_or_else(|| error_page(status, hint, &[common, &response.lines]));
+    let mut page = made.unwrap_or_else(|| error_page(status, hint, (common, &response.fields)));
     page.status = status;
-    page.lines.splice(0..0, response.lines);
+    let of_page = std::mem::replace(&mut page.fields, response.fields);
+    if !of_page.is_empty() {
+        page.fields.to_mut().extend(&of_page);
+    }
     page.rare = response.rare.or(page.rare);
     page
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use gustnado_http::fields::{FieldsRef, HeaderId};
 use gustnado_http::status::Status;
 use gustnado_tasks::BlockingPool;
 
@@ -21,8 +22,7 @@ pub(crate) enum FolderResponse {
 #[derive(Debug)]
 pub(crate) struct FileResponse {
     pub(crate) status: Status,
-    /// Field lines, ready to be sent.
-    pub(crate) lines: Vec<u8>,
+    pub(crate) fields: FieldsRef,
     pub(crate) content: FileContent,
     /// What the page for the status says in place of its usual sentence.
     pub(crate) hint: Option<&'static str>,
@@ -63,26 +63,23 @@ pub(crate) enum Segment {
 impl FileResponse {
     /// A response without content.
     pub(super) fn new(status: Status) -> Self {
-        Self { status, lines: Vec::new(), content: FileContent::Nothing, hint: None }
+        Self { status, fields: FieldsRef::new(), content: FileContent::Nothing, hint: None }
     }
 
     /// 200 with all of a file.
     pub(super) fn whole(file: Arc<CachedFile>) -> Self {
-        let lines = file.lines().to_vec();
-        Self { lines, content: FileContent::Whole(file), ..Self::new(Status::OK) }
+        let fields = FieldsRef::Shared(Arc::clone(file.fields()));
+        Self { fields, content: FileContent::Whole(file), ..Self::new(Status::OK) }
     }
 
     /// Adds a field made of constants, digits, dates and type names.
-    pub(super) fn put(&mut self, name: &str, value: &[u8]) {
-        self.lines.extend_from_slice(name.as_bytes());
-        self.lines.extend_from_slice(b": ");
-        self.lines.extend_from_slice(value);
-        self.lines.extend_from_slice(b"\r\n");
+    pub(super) fn put(&mut self, id: HeaderId, value: &[u8]) {
+        self.fields.to_mut().add_trusted(id, value);
     }
 
     /// The same with one more field.
-    pub(super) fn with(mut self, name: &str, value: &[u8]) -> Self {
-        self.put(name, value);
+    pub(super) fn with(mut self, id: HeaderId, value: &[u8]) -> Self {
+        self.put(id, value);
         self
     }
 }
