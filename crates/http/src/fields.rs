@@ -6,9 +6,11 @@
 //! [`crate::request::FieldLines`] reads them where they are.
 
 mod error;
+mod fields_ref;
 mod header_id;
 
 pub use error::{FieldError, check_field};
+pub use fields_ref::FieldsRef;
 pub use header_id::HeaderId;
 
 pub(crate) use error::check_syntax;
@@ -192,6 +194,11 @@ impl Fields {
     /// Adds all fields of another list at the end.
     pub fn extend(&mut self, other: &Self) {
         self.buffer.extend_from_slice(&other.buffer);
+    }
+
+    /// Bytes of memory behind this value.
+    pub fn heap_bytes(&self) -> usize {
+        self.buffer.capacity()
     }
 
     #[inline]

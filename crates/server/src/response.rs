@@ -14,11 +14,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_core::Stream;
-use gustnado_http::fields::{FieldError, FieldName, Fields, HeaderId, check_field};
+use gustnado_http::fields::{FieldError, FieldName, FieldsRef, HeaderId, check_field};
+use gustnado_http::request::Request as View;
 use gustnado_http::response_writer::{Opening, Persist, ResponseWriter, WrittenHead};
 use gustnado_http::status::Status;
+use gustnado_tasks::Now;
 
-use crate::files::Files;
+use crate::files::{FileContent, FileResponse, respond_with_file};
 use crate::pace::AnswerPace;
 
 pub use appender::{AppendError, Appender};
@@ -68,7 +70,7 @@ pub struct Response {
     pub(crate) status: Status,
     /// The content type, if it is one of the usual ones; others are among the fields.
     pub(crate) content_type: Option<UsualType>,
-    pub(crate) fields: Fields,
+    pub(crate) fields: FieldsRef,
     pub(crate) content: Content,
     /// What is rare.
     pub(crate) rare: Option<Box<Rare>>,
@@ -88,6 +90,8 @@ pub(crate) struct Rare {
     /// The pace of its route.
     pub(crate) pace: Option<Arc<AnswerPace>>,
     pub(crate) replaced: Replaced,
+    /// What the page for its status says in place of its usual sentence.
+    pub(crate) hint: Option<&'static str>,
 }
 
 /// A status line of an application's own.
@@ -151,7 +155,7 @@ impl Response {
         Self {
             status,
             content_type: None,
-            fields: Fields::new(),
+            fields: FieldsRef::new(),
             content: Content::Nothing,
             rare: None,
         }
@@ -188,12 +192,7 @@ impl Response {
     /// `path` is taken as it is: do not make it of what a client sent. (A route to a folder
     /// does that safely.) A file that is not there gives 404.
     pub fn file(path: impl Into<PathBuf>) -> Self {
-        Self { content: Content::File(path.into()), ..Self::new(Status::OK) }
-    }
-
-    /// What the request names in a folder.
-    pub(crate) fn of_folder(files: Arc<Files>, mounted_at: usize) -> Self {
-        Self { content: Content::Folder { files, mounted_at }, ..Self::new(Status::OK) }
+        Self { content: Content::Path(path.into()), ..Self::new(Status::OK) }
     }
 
     /// A stream of unknown length: chunked in HTTP/1.1; in HTTP/1.0 the connection's end is its
@@ -243,6 +242,23 @@ impl Response {
     pub fn redirect(status: Status, location: &str) -> Self {
         debug_assert!(status.is_redirect(), "{status:?} is no redirect");
         Self::new(status).header("Location", location)
+    }
+
+    /// Opens the file that is its content, if that is one by its path: so it becomes what is sent,
+    /// which may be 206, 304 or 404. Waits for the disk.
+    pub(crate) fn open_file(&mut self, request: View<'_>, now: Now) {
+        let Content::Path(path) = &self.content else { return };
+        let found = Self::from(respond_with_file(path, request, now));
+        if self.fields.is_empty() && self.content_type.is_none() {
+            self.fields = found.fields;
+        } else {
+            for (name, value) in found.fields.iter() {
+                if self.header_value(name.as_str()).is_none() {
+                    self.fields.to_mut().add_trusted(name, value);
+                }
+            }
+        }
+        (self.status, self.content) = (found.status, found.content);
     }
 
     /// Has all of it sent at a route's pace.
@@ -310,9 +326,9 @@ impl Response {
     pub fn try_header(&mut self, name: &str, value: impl AsRef<[u8]>) -> Result<(), FieldError> {
         let name = FieldName::from(name);
         if name.id() != Some(HeaderId::ContentType) {
-            return self.fields.add(name, value);
+            return self.fields.to_mut().add(name, value);
         }
-        self.fields.set(name, value)?;
+        self.fields.to_mut().set(name, value)?;
         self.content_type = None;
         Ok(())
     }
@@ -323,7 +339,7 @@ impl Response {
         if name.id() == Some(HeaderId::ContentType) {
             self.content_type = None;
         }
-        self.fields.remove(name);
+        self.fields.to_mut().remove(name);
     }
 
     /// The first value of a header field that was added, by its name in any case.
@@ -441,6 +457,23 @@ impl Response {
     /// Whether the page for its status is its content.
     pub(crate) fn wants_page(&self) -> bool {
         matches!(self.content, Content::Nothing) && self.status.is_error()
+    }
+}
+
+impl From<FileResponse> for Response {
+    fn from(response: FileResponse) -> Self {
+        let FileResponse { status, fields, content, hint } = response;
+        let content = match content {
+            FileContent::Nothing => Content::Nothing,
+            FileContent::Whole(file) => Content::File(file),
+            FileContent::Bytes(bytes) => Content::Bytes(bytes.into()),
+            FileContent::Segments { segments, length } => Content::Segments { segments, length },
+        };
+        let mut response = Self { fields, content, ..Self::new(status) };
+        if hint.is_some() {
+            response.rare().hint = hint;
+        }
+        response
     }
 }
 

@@ -1,5 +1,6 @@
 //! Answers that other frameworks make up: through tower, WSGI or ASGI.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use gustnado_http::fields::{FieldError, FieldName, HeaderId, check_field};
 use gustnado_http::status::Status;
 
 use super::{Content, Response, Streamed};
+use crate::files::{OpenFile, Segment};
 
 /// The head of an answer as another framework makes it: its status may be any, and among its fields
 /// may be those that are the server's own here. They are taken as what they say, and not sent
@@ -94,7 +96,10 @@ impl ForeignHead {
     /// - `file`: open for reading; its position is not used.
     /// - `length`: bytes from `offset` on.
     pub fn file(self, file: Arc<File>, offset: u64, length: u64) -> Response {
-        self.with(Content::Part { file, offset, length })
+        let file = Arc::new(OpenFile::new(file, None));
+        let part = Segment::File { file, offset, len: length, cold: None };
+        let segments = if length > 0 { VecDeque::from([part]) } else { VecDeque::new() };
+        self.with(Content::Segments { segments, length })
     }
 
     /// The answer to HEAD: the length of what is not sent, where the fields say it.
@@ -146,7 +151,7 @@ impl ForeignHead {
             }
             _ => {}
         }
-        self.response.fields.add_trusted(name, value);
+        self.response.fields.to_mut().add_trusted(name, value);
     }
 }
 
@@ -194,14 +199,14 @@ mod tests {
         );
         assert_eq!(head.length(), Some(12));
         let response = head.bytes("x");
-        assert_eq!(response.fields, fields(&[("X-Own", "1")]));
+        assert_eq!(*response.fields, fields(&[("X-Own", "1")]));
         assert!(response.rare.is_some_and(|rare| rare.close));
     }
 
     #[test]
     fn a_date_and_a_server_of_its_own_are_kept() {
         let response = head(200, &[("date", "then"), ("SERVER", "other")]).bytes("x");
-        assert_eq!(response.fields, fields(&[("date", "then"), ("SERVER", "other")]));
+        assert_eq!(*response.fields, fields(&[("date", "then"), ("SERVER", "other")]));
         let replaced = response.rare.map(|rare| rare.replaced);
         assert_eq!(replaced, Some(Replaced { date: true, server: true }));
     }
@@ -209,7 +214,7 @@ mod tests {
     #[test]
     fn an_upgrade_is_named_where_one_is_asked_for() {
         let response = head(426, &[("Upgrade", "websocket")]).bytes("");
-        assert_eq!(response.fields, fields(&[("Upgrade", "websocket")]));
+        assert_eq!(*response.fields, fields(&[("Upgrade", "websocket")]));
     }
 
     #[test]
