@@ -180,11 +180,6 @@ impl Fields {
         self.entries().map(|entry| (entry.name(), entry.value))
     }
 
-    /// Bytes of the buffer: about those of the lines that a writer makes of it.
-    pub(crate) fn buffer_bytes(&self) -> usize {
-        self.buffer.len()
-    }
-
     /// Each name with its value, in order: for writers, which need no text but bytes.
     #[inline]
     pub(crate) fn iter_bytes(&self) -> impl Iterator<Item = (&[u8], &[u8])> {

@@ -300,7 +300,7 @@ impl<'o> ResponseWriter<'o> {
 
 /// Writes a line for each field (RFC 9112 §5).
 pub fn write_fields(out: &mut Vec<u8>, fields: &Fields) {
-    out.reserve(fields.buffer_bytes());
+    out.reserve(fields.heap_bytes()); // about as many bytes as their lines have
     for (name, value) in fields.iter_bytes() {
         for part in [name, b": ", value, b"\r\n"] {
             out.extend_from_slice(part);
