@@ -206,21 +206,21 @@ impl<'o> ResponseWriter<'o> {
         let connection = persist.line();
         let mut digits = itoa::Buffer::new();
         let digits = digits.format(length).as_bytes();
-        let before = out.len();
         out.reserve(lead.len() + digits.len() + connection.len() + 4 + content.len());
         out.extend_from_slice(lead);
         out.extend_from_slice(digits);
         if connection.is_empty() && fields.is_empty() {
             out.extend_from_slice(b"\r\n\r\n");
         } else {
+            let before = out.len();
             out.extend_from_slice(b"\r\n");
             out.extend_from_slice(connection);
             write_fields(out, fields);
             out.extend_from_slice(b"\r\n");
             // (Old answers always say it, so the others need not look.)
             if persist.is_old() {
-                let written = out.len() - before;
-                make_old(out, written);
+                let fields_bytes = out.len() - before;
+                make_old(out, lead.len() + digits.len() + fields_bytes);
             }
         }
         out.extend_from_slice(content);
@@ -310,8 +310,7 @@ impl<'o> ResponseWriter<'o> {
 
 /// Writes a line for each field (RFC 9112 §5).
 pub fn write_fields(out: &mut Vec<u8>, fields: &Fields) {
-    let lens = fields.iter_bytes().map(|(name, value)| name.len() + value.len() + 4);
-    out.reserve(lens.sum());
+    out.reserve(fields.heap_bytes()); // about as many bytes as their lines have
     for (name, value) in fields.iter_bytes() {
         for part in [name, b": ", value, b"\r\n"] {
             out.extend_from_slice(part);
