@@ -66,7 +66,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("client", &["http", "tasks"]),
     ("config", &["http", "tasks"]),
     ("tcp", &["config", "tasks"]),
-    ("server", &["client", "config", "http", "tasks", "tcp"]),
+    ("files", &["config", "http", "tasks"]),
+    ("server", &["client", "config", "files", "http", "tasks", "tcp"]),
     ("lab", &["http", "tasks"]),
     ("cli", &["server", "lab"]),
     // (Not the command: it was nine tenths of the wheel.)
@@ -78,8 +79,13 @@ const ARROWS: &[(&str, &[&str])] = &[
 const IN_CYCLES: &[(&str, usize)] = &[];
 
 /// Where the errors are declared that `gustnado` shows.
-const ERRORS_OF: &[&str] =
-    &["crates/server/src/", "crates/client/src/", "crates/config/src/", "crates/tcp/src/"];
+const ERRORS_OF: &[&str] = &[
+    "crates/server/src/",
+    "crates/client/src/",
+    "crates/config/src/",
+    "crates/files/src/",
+    "crates/tcp/src/",
+];
 
 /// Paths of a particular machine. In pieces, for the same reason.
 const MACHINE_PATHS: &[&str] =

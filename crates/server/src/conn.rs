@@ -40,10 +40,10 @@ use gustnado_tasks::{Connection, ConnectionError, Patience, RecvBuf, SendBuf};
 use crate::access_log::Journal;
 use crate::app::App;
 use crate::contained::contained;
-use crate::files::Segment;
 use crate::hooks::{ClosedConnection, Limit};
 use crate::pace::Pacer;
 use crate::stats::{Added, Fault};
+use gustnado_files::Segment;
 
 use arrived::HeadAt;
 use body::{Body, BodyRequest};

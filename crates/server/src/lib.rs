@@ -43,7 +43,6 @@ mod contained;
 mod documents;
 mod error_page;
 mod fields;
-pub mod files;
 pub mod forms;
 mod handler;
 mod hooks;
@@ -125,6 +124,11 @@ pub mod driven {
     pub use gustnado_tasks::{Alert, Driven, Ready, Turned, Wants};
 }
 
+/// Folders as they are served.
+pub mod files {
+    pub use gustnado_files::{FileFailures, FileOptions, Files, FilesError};
+}
+
 /// What starting a server comes to.
 pub type Result<T> = std::result::Result<T, StartError>;
 
@@ -135,7 +139,6 @@ gustnado_tasks::debug_as_display!(
     BodyError,
     ParamError,
     AppendError,
-    files::FilesError,
     forms::FormError,
     test::TestError,
 );

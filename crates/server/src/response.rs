@@ -20,8 +20,8 @@ use gustnado_http::response_writer::{Opening, Persist, ResponseWriter, WrittenHe
 use gustnado_http::status::Status;
 use gustnado_tasks::Now;
 
-use crate::files::{FileContent, FileResponse, respond_with_file};
 use crate::pace::AnswerPace;
+use gustnado_files::{FileContent, FileResponse, respond_with_file};
 
 pub use appender::{AppendError, Appender};
 pub(crate) use content::{Content, Failed, Streamed, Trailers};

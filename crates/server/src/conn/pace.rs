@@ -26,10 +26,10 @@ use super::respond::write_short;
 use super::{Conn, Next, Unread};
 use crate::app::App;
 use crate::error_page::error_page;
-use crate::files::OpenFile;
 use crate::hooks::Limit;
 use crate::pace::{AnswerPace, Pace, Pacer};
 use crate::stats::{Added, Fault};
+use gustnado_files::OpenFile;
 
 /// Most bytes that are sent in one go, however fast the pace.
 const STEP_BYTES_MAX: u64 = 64 << 10;

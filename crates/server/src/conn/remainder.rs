@@ -17,10 +17,10 @@ use super::gathered::{Gathered, end_chunks};
 use super::terms::Terms;
 use super::{Conn, Next};
 use crate::contained::contained;
-use crate::files::Segment;
 use crate::hooks::Limit;
 use crate::pace::AnswerPace;
 use crate::response::{Content, Failed, OnSent, Sent, Streamed, Trailers};
+use gustnado_files::Segment;
 
 /// Bytes of ready content that are sent in one go. They are not copied.
 const STEP_BYTES: usize = 1 << 20;

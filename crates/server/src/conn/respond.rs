@@ -18,12 +18,12 @@ use super::terms::Terms;
 use crate::body::Body;
 use crate::contained::contained;
 use crate::error_page::error_page;
-use crate::files::CachedFile;
 use crate::proxies::Proxies;
 use crate::request::{Origin, Request};
 use crate::request_head::Recycled;
 use crate::response::{Content, INLINE_BYTES_MAX, Response, ResponsePrefix, StatusLine};
 use crate::routes::Pages;
+use gustnado_files::CachedFile;
 
 /// What an answer is written for.
 pub(super) struct Asked<'a> {

@@ -23,7 +23,6 @@ use super::terms::Terms;
 use super::{Conn, Next};
 use crate::body::Body;
 use crate::contained::contained;
-use crate::files::Mounted;
 use crate::handler::{Contained, HandlerId, InlineFn, TaskFn};
 use crate::hooks::Limit;
 use crate::middleware::Runnable;
@@ -32,6 +31,7 @@ use crate::request::Request;
 use crate::response::{Content, Response};
 use crate::route_cache::RouteCache;
 use crate::routes::{Endpoint, EndpointDoes, Matcher, RouteOptions, Table};
+use gustnado_files::Mounted;
 
 /// A request and the handler that was found for it.
 pub(super) struct Called<'a> {
