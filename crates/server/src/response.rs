@@ -20,7 +20,7 @@ use gustnado_http::response_writer::{
 use gustnado_http::status::Status;
 
 use crate::files::Files;
-use crate::pace::AnswerPace;
+use gustnado_tls::ResponsePace;
 
 pub use appender::{AppendError, Appender};
 pub(crate) use content::{Content, Failed, Streamed, Trailers};
@@ -88,7 +88,7 @@ pub(crate) struct Rare {
     /// A status line in place of the status's own.
     pub(crate) status_line: Option<StatusLine>,
     /// The pace of its route.
-    pub(crate) pace: Option<Arc<AnswerPace>>,
+    pub(crate) pace: Option<Arc<ResponsePace>>,
     pub(crate) replaced: Replaced,
 }
 
@@ -242,7 +242,7 @@ impl Response {
     }
 
     /// Has all of it sent at a route's pace.
-    pub(crate) fn set_pace(&mut self, pace: Arc<AnswerPace>) {
+    pub(crate) fn set_pace(&mut self, pace: Arc<ResponsePace>) {
         self.rare.get_or_insert_default().pace = Some(pace);
     }
 

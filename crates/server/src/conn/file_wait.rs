@@ -84,7 +84,7 @@ impl Conn {
         };
         let response = self.count_response(replied.written, 0, &out.bytes);
         let next = after_rest(replied.rest, ending, &lookup.request(), &mut out);
-        if self.besides.is_some() {
+        if self.journal.is_some() {
             self.log_answer(&out.bytes, response, &next);
         }
         self.start_send(out);

@@ -19,8 +19,8 @@ use super::{Conn, Next};
 use crate::contained::contained;
 use crate::files::Segment;
 use crate::hooks::Limit;
-use crate::pace::AnswerPace;
 use crate::response::{Failed, OnSent, Sent, Streamed, Trailers};
+use gustnado_tls::ResponsePace;
 
 /// Bytes of ready content that are sent in one go. They are not copied.
 const STEP_BYTES: usize = 1 << 20;
@@ -47,7 +47,7 @@ pub(super) struct Remainder {
 
 /// An answer at a pace: all of it is still to be sent.
 pub(super) struct Paced {
-    pub(super) pace: Arc<AnswerPace>,
+    pub(super) pace: Arc<ResponsePace>,
     /// Its head, and short content.
     pub(super) start: Vec<u8>,
     /// The head in it.
@@ -154,7 +154,7 @@ impl Conn {
         }
         let is_paced = remainder.paced.is_some();
         if let Some(paced) = remainder.paced.take() {
-            self.begin_route(&paced.pace, paced.read_ms);
+            self.socket.begin_route(&paced.pace, paced.read_ms);
             self.app.count_response(paced.written.status, 0);
             let content = paced.start.len() as u64 - u64::from(paced.written.head_bytes);
             let mut out = Connection::outgoing();
@@ -162,7 +162,7 @@ impl Conn {
             self.send_content(out, content, write).await?;
         }
         let mut next = Gathered::behind(self.socket.take_unsent());
-        let step_bytes = if self.is_paced() { PACED_STEP_BYTES } else { STEP_BYTES };
+        let step_bytes = if self.socket.is_paced() { PACED_STEP_BYTES } else { STEP_BYTES };
         while !remainder.bytes.is_empty() {
             let step = remainder.bytes.split_to(remainder.bytes.len().min(step_bytes));
             next.take(step, false);
@@ -178,7 +178,7 @@ impl Conn {
         }
         Connection::put_back(next.out);
         if is_paced {
-            self.end_route();
+            self.socket.end_route();
         }
         self.log_end();
         remainder.notices.tell(Sent::Whole);

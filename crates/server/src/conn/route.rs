@@ -344,7 +344,7 @@ impl Conn {
         let (mut out, moment) = (Connection::outgoing(), self.moment());
         let wanted = self.wanted(flight.parts.head());
         let (at, next) = self.land(response, flight, wanted, &moment, &mut out);
-        if self.besides.is_some() {
+        if self.journal.is_some() {
             self.log_answer(&out.bytes, at, &next);
         }
         self.start_send(out);

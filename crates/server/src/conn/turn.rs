@@ -79,7 +79,7 @@ impl Conn {
             arrived.response = response;
             next
         };
-        if self.besides.is_some() {
+        if self.journal.is_some() {
             self.log_answer(&out.bytes, arrived.response, &next);
         }
         if out.bytes.is_empty() {

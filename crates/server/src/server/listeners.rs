@@ -34,9 +34,9 @@ impl Listeners {
             let app = current.app();
             // Known once and for all, so that the usual way has nothing to ask.
             let task: BoxTask = if app.pace().is_some() {
-                Box::pin(conn::serve_paced(connection, app))
+                Box::pin(conn::serve::<true>(connection, app))
             } else {
-                Box::pin(conn::serve(connection, app))
+                Box::pin(conn::serve::<false>(connection, app))
             };
             task
         });
