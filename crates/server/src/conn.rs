@@ -14,6 +14,7 @@ mod body;
 mod body_end;
 mod file_wait;
 mod flight;
+mod folder;
 mod gathered;
 mod introduction;
 mod limit;
@@ -28,7 +29,6 @@ mod send;
 mod terms;
 mod turn;
 
-use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::mem;
 use std::sync::Arc;
@@ -44,7 +44,6 @@ use gustnado_tls::{SendFailed, Socket};
 use crate::access_log::Journal;
 use crate::app::App;
 use crate::contained::contained;
-use crate::files::{Segment, is_lookup};
 use crate::hooks::ClosedConnection;
 use crate::stats::{Added, Fault};
 
@@ -126,9 +125,6 @@ enum Next {
     BodyToo(Box<(usize, Next)>),
     /// Answer what is on hold already.
     Again,
-    /// Send the last answer's body, which lies elsewhere.
-    #[expect(clippy::box_collection, reason = "rare, and it would make every step larger")]
-    Segments { segments: Box<VecDeque<Segment>>, ending: Ending },
     /// Read the last request's body, without which it is not answered.
     Body(Box<BodyRequest>),
     /// Answer the last request by the configuration that counts by now.
@@ -239,19 +235,6 @@ impl Conn {
             Next::Receive => self.receive_at_pace().await,
             Next::Again if self.app.pace().is_some() => self.answer_at_pace().await,
             Next::Again => poll_fn(|context| Poll::Ready(self.answer_unread(context))).await,
-            Next::Segments { segments, ending } if is_lookup(&segments) => {
-                self.look_up(*segments, ending).await
-            }
-            Next::Segments { segments, ending } => {
-                for segment in *segments {
-                    if let Err(error) = self.send_segment(segment, self.app.times.write).await {
-                        return self.give_up(&error);
-                    }
-                }
-                self.log_end();
-                self.expect_request();
-                self.next_after(ending)
-            }
             Next::Body(request) => self.answer_after_body(&request).await,
             Next::Renew(head) => {
                 self.renew(head);

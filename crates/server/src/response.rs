@@ -14,12 +14,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_core::Stream;
+use gustnado_http::request::Request as View;
 use gustnado_http::response_writer::{
-    FieldError, Opening, Persist, ResponseWriter, WrittenHead, check_field,
+    FieldError, Opening, Persist, ResponseWriter, WrittenHead, check_field, has_field,
 };
 use gustnado_http::status::Status;
+use gustnado_tasks::Now;
 
-use crate::files::Files;
+use crate::files::{FileContent, FileResponse, respond_with_file};
 use gustnado_tls::ResponsePace;
 
 pub use appender::{AppendError, Appender};
@@ -90,6 +92,8 @@ pub(crate) struct Rare {
     /// The pace of its route.
     pub(crate) pace: Option<Arc<ResponsePace>>,
     pub(crate) replaced: Replaced,
+    /// What the page for its status says in place of its usual sentence.
+    pub(crate) hint: Option<&'static str>,
 }
 
 /// A status line of an application's own.
@@ -184,12 +188,7 @@ impl Response {
     /// `path` is taken as it is: do not make it of what a client sent. (A route to a folder
     /// does that safely.) A file that is not there gives 404.
     pub fn file(path: impl Into<PathBuf>) -> Self {
-        Self { content: Content::File(path.into()), ..Self::new(Status::OK) }
-    }
-
-    /// What the request names in a folder.
-    pub(crate) fn of_folder(files: Arc<Files>, mounted_at: usize) -> Self {
-        Self { content: Content::Folder { files, mounted_at }, ..Self::new(Status::OK) }
+        Self { content: Content::Path(path.into()), ..Self::new(Status::OK) }
     }
 
     /// A stream of unknown length: chunked in HTTP/1.1; in HTTP/1.0 the connection's end is its
@@ -239,6 +238,20 @@ impl Response {
     pub fn redirect(status: Status, location: &str) -> Self {
         debug_assert!(status.is_redirect(), "{status:?} is no redirect");
         Self::new(status).header("Location", location)
+    }
+
+    /// Opens the file that is its content, if that is one by its path: so it becomes what is sent,
+    /// which may be 206, 304 or 404. Waits for the disk.
+    pub(crate) fn open_file(&mut self, request: View<'_>, now: Now) {
+        let Content::Path(path) = &self.content else { return };
+        let found = Self::from(respond_with_file(path, request, now));
+        for line in found.lines.split_inclusive(|byte| *byte == b'\n') {
+            let name = line.split(|byte| *byte == b':').next().unwrap_or(line);
+            if !std::str::from_utf8(name).is_ok_and(|name| has_field(&self.lines, name)) {
+                self.lines.extend_from_slice(line);
+            }
+        }
+        (self.status, self.content) = (found.status, found.content);
     }
 
     /// Has all of it sent at a route's pace.
@@ -458,6 +471,23 @@ impl Response {
     /// Whether the page for its status is its content.
     pub(crate) fn wants_page(&self) -> bool {
         matches!(self.content, Content::Nothing) && self.status.is_error()
+    }
+}
+
+impl From<FileResponse> for Response {
+    fn from(response: FileResponse) -> Self {
+        let FileResponse { status, lines, content, hint } = response;
+        let content = match content {
+            FileContent::Nothing => Content::Nothing,
+            FileContent::Whole(file) => Content::File(file),
+            FileContent::Bytes(bytes) => Content::Bytes(bytes.into()),
+            FileContent::Segments { segments, length } => Content::Segments { segments, length },
+        };
+        let mut response = Self { lines, content, ..Self::new(status) };
+        if hint.is_some() {
+            response.rare().hint = hint;
+        }
+        response
     }
 }
 

@@ -12,9 +12,10 @@ use gustnado_tasks::{Connection, Rate, now};
 use super::arrived::HeadAt;
 use super::body::{BodyRequest, Wish};
 use super::body_end::Ending;
+use super::respond::write_short;
 use super::{Conn, Next, Unread};
+use crate::error_page::error_page;
 use crate::stats::{Added, Fault};
-use crate::status_page::{Turn, status_page};
 
 /// The first of the bytes on hold.
 pub(super) enum Held {
@@ -66,12 +67,12 @@ impl Conn {
     /// Starts to send the response to a client that sends too many requests.
     pub(super) fn answer_too_many(&mut self, head: &Head, ending: Ending, wait_ms: u64) {
         let (mut out, moment) = (Connection::outgoing(), self.moment());
-        let turn = Turn { common: &moment.common.opening, persist: ending.persist() };
+        let opening = &moment.common.opening;
         let after_secs = wait_ms.div_ceil(1_000).max(1).to_string();
-        let fields = [("Retry-After", after_secs.as_bytes())];
-        let head_only = head.method() == Method::Head;
-        let status = Status::TOO_MANY_REQUESTS;
-        let written = status_page(&mut out.bytes, status, &turn, head_only, &fields);
+        let response = error_page(Status::TOO_MANY_REQUESTS, None, &[opening.lines()])
+            .header("Retry-After", after_secs);
+        let (head_only, persist) = (head.method() == Method::Head, ending.persist());
+        let written = write_short(&response, opening, persist, head_only, &mut out.bytes);
         let fault = Some(Fault::TooManyRequests);
         let bytes_sent = out.bytes.len() as u64;
         self.app.count(&Added { status: written.status, bytes_sent, fault });

@@ -1,5 +1,6 @@
 //! From a handler's answer to bytes.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,14 +16,13 @@ use super::remainder::{Notices, Paced, Remainder, StreamOut};
 use super::terms::Terms;
 use crate::body::Body;
 use crate::contained::contained;
-use crate::files::{self, Mounted, Replied, Rest, Segment};
+use crate::error_page::error_page;
+use crate::files::Segment;
 use crate::proxies::Proxies;
 use crate::request::{Origin, Request};
 use crate::request_head::Recycled;
 use crate::response::{Content, INLINE_BYTES_MAX, Response, ResponsePrefix, StatusLine};
 use crate::routes::Pages;
-use crate::status_page;
-use crate::status_page::Turn;
 
 /// What an answer is written for.
 pub(super) struct Asked<'a> {
@@ -97,13 +97,6 @@ fn write_unpaced(response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Be
     let persist = ending.persist();
     let mut remainder = Remainder::new(Notices(rare.on_sent), ending);
     remainder.terms = asked.terms;
-    if matches!(content, Content::File(_) | Content::Folder { .. }) {
-        let Replied { written, rest } = write_file(&content, &lines, asked, persist, out);
-        if let Rest::Segments(segments) = rest {
-            remainder.segments = *segments;
-        }
-        return Begun { rest: remainder.boxed(), ending, written };
-    }
     let before = out.len();
     let mut answer = rare.replaced.start(out, status, &asked.common.opening, persist);
     if let Some(kind) = kind.filter(|_| status.may_have_body()) {
@@ -138,16 +131,26 @@ fn write_unpaced(response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Be
             }
             written
         }
-        Content::Part { file, offset, length: len } => {
-            answer.content_length(len);
+        Content::File(file) => {
+            answer.content_length(file.size);
             let written = answer.finish();
-            if !head_only && status.may_have_body() && len > 0 {
-                remainder.segments.push_back(Segment::part_of(file, offset, len));
+            if !head_only && status.may_have_body() {
+                out.extend_from_slice(file.body());
+                remainder.segments.extend(file.segment());
+            }
+            written
+        }
+        Content::Segments { mut segments, length } => {
+            answer.content_length(length);
+            let written = answer.finish();
+            if !head_only && status.may_have_body() {
+                append_first(&mut segments, out);
+                remainder.segments = segments;
             }
             written
         }
         Content::Unsent(length) => finish_framed(answer, length, false),
-        Content::File(_) | Content::Folder { .. } => unreachable!("answered above"),
+        Content::Path(_) => unreachable!("it was opened"),
     };
     if let Some(line) = rare.status_line {
         written = with_status_line(line, before..before + status.line().len(), written, out);
@@ -172,6 +175,8 @@ fn with_status_line(
 /// With the page for its status, if that is its content; and without `Trailer` where no trailers
 /// can follow.
 fn prepared(response: Response, asked: &Asked<'_>) -> Response {
+    let mut response = response;
+    response.open_file(asked.parts.view(), asked.now);
     let mut response = if response.wants_page() { page(response, asked) } else { response };
     if response.rare.as_ref().is_some_and(|rare| rare.trailers.is_some()) {
         let view = asked.parts.view();
@@ -184,6 +189,33 @@ fn prepared(response: Response, asked: &Asked<'_>) -> Response {
         }
     }
     response
+}
+
+/// Writes a response whose content is at hand, and nothing of any other content.
+pub(super) fn write_short(
+    response: &Response,
+    opening: &Opening,
+    persist: Persist,
+    head_only: bool,
+    out: &mut Vec<u8>,
+) -> WrittenHead {
+    let content: &[u8] = match &response.content {
+        Content::Bytes(bytes) if response.status.may_have_body() => bytes,
+        _ => &[],
+    };
+    let mut answer = ResponseWriter::start(out, response.status, opening, persist);
+    if let Some(kind) = response.kind.filter(|_| response.status.may_have_body()) {
+        answer.constant("Content-Type", kind.name());
+    }
+    answer.ready_lines(&response.lines);
+    if response.status.may_have_body() {
+        answer.content_length(content.len() as u64);
+    }
+    let written = answer.finish();
+    if !head_only {
+        out.extend_from_slice(content);
+    }
+    written
 }
 
 /// Ends a head with how its content is framed: by its length, in chunks, or by the end of the
@@ -201,24 +233,11 @@ fn finish_framed(
     answer.finish()
 }
 
-/// Writes an answer that a file is the content of.
-fn write_file(
-    content: &Content,
-    lines: &[u8],
-    asked: &Asked<'_>,
-    persist: Persist,
-    out: &mut Vec<u8>,
-) -> Replied {
-    let view = asked.parts.view();
-    let common = Opening::new(&[asked.common.opening.lines(), lines].concat());
-    let turn = Turn { common: &common, persist };
-    match content {
-        Content::Folder { files, mounted_at } => {
-            let place = asked.parts.path().ok().map(|path| Mounted { path, at: *mounted_at });
-            files.answer_at(place.as_ref(), &view, asked.now, &turn, out)
-        }
-        Content::File(path) => files::answer_file(path, view, asked.now, &turn, out),
-        _ => unreachable!("one of the two"),
+/// Moves what comes before the first part of a file into the buffer of the head.
+fn append_first(segments: &mut VecDeque<Segment>, out: &mut Vec<u8>) {
+    while let Some(Segment::Bytes(bytes)) = segments.front() {
+        out.extend_from_slice(bytes);
+        segments.pop_front();
     }
 }
 
@@ -231,7 +250,9 @@ fn page(response: Response, asked: &Asked<'_>) -> Response {
         let request = Request::new(asked.parts.clone(), Body::empty(), origin);
         contained(|| page(&request, status))
     });
-    let mut page = made.unwrap_or_else(|| Response::html(status_page::page(status)));
+    let hint = response.rare.as_ref().and_then(|rare| rare.hint);
+    let common = asked.common.opening.lines();
+    let mut page = made.unwrap_or_else(|| error_page(status, hint, &[common, &response.lines]));
     page.status = status;
     page.lines.splice(0..0, response.lines);
     page.rare = response.rare.or(page.rare);

@@ -117,8 +117,6 @@ impl Conn {
                 out.bytes = bytes;
                 self.send_content(out, len, write).await?;
             }
-            // (A lookup stands alone, and was done.)
-            Segment::Lookup(_) => {}
             Segment::File { file, offset, len, cold } => {
                 let (mut at, mut granted, mut patience) = (offset, offset, write);
                 let end = offset.saturating_add(len);

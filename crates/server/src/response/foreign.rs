@@ -1,5 +1,6 @@
 //! Answers that other frameworks make up: through tower, WSGI or ASGI.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use gustnado_http::response_writer::{FieldError, check_field};
 use gustnado_http::status::Status;
 
 use super::{Content, Response, Streamed};
+use crate::files::{OpenFile, Segment};
 
 /// The head of an answer as another framework makes it: its status may be any, and among its fields
 /// may be those that are the server's own here. They are taken as what they say, and not sent
@@ -114,7 +116,10 @@ impl ForeignHead {
     /// - `file`: open for reading; its position is not used.
     /// - `length`: bytes from `offset` on.
     pub fn file(self, file: Arc<File>, offset: u64, length: u64) -> Response {
-        self.with(Content::Part { file, offset, length })
+        let file = Arc::new(OpenFile::new(file, None));
+        let part = Segment::File { file, offset, len: length, cold: None };
+        let segments = if length > 0 { VecDeque::from([part]) } else { VecDeque::new() };
+        self.with(Content::Segments { segments, length })
     }
 
     /// The answer to HEAD: the length of what is not sent, where the fields say it.
