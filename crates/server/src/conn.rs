@@ -28,6 +28,7 @@ mod route;
 mod send;
 mod terms;
 mod turn;
+mod upgrade;
 
 use std::future::{Future, poll_fn};
 use std::mem;
@@ -45,6 +46,7 @@ use crate::access_log::Journal;
 use crate::app::App;
 use crate::contained::contained;
 use crate::hooks::ClosedConnection;
+use crate::response::OnUpgrade;
 use crate::stats::{Added, Fault};
 
 use arrived::HeadAt;
@@ -55,6 +57,7 @@ use introduction::NotIntroduced;
 use limit::Missed;
 use pace::Held;
 use remainder::Remainder;
+use upgrade::TunnelEnd;
 
 /// How long, and for how many bytes, a peer that was refused is listened to, so that it can read
 /// the reason: closing on unread bytes would reset the connection and destroy it.
@@ -135,6 +138,8 @@ enum Next {
     Remainder(Box<Remainder>),
     /// Go on sending what the peer has not taken by its first deadline, and receive then.
     SendOn,
+    /// Give the connection to another protocol.
+    Tunnel(Box<OnUpgrade>),
     /// End: the peer knows, and nothing of it is unread.
     Close,
     /// End, which the peer may not expect.
@@ -246,6 +251,10 @@ impl Conn {
             Next::Remainder(remainder) => {
                 self.send_remainder(remainder).await.unwrap_or_else(|error| self.give_up(&error))
             }
+            Next::Tunnel(on_upgrade) => match self.hand_over(*on_upgrade).await {
+                TunnelEnd::Returned => Next::Linger,
+                TunnelEnd::Closed | TunnelEnd::Panicked => Next::Close,
+            },
             Next::SendOn => match self.send_on().await {
                 Ok(()) => {
                     self.note_sent();

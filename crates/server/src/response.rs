@@ -7,6 +7,7 @@ mod foreign;
 mod into_response;
 mod later;
 mod prefix;
+mod upgrade;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -31,6 +32,7 @@ pub use foreign::ForeignHead;
 pub use into_response::IntoResponse;
 pub use later::{Replier, Reply, reply_later};
 pub(crate) use prefix::ResponsePrefix;
+pub(crate) use upgrade::{OnUpgrade, Upgrade};
 
 /// One of the usual content types: answers with them begin with one piece that is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +91,8 @@ pub(crate) struct Rare {
     pub(crate) close: bool,
     /// A status line in place of the status's own.
     pub(crate) status_line: Option<StatusLine>,
+    /// The upgrade that it offers.
+    pub(crate) upgrade: Option<Box<Upgrade>>,
     /// The pace of its route.
     pub(crate) pace: Option<Arc<ResponsePace>>,
     pub(crate) replaced: Replaced,

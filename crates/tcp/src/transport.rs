@@ -271,6 +271,8 @@ impl Transport {
     /// Takes over what another protocol has left.
     pub(super) fn take_over(&mut self, handed: HandedOver) {
         self.handed = Some(Box::new(handed));
+        // The deadline that is set was for something else.
+        self.restart_timeout();
     }
 
     /// The bytes that another protocol has left, if they were not taken yet.

@@ -41,6 +41,11 @@ impl Socket {
         Self { connection: self.connection.take(), pacer: self.pacer.take() }
     }
 
+    /// Whether [`Socket::take`] has not taken the connection out.
+    pub fn is_open(&self) -> bool {
+        self.connection.is_open()
+    }
+
     /// The time as of the last operation.
     #[inline]
     pub fn now(&self) -> Now {

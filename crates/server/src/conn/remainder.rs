@@ -19,7 +19,7 @@ use super::{Conn, Next};
 use crate::contained::contained;
 use crate::files::Segment;
 use crate::hooks::Limit;
-use crate::response::{Failed, OnSent, Sent, Streamed, Trailers};
+use crate::response::{Failed, OnSent, OnUpgrade, Sent, Streamed, Trailers};
 use gustnado_tls::ResponsePace;
 
 /// Bytes of ready content that are sent in one go. They are not copied.
@@ -41,6 +41,8 @@ pub(super) struct Remainder {
     pub(super) terms: Option<Terms>,
     /// The request whose body may still be coming.
     pub(super) flight: Option<Box<Flight>>,
+    /// What takes the connection over.
+    pub(super) on_upgrade: Option<Box<OnUpgrade>>,
     /// The pace of its route, if it has one of its own.
     pub(super) paced: Option<Box<Paced>>,
 }
@@ -93,6 +95,7 @@ impl Remainder {
             ending,
             terms: None,
             flight: None,
+            on_upgrade: None,
             paced: None,
         }
     }
@@ -185,6 +188,10 @@ impl Conn {
         Connection::put_back(next.out);
         if is_paced {
             self.socket.end_route();
+        }
+        if let Some(on_upgrade) = remainder.on_upgrade.take() {
+            remainder.notices.tell(Sent::Whole);
+            return Ok(Next::Tunnel(on_upgrade));
         }
         self.log_end();
         remainder.notices.tell(Sent::Whole);

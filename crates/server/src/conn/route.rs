@@ -342,12 +342,15 @@ impl Conn {
     /// Writes a task's answer, while the body of its request may still be coming.
     fn land(
         &self,
-        response: Response,
+        mut response: Response,
         mut flight: Box<Flight>,
         wanted: Wanted,
         moment: &Moment,
         out: &mut SendBuf,
     ) -> (HeadAt, Next) {
+        if !flight.incoming.decoder.is_done() {
+            response.decline_upgrade();
+        }
         let Flight { parts, incoming, .. } = &mut *flight;
         let before = out.bytes.len();
         incoming.invite(parts.channel(), &response, &mut out.bytes);

@@ -123,6 +123,11 @@ impl Connection {
         }
     }
 
+    /// Whether [`Connection::take`] has not taken it out.
+    pub fn is_open(&self) -> bool {
+        !self.io.is_taken()
+    }
+
     /// The time as of the last operation on this link.
     pub fn now(&self) -> Now {
         self.now
