@@ -1,27 +1,33 @@
 //! Small pages that say what a status means.
 
+use gustnado_http::fields::{Fields, HeaderId};
 use gustnado_http::response_writer::has_field;
 use gustnado_http::status::Status;
 
 use crate::response::Response;
 
-const NOSNIFF: &str = "X-Content-Type-Options";
+const NOSNIFF: HeaderId = HeaderId::XContentTypeOptions;
 
 /// Returns a response whose content is a small page that says what its status means; a status
 /// that has no content by its definition (204, 304) gets none.
 ///
 /// - `hint`: a sentence in place of the usual one.
-/// - `lines`: field lines that the response has besides.
-pub(crate) fn error_page(status: Status, hint: Option<&str>, lines: &[&[u8]]) -> Response {
+/// - `lines`: field lines that every response of the server has.
+/// - `fields`: those that this one will have.
+pub(crate) fn error_page(
+    status: Status,
+    hint: Option<&str>,
+    (lines, fields): (&[u8], &Fields),
+) -> Response {
     if !status.may_have_body() {
         return Response::new(status);
     }
     let page = page(status, hint.unwrap_or_else(|| usual_hint(status)));
     let response = Response::html(page).status(status);
-    if lines.iter().any(|lines| has_field(lines, NOSNIFF)) {
+    if has_field(lines, NOSNIFF.name()) || fields.contains(NOSNIFF) {
         return response;
     }
-    response.header(NOSNIFF, "nosniff")
+    response.header(NOSNIFF.name(), "nosniff")
 }
 
 /// Nothing of the request is repeated in the page, so nothing can be smuggled into it.
@@ -61,24 +67,25 @@ mod tests {
 
     #[test]
     fn a_page_names_its_status() {
-        let response = error_page(Status::METHOD_NOT_ALLOWED, None, &[]);
+        let response = error_page(Status::METHOD_NOT_ALLOWED, None, (b"", &Fields::new()));
         let page = response.content().expect("bytes");
         let page = std::str::from_utf8(page).expect("pages are UTF-8");
         assert!(page.contains("405") && page.contains("Method Not Allowed"), "{page}");
-        assert_eq!(response.header_value(NOSNIFF), Some(&b"nosniff"[..]));
+        assert_eq!(response.header_value(NOSNIFF.name()), Some(&b"nosniff"[..]));
     }
 
     #[test]
     fn a_field_that_is_there_is_not_repeated() {
-        let lines: [&[u8]; 2] = [b"Server: x\r\n", b"x-content-type-options: nosniff\r\n"];
-        let response = error_page(Status::NOT_FOUND, Some("Look elsewhere."), &lines);
-        assert_eq!(response.header_value(NOSNIFF), None);
+        let mut fields = Fields::new();
+        fields.add("x-content-type-options", "nosniff").expect("a good field");
+        let response = error_page(Status::NOT_FOUND, Some("Look elsewhere."), (b"", &fields));
+        assert_eq!(response.header_value(NOSNIFF.name()), None);
         let page = response.content().expect("bytes");
         assert!(page.windows(15).any(|part| part == b"Look elsewhere."));
     }
 
     #[test]
     fn a_status_without_content_gets_none() {
-        assert!(error_page(Status::NO_CONTENT, None, &[]).content().is_none());
+        assert!(error_page(Status::NO_CONTENT, None, (b"", &Fields::new())).content().is_none());
     }
 }

@@ -79,9 +79,9 @@ pub use builder::Server;
 pub use bytes::Bytes;
 #[doc(inline)]
 pub use gustnado_client as client;
+pub use gustnado_http::fields::FieldError;
 pub use gustnado_http::head::Version;
 pub use gustnado_http::method::Method;
-pub use gustnado_http::response_writer::FieldError;
 pub use gustnado_http::status::Status;
 pub use gustnado_tasks::{DrainReport, Endpoint};
 #[doc(inline)]

@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use gustnado_http::head::Framing;
 use gustnado_http::method::Method;
-use gustnado_http::response_writer::{ResponseWriter, WrittenHead};
-use gustnado_http::status::Status;
 use gustnado_tasks::SendBuf;
 
 use super::after::after_head;
@@ -14,7 +12,7 @@ use super::arrived::{Arrived, Moment};
 use super::body_end::BodyEnd;
 use super::flight::Flight;
 use super::remainder::Remainder;
-use super::respond::Asked;
+use super::respond::{Asked, write_file};
 use super::{Conn, Next};
 use crate::files::{CachedFile, Files, FolderResponse, Lookup, Mounted};
 use crate::handler::{Answering, Contained};
@@ -38,7 +36,7 @@ impl Conn {
     ) -> Next {
         let view = arrived.view();
         let written = files.respond_whole(place, &view, moment.time, |file| {
-            self.write_file(file, arrived, moment, out)
+            self.send_file(file, arrived, moment, out)
         });
         match written {
             Ok(next) => next,
@@ -48,7 +46,7 @@ impl Conn {
 
     /// Writes 200 with all of a file out of ready parts.
     #[inline]
-    fn write_file(
+    fn send_file(
         &self,
         file: &CachedFile,
         arrived: &mut Arrived<'_>,
@@ -57,11 +55,8 @@ impl Conn {
     ) -> Next {
         let ending = arrived.ending();
         let head_only = arrived.head.method() == Method::Head;
-        let (before, ready) = (out.bytes.len(), file.ready(head_only));
-        let opening = &moment.common.opening;
-        ResponseWriter::ready(&mut out.bytes, Status::OK, opening, ending.persist(), ready);
-        let content_bytes = ready.len() - file.head_bytes();
-        let written = WrittenHead::new(Status::OK, out.bytes.len() - before, content_bytes);
+        let (opening, before) = (&moment.common.opening, out.bytes.len());
+        let written = write_file(file, head_only, opening, ending.persist(), &mut out.bytes);
         arrived.response = self.count_response(written, before, &out.bytes);
         let segment = if head_only { None } else { file.segment() };
         let rest = segment.map(|segment| Remainder::of_segment(segment, ending));

@@ -4,6 +4,7 @@
 
 use std::mem;
 
+use gustnado_http::fields::Fields;
 use gustnado_http::head::{Decoded, Head};
 use gustnado_http::method::Method;
 use gustnado_http::status::Status;
@@ -69,8 +70,9 @@ impl Conn {
         let (mut out, moment) = (Connection::outgoing(), self.moment());
         let opening = &moment.common.opening;
         let after_secs = wait_ms.div_ceil(1_000).max(1).to_string();
-        let response = error_page(Status::TOO_MANY_REQUESTS, None, &[opening.lines()])
-            .header("Retry-After", after_secs);
+        let response =
+            error_page(Status::TOO_MANY_REQUESTS, None, (opening.lines(), &Fields::new()))
+                .header("Retry-After", after_secs);
         let (head_only, persist) = (head.method() == Method::Head, ending.persist());
         let written = write_short(&response, opening, persist, head_only, &mut out.bytes);
         let fault = Some(Fault::TooManyRequests);

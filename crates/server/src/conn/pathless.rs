@@ -4,6 +4,7 @@
 
 use std::task::Context;
 
+use gustnado_http::fields::Fields;
 use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 use gustnado_tasks::SendBuf;
@@ -88,7 +89,8 @@ impl Conn {
             None => "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
             Some(_) => "GET, HEAD, OPTIONS",
         };
-        let response = error_page(status, None, &[opening.lines()]).header("Allow", allow);
+        let response =
+            error_page(status, None, (opening.lines(), &Fields::new())).header("Allow", allow);
         let before = out.bytes.len();
         let written = write_short(&response, opening, ending.persist(), false, &mut out.bytes);
         arrived.response = self.count_response(written, before, &out.bytes);

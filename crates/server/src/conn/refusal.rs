@@ -1,5 +1,6 @@
 //! Requests that the server refuses by itself: no handler sees them.
 
+use gustnado_http::fields::Fields;
 use gustnado_http::request::Request as View;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Connection, SendBuf};
@@ -39,10 +40,10 @@ impl Conn {
         out: &mut SendBuf,
     ) -> HeadAt {
         let opening = &moment.common.opening;
-        let mut response = error_page(status, None, &[opening.lines()]);
+        let mut response = error_page(status, None, (opening.lines(), &Fields::new()));
         if let Some(hook) = &self.app.hooks.refusal {
             let refused = Refused::new(status, request);
-            let mut dressed = error_page(status, None, &[opening.lines()]);
+            let mut dressed = error_page(status, None, (opening.lines(), &Fields::new()));
             // A panic in it is its own, and leaves the page as it always is.
             if contained(|| hook(&refused, &mut dressed)).is_some() {
                 response = dressed;

@@ -1,24 +1,25 @@
 //! From a handler's answer to bytes.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use gustnado_http::fields::HeaderId;
 use gustnado_http::head::Version;
 use gustnado_http::method::Method;
 use gustnado_http::response_writer::{Opening, Persist, ResponseWriter, WrittenHead};
+use gustnado_http::status::Status;
 use gustnado_tasks::{ConnectionId, Now};
 
 use super::Conn;
 use super::arrived::HeadAt;
 use super::body_end::{BodyEnd, Ending, Wanted};
-use super::remainder::{Notices, Paced, Remainder, StreamOut};
+use super::remainder::{Notices, Paced, Remainder};
 use super::terms::Terms;
 use super::upgrade::take_upgrade;
 use crate::body::Body;
 use crate::contained::contained;
 use crate::error_page::error_page;
-use crate::files::Segment;
+use crate::files::CachedFile;
 use crate::proxies::Proxies;
 use crate::request::{Origin, Request};
 use crate::request_head::Recycled;
@@ -100,7 +101,8 @@ fn write_at_pace(mut response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -
 }
 
 fn write_unpaced(response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Begun {
-    let Response { status, kind, lines, content, rare } = prepared(response, asked);
+    let Response { status, content_type, fields, content, rare } = prepared(response, asked);
+    let is_plain = rare.is_none();
     let rare = rare.map_or_else(Default::default, |rare| *rare);
     let view = asked.parts.view();
     let head_only = view.method() == Method::Head;
@@ -111,61 +113,28 @@ fn write_unpaced(response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Be
     let persist = ending.persist();
     let mut remainder = Remainder::new(Notices(rare.on_sent), ending);
     remainder.terms = asked.terms;
+    if let Content::File(file) = &content
+        && is_plain
+        && status == Status::OK
+        && fields.is(file.fields())
+    {
+        let written = write_file(file, head_only, &asked.common.opening, persist, out);
+        remainder.segments.extend(file.segment().filter(|_| !head_only));
+        return Begun { rest: remainder.boxed(), ending, written };
+    }
     let before = out.len();
     let mut answer = rare.replaced.start(out, status, &asked.common.opening, persist);
-    if let Some(kind) = kind.filter(|_| status.may_have_body()) {
+    if let Some(kind) = content_type.filter(|_| status.may_have_body()) {
         answer.constant("Content-Type", kind.name());
     }
-    answer.ready_lines(&lines);
-    let mut written = match content {
-        Content::Nothing => {
-            // (A 304 speaks of the content it spares, whose length is not known here.)
-            if status.may_have_body() {
-                answer.content_length(0);
-            }
-            answer.finish()
-        }
-        Content::Bytes(bytes) => {
-            answer.content_length(bytes.len() as u64);
-            let written = answer.finish();
-            if head_only || !status.may_have_body() {
-            } else if bytes.len() <= INLINE_BYTES_MAX && asked.terms.is_none() {
-                out.extend_from_slice(&bytes);
-            } else {
-                remainder.bytes = bytes;
-            }
-            written
-        }
-        Content::Stream(streamed) => {
-            let chunked = streamed.length.is_none() && !is_old;
-            let written = finish_framed(answer, streamed.length, chunked);
-            if !head_only && status.may_have_body() {
-                let trailers = rare.trailers.filter(|_| chunked);
-                remainder.stream = Some(StreamOut { streamed, chunked, trailers });
-            }
-            written
-        }
-        Content::File(file) => {
-            answer.content_length(file.size);
-            let written = answer.finish();
-            if !head_only && status.may_have_body() {
-                out.extend_from_slice(file.body());
-                remainder.segments.extend(file.segment());
-            }
-            written
-        }
-        Content::Segments { mut segments, length } => {
-            answer.content_length(length);
-            let written = answer.finish();
-            if !head_only && status.may_have_body() {
-                append_first(&mut segments, out);
-                remainder.segments = segments;
-            }
-            written
-        }
-        Content::Unsent(length) => finish_framed(answer, length, false),
-        Content::Path(_) => unreachable!("it was opened"),
-    };
+    answer.fields(&fields);
+    let chunked = is_endless && !is_old;
+    let mut written = finish_framed(answer, content.length(status), chunked);
+    if !head_only && status.may_have_body() {
+        let trailers = rare.trailers.filter(|_| chunked);
+        let inline_max = if asked.terms.is_none() { INLINE_BYTES_MAX } else { 0 };
+        remainder.place(content, (chunked, trailers), inline_max, out);
+    }
     if let Some(line) = rare.status_line {
         written = with_status_line(line, before..before + status.line().len(), written, out);
     }
@@ -199,10 +168,24 @@ fn prepared(response: Response, asked: &Asked<'_>) -> Response {
             matches!(&response.content, Content::Stream(sent) if sent.length.is_none());
         let has_content = view.method() != Method::Head && response.status.may_have_body();
         if is_old || !is_endless || !has_content {
-            response.remove_header("trailer");
+            response.fields.to_mut().remove(HeaderId::Trailer);
         }
     }
     response
+}
+
+/// Writes 200 with all of a file out of ready parts, but for the bytes of one that is not small.
+#[inline]
+pub(super) fn write_file(
+    file: &CachedFile,
+    head_only: bool,
+    opening: &Opening,
+    persist: Persist,
+    out: &mut Vec<u8>,
+) -> WrittenHead {
+    let (before, ready) = (out.len(), file.ready(head_only));
+    ResponseWriter::ready(out, Status::OK, opening, persist, ready);
+    WrittenHead::new(Status::OK, out.len() - before, ready.len() - file.head_bytes())
 }
 
 /// Writes a response whose content is at hand, and nothing of any other content.
@@ -218,10 +201,10 @@ pub(super) fn write_short(
         _ => &[],
     };
     let mut answer = ResponseWriter::start(out, response.status, opening, persist);
-    if let Some(kind) = response.kind.filter(|_| response.status.may_have_body()) {
+    if let Some(kind) = response.content_type.filter(|_| response.status.may_have_body()) {
         answer.constant("Content-Type", kind.name());
     }
-    answer.ready_lines(&response.lines);
+    answer.fields(&response.fields);
     if response.status.may_have_body() {
         answer.content_length(content.len() as u64);
     }
@@ -247,14 +230,6 @@ fn finish_framed(
     answer.finish()
 }
 
-/// Moves what comes before the first part of a file into the buffer of the head.
-fn append_first(segments: &mut VecDeque<Segment>, out: &mut Vec<u8>) {
-    while let Some(Segment::Bytes(bytes)) = segments.front() {
-        out.extend_from_slice(bytes);
-        segments.pop_front();
-    }
-}
-
 /// The page for an answer without content: somebody's, or the plain one.
 #[cold]
 fn page(response: Response, asked: &Asked<'_>) -> Response {
@@ -266,9 +241,12 @@ fn page(response: Response, asked: &Asked<'_>) -> Response {
     });
     let hint = response.rare.as_ref().and_then(|rare| rare.hint);
     let common = asked.common.opening.lines();
-    let mut page = made.unwrap_or_else(|| error_page(status, hint, &[common, &response.lines]));
+    let mut page = made.unwrap_or_else(|| error_page(status, hint, (common, &response.fields)));
     page.status = status;
-    page.lines.splice(0..0, response.lines);
+    let of_page = std::mem::replace(&mut page.fields, response.fields);
+    if !of_page.is_empty() {
+        page.fields.to_mut().extend(&of_page);
+    }
     page.rare = response.rare.or(page.rare);
     page
 }

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gustnado_http::date;
 use gustnado_http::etag::EntityTag;
+use gustnado_http::fields::{Fields, HeaderId};
 use gustnado_http::precondition::Validators;
+use gustnado_http::response_writer::write_fields;
 use gustnado_tasks::{BlockingPool, Now};
 use rustix::fs::Stat;
 use rustix::io::Errno;
@@ -17,7 +19,7 @@ use super::error::Failure;
 use super::headers::FolderHeaders;
 use super::open_file::OpenFile;
 use super::resolve::{Located, Root};
-use super::response::Segment;
+use super::segment::Segment;
 use super::warmth;
 
 /// The largest file that is held in memory with its head. From 8 KiB on, sending straight from the
@@ -42,10 +44,11 @@ pub(super) enum Access {
 /// A regular file, ready to be answered any number of times.
 #[derive(Debug)]
 pub(crate) struct CachedFile {
-    /// Field lines and blank line, and behind them the bytes of a small file.
+    /// The fields of a 200, but for `Content-Length`.
+    fields: Arc<Fields>,
+    /// The same as HTTP/1 sends them: field lines and blank line, and behind them the bytes of a
+    /// small file.
     prepared: Box<[u8]>,
-    /// How many bytes of it are the field lines without `Content-Length`.
-    lines_bytes: usize,
     /// How many bytes of it are the head.
     head_bytes: usize,
     /// A file that is not small, open for reading.
@@ -193,14 +196,15 @@ impl CachedFile {
         now: Now,
     ) -> CachedFile {
         let validators = Validators { tag: stamp.tag(), modified_secs: stamp.modified_secs(now) };
-        let mut prepared = lines(content_type, &validators, headers);
-        let lines_bytes = prepared.len();
+        let fields = fields(content_type, &validators, headers);
+        let mut prepared = Vec::with_capacity(256 + body.len());
+        write_fields(&mut prepared, &fields);
         write!(prepared, "Content-Length: {}\r\n\r\n", stamp.size).expect("a vector takes all");
         let head_bytes = prepared.len();
         prepared.extend_from_slice(body);
         CachedFile {
             prepared: prepared.into_boxed_slice(),
-            lines_bytes,
+            fields: Arc::new(fields),
             head_bytes,
             file,
             size: stamp.size,
@@ -218,9 +222,9 @@ impl CachedFile {
         if head_only { &self.prepared[..self.head_bytes] } else { &self.prepared }
     }
 
-    /// The field lines, without `Content-Length`.
-    pub(crate) fn lines(&self) -> &[u8] {
-        &self.prepared[..self.lines_bytes]
+    /// The fields of a 200, but for `Content-Length`.
+    pub(crate) fn fields(&self) -> &Arc<Fields> {
+        &self.fields
     }
 
     /// How many bytes of what is ready are the head.
@@ -253,23 +257,22 @@ impl CachedFile {
 
     /// Bytes of memory behind this value.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.prepared.len()
+        self.prepared.len() + self.fields.heap_bytes()
     }
 }
 
-/// The field lines of a 200, but for `Content-Length`, which whoever frames the content writes.
-fn lines(content_type: ContentType, validators: &Validators, headers: &FolderHeaders) -> Vec<u8> {
-    let mut lines = Vec::with_capacity(256);
-    write!(lines, "Content-Type: {content_type}\r\nLast-Modified: ").expect("a vector takes all");
-    lines.extend_from_slice(&date::imf_fixdate(validators.modified_secs));
-    lines.extend_from_slice(b"\r\nETag: ");
-    lines.extend_from_slice(validators.tag.as_bytes());
-    lines.extend_from_slice(b"\r\nAccept-Ranges: bytes\r\n");
+/// The fields of a 200, but for `Content-Length`, which is for the protocol to write.
+fn fields(content_type: ContentType, validators: &Validators, headers: &FolderHeaders) -> Fields {
+    let mut fields = Fields::new();
+    fields.add_trusted(HeaderId::ContentType, content_type.to_string().as_bytes());
+    fields.add_trusted(HeaderId::LastModified, &date::imf_fixdate(validators.modified_secs));
+    fields.add_trusted(HeaderId::ETag, validators.tag.as_bytes());
+    fields.add_trusted(HeaderId::AcceptRanges, b"bytes");
     if !headers.has_nosniff {
-        lines.extend_from_slice(b"X-Content-Type-Options: nosniff\r\n");
+        fields.add_trusted(HeaderId::XContentTypeOptions, b"nosniff");
     }
-    lines.extend_from_slice(&headers.lines);
-    lines
+    fields.extend(&headers.fields);
+    fields
 }
 
 /// Reads up to `size` bytes; fewer only where the file ends before.

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use gustnado_http::date;
+use gustnado_http::fields::HeaderId;
 use gustnado_http::path::decode_into;
 use gustnado_http::status::Status;
 use rustix::fs::{AtFlags, Dir, FileType, Stat};
@@ -81,10 +82,10 @@ impl Listed {
     pub(super) fn response(&self, place: &Mounted<'_>, headers: &FolderHeaders) -> FileResponse {
         // (A file may come or go at any time, and nothing would tell a cache.)
         let response = FileResponse::new(Status::OK)
-            .with("Content-Type", b"text/html; charset=utf-8")
-            .with("Cache-Control", b"no-cache");
+            .with(HeaderId::ContentType, b"text/html; charset=utf-8")
+            .with(HeaderId::CacheControl, b"no-cache");
         let content = FileContent::Bytes(self.page(place).into_bytes());
-        FileResponse { content, ..headers.add_to_content(response) }
+        FileResponse { content, ..response.with_headers_of_content(headers) }
     }
 
     fn page(&self, place: &Mounted<'_>) -> String {

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use gustnado_http::date;
-use gustnado_http::head::Known;
+use gustnado_http::fields::HeaderId;
 use gustnado_http::method::Method;
 use gustnado_http::precondition::{self, Conditions, Verdict};
 use gustnado_http::range::{self, ByteRange, Selected};
@@ -17,7 +17,8 @@ use gustnado_tasks::Now;
 use super::cached_file::CachedFile;
 use super::headers::FolderHeaders;
 use super::multipart::{Multipart, content_range};
-use super::response::{FileContent, FileResponse, Segment};
+use super::response::{FileContent, FileResponse};
+use super::segment::Segment;
 
 /// Returns the response to a GET or HEAD of a file; `None` where that is 200 with all of it.
 #[inline]
@@ -46,33 +47,35 @@ fn by_conditions(
     request: Request<'_>,
     now: Now,
 ) -> Option<FileResponse> {
-    let if_match = list(request, Known::IfMatch, "If-Match");
-    let if_none_match = list(request, Known::IfNoneMatch, "If-None-Match");
+    let if_match = list(request, HeaderId::IfMatch);
+    let if_none_match = list(request, HeaderId::IfNoneMatch);
     let conditions = Conditions {
         if_match: if_match.as_deref(),
-        if_unmodified_since: request.known(Known::IfUnmodifiedSince),
+        if_unmodified_since: request.known(HeaderId::IfUnmodifiedSince),
         if_none_match: if_none_match.as_deref(),
-        if_modified_since: request.known(Known::IfModifiedSince),
+        if_modified_since: request.known(HeaderId::IfModifiedSince),
     };
     match precondition::judge(&conditions, true, &file.validators) {
         Verdict::Perform => by_range(file, headers, request, now),
         // RFC 9110 §15.4.5: the validator and no other metadata, as the client has it already.
         Verdict::NotModified => {
-            let response = headers.add_to(FileResponse::new(Status::NOT_MODIFIED));
-            Some(response.with("ETag", file.validators.tag.as_bytes()))
+            let response = FileResponse::new(Status::NOT_MODIFIED).with_headers(headers);
+            Some(response.with(HeaderId::ETag, file.validators.tag.as_bytes()))
         }
-        Verdict::Failed => Some(headers.add_to(FileResponse::new(Status::PRECONDITION_FAILED))),
+        Verdict::Failed => {
+            Some(FileResponse::new(Status::PRECONDITION_FAILED).with_headers(headers))
+        }
     }
 }
 
 /// All values of a list field as one (RFC 9110 §5.3): usually the only one, as it stands.
-fn list<'a>(request: Request<'a>, known: Known, name: &str) -> Option<Cow<'a, [u8]>> {
-    let first = request.known(known)?;
-    let mut same = request.fields().filter(|field| field.0.eq_ignore_ascii_case(name.as_bytes()));
-    if same.by_ref().nth(1).is_none() {
+fn list(request: Request<'_>, id: HeaderId) -> Option<Cow<'_, [u8]>> {
+    let first = request.known(id)?;
+    let is_same = |field: &(&[u8], &[u8])| field.0.eq_ignore_ascii_case(id.name().as_bytes());
+    if request.fields().filter(is_same).nth(1).is_none() {
         return Some(Cow::Borrowed(first));
     }
-    let lines = request.fields().filter(|field| field.0.eq_ignore_ascii_case(name.as_bytes()));
+    let lines = request.fields().filter(is_same);
     let values: Vec<&[u8]> = lines.map(|field| field.1).collect();
     Some(Cow::Owned(values.join(b", ".as_slice())))
 }
@@ -84,8 +87,8 @@ fn by_range(
     request: Request<'_>,
     now: Now,
 ) -> Option<FileResponse> {
-    let value = request.known(Known::Range).filter(|_| {
-        let if_range = request.known(Known::IfRange);
+    let value = request.known(HeaderId::Range).filter(|_| {
+        let if_range = request.known(HeaderId::IfRange);
         request.method() != Method::Head
             && precondition::range_counts(if_range, &file.validators, now.unix_secs)
     })?;
@@ -95,8 +98,8 @@ fn by_range(
         Selected::Several(ranges) => several_ranges(file, headers, &ranges),
         Selected::Unsatisfiable => {
             let size = format!("bytes */{}", file.size);
-            let response = headers.add_to(FileResponse::new(Status::RANGE_NOT_SATISFIABLE));
-            response.with("Content-Range", size.as_bytes())
+            let response = FileResponse::new(Status::RANGE_NOT_SATISFIABLE).with_headers(headers);
+            response.with(HeaderId::ContentRange, size.as_bytes())
         }
     })
 }
@@ -104,8 +107,8 @@ fn by_range(
 fn one_range(file: &CachedFile, headers: &FolderHeaders, range: ByteRange) -> FileResponse {
     let content_type = file.content_type.to_string();
     let response = FileResponse::new(Status::PARTIAL_CONTENT)
-        .with("Content-Type", content_type.as_bytes())
-        .with("Content-Range", content_range(range, file.size).as_bytes());
+        .with(HeaderId::ContentType, content_type.as_bytes())
+        .with(HeaderId::ContentRange, content_range(range, file.size).as_bytes());
     let segments = VecDeque::from([segment_of(file, range)]);
     partial(response, file, headers, segments, range.len)
 }
@@ -118,7 +121,7 @@ fn several_ranges(
     let frame = Multipart::new(file.content_type, ranges, file.size);
     let length = frame.body_bytes(ranges);
     let response = FileResponse::new(Status::PARTIAL_CONTENT)
-        .with("Content-Type", frame.content_type().as_bytes());
+        .with(HeaderId::ContentType, frame.content_type().as_bytes());
     let mut segments = VecDeque::new();
     for (head, range) in frame.part_heads.into_iter().zip(ranges) {
         segments.push_back(Segment::Bytes(head));
@@ -137,11 +140,11 @@ fn partial(
     length: u64,
 ) -> FileResponse {
     let response = response
-        .with("Last-Modified", &date::imf_fixdate(file.validators.modified_secs))
-        .with("ETag", file.validators.tag.as_bytes())
-        .with("Accept-Ranges", b"bytes");
+        .with(HeaderId::LastModified, &date::imf_fixdate(file.validators.modified_secs))
+        .with(HeaderId::ETag, file.validators.tag.as_bytes())
+        .with(HeaderId::AcceptRanges, b"bytes");
     let content = FileContent::Segments { segments, length };
-    FileResponse { content, ..headers.add_to_content(response) }
+    FileResponse { content, ..response.with_headers_of_content(headers) }
 }
 
 fn segment_of(file: &CachedFile, range: ByteRange) -> Segment {

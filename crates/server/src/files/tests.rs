@@ -11,10 +11,12 @@ use std::path::Path;
 
 use gustnado_http::head::{Decoded, Head};
 use gustnado_http::limits::Limits;
+use gustnado_http::response_writer::write_fields;
 use tempfile::TempDir;
 
 use super::resolve::{Backend, Reopen};
-use super::response::{FileContent, Segment};
+use super::response::FileContent;
+use super::segment::Segment;
 use super::*;
 
 const OPTIONS: FileOptions = FileOptions {
@@ -110,7 +112,9 @@ struct Sent {
 
 impl Sent {
     fn new(response: FileResponse, head_only: bool) -> Sent {
-        let FileResponse { status, lines, content, hint } = response;
+        let FileResponse { status, fields, content, hint } = response;
+        let mut lines = Vec::new();
+        write_fields(&mut lines, &fields);
         let lines = String::from_utf8(lines).expect("fields in ASCII");
         let head = format!("HTTP/1.1 {} {}\r\n{lines}", status.code(), status.reason());
         let mut sent = Sent { head, body: Vec::new(), hint, file_parts: 0 };

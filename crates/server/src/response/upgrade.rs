@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use gustnado_http::response_writer::check_field;
+use gustnado_http::fields::check_field;
 use gustnado_http::status::Status;
 
 use super::{Content, Response};
@@ -142,7 +142,8 @@ impl Response {
 
     /// Names the protocol of an upgrade. (These two fields are the server's own: no handler's.)
     pub(crate) fn name_protocol(&mut self, protocol: &str) {
-        self.push_line("Connection", b"Upgrade");
-        self.push_line("Upgrade", protocol.as_bytes());
+        let fields = self.fields.to_mut();
+        fields.add_trusted("Connection", b"Upgrade");
+        fields.add_trusted("Upgrade", protocol.as_bytes());
     }
 }

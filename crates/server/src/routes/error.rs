@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use gustnado_http::response_writer::FieldError;
+use gustnado_http::fields::FieldError;
 
 use crate::files::FilesError;
 
