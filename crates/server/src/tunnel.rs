@@ -12,7 +12,7 @@ use bytes::Bytes;
 use gustnado_config::millis;
 use gustnado_tasks::{Connection, ConnectionError, Endpoint, Patience, TaskMark};
 use gustnado_tcp::{Protocol, Reason};
-use gustnado_tls::Socket;
+use gustnado_tls::{SendFailed, Socket};
 
 /// Bytes up to this many are copied into the buffer that is sent; more are sent from where they
 /// lie.
@@ -99,7 +99,8 @@ impl Tunnel {
         Ok(received?)
     }
 
-    /// Sends bytes, and waits until the kernel has taken them.
+    /// Sends bytes, and waits until the kernel has taken them. If that fails, the connection is
+    /// closed: what the peer has got would have a hole in it.
     ///
     /// Dropping the future before that may lose some of them.
     ///
@@ -108,28 +109,31 @@ impl Tunnel {
     pub async fn send(&mut self, bytes: impl Into<Bytes>) -> Result<(), TunnelError> {
         let (bytes, write) = (bytes.into(), self.write);
         let mut socket = self.borrow()?;
-        if socket.is_sending() {
-            socket.send_on(write, &mut |_| None).await.map_err(ConnectionError::from)?;
-        }
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        let (mut out, all) = (Connection::outgoing(), bytes.len() as u64);
-        if bytes.len() <= COPIED_BYTES_MAX {
-            out.bytes.extend_from_slice(&bytes);
-        } else {
-            out.share(bytes);
-        }
-        let sent = socket.send(out, write, &mut |_| None).await;
+        let all = bytes.len() as u64;
+        let sent = match finish_send(&mut socket, write).await {
+            Ok(()) if all > 0 => {
+                let mut out = Connection::outgoing();
+                if bytes.len() <= COPIED_BYTES_MAX {
+                    out.bytes.extend_from_slice(&bytes);
+                } else {
+                    out.share(bytes);
+                }
+                socket.send(out, write, &mut |_| None).await
+            }
+            sent => sent,
+        };
         let unsent = sent.as_ref().map_or_else(|failed| failed.unsent, |()| 0);
         self.lent.sent.fetch_add(all.saturating_sub(unsent), Ordering::Relaxed);
-        Ok(sent.map_err(ConnectionError::from)?)
+        sent.map_err(|failed| {
+            drop(socket.into_socket());
+            failed.error.into()
+        })
     }
 
     /// Tells the peer that nothing more will come. It may still send.
     ///
     /// # Errors
-    /// [`TunnelError::Elsewhere`].
+    /// [`TunnelError::Closed`].
     pub fn shutdown(&mut self) -> Result<(), TunnelError> {
         self.borrow()?.shutdown_write();
         Ok(())
@@ -164,22 +168,22 @@ impl Tunnel {
     /// receives has no pace.
     ///
     /// # Errors
-    /// [`TunnelError::Elsewhere`].
+    /// [`TunnelError::Closed`].
     pub async fn run(self, protocol: impl Protocol + 'static) -> Result<Reason, TunnelError> {
-        let Self { lent, unread, write, .. } = &self;
-        let socket = self.borrow()?.into_socket();
-        let (sent, protocol) = (Arc::clone(&lent.sent), Box::new(protocol));
-        let closing_ms = write.silence_ms;
-        Ok(gustnado_tcp::run_on(socket, unread.clone(), sent, protocol, closing_ms).await)
+        let mut socket = self.borrow()?;
+        finish_send(&mut socket, self.write).await.map_err(|failed| failed.error)?;
+        let (socket, protocol) = (socket.into_socket(), Box::new(protocol));
+        let (sent, closing_ms) = (Arc::clone(&self.lent.sent), self.write.silence_ms);
+        Ok(gustnado_tcp::run_on(socket, self.unread, sent, protocol, closing_ms).await)
     }
 
     /// Takes the socket for one operation.
     fn borrow(&self) -> Result<Borrowed, TunnelError> {
         if !self.task.is_here() {
-            return Err(TunnelError::Elsewhere);
+            return Err(TunnelError::Closed);
         }
         let socket = self.lent.socket().take();
-        let socket = Some(socket.ok_or(TunnelError::Elsewhere)?);
+        let socket = Some(socket.ok_or(TunnelError::Closed)?);
         Ok(Borrowed { lent: Arc::clone(&self.lent), socket })
     }
 }
@@ -188,6 +192,11 @@ impl fmt::Debug for Tunnel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tunnel").field("unread", &self.unread.len()).finish_non_exhaustive()
     }
+}
+
+/// Finishes a send whose future was dropped: only one can be under way.
+async fn finish_send(socket: &mut Socket, write: Patience) -> Result<(), SendFailed> {
+    if socket.is_sending() { socket.send_on(write, &mut |_| None).await } else { Ok(()) }
 }
 
 /// The socket during one operation, after which it is put back.
@@ -234,8 +243,8 @@ pub enum TunnelError {
     Ending,
     /// The peer has gone, or the network failed.
     Broken(io::Error),
-    /// The tunnel is used outside of its connection's task, or after that has ended.
-    Elsewhere,
+    /// The connection was closed, or this is not its task.
+    Closed,
 }
 
 impl From<ConnectionError> for TunnelError {
@@ -254,7 +263,7 @@ impl fmt::Display for TunnelError {
             Self::TimedOut => "the peer was silent for too long",
             Self::Ending => "the server ends",
             Self::Broken(_) => "the connection broke",
-            Self::Elsewhere => "a tunnel is for the task of its connection",
+            Self::Closed => "the tunnel is closed, or used outside of its task",
         })
     }
 }

@@ -22,6 +22,6 @@ mod pacer;
 mod rates;
 mod socket;
 
-pub use pacer::{Grant, Pacer};
+pub use pacer::Pacer;
 pub use rates::{Buckets, Flows, ResponsePace};
 pub use socket::{MoreTime, SendFailed, Socket};

@@ -58,11 +58,11 @@ enum Way {
 
 /// Bytes that may be sent, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Grant {
+pub(crate) struct Grant {
     /// How many.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// When, in milliseconds of the clock.
-    pub at_ms: u64,
+    pub(crate) at_ms: u64,
 }
 
 impl Tap {
@@ -138,12 +138,12 @@ impl Pacer {
     }
 
     /// Whether receiving has a pace.
-    pub fn has_read_pace(&self) -> bool {
+    pub(crate) fn has_read_pace(&self) -> bool {
         !self.read.is_empty() || self.route_read.is_some()
     }
 
     /// Counts a request. The error is in how many milliseconds the client may send one again.
-    pub fn admit(&mut self, now_ms: u64) -> Result<(), u64> {
+    pub(crate) fn admit(&mut self, now_ms: u64) -> Result<(), u64> {
         match &self.requests {
             Some((rate, buckets)) => buckets.requests.try_take(*rate, now_ms, 1),
             None => Ok(()),
@@ -151,14 +151,14 @@ impl Pacer {
     }
 
     /// Begins the response to a request that was read at `read_ms`.
-    pub fn begin_response(&mut self, read_ms: u64) {
+    pub(crate) fn begin_response(&mut self, read_ms: u64) {
         (self.sending_ms, self.sent) = (0, 0);
         self.first_byte_at_ms = after(read_ms, self.first_byte_delay_ms);
         self.route_read = None;
     }
 
     /// Begins the response of a route with a pace of its own.
-    pub fn begin_route(&mut self, pace: &Arc<ResponsePace>, read_ms: u64) {
+    pub(crate) fn begin_route(&mut self, pace: &Arc<ResponsePace>, read_ms: u64) {
         let first_byte_at_ms = after(read_ms, pace.first_byte_delay_ms);
         self.first_byte_at_ms = self.first_byte_at_ms.max(first_byte_at_ms);
         (self.sending_ms, self.sent) = (0, 0);
@@ -175,27 +175,27 @@ impl Pacer {
     }
 
     /// Ends the response of such a route.
-    pub fn end_route(&mut self) {
+    pub(crate) fn end_route(&mut self) {
         if let Some(route) = &mut self.route {
             route.is_on = false;
         }
     }
 
     /// Gives the body that comes now a pace of its own. So many bytes of it have come.
-    pub fn begin_route_read(&mut self, rate: Rate, now_ms: u64, received: u64) {
+    pub(crate) fn begin_route_read(&mut self, rate: Rate, now_ms: u64, received: u64) {
         let mut tap = Tap::own(rate);
         self.read_at_ms = self.read_at_ms.max(tap.take(now_ms, received));
         self.route_read = Some(tap);
     }
 
     /// Returns when the response may begin; 0 once it has.
-    pub fn take_first_byte_at_ms(&mut self) -> u64 {
+    pub(crate) fn take_first_byte_at_ms(&mut self) -> u64 {
         std::mem::take(&mut self.first_byte_at_ms)
     }
 
     /// Takes bytes from all buckets. Returns how many of the `wanted` ones may be sent next, and
     /// when.
-    pub fn grant(&mut self, now_ms: u64, wanted: u64) -> Grant {
+    pub(crate) fn grant(&mut self, now_ms: u64, wanted: u64) -> Grant {
         let of_route = match &mut self.route {
             Some(route) if route.is_on => &mut route.taps[..],
             _ => &mut [],
@@ -207,12 +207,12 @@ impl Pacer {
     }
 
     /// Returns before when nothing is to be received.
-    pub fn read_at_ms(&self) -> u64 {
+    pub(crate) fn read_at_ms(&self) -> u64 {
         self.read_at_ms
     }
 
     /// Counts received bytes. Returns how long nothing more is to be received.
-    pub fn charge_read(&mut self, now_ms: u64, bytes: u64) -> u64 {
+    pub(crate) fn charge_read(&mut self, now_ms: u64, bytes: u64) -> u64 {
         let taps = self.read.iter_mut().chain(&mut self.route_read);
         let times = taps.map(|tap| tap.take(now_ms, bytes));
         self.read_at_ms = times.max().unwrap_or(0);
@@ -220,13 +220,13 @@ impl Pacer {
     }
 
     /// Returns by when the peer must have taken the bytes that are sent next.
-    pub fn send_deadline_ms(&self, patience: Patience, now_ms: u64) -> u64 {
+    pub(crate) fn send_deadline_ms(&self, patience: Patience, now_ms: u64) -> u64 {
         let began_ms = now_ms.saturating_sub(self.sending_ms);
         patience.deadline_ms(began_ms, now_ms, self.sent)
     }
 
     /// Notes that the peer has taken so many bytes in so long.
-    pub fn note_sent(&mut self, took_ms: u64, bytes: u64) {
+    pub(crate) fn note_sent(&mut self, took_ms: u64, bytes: u64) {
         self.sending_ms = self.sending_ms.saturating_add(took_ms);
         self.sent = self.sent.saturating_add(bytes);
     }

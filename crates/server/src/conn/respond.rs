@@ -75,7 +75,7 @@ pub(super) struct Begun {
 
 /// Writes an answer of any kind, which may be the last before another protocol.
 fn write(mut response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Begun {
-    let Some(on_upgrade) = take_upgrade(&mut response, asked) else {
+    let Some(on_upgrade) = take_upgrade(&mut response, asked.parts.view(), asked.ending) else {
         return write_at_pace(response, asked, out);
     };
     // (Whether the connection goes on is no longer a matter of HTTP.)

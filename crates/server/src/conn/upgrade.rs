@@ -11,7 +11,7 @@ use gustnado_http::status::Status;
 use gustnado_tasks::TaskMark;
 
 use super::Conn;
-use super::respond::Asked;
+use super::body_end::Ending;
 use crate::contained::contained;
 use crate::response::{OnUpgrade, Response, Upgrade};
 use crate::stats::{Added, Fault};
@@ -19,17 +19,24 @@ use crate::tunnel::{Lent, Tunnel};
 
 /// Decides whether the upgrade that a response offers comes about. If so, the response becomes the
 /// one that says so, and what takes the connection over is returned.
+///
+/// - `ending`: how the connection would go on. One that ends while the peer may still be sending
+///   has an unread body, or the server ends, or this was its last request.
 #[cold]
-pub(super) fn take_upgrade(response: &mut Response, asked: &Asked<'_>) -> Option<Box<OnUpgrade>> {
+pub(super) fn take_upgrade(
+    response: &mut Response,
+    request: View<'_>,
+    ending: Ending,
+) -> Option<Box<OnUpgrade>> {
     let upgrade = response.rare.as_mut()?.upgrade.take()?;
     let Upgrade { protocol, on_upgrade } = *upgrade;
-    let (view, protocol) = (asked.parts.view(), protocol.as_deref());
+    let protocol = protocol.as_deref();
     let is_asked = match protocol {
-        Some(protocol) => !asked.ending.lingers() && asks_for(view, protocol),
+        Some(protocol) => !ending.lingers() && asks_for(request, protocol),
         // What follows CONNECT is no request: a connection that does not become a tunnel ends.
-        None => view.method() == Method::Connect,
+        None => request.method() == Method::Connect,
     };
-    if let Some(on_upgrade) = on_upgrade.filter(|_| is_asked && !asked.ending.persist().is_old()) {
+    if let Some(on_upgrade) = on_upgrade.filter(|_| is_asked && !ending.persist().is_old()) {
         response.switch(protocol);
         return Some(on_upgrade);
     }

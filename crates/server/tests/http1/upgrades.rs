@@ -30,6 +30,7 @@ on_every_server!(
     a_tunnel_that_does_not_end_is_cut,
     no_time_limit_of_http_holds_for_a_tunnel,
     a_tunnel_has_a_time_limit_of_its_own,
+    a_peer_that_takes_nothing_is_given_up,
     a_tunnel_that_panics_ends_its_connection_only,
     a_tunnel_is_for_the_task_of_its_connection,
     a_tunnel_keeps_the_pace_of_its_connection,
@@ -314,6 +315,28 @@ fn a_tunnel_has_a_time_limit_of_its_own(setup: Setup) {
     assert_eq!(client.read_to_end(), b"late");
 }
 
+fn a_peer_that_takes_nothing_is_given_up(setup: Setup) {
+    let (sender, receiver) = mpsc::channel();
+    let handler = move |_: &Request| {
+        let sender = sender.clone();
+        Response::upgrade("echo", async move |mut tunnel: Tunnel| {
+            tunnel.set_timeout(Some(Duration::from_millis(100)));
+            sender.send(tunnel.send(noise(4, 30 << 20)).await).expect("the test waits");
+            sender.send(tunnel.send("more").await).expect("the test waits");
+        })
+    };
+    let server = Server::routes(setup.patient_config(), Routes::new().get("/", handler));
+    let mut client = server.connect();
+    client.send(upgrade("/"));
+    let result = receiver.recv().expect("it was tried");
+    assert!(matches!(result, Err(TunnelError::TimedOut)), "{result:?}");
+    let result = receiver.recv().expect("it was tried");
+    assert!(matches!(result, Err(TunnelError::Closed)), "{result:?}");
+    server.wait_until_empty();
+    assert_switched(&client.read_head());
+    client.read_until_ended();
+}
+
 fn a_tunnel_that_panics_ends_its_connection_only(setup: Setup) {
     let failing = async |mut tunnel: Tunnel| {
         _ = tunnel.recv().await;
@@ -350,7 +373,7 @@ fn a_tunnel_is_for_the_task_of_its_connection(setup: Setup) {
     assert_switched(&client.read_head());
     for _ in 0..2 {
         let result = receiver.recv().expect("it was tried");
-        assert!(matches!(result, Err(TunnelError::Elsewhere)), "{result:?}");
+        assert!(matches!(result, Err(TunnelError::Closed)), "{result:?}");
     }
     client.expect_end("a tunnel that was dropped");
     server.wait_until_empty();
