@@ -162,7 +162,7 @@ impl Tunnel {
         self.borrow().map_err(io::Error::other)?.local()
     }
 
-    /// Runs a [`Protocol`](crate::protocol::Protocol) on the connection until it is over: bytes
+    /// Runs a [`Protocol`] on the connection until it is over: bytes
     /// that came behind the request are the first that it receives. Its time limit is
     /// [`Transport::set_timeout`](crate::protocol::Transport::set_timeout); what it sends and
     /// receives has no pace.
