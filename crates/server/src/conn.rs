@@ -128,6 +128,9 @@ enum Next {
     BodyToo(Box<(usize, Next)>),
     /// Answer what is on hold already.
     Again,
+    /// The same two, at the pace of all connections.
+    ReceiveAtPace,
+    AgainAtPace,
     /// Read the last request's body, without which it is not answered.
     Body(Box<BodyRequest>),
     /// Answer the last request by the configuration that counts by now.
@@ -152,26 +155,15 @@ enum Next {
 ///
 /// Faults of the peer and of the network end it; they are counted, and nobody is told.
 ///
-/// - `PACED`: all connections have a pace. Then every step is a rare one, and the usual loop has
-///   nothing to ask.
-pub(crate) fn serve<const PACED: bool>(
-    connection: Connection,
-    app: Arc<App>,
-) -> impl Future<Output = ()> + Send {
+/// Where all connections have a pace, each of its steps is a rare one: the usual ones ask nothing.
+pub(crate) fn serve(connection: Connection, app: Arc<App>) -> impl Future<Output = ()> + Send {
     // Made out here: an `async fn` would keep room for its arguments beside what they moved into.
     let mut conn = Conn::new(connection, app);
     async move {
-        let mut next = if conn.app.introducers.is_some() {
-            Next::Introduction
-        } else {
-            if PACED {
-                conn.set_pace();
-            }
-            Next::Receive
-        };
+        let mut next = conn.first_step();
         loop {
             next = match next {
-                Next::Receive if !PACED => {
+                Next::Receive => {
                     // There is nothing in it: forgetting it spares the look that dropping takes,
                     // and the future the room to keep it over the waits here.
                     mem::forget(next);
@@ -226,9 +218,32 @@ impl Conn {
         }
     }
 
-    /// Sends what was written, and then does what is rare: the body of a request, the rest of a
-    /// response, an end with a reason; with a pace, everything.
+    /// What a connection begins with.
+    fn first_step(&mut self) -> Next {
+        if self.app.introducers.is_some() {
+            return Next::Introduction;
+        }
+        self.set_pace();
+        self.at_pace(Next::Receive)
+    }
+
+    /// The same step at the pace of all connections, if they have one.
+    fn at_pace(&self, next: Next) -> Next {
+        match next {
+            Next::Receive if self.app.pace().is_some() => Next::ReceiveAtPace,
+            Next::Again if self.app.pace().is_some() => Next::AgainAtPace,
+            next => next,
+        }
+    }
+
+    /// Sends what was written, and then does what is rare. Returns what comes next.
     async fn finish(&mut self, next: Next) -> Next {
+        let next = self.do_rare(next).await;
+        self.at_pace(next)
+    }
+
+    /// The body of a request, the rest of a response, an end with a reason; with a pace, everything.
+    async fn do_rare(&mut self, next: Next) -> Next {
         if self.socket.is_sending() {
             match self.send_turn().await {
                 Ok(()) => self.note_sent(),
@@ -237,8 +252,8 @@ impl Conn {
         }
         match next {
             Next::Introduction => self.begin().await,
-            Next::Receive => self.receive_at_pace().await,
-            Next::Again if self.app.pace().is_some() => self.answer_at_pace().await,
+            Next::ReceiveAtPace => self.receive_at_pace().await,
+            Next::AgainAtPace => self.answer_at_pace().await,
             Next::Again => poll_fn(|context| Poll::Ready(self.answer_unread(context))).await,
             Next::Body(request) => self.answer_after_body(&request).await,
             Next::Renew(head) => {
@@ -506,7 +521,7 @@ mod tests {
 
     #[test]
     fn an_idle_connection_is_a_small_future() {
-        let bytes = output_bytes(serve::<false>);
+        let bytes = output_bytes(serve);
         assert!(bytes <= 120, "{bytes} bytes; 10,000 of them must stay cheap: box what is rare");
     }
 }

@@ -127,7 +127,7 @@ impl Client {
         let (near, far): (OwnedFd, OwnedFd) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         let (near, far) = (Connection::adopt(near)?, Connection::adopt(far)?);
-        let serving = conn::serve::<false>(far, Arc::clone(&self.app));
+        let serving = conn::serve(far, Arc::clone(&self.app));
         spawn_detached(serving).map_err(|_| io::Error::other("no task slot is left"))?;
         Ok(near)
     }
