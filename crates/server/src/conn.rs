@@ -47,7 +47,6 @@ use crate::app::App;
 use crate::contained::contained;
 use crate::hooks::ClosedConnection;
 use crate::response::OnUpgrade;
-use crate::stats::{Added, Fault};
 
 use arrived::HeadAt;
 use body::{Body, BodyRequest};
@@ -242,7 +241,8 @@ impl Conn {
         self.at_pace(next)
     }
 
-    /// The body of a request, the rest of a response, an end with a reason; with a pace, everything.
+    /// The body of a request, the rest of a response, an end with a reason; at a pace,
+    /// everything.
     async fn do_rare(&mut self, next: Next) -> Next {
         if self.socket.is_sending() {
             match self.send_turn().await {
@@ -494,16 +494,6 @@ impl Conn {
         let times = &self.app.times;
         let wait_ms = if self.unread.is_some() { times.header_ms } else { times.keep_alive_ms };
         self.socket.set_deadline(self.socket.now().mono_ms + wait_ms);
-    }
-
-    /// Counts what ended the connection, if that was somebody's fault.
-    fn note(&self, error: &ConnectionError) {
-        let fault = match error {
-            ConnectionError::TimedOut => Fault::TooSlow,
-            ConnectionError::FileTruncated => Fault::FileCut,
-            _ => return,
-        };
-        self.app.count(&Added { fault: Some(fault), ..Added::default() });
     }
 }
 

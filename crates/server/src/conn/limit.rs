@@ -3,7 +3,7 @@
 use gustnado_config::millis;
 use gustnado_http::head::HeadError;
 use gustnado_http::status::Status;
-use gustnado_tasks::SendBuf;
+use gustnado_tasks::{ConnectionError, SendBuf};
 
 use super::Conn;
 use super::arrived::{HeadAt, Moment};
@@ -146,5 +146,15 @@ impl Conn {
             None => flight.is_overdue = is_idle,
         }
         until_ms.is_some()
+    }
+
+    /// Counts what ended the connection, if that was somebody's fault.
+    pub(super) fn note(&self, error: &ConnectionError) {
+        let fault = match error {
+            ConnectionError::TimedOut => Fault::TooSlow,
+            ConnectionError::FileTruncated => Fault::FileCut,
+            _ => return,
+        };
+        self.app.count(&Added { fault: Some(fault), ..Added::default() });
     }
 }
