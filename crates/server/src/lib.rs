@@ -69,6 +69,7 @@ pub mod test;
 mod tokio_runtime;
 #[cfg(feature = "tower")]
 mod tower;
+mod tunnel;
 
 pub use access_log::FormatError;
 #[doc(hidden)]
@@ -107,6 +108,7 @@ pub use stats::{Stats, WorkerStats};
 pub use stats_page::stats_page;
 #[cfg(feature = "tower")]
 pub use tower::{ClientInfo, ServiceError, Tower, tower};
+pub use tunnel::{Tunnel, TunnelError};
 
 /// Light tasks: futures on the server's own workers. Handlers of the task kind are some, and may
 /// start others.
@@ -139,6 +141,7 @@ gustnado_tasks::debug_as_display!(
     BodyError,
     ParamError,
     AppendError,
+    TunnelError,
     forms::FormError,
     test::TestError,
 );

@@ -342,7 +342,7 @@ impl Conn {
         let (mut out, moment) = (Connection::outgoing(), self.moment());
         let wanted = self.wanted(flight.parts.head());
         let (at, next) = self.land(response, flight, wanted, &moment, &mut out);
-        if self.besides.is_some() {
+        if self.journal.is_some() {
             self.log_answer(&out.bytes, at, &next);
         }
         self.start_send(out);
@@ -355,12 +355,15 @@ impl Conn {
     /// Writes a task's answer, while the body of its request may still be coming.
     fn land(
         &self,
-        response: Response,
+        mut response: Response,
         mut flight: Box<Flight>,
         wanted: Wanted,
         moment: &Moment,
         out: &mut SendBuf,
     ) -> (HeadAt, Next) {
+        if !flight.incoming.decoder.is_done() {
+            response.decline_upgrade();
+        }
         let Flight { parts, incoming, .. } = &mut *flight;
         let before = out.bytes.len();
         incoming.invite(parts.channel(), &response, &mut out.bytes);
