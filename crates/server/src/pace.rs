@@ -121,7 +121,7 @@ mod tests {
         assert!(of(|pace| pace.server_write_rate = 1).is_some());
         assert!(of(|pace| pace.server_read_rate = 1).is_some());
         assert!(of(|pace| pace.requests_per_second = 1).is_some());
-        assert!(of(|pace| pace.first_byte_delay = Duration::from_millis(1)).is_some());
+        assert!(of(|pace| pace.first_byte_delay = std::time::Duration::from_millis(1)).is_some());
     }
 
     #[test]
