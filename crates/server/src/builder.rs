@@ -8,13 +8,13 @@ use std::sync::Arc;
 use gustnado_http::status::Status;
 
 use crate::config::{Config, ConfigError, Origin, Settings};
-use crate::handler::IntoHandler;
-use crate::hooks::{ClosedConnection, Hooks, Refused, Struck, Verdict};
-use crate::middleware::{Flow, Middleware};
-use crate::request::Request;
-use crate::response::{IntoResponse, Response};
-use crate::routes::{Route, Routes};
+use gustnado_app::hooks::{ClosedConnection, Hooks, Refused, Struck, Verdict};
 use gustnado_config::Headers;
+use gustnado_web::handler::IntoHandler;
+use gustnado_web::middleware::{Flow, Middleware};
+use gustnado_web::request::Request;
+use gustnado_web::response::{IntoResponse, Response};
+use gustnado_web::routes::{Route, Routes};
 
 /// A server to be.
 ///

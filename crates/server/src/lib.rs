@@ -30,86 +30,68 @@
 //! crate-private `conn` is the hub that everything returns to.
 #![forbid(unsafe_code)]
 
-mod access_log;
-mod app;
-mod body;
-mod body_channel;
-mod build_context;
 mod builder;
 pub mod config;
-mod conn;
-mod contained;
 #[cfg(doctest)]
 mod documents;
-mod error_page;
-mod fields;
-pub mod forms;
-mod handler;
-mod hooks;
-#[cfg(feature = "json")]
-mod json;
-mod middleware;
-mod pace;
-mod process;
-mod proxies;
-mod request;
-mod request_head;
-mod response;
-mod route_cache;
-mod route_options;
-mod route_pace;
-mod routes;
 mod server;
-mod server_stats;
 pub mod site;
-mod stats;
-mod stats_page;
 mod status_page;
 pub mod test;
-#[cfg(feature = "tower")]
-mod tokio_runtime;
-#[cfg(feature = "tower")]
-mod tower;
-mod tunnel;
 
-pub use access_log::FormatError;
-#[doc(hidden)]
-pub use access_log::unblocked_terminal;
-pub use body::{Body, BodyError};
 pub use builder::Server;
 pub use bytes::Bytes;
+#[doc(inline)]
+pub use gustnado_app::hooks::{ClosedConnection, Limit, Refused, Struck, Verdict};
 #[doc(inline)]
 pub use gustnado_client as client;
 pub use gustnado_http::fields::FieldError;
 pub use gustnado_http::head::Version;
 pub use gustnado_http::method::Method;
 pub use gustnado_http::status::Status;
+#[doc(inline)]
+pub use gustnado_observe::access_log::FormatError;
+#[doc(hidden)]
+pub use gustnado_observe::access_log::unblocked_terminal;
+#[doc(hidden)]
+pub use gustnado_observe::stats::counters_reference;
+#[doc(inline)]
+pub use gustnado_observe::stats::{Stats, WorkerStats};
 pub use gustnado_tasks::{DrainReport, Endpoint};
 #[doc(inline)]
 pub use gustnado_tcp as protocol;
+#[doc(inline)]
+pub use gustnado_web::body::{Body, BodyError};
+#[doc(inline)]
+pub use gustnado_web::forms;
 #[doc(hidden)]
-pub use handler::by_length;
-pub use handler::{Blocking, Handler, IntoHandler, blocking, form};
-pub use hooks::{ClosedConnection, Limit, Refused, Struck, Verdict};
+pub use gustnado_web::handler::by_length;
+#[doc(inline)]
+pub use gustnado_web::handler::{Blocking, Handler, IntoHandler, blocking, form};
 #[cfg(feature = "json")]
-pub use json::{JsonError, QueryError};
-pub use middleware::{Flow, Middleware, Next};
-pub use request::{Cookies, Pairs, ParamError, Request, percent_decoded};
-pub use response::{
+#[doc(inline)]
+pub use gustnado_web::json::{JsonError, QueryError};
+#[doc(inline)]
+pub use gustnado_web::middleware::{Flow, Middleware, Next};
+#[doc(inline)]
+pub use gustnado_web::request::{Cookies, Pairs, ParamError, Request, percent_decoded};
+#[doc(inline)]
+pub use gustnado_web::response::{
     AppendError, Appender, Event, ForeignHead, IntoResponse, Replier, Reply, Response, Sent,
     reply_later,
 };
 #[doc(hidden)]
-pub use routes::canonical_route;
-pub use routes::{Route, RouteError, Routes, route};
-pub use server::{Drain, IntoListener, Reloaded, Running, StartError, probe_io_uring, start};
-#[doc(hidden)]
-pub use stats::counters_reference;
-pub use stats::{Stats, WorkerStats};
-pub use stats_page::stats_page;
+pub use gustnado_web::routes::canonical_route;
+#[doc(inline)]
+pub use gustnado_web::routes::{Route, RouteError, Routes, route};
+#[doc(inline)]
+pub use gustnado_web::stats_page::stats_page;
 #[cfg(feature = "tower")]
-pub use tower::{ClientInfo, ServiceError, Tower, tower};
-pub use tunnel::{Tunnel, TunnelError};
+#[doc(inline)]
+pub use gustnado_web::tower::{ClientInfo, ServiceError, Tower, tower};
+#[doc(inline)]
+pub use gustnado_web::tunnel::{Tunnel, TunnelError};
+pub use server::{Drain, IntoListener, Reloaded, Running, StartError, probe_io_uring, start};
 
 /// Light tasks: futures on the server's own workers. Handlers of the task kind are some, and may
 /// start others.
@@ -135,16 +117,4 @@ pub mod files {
 /// What starting a server comes to.
 pub type Result<T> = std::result::Result<T, StartError>;
 
-gustnado_tasks::debug_as_display!(
-    StartError,
-    RouteError,
-    FormatError,
-    BodyError,
-    ParamError,
-    AppendError,
-    TunnelError,
-    forms::FormError,
-    test::TestError,
-);
-#[cfg(feature = "json")]
-gustnado_tasks::debug_as_display!(JsonError, QueryError);
+gustnado_tasks::debug_as_display!(StartError, test::TestError);

@@ -21,17 +21,17 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_shutdown;
 use signal_hook::iterator::Signals;
 
-use crate::access_log::AccessLog;
-use crate::app::{App, Current, ServerShared};
-use crate::build_context::BuildContext;
 use crate::builder::Server;
 use crate::config::{Config, Machine};
-use crate::routes::{RouteError, Routes, Tables};
-use crate::server_stats::ServerStats;
-use crate::stats::{Stats, WorkerStats};
-use crate::stats_page::write_regularly;
 use crate::status_page;
+use gustnado_app::app::{App, Current, ServerShared};
 use gustnado_files::{FileOptions, Folders};
+use gustnado_observe::access_log::AccessLog;
+use gustnado_observe::server_stats::ServerStats;
+use gustnado_observe::stats::{Stats, WorkerStats};
+use gustnado_web::build_context::BuildContext;
+use gustnado_web::routes::{RouteError, Routes, Tables};
+use gustnado_web::stats_page::write_regularly;
 
 use listeners::Listeners;
 
@@ -177,7 +177,7 @@ struct Making {
     pool: BlockingPool,
     folders: Folders,
     #[cfg(feature = "tower")]
-    tokio: Arc<crate::tokio_runtime::Tokio>,
+    tokio: Arc<gustnado_web::tokio_runtime::Tokio>,
 }
 
 impl Making {

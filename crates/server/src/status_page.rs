@@ -10,10 +10,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gustnado_http::status::Status;
 
-use crate::handler::{Handler, Kind};
-use crate::request::Request;
-use crate::response::Response;
-use crate::routes::Routes;
+use gustnado_web::handler::{Handler, Kind};
+use gustnado_web::request::Request;
+use gustnado_web::response::Response;
+use gustnado_web::routes::Routes;
 
 pub(crate) use live::Live;
 

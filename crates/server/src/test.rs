@@ -32,16 +32,16 @@ use gustnado_http::response::Response as Interim;
 use gustnado_tasks::{BlockingPool, Connection, block_on, spawn_detached};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use crate::app::{self, App, Current, ServerShared};
-use crate::build_context::BuildContext;
 use crate::client::{self, ClientError, ClientOptions};
 use crate::config::{Config, Listing};
-use crate::conn;
-use crate::hooks::Hooks;
-use crate::routes::{RouteError, Routes, Tables};
 use crate::server::lines;
-use crate::server_stats::ServerStats;
+use gustnado_app::app::{self, App, Current, ServerShared};
+use gustnado_app::hooks::Hooks;
 use gustnado_files::FileOptions;
+use gustnado_h1 as conn;
+use gustnado_observe::server_stats::ServerStats;
+use gustnado_web::build_context::BuildContext;
+use gustnado_web::routes::{RouteError, Routes, Tables};
 
 /// How long one request may take, and how much of an answer is collected.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use gustnado_tasks::{BoxTask, Endpoint, Listening, Workers};
 
 use super::StartError;
-use crate::app::Current;
 use crate::config::Config;
-use crate::conn;
+use gustnado_app::app::Current;
+use gustnado_h1 as conn;
 
 /// The listeners of a server. They last until they are stopped.
 #[derive(Default)]

@@ -7,10 +7,10 @@ use gustnado_tasks::Endpoint;
 
 use super::listeners::{self, Listeners};
 use super::{Running, StartError, State, lines};
-use crate::access_log::AccessLog;
-use crate::app::App;
 use crate::builder::Server;
 use crate::config::{Config, TUNABLES};
+use gustnado_app::app::App;
+use gustnado_observe::access_log::AccessLog;
 
 /// What a reload came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

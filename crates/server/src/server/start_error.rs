@@ -5,9 +5,9 @@ use std::{fmt, io};
 
 use gustnado_tasks::Endpoint;
 
-use crate::access_log::{FormatError, LogError};
-use crate::routes::RouteError;
 use gustnado_files::FilesError;
+use gustnado_observe::access_log::{FormatError, LogError};
+use gustnado_web::routes::RouteError;
 
 /// Why a server did not start. `Display` is one line: what, where, remedy.
 #[non_exhaustive]

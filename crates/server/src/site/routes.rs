@@ -9,11 +9,11 @@ use gustnado_http::status::Status;
 
 use crate::Server;
 use crate::config::Config;
-use crate::handler::{Handler, Kind};
-use crate::request::Request;
-use crate::response::Response;
-use crate::routes::{Route, Routes, route};
 use gustnado_files::ContentType;
+use gustnado_web::handler::{Handler, Kind};
+use gustnado_web::request::Request;
+use gustnado_web::response::Response;
+use gustnado_web::routes::{Route, Routes, route};
 
 pub(super) fn server(file: &ConfigFile, config: Config) -> Server {
     let (common, elsewhere) = divided(file);

@@ -1,7 +1,7 @@
 //! The numbers that the built-in page shows, and their JSON.
 
-use crate::process::Process;
-use crate::server_stats::ServerStats;
+use gustnado_observe::process::Process;
+use gustnado_observe::server_stats::ServerStats;
 
 /// One look at the server. Totals only grow; rates are the reader's business.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,7 @@ impl Live {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gustnado_observe::stats::Stats;
 
     #[test]
     fn the_json_is_one_flat_object() {
@@ -101,5 +102,28 @@ mod tests {
                  \"workers\":8}}\n"
             )
         );
+    }
+
+    #[test]
+    fn counters_are_told_by_their_names() {
+        let process = Process { cpu_ms: 1, memory_bytes: 1 };
+        let live = Live {
+            uptime_ms: 0,
+            connections_open: 0,
+            connections_accepted: 0,
+            requests: 0,
+            bytes_sent: 0,
+            process,
+            workers: 0,
+            backend: "",
+            scheduler: "",
+        };
+        let json = live.json();
+        let names = json.split('"').filter(|word| word.contains('_') || *word == "requests");
+        for name in names {
+            let is_of_process = matches!(name, "cpu_ms" | "memory_bytes");
+            let is_known = Stats::default().named().into_iter().any(|(known, _)| known == name);
+            assert!(is_known || is_of_process, "{name}");
+        }
     }
 }

@@ -1,0 +1,160 @@
+//! What happens when a limit strikes: the program is asked, if it wishes, and the fault is counted.
+
+use gustnado_config::millis;
+use gustnado_http::head::HeadError;
+use gustnado_http::status::Status;
+use gustnado_tasks::{ConnectionError, SendBuf};
+
+use super::Conn;
+use super::arrived::{HeadAt, Moment};
+use super::flight::Flight;
+use gustnado_app::app::App;
+use gustnado_app::hooks::{Limit, Struck, Verdict};
+use gustnado_observe::stats::{Added, Fault};
+use gustnado_web::contained::contained;
+
+/// What becomes of a connection whose next request has not come in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Missed {
+    /// The program has granted more time.
+    Extended,
+    /// A part of the request came: the peer is told.
+    Refused(Status),
+    /// Nothing came: the connection is closed.
+    Idle,
+}
+
+/// Tells the program, if it wishes, that a limit has struck.
+///
+/// - `requests`: so far on the connection.
+#[cold]
+fn judge(
+    app: &App,
+    requests: u32,
+    limit: Limit,
+    (configured, reached): (u64, u64),
+    target: &[u8],
+) -> Verdict {
+    let Some(hook) = &app.hooks.limit else { return Verdict::Close };
+    let target = std::str::from_utf8(target).ok().filter(|target| !target.is_empty());
+    let struck = Struck::new(limit, (configured, reached), target, requests);
+    // A panic in it is its own.
+    contained(|| hook(&struck)).unwrap_or_default()
+}
+
+/// Tells the program that a time has struck. Returns how many milliseconds it grants.
+///
+/// - `numbers`: configured and reached, as in [`Struck`].
+pub(super) fn more_ms(
+    app: &App,
+    requests: u32,
+    limit: Limit,
+    numbers: (u64, u64),
+    target: &[u8],
+) -> Option<u64> {
+    match judge(app, requests, limit, numbers, target) {
+        Verdict::Wait(more) => Some(millis(more).max(1)),
+        Verdict::Close => None,
+    }
+}
+
+impl Conn {
+    /// A size has struck.
+    pub(super) fn note_size(&self, limit: Limit, numbers: (u64, u64), target: &[u8]) {
+        _ = judge(&self.app, self.requests, limit, numbers, target);
+    }
+
+    /// A time has struck. Returns until when there is more of it, if the program grants some; the
+    /// connection's deadline is set to that.
+    ///
+    /// - `configured_ms`, `reached`: as in [`Struck`].
+    /// - `target`: the request's, or empty.
+    pub(super) fn more_time(
+        &mut self,
+        limit: Limit,
+        configured_ms: u64,
+        reached: u64,
+        target: &[u8],
+    ) -> Option<u64> {
+        let more_ms = more_ms(&self.app, self.requests, limit, (configured_ms, reached), target)?;
+        let until_ms = self.socket.now().mono_ms.saturating_add(more_ms);
+        self.socket.set_deadline(until_ms);
+        Some(until_ms)
+    }
+
+    /// The time for a request has come while it was waited for.
+    #[cold]
+    pub(super) fn miss_request(&mut self) -> Missed {
+        let (times, held) = (&self.app.times, self.unread.as_ref());
+        let (limit, ms) = match (held, self.requests) {
+            (Some(_), _) => (Limit::Head, times.header_ms),
+            (None, 0) => (Limit::FirstRequest, times.first_ms),
+            (None, _) => (Limit::KeepAlive, times.keep_alive_ms),
+        };
+        let bytes = held.map_or(0, |unread| unread.bytes.len() as u64);
+        if self.more_time(limit, ms, bytes, b"").is_some() {
+            return Missed::Extended;
+        }
+        let fault = match limit {
+            Limit::Head => return Missed::Refused(Status::REQUEST_TIMEOUT),
+            Limit::FirstRequest => Fault::NeverAsked,
+            _ => Fault::Idle,
+        };
+        self.app.count(&Added { fault: Some(fault), ..Added::default() });
+        Missed::Idle
+    }
+
+    /// A head was refused: says so to the program if that was for its size.
+    #[cold]
+    pub(super) fn refuse_head(
+        &self,
+        error: HeadError,
+        input: &[u8],
+        moment: &Moment,
+        out: &mut SendBuf,
+    ) -> HeadAt {
+        let size = |limit: usize, reached: usize| (limit as u64, reached as u64);
+        match error {
+            HeadError::TooLarge { limit_bytes } => {
+                self.note_size(Limit::HeadBytes, size(limit_bytes, input.len()), b"");
+            }
+            HeadError::TargetTooLong { limit_bytes } => {
+                self.note_size(Limit::TargetBytes, size(limit_bytes, input.len()), b"");
+            }
+            HeadError::TooManyFields { limit } => {
+                self.note_size(Limit::HeaderFields, size(limit, limit + 1), b"");
+            }
+            _ => {}
+        }
+        self.write_refusal(error.status(), None, moment, out)
+    }
+
+    /// A client that waits for a handler has waited long enough: whether it may wait on.
+    #[cold]
+    pub(super) fn may_wait_on(&mut self, flight: &mut Flight) -> bool {
+        let is_idle = flight.idle_until_ms <= self.socket.now().mono_ms;
+        let (limit, ms) = if is_idle {
+            (Limit::Idle, flight.terms.map_or(0, |terms| terms.idle_ms))
+        } else {
+            (Limit::HalfClose, self.app.times.half_close_ms)
+        };
+        let received = flight.incoming.decoder.received();
+        let until_ms = self.more_time(limit, ms, received, flight.parts.view().target());
+        match until_ms {
+            Some(until_ms) if is_idle => flight.idle_until_ms = until_ms,
+            Some(until_ms) => flight.gone_ms = Some(until_ms),
+            None => flight.is_overdue = is_idle,
+        }
+        until_ms.is_some()
+    }
+
+    /// Counts what ended the connection, if that was somebody's fault.
+    pub(super) fn note(&self, error: &ConnectionError) {
+        let fault = match error {
+            ConnectionError::TimedOut => Fault::TooSlow,
+            ConnectionError::FileTruncated => Fault::FileCut,
+            _ => return,
+        };
+        self.app.count(&Added { fault: Some(fault), ..Added::default() });
+    }
+}

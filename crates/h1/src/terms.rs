@@ -1,0 +1,29 @@
+//! How long one route's client and handler may take.
+
+use gustnado_tasks::Patience;
+
+use gustnado_web::routes::RouteOptions;
+
+/// How slow the client of one route may be, and how quiet its handler, where that is the route's
+/// own.
+#[derive(Clone, Copy)]
+pub(super) struct Terms {
+    pub(super) write: Patience,
+    /// Milliseconds that a handler or a stream may have nothing to say; `u64::MAX` is no limit.
+    pub(super) idle_ms: u64,
+}
+
+impl Terms {
+    /// `None` where a route has none of its own.
+    pub(super) fn of(options: RouteOptions, usual: Patience) -> Option<Self> {
+        options.has_terms().then(|| Self {
+            write: options.write_patience(usual),
+            idle_ms: options.idle_ms.map_or(u64::MAX, |ms| u64::from(ms.get())),
+        })
+    }
+
+    /// When idling since `now_ms` is over.
+    pub(super) fn idle_from(self, now_ms: u64) -> u64 {
+        now_ms.saturating_add(self.idle_ms)
+    }
+}

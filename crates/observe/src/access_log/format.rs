@@ -1,0 +1,417 @@
+//! What a line is made of: a format in gunicorn's atoms, compiled once.
+
+use std::fmt;
+
+use super::guess;
+use gustnado_config::nearest;
+
+/// The usual formats by name; `json` is made of [`JSON`].
+const COMMON: &str = r#"%(h)s %(l)s %(u)s %(t)s "%(r)s" %(s)s %(b)s"#;
+const COMBINED: &str = r#"%(h)s %(l)s %(u)s %(t)s "%(r)s" %(s)s %(b)s "%(f)s" "%(a)s""#;
+const JSON: &[(&str, Atom)] = &[
+    ("time", Atom::Time),
+    ("remote_address", Atom::Address),
+    ("user", Atom::User),
+    ("method", Atom::Method),
+    ("path", Atom::Path),
+    ("query", Atom::Query),
+    ("protocol", Atom::Protocol),
+    ("status", Atom::Status),
+    ("bytes", Atom::Bytes),
+    ("referer", Atom::Referer),
+    ("user_agent", Atom::Agent),
+    ("duration_us", Atom::Micros),
+];
+/// For a person at a terminal.
+const BRIEF: &[Piece] = &[
+    Piece::Atom(Atom::Clock),
+    Piece::Fixed("  "),
+    Piece::Atom(Atom::Method),
+    Piece::Fixed(" "),
+    Piece::Atom(Atom::Target),
+    Piece::Fixed("  "),
+    Piece::Atom(Atom::Status),
+    Piece::Fixed("  "),
+    Piece::Atom(Atom::Bytes),
+    Piece::Fixed(" B  "),
+    Piece::Atom(Atom::DecimalMillis),
+    Piece::Fixed(" ms"),
+];
+const NAMES: [&str; 4] = ["common", "combined", "json", "brief"];
+
+/// Longest format in bytes: far beyond what a person writes.
+const FORMAT_BYTES_MAX: usize = 4096;
+
+/// Something of a request or of its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Atom {
+    Address,
+    User,
+    Time,
+    /// The time of day.
+    Clock,
+    RequestLine,
+    Method,
+    /// Path and query.
+    Target,
+    Path,
+    Query,
+    Protocol,
+    Status,
+    Bytes,
+    /// The same, but `-` in place of 0.
+    BytesOrDash,
+    Referer,
+    Agent,
+    Seconds,
+    Millis,
+    DecimalMillis,
+    Micros,
+    DecimalSeconds,
+}
+
+impl Atom {
+    /// Atoms by their letters in a format.
+    const LETTERS: [(char, Self); 17] = [
+        ('h', Self::Address),
+        ('u', Self::User),
+        ('t', Self::Time),
+        ('r', Self::RequestLine),
+        ('m', Self::Method),
+        ('U', Self::Path),
+        ('q', Self::Query),
+        ('H', Self::Protocol),
+        ('s', Self::Status),
+        ('B', Self::Bytes),
+        ('b', Self::BytesOrDash),
+        ('f', Self::Referer),
+        ('a', Self::Agent),
+        ('T', Self::Seconds),
+        ('M', Self::Millis),
+        ('D', Self::Micros),
+        ('L', Self::DecimalSeconds),
+    ];
+
+    fn of_letter(letter: char) -> Option<Self> {
+        Self::LETTERS.iter().find(|(other, _)| *other == letter).map(|(_, atom)| *atom)
+    }
+}
+
+/// A part of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// The same in every line.
+    Text(Vec<u8>),
+    /// The same, in a format of ours.
+    Fixed(&'static str),
+    Atom(Atom),
+    /// The first value of a request's field.
+    RequestField(String),
+    /// The same of its answer.
+    AnswerField(String),
+}
+
+/// A compiled format.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Format {
+    pub(super) pieces: Vec<Piece>,
+    /// Values are JSON, and what is unknown is `null`.
+    pub(super) is_json: bool,
+    pub(super) wants_address: bool,
+    /// Fields of the answer are wanted.
+    pub(super) wants_answer: bool,
+}
+
+impl Format {
+    /// - `text`: the name of a usual format, or a format.
+    ///
+    /// # Errors
+    /// [`FormatError`].
+    pub(super) fn new(text: &str) -> Result<Self, FormatError> {
+        let pieces = match text {
+            "common" => parse(COMMON)?,
+            "combined" => parse(COMBINED)?,
+            "json" => json(),
+            "brief" => BRIEF.to_vec(),
+            own => parse(own)?,
+        };
+        let has = |wanted: fn(&Piece) -> bool| pieces.iter().any(wanted);
+        Ok(Self {
+            is_json: text == "json",
+            wants_address: has(|piece| *piece == Piece::Atom(Atom::Address)),
+            wants_answer: has(|piece| matches!(piece, Piece::AnswerField(_))),
+            pieces,
+        })
+    }
+}
+
+fn json() -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    for (place, (name, atom)) in JSON.iter().enumerate() {
+        let before = if place == 0 { "{" } else { "," };
+        push_text(&mut pieces, &format!("{before}\"{name}\":"));
+        pieces.push(Piece::Atom(*atom));
+    }
+    push_text(&mut pieces, "}");
+    pieces
+}
+
+fn parse(format: &str) -> Result<Vec<Piece>, FormatError> {
+    if let Some(at) = format.find(char::is_control) {
+        return Err(FormatError::new(Wanted::NoControl, format, at, 1));
+    }
+    if format.len() > FORMAT_BYTES_MAX || !format.contains('%') {
+        return Err(FormatError::no_format(format));
+    }
+    let (mut pieces, mut at) = (Vec::new(), 0);
+    while let Some(found) = format[at..].find('%') {
+        push_text(&mut pieces, &format[at..at + found]);
+        at += found;
+        let rest = &format[at + 1..];
+        if rest.starts_with('%') {
+            push_text(&mut pieces, "%");
+            at += 2;
+            continue;
+        }
+        let inside = rest.strip_prefix('(').and_then(|rest| rest.split_once(")s"));
+        let piece = inside.and_then(|(name, _)| Some((piece_of(name)?, name.len())));
+        let Some((piece, length)) = piece else {
+            let length = guess::extent(&format[at..]);
+            return Err(FormatError::new(Wanted::Atom, format, at, length));
+        };
+        match piece {
+            Piece::Text(bytes) => push_bytes(&mut pieces, &bytes),
+            piece => pieces.push(piece),
+        }
+        at += "%()s".len() + length;
+    }
+    push_text(&mut pieces, &format[at..]);
+    Ok(pieces)
+}
+
+/// What stands for an atom, by what is in its parentheses.
+fn piece_of(name: &str) -> Option<Piece> {
+    if let Some((field, kind)) = name.strip_prefix('{').and_then(|name| name.rsplit_once('}')) {
+        let is_name = !field.is_empty() && !field.contains(['{', '}', '(', ')', '%']);
+        return match kind {
+            _ if !is_name => None,
+            "i" => Some(Piece::RequestField(field.to_owned())),
+            "o" => Some(Piece::AnswerField(field.to_owned())),
+            "e" => Some(Piece::Text(variable(field))),
+            _ => None,
+        };
+    }
+    let mut letters = name.chars();
+    let (letter, rest) = (letters.next()?, letters.next());
+    match (letter, rest) {
+        (_, Some(_)) => None,
+        ('l', None) => Some(Piece::Text(b"-".to_vec())),
+        ('p', None) => Some(Piece::Text(format!("<{}>", std::process::id()).into_bytes())),
+        (letter, None) => Atom::of_letter(letter).map(Piece::Atom),
+    }
+}
+
+/// An environment variable as it is at the start: it does not change afterwards.
+fn variable(name: &str) -> Vec<u8> {
+    use std::os::unix::ffi::OsStrExt;
+    let value = std::env::var_os(name).filter(|value| !value.is_empty());
+    let mut text = Vec::new();
+    match value {
+        Some(value) => super::escape::plain(value.as_bytes(), &mut text),
+        None => text.push(b'-'),
+    }
+    text
+}
+
+fn push_text(pieces: &mut Vec<Piece>, text: &str) {
+    push_bytes(pieces, text.as_bytes());
+}
+
+/// Adds text, to that before it if there is some.
+fn push_bytes(pieces: &mut Vec<Piece>, bytes: &[u8]) {
+    match pieces.last_mut() {
+        _ if bytes.is_empty() => {}
+        Some(Piece::Text(before)) => before.extend_from_slice(bytes),
+        _ => pieces.push(Piece::Text(bytes.to_vec())),
+    }
+}
+
+/// What should have stood there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    Format,
+    Atom,
+    NoControl,
+}
+
+/// What is wrong with a format. `Display` is one line: expected, found, where, the nearest.
+#[derive(Clone, PartialEq, Eq)]
+pub struct FormatError {
+    wanted: Wanted,
+    /// Counted in characters, from 1.
+    position: usize,
+    found: String,
+    nearest: Option<String>,
+}
+
+/// Most characters that are shown of what was found.
+const FOUND_CHARS_MAX: usize = 40;
+
+impl FormatError {
+    /// - `at`, `length`: the bytes that are wrong.
+    fn new(wanted: Wanted, format: &str, at: usize, length: usize) -> Self {
+        let found = format[at..].chars().scan(0, |used, one| {
+            let is_in = *used < length;
+            *used += one.len_utf8();
+            is_in.then_some(one)
+        });
+        let found: String = found.take(FOUND_CHARS_MAX).collect();
+        let nearest = (wanted == Wanted::Atom).then(|| guess::atom(&found)).flatten();
+        Self { wanted, position: format[..at].chars().count() + 1, found, nearest }
+    }
+
+    /// It has no atom, or is too long.
+    fn no_format(format: &str) -> Self {
+        let found: String = format.chars().take(FOUND_CHARS_MAX).collect();
+        let nearest = nearest(&found, NAMES.into_iter()).map(str::to_owned);
+        Self { wanted: Wanted::Format, position: 1, found, nearest }
+    }
+
+    /// Where the mistake is: the place of its first character, from 1.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    /// What was probably meant.
+    pub fn nearest(&self) -> Option<&str> {
+        self.nearest.as_deref()
+    }
+}
+
+impl fmt::Display for FormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { wanted, position, found, nearest } = self;
+        let expected = match wanted {
+            Wanted::Format => {
+                "common, combined, json, brief, or a format of up to 4096 bytes with atoms"
+            }
+            Wanted::Atom => "an atom such as %(h)s or %({host}i)s, or %% for a percent sign,",
+            Wanted::NoControl => "a format of one line without control characters",
+        };
+        write!(f, "expected {expected} at position {position}, found {found:?}; ")?;
+        match nearest {
+            Some(nearest) => write!(f, "did you mean {nearest}?"),
+            None => write!(f, "the letters are {}", guess::LETTERS),
+        }
+    }
+}
+
+impl std::error::Error for FormatError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(format: &str) -> Vec<Piece> {
+        Format::new(format).expect("a format").pieces
+    }
+
+    fn said(format: &str) -> String {
+        Format::new(format).expect_err("no format").to_string()
+    }
+
+    fn text(text: &str) -> Piece {
+        Piece::Text(text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn text_and_atoms_alternate() {
+        assert_eq!(
+            pieces("a %(h)s%(s)s 100 %% %(l)s"),
+            [text("a "), Piece::Atom(Atom::Address), Piece::Atom(Atom::Status), text(" 100 % -"),]
+        );
+    }
+
+    #[test]
+    fn fields_have_names() {
+        assert_eq!(
+            pieces("%({X-Trace-Id}i)s|%({Content-Type}o)s"),
+            [
+                Piece::RequestField("X-Trace-Id".to_owned()),
+                text("|"),
+                Piece::AnswerField("Content-Type".to_owned()),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_does_not_change_becomes_text() {
+        let id = std::process::id();
+        assert_eq!(pieces("%(p)s"), [text(&format!("<{id}>"))]);
+        assert_eq!(pieces("%({GUSTNADO_NO_SUCH_VARIABLE}e)s"), [text("-")]);
+        let path = std::env::var("PATH").expect("tests have a PATH");
+        if !path.contains(['"', '\\']) && path.is_ascii() {
+            assert_eq!(pieces("%({PATH}e)s"), [text(&path)]);
+        }
+    }
+
+    #[test]
+    fn every_letter_is_an_atom_and_no_other() {
+        for letter in ('!'..='~').filter(|letter| *letter != ')') {
+            let is_known = "hlutrmUqHsBbfaTMDLp".contains(letter);
+            let format = format!("%({letter})s");
+            assert_eq!(Format::new(&format).is_ok(), is_known, "{format}");
+        }
+    }
+
+    #[test]
+    fn usual_formats_have_names() {
+        assert_eq!(pieces("common"), pieces(COMMON));
+        assert_eq!(pieces("combined"), pieces(COMBINED));
+        let json = Format::new("json").expect("a usual format");
+        assert!(json.is_json && json.wants_address && !json.wants_answer);
+        assert!(!Format::new("%(r)s").expect("a format").wants_address);
+        assert!(Format::new("%({x}o)s").expect("a format").wants_answer);
+    }
+
+    #[test]
+    fn a_mistake_is_said_with_its_place_and_what_is_near() {
+        assert_eq!(
+            said("%(h)s é %(X)s"),
+            "expected an atom such as %(h)s or %({host}i)s, or %% for a percent sign, at position \
+             9, found \"%(X)s\"; the letters are hlutrmUqHsBbfaTMDLp"
+        );
+        for (format, position, nearest) in [
+            ("%h", 1, "%(h)s"),
+            ("%(h)s %>s", 7, "%(s)s"),
+            ("%(h)", 1, "%(h)s"),
+            ("%(h)d", 1, "%(h)s"),
+            ("%(S)s", 1, "%(s)s"),
+            ("a%(status)s", 2, "%(s)s"),
+            ("%(user_agent)s", 1, "%(a)s"),
+            ("%(mehtod)s", 1, "%(m)s"),
+            ("%{Referer}i", 1, "%({Referer}i)s"),
+            ("%({Referer})s", 1, "%({Referer}i)s"),
+            ("%(Referer)s", 1, "%(f)s"),
+        ] {
+            let error = Format::new(format).expect_err("no atom");
+            assert_eq!((error.position(), error.nearest()), (position, Some(nearest)), "{format}");
+        }
+    }
+
+    #[test]
+    fn a_mistyped_name_finds_the_nearest() {
+        assert!(said("comon").ends_with("found \"comon\"; did you mean common?"));
+        assert!(said("").contains("expected common, combined, json, brief, or a format"));
+        assert!(said("nothing in it").contains("the letters are hlut"));
+        assert!(said(&"%(h)s".repeat(1000)).contains("4096"));
+        assert!(said("%(h)s\n").contains("without control characters at position 6"));
+    }
+
+    #[test]
+    fn a_lone_percent_sign_is_no_atom() {
+        for format in ["%", "%(", "%()", "%()s", "%({}i)s", "%({a}x)s", "100%", "%(é)s", "%é"] {
+            assert!(Format::new(format).is_err(), "{format}");
+        }
+    }
+}

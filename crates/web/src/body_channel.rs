@@ -1,0 +1,341 @@
+//! What a connection and the handler of its request tell each other while both are at work.
+//!
+//! The handler may run in the connection's own task, in another one, or on a thread that is no
+//! worker. So what they share is locked, for a few instructions at a time, and nobody waits inside.
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use gustnado_http::body::BodyError as Broken;
+use gustnado_http::status::Status;
+use gustnado_tasks::Names;
+
+/// The meeting point.
+#[derive(Default)]
+pub struct BodyChannel(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// Somebody has looked at it, so it may not be as it was at first.
+    is_used: bool,
+    /// Received and not taken yet.
+    next: Option<Bytes>,
+    /// How the body ended, once it has.
+    end: Option<Result<(), BodyError>>,
+    received: u64,
+    /// The reader waits for bytes.
+    is_wanted: bool,
+    /// The reader has gone.
+    is_given_up: bool,
+    reader: Option<Waker>,
+    /// The connection, while it does not run: who asks for bytes then wakes it.
+    connection: Option<Waker>,
+    /// Interim answers to be sent, as they stand.
+    interim: Vec<u8>,
+    /// The connection's two ends, once somebody has asked.
+    names: Option<Box<Names>>,
+    /// Who is told how far the body has come.
+    progress: Option<Progress>,
+}
+
+pub type Progress = Box<dyn FnMut(u64, Option<u64>) + Send>;
+
+/// What the connection is to do for the reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feed {
+    /// Nothing now.
+    Nothing,
+    /// Get bytes of the body.
+    Bytes,
+    /// The reader has gone; what is left of the body is nobody's.
+    GivenUp,
+}
+
+impl BodyChannel {
+    /// Makes it as good as new.
+    #[inline]
+    pub fn reset(&mut self) {
+        let state = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if state.is_used {
+            *state = State::default();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.is_used = true;
+        state
+    }
+
+    pub fn received(&self) -> u64 {
+        self.state().received
+    }
+
+    /// How many bytes the reader has taken.
+    #[cfg(feature = "tower")]
+    pub fn taken(&self) -> u64 {
+        let state = self.state();
+        state.received - state.next.as_ref().map_or(0, |next| next.len() as u64)
+    }
+
+    /// Whether the reader will find nothing more, not even an error.
+    #[cfg(feature = "tower")]
+    pub fn is_over(&self) -> bool {
+        let state = self.state();
+        state.next.is_none() && state.end == Some(Ok(()))
+    }
+
+    /// The reader's side: takes what has come, or asks for more.
+    pub fn poll_take(&self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        let mut state = self.state();
+        if let Some(bytes) = state.next.take() {
+            return Poll::Ready(Some(Ok(bytes)));
+        }
+        match state.end {
+            Some(Ok(())) => return Poll::Ready(None),
+            Some(Err(error)) => {
+                state.end = Some(Ok(()));
+                return Poll::Ready(Some(Err(error)));
+            }
+            None => {}
+        }
+        state.is_wanted = true;
+        if !state.reader.as_ref().is_some_and(|reader| reader.will_wake(context.waker())) {
+            state.reader = Some(context.waker().clone());
+        }
+        let connection = state.connection.take();
+        drop(state);
+        wake(connection);
+        Poll::Pending
+    }
+
+    pub fn give_up(&self) {
+        let connection = {
+            let mut state = self.state();
+            (state.is_given_up, state.next) = (true, None);
+            state.connection.take()
+        };
+        wake(connection);
+    }
+
+    pub fn set_progress(&self, tell: Progress) {
+        self.state().progress = Some(tell);
+    }
+
+    /// The reader has taken bytes: tells so, if somebody wants to know.
+    pub fn tell_progress(&self, total: Option<u64>) {
+        let (tell, received) = {
+            let mut state = self.state();
+            (state.progress.take(), state.received)
+        };
+        // (Nothing is locked while somebody else's code runs.)
+        if let Some(mut tell) = tell {
+            tell(received, total);
+            self.state().progress = Some(tell);
+        }
+    }
+
+    /// Looks at the names of both ends, which are asked for once.
+    pub fn look_at_names<T>(
+        &self,
+        ask: impl FnOnce() -> Option<Names>,
+        look: impl FnOnce(&Names) -> T,
+    ) -> Option<T> {
+        let mut state = self.state();
+        if state.names.is_none() {
+            (state.names, state.is_used) = (Some(Box::new(ask()?)), true);
+        }
+        state.names.as_deref().map(look)
+    }
+
+    /// Sends an interim answer (RFC 9110 §15.2) as soon as the connection comes to it.
+    pub fn say(&self, interim: &[u8]) {
+        let connection = {
+            let mut state = self.state();
+            state.interim.extend_from_slice(interim);
+            state.connection.take()
+        };
+        wake(connection);
+    }
+
+    /// The connection's side: what is wanted of it. From now until it looks again, it is woken when
+    /// that changes.
+    pub fn poll_wish(&self, context: &Context<'_>) -> Feed {
+        let mut state = self.state();
+        if state.end.is_none() {
+            if state.is_given_up {
+                return Feed::GivenUp;
+            }
+            if state.is_wanted && state.next.is_none() {
+                return Feed::Bytes;
+            }
+        }
+        state.connection = Some(context.waker().clone());
+        Feed::Nothing
+    }
+
+    pub fn is_given_up(&self) -> bool {
+        self.state().is_given_up
+    }
+
+    pub fn take_interim(&self) -> Vec<u8> {
+        std::mem::take(&mut self.state().interim)
+    }
+
+    /// Hands bytes of the body over. To be called when they are wanted.
+    pub fn put(&self, bytes: Bytes) {
+        let reader = {
+            let mut state = self.state();
+            state.received += bytes.len() as u64;
+            debug_assert!(state.next.is_none(), "one piece at a time");
+            if !state.is_given_up {
+                state.next = Some(bytes);
+            }
+            state.is_wanted = false;
+            state.reader.take()
+        };
+        wake(reader);
+    }
+
+    /// Says that the body has ended, and how.
+    pub fn end(&self, how: Result<(), BodyError>) {
+        let reader = {
+            let mut state = self.state();
+            if state.end.is_none() {
+                state.end = Some(how);
+            }
+            state.reader.take()
+        };
+        wake(reader);
+    }
+}
+
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+/// Why a body did not come to its end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BodyError {
+    /// It has more bytes than are wanted.
+    TooLarge,
+    /// It is against the rules (RFC 9112 §6, §7.1).
+    Malformed,
+    /// The client stopped sending, or sends too slowly.
+    TooSlow,
+    /// The client has gone, or the answer is complete.
+    Gone,
+    /// It is text in a charset that is not known here.
+    UnknownCharset,
+    /// It is no text in its charset.
+    NotText,
+    /// It was wanted whole, but is still to be read: in a task handler, which has
+    /// [`crate::Request::body_mut`] for that.
+    Unread,
+}
+
+impl BodyError {
+    /// How a server answers it.
+    pub fn status(self) -> Status {
+        match self {
+            Self::TooLarge => Status::CONTENT_TOO_LARGE,
+            Self::TooSlow => Status::REQUEST_TIMEOUT,
+            Self::UnknownCharset => Status::UNSUPPORTED_MEDIA_TYPE,
+            Self::Malformed | Self::Gone | Self::NotText => Status::BAD_REQUEST,
+            Self::Unread => Status::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// Whether some of the body may not have been read: then the connection cannot go on.
+    #[doc(hidden)]
+    pub fn ends_connection(self) -> bool {
+        !matches!(self, Self::UnknownCharset | Self::NotText | Self::Unread)
+    }
+
+    #[doc(hidden)]
+    pub fn of(error: Broken) -> Self {
+        if error.status() == Status::CONTENT_TOO_LARGE { Self::TooLarge } else { Self::Malformed }
+    }
+}
+
+impl fmt::Display for BodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooLarge => "the body is larger than the limit",
+            Self::Malformed => "the body is against the rules of HTTP",
+            Self::TooSlow => "the body came too slowly",
+            Self::Gone => "the client has gone",
+            Self::UnknownCharset => "the body is in a charset that is not known here",
+            Self::NotText => "the body is no text in its charset",
+            Self::Unread => {
+                "the body was not read yet; a task handler reads it with body_mut() or into_body()"
+            }
+        })
+    }
+}
+
+impl std::error::Error for BodyError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    #[derive(Default)]
+    struct Bell(AtomicUsize);
+
+    impl Wake for Bell {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn rung(bell: &Bell) -> usize {
+        bell.0.swap(0, Ordering::Relaxed)
+    }
+
+    #[test]
+    fn each_side_wakes_the_other_and_nothing_is_taken_twice() {
+        let (reader, connection) = (Arc::new(Bell::default()), Arc::new(Bell::default()));
+        let (reading, serving) = (reader.clone().into(), connection.clone().into());
+        let (mut reading, serving) = (Context::from_waker(&reading), Context::from_waker(&serving));
+        let exchange = BodyChannel::default();
+        assert_eq!(exchange.poll_wish(&serving), Feed::Nothing);
+        assert!(exchange.poll_take(&mut reading).is_pending());
+        assert_eq!((rung(&connection), rung(&reader)), (1, 0));
+        assert_eq!(exchange.poll_wish(&serving), Feed::Bytes);
+        exchange.put(Bytes::from_static(b"one"));
+        assert_eq!(rung(&reader), 1);
+        assert_eq!(exchange.poll_wish(&serving), Feed::Nothing);
+        let Poll::Ready(Some(Ok(bytes))) = exchange.poll_take(&mut reading) else {
+            panic!("the bytes are there");
+        };
+        assert_eq!((&*bytes, exchange.received()), (b"one".as_slice(), 3));
+        assert!(exchange.poll_take(&mut reading).is_pending());
+        exchange.end(Err(BodyError::TooSlow));
+        assert_eq!(rung(&reader), 1);
+        assert_eq!(exchange.poll_take(&mut reading), Poll::Ready(Some(Err(BodyError::TooSlow))));
+        assert_eq!(exchange.poll_take(&mut reading), Poll::Ready(None));
+    }
+
+    #[test]
+    fn a_reader_that_goes_is_noticed() {
+        let connection = Arc::new(Bell::default());
+        let serving = connection.clone().into();
+        let serving = Context::from_waker(&serving);
+        let exchange = BodyChannel::default();
+        assert_eq!(exchange.poll_wish(&serving), Feed::Nothing);
+        exchange.give_up();
+        assert_eq!(rung(&connection), 1);
+        assert_eq!(exchange.poll_wish(&serving), Feed::GivenUp);
+        exchange.end(Err(BodyError::Gone));
+        assert_eq!(exchange.poll_wish(&serving), Feed::Nothing);
+    }
+}

@@ -1,0 +1,338 @@
+//! The three kinds of handler, and what makes one of a function.
+
+use std::future::Future;
+use std::mem;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use gustnado_http::status::Status;
+
+use crate::contained::contained;
+use crate::request::Request;
+use crate::response::{IntoResponse, Response};
+#[cfg(feature = "tower")]
+use crate::route_options::RouteOptions;
+#[cfg(feature = "tower")]
+use crate::tokio_runtime::Tokio;
+use gustnado_observe::server_stats::ServerStats;
+
+pub type InlineFn = dyn Fn(&mut Request) -> Response + Send + Sync;
+pub type TaskFn = dyn Fn(Request) -> Answering + Send + Sync;
+pub type BlockingFn = dyn Fn(Request) -> Response + Send + Sync;
+
+/// A handler, whatever it was made of.
+pub struct Handler(#[doc(hidden)] pub Kind);
+
+#[derive(Clone)]
+pub enum Kind {
+    /// Runs on the worker, and must not wait.
+    Inline(Arc<InlineFn>),
+    /// The same for one that looks at the head alone: the body is not kept for it.
+    HeadOnly(Arc<InlineFn>),
+    /// A light task: may wait for anything that is a future.
+    Task(Arc<TaskFn>),
+    /// The first for bodies that are short, the second for others: see [`by_length`].
+    ByLength(u64, Arc<InlineFn>, Arc<TaskFn>),
+    /// Runs on a thread of the pool, and may wait for anything.
+    Blocking(Arc<BlockingFn>),
+    /// Becomes a task once the server's tokio runtime is known.
+    #[cfg(feature = "tower")]
+    Service(Made),
+    /// Tells of the server that it runs on; inline.
+    OfServer(fn(&dyn ServerStats) -> Response),
+}
+
+#[cfg(feature = "tower")]
+pub type ServiceFn = dyn Fn(&Tokio) -> Arc<TaskFn> + Send + Sync;
+
+/// A service as routes keep it: what makes the handler once the server's runtime is known, and what
+/// it wants where its route has said nothing.
+#[cfg(feature = "tower")]
+#[derive(Clone)]
+pub struct Made {
+    pub make: Arc<ServiceFn>,
+    pub options: RouteOptions,
+}
+
+/// What can be made a handler.
+///
+/// - `|request: &Request| …`: inline. It runs on the worker, finds the body whole, and should not
+///   wait: it holds up the worker's other connections.
+/// - `async |request: Request| …`: a light task. It may wait, read the body as it comes, and
+///   stream.
+/// - [`blocking`]`(|request: Request| …)`: on the thread pool. It may hold its thread, and finds
+///   the body whole.
+///
+/// Each returns what [`IntoResponse`] takes. A panic in one is contained: the client gets 500, and
+/// it is counted.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no handler",
+    label = "expected `|request: &Request| …`, `async |request: Request| …`, `blocking(…)`, or \
+             `tower(app)` for an axum `Router`",
+    note = "`tower(app)`, of the cargo feature `tower`, takes an axum `Router` or another \
+            `tower::Service<http::Request<gustnado::Body>>` that is `Clone + Send + Sync`; not \
+            what `into_make_service` makes of one: hand over the `Router` itself",
+    note = "a handler returns what `IntoResponse` takes, is `Send + Sync + 'static`, and a task's \
+            future is `Send`"
+)]
+pub trait IntoHandler<Form> {
+    /// Makes the handler.
+    fn into_handler(self) -> Handler;
+}
+
+/// The forms of handlers; nobody needs to name them.
+pub mod form {
+    /// A function of a borrowed request.
+    #[derive(Debug)]
+    pub enum Inline {}
+    /// An async function of an owned request.
+    #[derive(Debug)]
+    pub enum Task {}
+    /// What [`super::blocking`] makes.
+    #[derive(Debug)]
+    pub enum Blocking {}
+    /// What [`crate::tower()`] makes.
+    #[cfg(feature = "tower")]
+    #[derive(Debug)]
+    pub enum Service {}
+    /// What is a handler already.
+    #[derive(Debug)]
+    pub enum Ready {}
+}
+
+impl<F, R> IntoHandler<form::Inline> for F
+where
+    F: Fn(&Request) -> R + Send + Sync + 'static,
+    R: IntoResponse,
+{
+    fn into_handler(self) -> Handler {
+        Handler(Kind::Inline(Arc::new(move |request: &mut Request| self(request).into_response())))
+    }
+}
+
+impl<F, A> IntoHandler<form::Task> for F
+where
+    F: Fn(Request) -> A + Send + Sync + 'static,
+    A: Future<Output: IntoResponse> + Send + 'static,
+{
+    fn into_handler(self) -> Handler {
+        let call = Arc::new(self);
+        Handler(Kind::Task(Arc::new(move |request| {
+            let mut place = Place { call: Arc::clone(&call), future: Box::pin(None) };
+            place.start(request);
+            Answering::Placed(Box::new(place))
+        })))
+    }
+}
+
+/// A handler for the thread pool: see [`blocking`].
+pub struct Blocking<F>(F);
+
+/// Makes a handler that runs on the thread pool, where it may hold its thread. When the pool's
+/// queue is full, the client gets 503.
+pub fn blocking<F, R>(call: F) -> Blocking<F>
+where
+    F: Fn(Request) -> R + Send + Sync + 'static,
+    R: IntoResponse,
+{
+    Blocking(call)
+}
+
+impl<F, R> IntoHandler<form::Blocking> for Blocking<F>
+where
+    F: Fn(Request) -> R + Send + Sync + 'static,
+    R: IntoResponse,
+{
+    fn into_handler(self) -> Handler {
+        Handler(Kind::Blocking(Arc::new(move |request| self.0(request).into_response())))
+    }
+}
+
+/// Makes a handler of two: one that finds the body whole, for requests without one and for those
+/// that announce a short one, and a task for all others.
+///
+/// - `whole_bytes_max`: how long a short body is at most.
+///
+/// # Panics
+/// If the two are not of these forms, which their types ensure.
+#[doc(hidden)]
+pub fn by_length(
+    whole_bytes_max: u64,
+    whole: impl IntoHandler<form::Inline>,
+    other: impl IntoHandler<form::Task>,
+) -> Handler {
+    match (whole.into_handler().0, other.into_handler().0) {
+        (Kind::Inline(whole), Kind::Task(other)) => {
+            Handler(Kind::ByLength(whole_bytes_max, whole, other))
+        }
+        _ => unreachable!("each form makes its own kind"),
+    }
+}
+
+impl IntoHandler<form::Ready> for Handler {
+    fn into_handler(self) -> Handler {
+        self
+    }
+}
+
+impl std::fmt::Debug for Handler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self.0 {
+            Kind::Inline(_) | Kind::HeadOnly(_) => "Handler (inline)",
+            Kind::Task(_) => "Handler (task)",
+            Kind::ByLength(..) => "Handler (inline or task)",
+            Kind::Blocking(_) => "Handler (blocking)",
+            #[cfg(feature = "tower")]
+            Kind::Service(_) => "Handler (service)",
+            Kind::OfServer(_) => "Handler (of the server)",
+        })
+    }
+}
+
+impl<F> std::fmt::Debug for Blocking<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Blocking")
+    }
+}
+
+/// What a client gets where a handler panicked.
+pub fn panicked() -> Response {
+    Response::new(Status::INTERNAL_SERVER_ERROR)
+}
+
+/// A task handler at work on a request.
+pub enum Answering {
+    /// In memory of its own.
+    Boxed(Pin<Box<dyn Future<Output = Response> + Send>>),
+    /// In memory that the same handler's next request can use.
+    Placed(Box<dyn Placed>),
+}
+
+impl Future for Answering {
+    type Output = Response;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response> {
+        match &mut *self {
+            Self::Boxed(future) => future.as_mut().poll(context),
+            Self::Placed(place) => place.poll(context),
+        }
+    }
+}
+
+/// A place for one future of one handler: see [`Place`].
+pub trait Placed: Send {
+    /// Calls the handler.
+    fn start(&mut self, request: Request);
+    /// The handler's answer; with it, the future is gone and the place free.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Response>;
+}
+
+/// Which task handler it is. It holds for as long as the handler does: a worker forgets it with
+/// the routes that it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HandlerId(usize);
+
+impl HandlerId {
+    #[inline]
+    pub fn of(handler: &Arc<TaskFn>) -> Self {
+        Self(Arc::as_ptr(handler).cast::<()>().addr())
+    }
+}
+
+struct Place<F, A> {
+    call: Arc<F>,
+    future: Pin<Box<Option<A>>>,
+}
+
+impl<F, A> Placed for Place<F, A>
+where
+    F: Fn(Request) -> A + Send + Sync,
+    A: Future<Output: IntoResponse> + Send,
+{
+    fn start(&mut self, request: Request) {
+        let future = (self.call)(request);
+        self.future.set(Some(future));
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Response> {
+        let future = self.future.as_mut().as_pin_mut().expect("polled between start and answer");
+        let answer = ready!(future.poll(context));
+        self.future.set(None);
+        Poll::Ready(answer.into_response())
+    }
+}
+
+/// A task handler at work, whose panics are contained.
+pub struct Contained(Option<Answering>);
+
+impl Contained {
+    /// One that has begun.
+    pub fn new(answering: Answering) -> Self {
+        Self(Some(answering))
+    }
+
+    /// One that has answered.
+    pub fn ended() -> Self {
+        Self(None)
+    }
+
+    /// Calls a task handler, which may panic at once.
+    ///
+    /// - `place`: one that the same handler has been at work in before.
+    #[inline]
+    pub fn start(handler: &TaskFn, request: Request, place: Option<Box<dyn Placed>>) -> Self {
+        Self(contained(|| match place {
+            Some(mut place) => {
+                place.start(request);
+                Answering::Placed(place)
+            }
+            None => handler(request),
+        }))
+    }
+
+    /// Whether it has ended. Then `answer` is the answer; `None` if it has panicked, now or in its
+    /// destructor.
+    #[inline]
+    pub fn poll(&mut self, context: &mut Context<'_>, answer: &mut Option<Response>) -> bool {
+        let Some(answering) = &mut self.0 else { return true };
+        let is_pending = contained(|| match Pin::new(answering).poll(context) {
+            Poll::Pending => true,
+            Poll::Ready(response) => {
+                *answer = Some(response);
+                false
+            }
+        });
+        match (is_pending, &self.0) {
+            (Some(true), _) => return false,
+            (Some(false), Some(Answering::Placed(_))) => {}
+            _ => {
+                let ended = self.0.take();
+                if contained(|| drop(ended)).is_none() || is_pending.is_none() {
+                    *answer = None;
+                }
+            }
+        }
+        true
+    }
+
+    /// The place it was at work in, for another request of the same handler.
+    #[inline]
+    pub fn into_place(mut self) -> Option<Box<dyn Placed>> {
+        let answering = self.0.take();
+        // There is nothing left in it: forgetting it spares the look that dropping takes.
+        mem::forget(self);
+        match answering {
+            Some(Answering::Placed(place)) => Some(place),
+            _ => None,
+        }
+    }
+}
+
+impl Drop for Contained {
+    fn drop(&mut self) {
+        let Some(unfinished) = self.0.take() else { return };
+        // Somebody's destructor must not take the connection's task with it.
+        _ = contained(|| drop(unfinished));
+    }
+}

@@ -1,0 +1,47 @@
+//! Requests and responses as programs see them, and what leads from one to the other: routes,
+//! middleware, handlers.
+//!
+//! What lives here: [`Request`](request::Request) and [`Response`](response::Response) with their
+//! bodies and forms, the tables that find a handler (`routes`), and what runs around it
+//! (`middleware`). What does not: bytes on a connection, which a protocol's crate writes.
+//!
+//! A part of `gustnado`, which shows what programs use; this crate promises nothing of its own.
+#![forbid(unsafe_code)]
+#![doc(hidden)]
+
+pub mod body;
+pub mod body_channel;
+pub mod build_context;
+pub mod contained;
+pub mod error_page;
+pub mod fields;
+pub mod forms;
+pub mod handler;
+#[cfg(feature = "json")]
+pub mod json;
+pub mod middleware;
+pub mod proxies;
+pub mod request;
+pub mod request_head;
+pub mod response;
+pub mod route_cache;
+pub mod route_options;
+pub mod route_pace;
+pub mod routes;
+pub mod stats_page;
+#[cfg(feature = "tower")]
+pub mod tokio_runtime;
+#[cfg(feature = "tower")]
+pub mod tower;
+pub mod tunnel;
+
+gustnado_tasks::debug_as_display!(
+    routes::RouteError,
+    body::BodyError,
+    request::ParamError,
+    response::AppendError,
+    tunnel::TunnelError,
+    forms::FormError,
+);
+#[cfg(feature = "json")]
+gustnado_tasks::debug_as_display!(json::JsonError, json::QueryError);

@@ -1,0 +1,296 @@
+//! What runs before, after and around handlers.
+
+use std::fmt;
+use std::future::{Future, ready};
+use std::sync::Arc;
+
+use gustnado_http::head::Framing;
+use gustnado_http::status::Status;
+use gustnado_tasks::BlockingPool;
+
+use crate::build_context::BuildContext;
+use crate::handler::{Answering, BlockingFn, InlineFn, Kind, TaskFn};
+use crate::request::Request;
+use crate::response::{IntoResponse, Response};
+use gustnado_observe::server_stats::ServerStats;
+
+/// What a link of a chain decides.
+#[derive(Debug)]
+pub enum Flow {
+    /// Go on to the next link, and in the end to the handler.
+    Next,
+    /// This is the answer; neither later middleware nor the handler run.
+    Answer(Response),
+}
+
+impl From<Response> for Flow {
+    fn from(response: Response) -> Self {
+        Self::Answer(response)
+    }
+}
+
+type Before = dyn Fn(&mut Request) -> Flow + Send + Sync;
+type After = dyn Fn(&Request, &mut Response) + Send + Sync;
+type Around = dyn Fn(Request, Next) -> Answering + Send + Sync;
+type Matcher = dyn Fn(&Request) -> bool + Send + Sync;
+
+/// One link of a chain, and for which requests it is meant.
+#[derive(Clone)]
+pub struct Middleware {
+    matcher: Option<Arc<Matcher>>,
+    does: Does,
+}
+
+#[derive(Clone)]
+enum Does {
+    Before(Arc<Before>),
+    After(Arc<After>),
+    Around(Arc<Around>),
+}
+
+impl Middleware {
+    /// Runs before what comes later in the chain: go on, or answer. It should not wait.
+    pub fn before(f: impl Fn(&mut Request) -> Flow + Send + Sync + 'static) -> Self {
+        Self { matcher: None, does: Does::Before(Arc::new(f)) }
+    }
+
+    /// Runs when there is an answer of what comes later in the chain, and may change it. It sees
+    /// the request without its body, and should not wait.
+    pub fn after(f: impl Fn(&Request, &mut Response) + Send + Sync + 'static) -> Self {
+        Self { matcher: None, does: Does::After(Arc::new(f)) }
+    }
+
+    /// Runs around everything that comes later in the chain, as a light task.
+    pub fn around<F, A>(f: F) -> Self
+    where
+        F: Fn(Request, Next) -> A + Send + Sync + 'static,
+        A: Future<Output: IntoResponse> + Send + 'static,
+    {
+        let around = move |request, next| {
+            let answer = f(request, next);
+            Answering::Boxed(Box::pin(async move { answer.await.into_response() }))
+        };
+        Self { matcher: None, does: Does::Around(Arc::new(around)) }
+    }
+
+    /// Has it run only for requests that `matcher` is true of.
+    #[must_use]
+    pub fn only_if(mut self, matcher: impl Fn(&Request) -> bool + Send + Sync + 'static) -> Self {
+        self.matcher = Some(Arc::new(matcher));
+        self
+    }
+
+    fn is_meant_for(&self, request: &Request) -> bool {
+        self.matcher.as_ref().is_none_or(|matcher| matcher(request))
+    }
+}
+
+impl fmt::Debug for Middleware {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.does {
+            Does::Before(_) => "Middleware (before)",
+            Does::After(_) => "Middleware (after)",
+            Does::Around(_) => "Middleware (around)",
+        })
+    }
+}
+
+/// A handler with the middleware around it.
+#[derive(Clone)]
+pub struct Chain {
+    middleware: Arc<[Middleware]>,
+    handler: Runnable,
+}
+
+/// A handler as connections run it: what blocks has been made a task that waits for the pool.
+#[derive(Clone)]
+pub enum Runnable {
+    Inline(Arc<InlineFn>),
+    Task(Arc<TaskFn>),
+    ByLength(Arc<ByLength>),
+}
+
+/// One handler for requests whose body is short, or none, and another for others.
+pub struct ByLength {
+    pub whole_bytes_max: u64,
+    pub whole: Runnable,
+    pub other: Arc<TaskFn>,
+}
+
+impl ByLength {
+    /// Whether a body is announced to be short.
+    pub fn takes_whole(&self, framing: Framing) -> bool {
+        match framing {
+            Framing::Length(length) => length <= self.whole_bytes_max,
+            Framing::Chunked => false,
+            Framing::None => true,
+        }
+    }
+}
+
+impl Runnable {
+    /// The same as a task whose answers leave on their own, so that they can have their own time.
+    pub fn with_own_time(self, reads_body: bool) -> Self {
+        let handler: Arc<TaskFn> = match self {
+            Self::Inline(handler) if reads_body => Arc::new(move |request| {
+                Answering::Boxed(Box::pin(with_whole_body(Arc::clone(&handler), request)))
+            }),
+            Self::Inline(handler) => Arc::new(move |mut request| {
+                Answering::Boxed(Box::pin(ready(handler(&mut request))))
+            }),
+            Self::Task(handler) => handler,
+            Self::ByLength(both) => Arc::clone(&both.other),
+        };
+        Self::Task(Arc::new(move |request| {
+            let answering = handler(request);
+            Answering::Boxed(Box::pin(async move { answering.await.on_its_own() }))
+        }))
+    }
+}
+
+async fn with_whole_body(handler: Arc<InlineFn>, mut request: Request) -> Response {
+    match request.read_whole().await {
+        Ok(()) => handler(&mut request),
+        Err(error) => error.into_response(),
+    }
+}
+
+impl Chain {
+    /// Puts middleware around a handler.
+    pub fn around(middleware: &[Middleware], handler: Kind, means: &BuildContext) -> Runnable {
+        let handler = match handler {
+            Kind::Inline(handler) | Kind::HeadOnly(handler) => Runnable::Inline(handler),
+            Kind::Task(handler) => Runnable::Task(handler),
+            // (A chain is one of tasks, or has none.)
+            Kind::ByLength(_, _, other) if !middleware.is_empty() => Runnable::Task(other),
+            Kind::ByLength(whole_bytes_max, whole, other) => {
+                let whole = Runnable::Inline(whole);
+                Runnable::ByLength(Arc::new(ByLength { whole_bytes_max, whole, other }))
+            }
+            Kind::Blocking(handler) => Runnable::Task(on_pool(handler, means.pool.clone())),
+            #[cfg(feature = "tower")]
+            Kind::Service(service) => Runnable::Task((service.make)(&means.tokio)),
+            Kind::OfServer(page) => Runnable::Inline(of_server(page, means)),
+        };
+        if middleware.is_empty() {
+            return handler;
+        }
+        let has_tasks = middleware.iter().any(|one| matches!(one.does, Does::Around(_)));
+        let chain = Self { middleware: middleware.into(), handler };
+        match &chain.handler {
+            Runnable::Inline(_) if !has_tasks => {
+                Runnable::Inline(Arc::new(move |request| chain.run_inline(0, request)))
+            }
+            _ => Runnable::Task(Arc::new(move |request| {
+                Next { chain: chain.clone(), at: 0 }.start(request)
+            })),
+        }
+    }
+
+    /// The middleware from `at` on and the handler, as nested calls: what comes later is inside.
+    fn run_inline(&self, at: usize, request: &mut Request) -> Response {
+        let Some(one) = self.middleware.get(at) else {
+            return match &self.handler {
+                Runnable::Inline(handler) => handler(request),
+                _ => unreachable!("a chain around a task is a task"),
+            };
+        };
+        match &one.does {
+            Does::Before(before) if one.is_meant_for(request) => match before(request) {
+                Flow::Next => self.run_inline(at + 1, request),
+                Flow::Answer(response) => response,
+            },
+            Does::After(after) if one.is_meant_for(request) => {
+                let mut response = self.run_inline(at + 1, request);
+                response.open_file(request.parts().view(), gustnado_tasks::now());
+                after(request, &mut response);
+                response
+            }
+            _ => self.run_inline(at + 1, request),
+        }
+    }
+}
+
+/// A page about the server that it is served by.
+fn of_server(page: fn(&dyn ServerStats) -> Response, means: &BuildContext) -> Arc<InlineFn> {
+    let server = means.server.clone();
+    Arc::new(move |_| match &server {
+        Some(server) => page(&**server),
+        None => Response::new(Status::SERVICE_UNAVAILABLE),
+    })
+}
+
+fn on_pool(handler: Arc<BlockingFn>, pool: BlockingPool) -> Arc<TaskFn> {
+    Arc::new(move |mut request| {
+        let (handler, pool) = (Arc::clone(&handler), pool.clone());
+        Answering::Boxed(Box::pin(async move {
+            if let Err(error) = request.read_whole().await {
+                return error.into_response();
+            }
+            request.keep_names();
+            match pool.run(move || handler(request)).await {
+                Ok(Some(response)) => response,
+                // It goes on from here as if it had happened here.
+                Ok(None) => std::panic::resume_unwind(Box::new("on the pool")),
+                Err(_) => Response::new(Status::SERVICE_UNAVAILABLE).header("Retry-After", "1"),
+            }
+        }))
+    })
+}
+
+/// What comes after a link that runs around it.
+#[derive(Clone)]
+pub struct Next {
+    chain: Chain,
+    at: usize,
+}
+
+impl Next {
+    /// Runs the rest of the chain and the handler.
+    pub async fn run(self, request: Request) -> Response {
+        let head = request.head_only();
+        let mut response = self.start(request).await;
+        response.open_file(head.parts().view(), gustnado_tasks::now());
+        response
+    }
+
+    fn start(mut self, mut request: Request) -> Answering {
+        while let Some(one) = self.chain.middleware.get(self.at).cloned() {
+            self.at += 1;
+            if !one.is_meant_for(&request) {
+                continue;
+            }
+            match one.does {
+                Does::Before(before) => {
+                    if let Flow::Answer(response) = before(&mut request) {
+                        return Answering::Boxed(Box::pin(ready(response)));
+                    }
+                }
+                Does::Around(around) => return around(request, self),
+                Does::After(after) => {
+                    let head = request.head_only();
+                    let inner = self.start(request);
+                    return Answering::Boxed(Box::pin(async move {
+                        let mut response = inner.await;
+                        response.open_file(head.parts().view(), gustnado_tasks::now());
+                        after(&head, &mut response);
+                        response
+                    }));
+                }
+            }
+        }
+        match self.chain.handler {
+            Runnable::Task(handler) => handler(request),
+            Runnable::ByLength(both) => (both.other)(request),
+            Runnable::Inline(handler) => {
+                Answering::Boxed(Box::pin(with_whole_body(handler, request)))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Next {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Next")
+    }
+}

@@ -1,0 +1,168 @@
+//! Trusted proxies, and the address of the client behind them.
+//!
+//! Every proxy on the way adds to the right of what it was told. So the fields are read from the
+//! right: each entry was written by the one behind it, the last one by the connection's own peer.
+//! The first address that is not a trusted proxy is the client's; everything to its left may be
+//! forged.
+
+use std::borrow::Cow;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use gustnado_http::forwarded::{self, Element};
+use gustnado_http::request::Request as View;
+use gustnado_tasks::Endpoint;
+
+use gustnado_config::Networks;
+
+use gustnado_config::{Config, ForwardedFields};
+
+/// Whose word counts, and in which fields.
+#[derive(Debug)]
+pub struct Proxies {
+    trusted: Networks,
+    fields: ForwardedFields,
+}
+
+/// The last one on the way from the client whom nobody that is believed has to vouch for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Hop {
+    /// `None`: the connection's peer.
+    address: Option<SocketAddr>,
+    /// How many entries stand to the right of its own.
+    behind: usize,
+}
+
+impl Proxies {
+    /// Those that a configuration says; `None` where nobody is believed.
+    pub fn of(config: &Config) -> Option<Arc<Self>> {
+        // (Whatever is malformed was refused at the start.)
+        let trusted = Networks::of(&config.forwarded_allow_ips).unwrap_or_default();
+        let proxies = Self { trusted, fields: config.forwarded_fields };
+        (!proxies.trusted.is_empty()).then(|| Arc::new(proxies))
+    }
+
+    /// Where the client is, of a request that came from `peer`. Without a port it has port 0.
+    pub fn client(&self, head: View<'_>, peer: Endpoint) -> Endpoint {
+        let address = match self.fields {
+            _ if !self.trusted.has(&peer) => None,
+            ForwardedFields::XForwarded => self.walk_entries(head).address,
+            ForwardedFields::Forwarded => self.walk_elements(&elements(head)).address,
+        };
+        address.map_or(peer, Endpoint::Tcp)
+    }
+
+    /// How the client has asked: `http` or `https`. `None` if nobody that is believed says so.
+    pub fn scheme(&self, head: View<'_>, peer: &Endpoint) -> Option<&'static str> {
+        match self.fields {
+            _ if !self.trusted.has(peer) => None,
+            ForwardedFields::XForwarded => {
+                let behind = self.walk_entries(head).behind;
+                forwarded::scheme(entry(head, "x-forwarded-proto", behind)?)
+            }
+            ForwardedFields::Forwarded => forwarded::scheme(&self.walked_to(head)?.proto?),
+        }
+    }
+
+    /// The host that the client has asked for, with its port where that is not the scheme's own.
+    /// `None` if nobody that is believed says anything about it.
+    pub fn host<'h>(&self, head: View<'h>, peer: &Endpoint) -> Option<Cow<'h, str>> {
+        match self.fields {
+            _ if !self.trusted.has(peer) => None,
+            ForwardedFields::XForwarded => {
+                let behind = self.walk_entries(head).behind;
+                let said = |name| entry(head, name, behind);
+                let host = said("x-forwarded-host").and_then(forwarded::host);
+                let port = said("x-forwarded-port").and_then(forwarded::port);
+                let scheme = said("x-forwarded-proto").and_then(forwarded::scheme);
+                let Some(port) = port else { return host.map(Cow::Borrowed) };
+                let host = match host {
+                    Some(host) => host,
+                    None => forwarded::host(head.host()?)?,
+                };
+                Some(with_port(host, port, scheme.unwrap_or("http")))
+            }
+            ForwardedFields::Forwarded => {
+                let host = self.walked_to(head)?.host?;
+                Some(match host {
+                    Cow::Borrowed(host) => Cow::Borrowed(forwarded::host(host)?),
+                    Cow::Owned(host) => Cow::Owned(forwarded::host(&host)?.to_owned()),
+                })
+            }
+        }
+    }
+
+    fn walk_entries(&self, head: View<'_>) -> Hop {
+        let entries = entries(head, "x-forwarded-for");
+        self.walk(entries.iter().rev().map(|entry| forwarded::node(entry)))
+    }
+
+    fn walk_elements(&self, elements: &[Element<'_>]) -> Hop {
+        let address = |element: &Element<'_>| forwarded::node(element.from.as_deref()?);
+        self.walk(elements.iter().rev().map(address))
+    }
+
+    /// What was said by the one who was asked by the client.
+    fn walked_to<'h>(&self, head: View<'h>) -> Option<Element<'h>> {
+        let mut elements = elements(head);
+        let behind = self.walk_elements(&elements).behind;
+        let place = elements.len().checked_sub(1 + behind)?;
+        Some(elements.swap_remove(place))
+    }
+
+    /// Goes from the nearest to the first that is not believed; to the last, if all of them are.
+    /// What is no address ends the way before it.
+    fn walk(&self, said: impl Iterator<Item = Option<SocketAddr>>) -> Hop {
+        let mut hop = Hop { address: None, behind: 0 };
+        for (behind, address) in said.enumerate() {
+            let Some(address) = address else { break };
+            hop = Hop { address: Some(address), behind };
+            if !self.trusted.has_ip(address.ip()) {
+                break;
+            }
+        }
+        hop
+    }
+}
+
+/// All entries of a field, of several lines too.
+fn entries<'h>(head: View<'h>, name: &str) -> Vec<&'h [u8]> {
+    let lines = head.fields().filter(|field| field.0.eq_ignore_ascii_case(name.as_bytes()));
+    lines.flat_map(|field| forwarded::entries(field.1)).collect()
+}
+
+/// The entry that was added together with the one of X-Forwarded-For that has `behind` to its
+/// right. A proxy that overwrites the field leaves fewer of them: then it is the first.
+fn entry<'h>(head: View<'h>, name: &str, behind: usize) -> Option<&'h [u8]> {
+    let entries = entries(head, name);
+    let place = entries.len().saturating_sub(1 + behind);
+    entries.get(place).copied()
+}
+
+/// All elements of Forwarded behind the last malformed line.
+fn elements(head: View<'_>) -> Vec<Element<'_>> {
+    let mut all = Vec::new();
+    for (name, value) in head.fields() {
+        if !name.eq_ignore_ascii_case(b"forwarded") {
+            continue;
+        }
+        match forwarded::elements(value) {
+            Some(elements) => all.extend(elements),
+            None => all.clear(),
+        }
+    }
+    all
+}
+
+/// A host with a port, if it has none yet and the scheme means another.
+fn with_port<'h>(host: &'h str, port: u16, scheme: &str) -> Cow<'h, str> {
+    let usual = if scheme == "https" { 443 } else { 80 };
+    let behind_address = host.rsplit(']').next().unwrap_or(host);
+    if port == usual || behind_address.contains(':') {
+        return Cow::Borrowed(host);
+    }
+    Cow::Owned(format!("{host}:{port}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,384 @@
+//! A request as handlers see it.
+
+mod content;
+mod cookies;
+mod origin;
+mod query;
+mod typed;
+
+use std::any::{Any, TypeId};
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::fmt;
+use std::task::Waker;
+
+use bytes::Bytes;
+use std::sync::Arc;
+
+use gustnado_http::fields::{FieldError, check_field};
+use gustnado_http::head::{Head, Version};
+use gustnado_http::method::Method;
+use gustnado_http::path::CanonicalPath;
+use gustnado_http::request::Request as View;
+use gustnado_tasks::ConnectionId;
+
+use crate::body::{Body, BodyError};
+use crate::proxies::Proxies;
+
+use crate::request_head::{Parts, Recycled, as_text};
+pub use cookies::Cookies;
+pub use origin::Origin;
+pub use query::{Pairs, percent_decoded};
+pub use typed::ParamError;
+
+/// One request: its head, what the route found in its path, and its body.
+///
+/// An inline handler borrows it, a task or a blocking handler owns it. The head was checked when it
+/// was read; the body is read when a handler asks for it ([`Request::into_body`]), but for inline
+/// and blocking handlers, which find it whole ([`Request::bytes`]).
+pub struct Request {
+    parts: Recycled,
+    body: Body,
+    origin: Origin,
+    extensions: Option<Box<Extensions>>,
+}
+
+type Extensions = HashMap<TypeId, Box<dyn Any + Send + Sync>>;
+
+impl Request {
+    #[doc(hidden)]
+    pub fn new(parts: Recycled, body: Body, origin: Origin) -> Self {
+        Self { parts, body, origin, extensions: None }
+    }
+
+    /// A request whose body is not there yet, if it has one.
+    ///
+    /// - `used`: one to be used again, which is the quickest way to have one.
+    #[expect(clippy::inline_always, reason = "a call each way would be 30 instructions more")]
+    #[inline(always)]
+    #[doc(hidden)]
+    pub fn bare(
+        used: &Cell<Option<Box<Self>>>,
+        head: &Head,
+        bytes: &[u8],
+        (link, proxies): (ConnectionId, Option<&Arc<Proxies>>),
+    ) -> Box<Self> {
+        if let Some(mut used) = used.take()
+            && let Some(parts) = used.parts.get_mut()
+        {
+            parts.refill(head, bytes);
+            used.origin.lend(link);
+            return used;
+        }
+        // (Those that are used again are of the same app: see `Known`.)
+        let origin = Origin::lent(link, proxies);
+        Box::new(Self::new(Parts::take(head, bytes), Body::empty(), origin))
+    }
+
+    /// Gives a request back when it has been answered.
+    #[expect(clippy::inline_always, reason = "as for `bare`")]
+    #[inline(always)]
+    #[doc(hidden)]
+    pub fn put_back(mut self: Box<Self>, used: &Cell<Option<Box<Self>>>) {
+        if self.extensions.is_some() {
+            self.extensions = None;
+        }
+        if self.body.whole().is_empty() {
+            used.set(Some(self));
+        }
+    }
+
+    /// The head, which can be held on to.
+    #[doc(hidden)]
+    pub fn parts(&self) -> &Recycled {
+        &self.parts
+    }
+
+    /// The head, before anybody holds on to it.
+    #[doc(hidden)]
+    pub fn parts_mut(&mut self) -> &mut Parts {
+        self.parts.get_mut().expect("just made, and lent to nobody")
+    }
+
+    /// What the head's bytes say.
+    #[doc(hidden)]
+    pub fn view(&self) -> View<'_> {
+        self.parts.view()
+    }
+
+    /// The method: [`Method::Other`] for all that have no name of their own, which
+    /// [`Request::method_str`] tells apart.
+    pub fn method(&self) -> Method {
+        self.view().method()
+    }
+
+    /// The method as it was sent: `GET`, `PROPFIND`.
+    pub fn method_str(&self) -> &str {
+        as_text(self.view().method_token())
+    }
+
+    /// The version.
+    pub fn version(&self) -> Version {
+        self.view().version()
+    }
+
+    /// The request target as it was sent, still percent-encoded (RFC 9112 §3.2).
+    pub fn target(&self) -> &str {
+        as_text(self.view().target())
+    }
+
+    /// The path as it was sent, still percent-encoded, without the query. It starts with `/`, but
+    /// for `OPTIONS *`, where it is `*`.
+    pub fn raw_path(&self) -> &str {
+        as_text(self.view().path())
+    }
+
+    /// The path that routes and folders compare, percent-decoded. It has no empty segments and
+    /// none that are `.`; a slash at the end stays. Bytes that are no UTF-8 become U+FFFD.
+    ///
+    /// A `/`, `\\` or NUL that was sent escaped is no separator, and stays so: `%2F`, `%5C`, `%00`.
+    /// So a condition on segments holds for every spelling of a path: see also
+    /// [`Request::is_under`]. What was sent is [`Request::raw_path`].
+    pub fn path(&self) -> Cow<'_, str> {
+        match self.parts.path() {
+            Ok(path) => path.into_decoded(),
+            Err(_) => percent_decoded(self.raw_path()),
+        }
+    }
+
+    /// Whether the path is `base` or beneath it, segment by segment: `/a` and `//a/./%62` are
+    /// beneath `/a`, while `/ab` and `/a%2Fb` are not. For conditions such as those of
+    /// [`Middleware::only_if`](crate::Middleware::only_if).
+    ///
+    /// - `base`: percent-encoded, beginning with `/`; else nothing is beneath it.
+    pub fn is_under(&self, base: &str) -> bool {
+        match (self.parts.path(), CanonicalPath::of(base.as_bytes())) {
+            (Ok(path), Ok(base)) => path.is_under(&base),
+            _ => false,
+        }
+    }
+
+    /// What stands behind the first `?`, still percent-encoded.
+    pub fn raw_query(&self) -> Option<&str> {
+        self.view().query().map(as_text)
+    }
+
+    /// The pairs of the query in order, decoded (`+` is a space).
+    pub fn query(&self) -> Pairs<'_> {
+        Pairs::new(self.view().query().unwrap_or(b""))
+    }
+
+    /// The first value of a name in the query, decoded.
+    pub fn query_value(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.query().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// The part of the path that a `{name}` of the route stands for, decoded; empty if the route
+    /// has no such part.
+    pub fn param(&self, name: &str) -> Cow<'_, str> {
+        self.parts.param(name).map_or(Cow::Borrowed(""), decoded)
+    }
+
+    /// The same as it was sent, percent-encoded.
+    #[doc(hidden)]
+    pub fn raw_param(&self, name: &str) -> String {
+        self.parts.param_as_sent(name).unwrap_or_default()
+    }
+
+    /// All parts of the path that the route names, in order: name and decoded value.
+    pub fn params(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
+        self.parts.params().map(|(name, value)| (name, decoded(value)))
+    }
+
+    /// The host with its port, in lower or upper case as it was sent: of the target if that is
+    /// absolute, else of Host. Always there in HTTP/1.1.
+    pub fn host(&self) -> Option<&str> {
+        self.view().host().map(as_text)
+    }
+
+    /// Whether the client would rather go on in another protocol, which its Upgrade field names
+    /// (RFC 9110 §7.8): its Connection field says so, and it is HTTP/1.1.
+    pub fn wants_upgrade(&self) -> bool {
+        self.view().wants_upgrade()
+    }
+
+    /// The first value of a header field, by its name in any case. `None` also for a value that is
+    /// no UTF-8: see [`Request::header_bytes`].
+    pub fn header(&self, name: &str) -> Option<&str> {
+        std::str::from_utf8(self.header_bytes(name)?).ok()
+    }
+
+    /// The first value of a header field as its bytes.
+    pub fn header_bytes(&self, name: &str) -> Option<&[u8]> {
+        self.view().field(name)
+    }
+
+    /// All values of a header field in order, by its name in any case.
+    pub fn header_values<'r>(&'r self, name: &'r str) -> impl Iterator<Item = &'r [u8]> {
+        let same = move |field: &(&[u8], &[u8])| field.0.eq_ignore_ascii_case(name.as_bytes());
+        self.view().fields().filter(same).map(|field| field.1)
+    }
+
+    /// All header fields in order: name as it was sent, and value.
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.view().fields().map(|(name, value)| (as_text(name), value))
+    }
+
+    /// The cookies in order, as they were sent (RFC 6265 §4.2).
+    pub fn cookies(&self) -> Cookies<'_> {
+        Cookies::new(self.view())
+    }
+
+    /// The first value of a cookie.
+    pub fn cookie(&self, name: &str) -> Option<&str> {
+        self.cookies().find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+
+    /// The whole body, where it has been read already: in inline and blocking handlers. Else empty.
+    pub fn bytes(&self) -> &[u8] {
+        self.body.whole()
+    }
+
+    /// Tells the client ahead of the answer what it will need (103, RFC 8297): for `Link` fields,
+    /// from handlers that take their time. Nothing is said to a client of HTTP/1.0, nor by an
+    /// inline handler, whose answer is there at once.
+    ///
+    /// # Errors
+    /// [`FieldError`], and nothing is sent, if a field could split the answer.
+    pub fn early_hints(&self, fields: &[(&str, &str)]) -> Result<(), FieldError> {
+        let mut interim = b"HTTP/1.1 103 Early Hints\r\n".to_vec();
+        for (name, value) in fields {
+            check_field(*name, value.as_bytes())?;
+            interim.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+        }
+        interim.extend_from_slice(b"\r\n");
+        if self.version() == Version::Http11 {
+            self.parts.channel().say(&interim);
+        }
+        Ok(())
+    }
+
+    /// The body, still to be read.
+    pub fn into_body(mut self) -> Body {
+        self.take_body()
+    }
+
+    /// Takes the body out, for a reader that goes by what the head says of it.
+    #[doc(hidden)]
+    pub fn take_body(&mut self) -> Body {
+        let body = std::mem::replace(&mut self.body, Body::empty());
+        body.of_head(&self.parts)
+    }
+
+    /// The body, still to be read, while the head stays at hand.
+    pub fn body_mut(&mut self) -> &mut Body {
+        &mut self.body
+    }
+
+    /// Waits until the whole body is here; [`Request::bytes`] has it then.
+    #[doc(hidden)]
+    pub async fn read_whole(&mut self) -> Result<(), BodyError> {
+        let whole = self.body.bytes(usize::MAX).await?;
+        self.body = Body::from_whole(whole);
+        Ok(())
+    }
+
+    /// The same request with the body that the connection is still to read.
+    #[doc(hidden)]
+    pub fn live(&self) -> Self {
+        let framing = self.parts.head().framing();
+        Self::new(self.parts.clone(), Body::live(self.parts.clone(), framing), self.origin.clone())
+    }
+
+    /// Has it known as the connection's task's, for it may be taken anywhere from now on.
+    #[inline]
+    #[doc(hidden)]
+    pub fn give_to(&mut self, waker: &Waker) {
+        self.origin.give_to(waker);
+    }
+
+    /// The same request with its body, which came with the head.
+    #[doc(hidden)]
+    pub fn with_body(&self, body: Bytes) -> Self {
+        let body = Body::at_hand(body, self.parts.clone());
+        Self::new(self.parts.clone(), body, self.origin.clone())
+    }
+
+    /// The same request without its body and what was kept with it.
+    #[inline]
+    #[doc(hidden)]
+    pub fn head_only(&self) -> Self {
+        Self::new(self.parts.clone(), Body::empty(), self.origin.clone())
+    }
+
+    /// Keeps a value with the request: from a chain for a handler. One of each type.
+    pub fn insert<T: Any + Send + Sync>(&mut self, value: T) -> Option<T> {
+        let old =
+            self.extensions.get_or_insert_default().insert(TypeId::of::<T>(), Box::new(value));
+        Some(*old?.downcast().expect("kept under its type"))
+    }
+
+    /// The value of a type that [`Request::insert`] has kept.
+    pub fn get<T: Any + Send + Sync>(&self) -> Option<&T> {
+        self.extensions.as_ref()?.get(&TypeId::of::<T>())?.downcast_ref()
+    }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.view().fmt(f)
+    }
+}
+
+fn decoded(text: Cow<'_, str>) -> Cow<'_, str> {
+    match text {
+        Cow::Borrowed(text) => percent_decoded(text),
+        Cow::Owned(text) => Cow::Owned(percent_decoded(&text).into_owned()),
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use gustnado_http::head::{Decoded, Head};
+    use gustnado_http::limits::Limits;
+
+    #[doc(hidden)]
+    pub fn of(text: &str) -> Request {
+        let head = match Head::decode(text.as_bytes(), &mut 0, &Limits::default()) {
+            Ok(Decoded::Done(head)) => head,
+            other => panic!("expected a head, got {other:?}"),
+        };
+        let parts = Parts::take(&head, text.as_bytes());
+        Request::new(parts, Body::empty(), Origin::lent(ConnectionId::NONE, None))
+    }
+
+    #[test]
+    fn the_head_is_read_in_all_its_parts() {
+        let request = of("POST /a%20b/c?x=1&y=a+b%21&x=2 HTTP/1.1\r\nHost: h:1\r\nX-One: a\r\n\
+                          x-one: b\r\nCookie: k=v; other=w\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(request.method(), Method::Post);
+        assert_eq!(request.version(), Version::Http11);
+        assert_eq!(request.target(), "/a%20b/c?x=1&y=a+b%21&x=2");
+        assert_eq!((request.raw_path(), &*request.path()), ("/a%20b/c", "/a b/c"));
+        assert_eq!(request.query_value("y").as_deref(), Some("a b!"));
+        let all: Vec<_> = request.query().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(all, ["x=1", "y=a b!", "x=2"]);
+        assert_eq!(request.host(), Some("h:1"));
+        assert_eq!(request.header("X-ONE"), Some("a"));
+        assert_eq!(request.header_values("x-one").collect::<Vec<_>>(), [b"a", b"b"]);
+        assert_eq!((request.cookie("other"), request.cookie("none")), (Some("w"), None));
+        assert_eq!(request.bytes(), b"");
+    }
+
+    #[test]
+    fn a_value_of_each_type_can_be_kept() {
+        let mut request = of("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+        assert_eq!(request.insert(7_u32), None);
+        assert_eq!(request.insert(8_u32), Some(7));
+        request.insert("text");
+        assert_eq!((request.get::<u32>(), request.get::<&str>()), (Some(&8), Some(&"text")));
+        assert_eq!(request.get::<u64>(), None);
+    }
+}

@@ -1,0 +1,35 @@
+//! What a request says of its body, and the body as text.
+
+use std::borrow::Cow;
+
+use super::Request;
+use crate::body::{BodyError, decoded, encoding_of};
+
+/// The body, where it is whole, and what the head says of it.
+impl Request {
+    /// What Content-Type says (RFC 9110 §8.3), parameters included.
+    pub fn content_type(&self) -> Option<&str> {
+        self.header("content-type")
+    }
+
+    /// How many bytes the body has, if the client has said so: a chunked one has no such length.
+    pub fn content_length(&self) -> Option<u64> {
+        self.header("content-length")?.parse().ok()
+    }
+
+    /// The whole body as text, in inline and blocking handlers. See [`crate::Body::text`] for
+    /// charsets, and for reading it in a task.
+    ///
+    /// # Errors
+    /// [`BodyError::UnknownCharset`], [`BodyError::NotText`], [`BodyError::Unread`].
+    pub fn text(&self) -> Result<Cow<'_, str>, BodyError> {
+        let encoding = encoding_of(self.header_bytes("content-type"))?;
+        decoded(encoding, self.body.as_whole().ok_or(BodyError::Unread)?)
+    }
+
+    /// The body, if it has been read for the handler.
+    #[doc(hidden)]
+    pub fn whole_body(&self) -> Result<&bytes::Bytes, BodyError> {
+        self.body.as_whole().ok_or(BodyError::Unread)
+    }
+}

@@ -1,0 +1,209 @@
+//! A request's head, owned: copied out of the buffer it arrived in, into memory that is used again.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use gustnado_http::head::Head;
+use gustnado_http::path::{CanonicalPath, PathError, as_sent};
+use gustnado_http::request::Request as View;
+
+use crate::body_channel::BodyChannel;
+
+/// How many unused heads a worker keeps, and how many bytes each may have grown to.
+const SPARE_MAX: usize = 64;
+const SPARE_BYTES_MAX: usize = 16 << 10;
+
+thread_local! {
+    /// Heads that were used and are to be used again: a request costs no allocation.
+    static SPARE: RefCell<Vec<Arc<Parts>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A head with its bytes, and what its route made of its path.
+pub struct Parts {
+    head: Head,
+    bytes: Vec<u8>,
+    /// The names in the route's path, in order; none where it has none.
+    names: Option<Arc<[Box<str>]>>,
+    /// Where their values are, in the canonical path.
+    values: Vec<(u32, u32)>,
+    /// Whether the last of them is a rest that keeps its empty segments.
+    keeps_empty: bool,
+    /// The canonical path, where that is not how it was sent.
+    path: Option<CanonicalPath<'static>>,
+    /// What the connection and the request's handler tell each other. (It is here because this
+    /// memory is used again.)
+    channel: BodyChannel,
+}
+
+impl Parts {
+    /// Takes another head's place in the same memory.
+    pub fn refill(&mut self, head: &Head, bytes: &[u8]) {
+        self.clear();
+        self.head = *head;
+        self.bytes.extend_from_slice(&bytes[..head.len()]);
+    }
+
+    /// Copies a head.
+    pub fn take(head: &Head, bytes: &[u8]) -> Recycled {
+        let bytes = &bytes[..head.len()];
+        let spare = SPARE.with_borrow_mut(Vec::pop);
+        let parts = match spare {
+            Some(mut spare) => {
+                let parts = Arc::get_mut(&mut spare).expect("what is spare is nobody else's");
+                parts.head = *head;
+                parts.bytes.extend_from_slice(bytes);
+                spare
+            }
+            None => Arc::new(Self {
+                head: *head,
+                bytes: bytes.to_vec(),
+                names: None,
+                values: Vec::new(),
+                keeps_empty: false,
+                path: None,
+                channel: BodyChannel::default(),
+            }),
+        };
+        Recycled(Some(parts))
+    }
+
+    pub fn view(&self) -> View<'_> {
+        self.head.on(&self.bytes)
+    }
+
+    #[cfg(feature = "tower")]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub fn channel(&self) -> &BodyChannel {
+        &self.channel
+    }
+
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// Notes what a route found: `values` are parts of the canonical path.
+    pub fn set_params(&mut self, names: Arc<[Box<str>]>, values: impl Iterator<Item = (u32, u32)>) {
+        self.names = Some(names);
+        self.values.extend(values);
+    }
+
+    /// Notes that the last of these parts keeps its empty segments, if it does.
+    pub fn set_keeps_empty(&mut self, keeps_empty: bool) {
+        self.keeps_empty = keeps_empty;
+    }
+
+    /// Notes the canonical path, where that is not how it was sent.
+    pub fn set_path(&mut self, path: Option<CanonicalPath<'static>>) {
+        self.path = path;
+    }
+
+    /// The canonical path.
+    ///
+    /// # Errors
+    /// There is none: such a request reaches nothing but pages for errors.
+    pub fn path(&self) -> Result<CanonicalPath<'_>, PathError> {
+        match &self.path {
+            Some(path) => Ok(path.reborrow()),
+            None => CanonicalPath::of(self.view().path()),
+        }
+    }
+
+    /// The named parts, percent-encoded in the normal form.
+    pub fn params(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
+        let names = self.names.as_deref().unwrap_or(&[]);
+        let last = self.values.len().saturating_sub(1);
+        let value = move |(at, span): (usize, &(u32, u32))| {
+            let span = span.0 as usize..span.1 as usize;
+            if self.keeps_empty && at == last && self.path.is_some() {
+                return Cow::Owned(as_sent(self.view().path(), span, true));
+            }
+            // (Parts are found in paths that have a canonical form.)
+            match &self.path {
+                Some(path) => Cow::Borrowed(&path.as_str()[span]),
+                None => Cow::Borrowed(&as_text(self.view().path())[span]),
+            }
+        };
+        names.iter().map(|name| &**name).zip(self.values.iter().enumerate().map(value))
+    }
+
+    pub fn param(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.params().find(|param| param.0 == name).map(|param| param.1)
+    }
+
+    /// A named part as it was sent, percent-encoded. (Where the whole path was sent in its
+    /// canonical form, the part was, and nothing in it is empty.)
+    pub fn param_as_sent(&self, name: &str) -> Option<String> {
+        let names = self.names.as_deref()?;
+        let at = names.iter().position(|known| **known == *name)?;
+        let (start, end) = *self.values.get(at)?;
+        let (raw, span) = (self.view().path(), start as usize..end as usize);
+        if self.path.is_none() {
+            return Some(as_text(raw)[span].to_owned());
+        }
+        let keeps_empty = self.keeps_empty && at + 1 == self.values.len();
+        Some(as_sent(raw, span, keeps_empty))
+    }
+
+    #[inline]
+    fn clear(&mut self) {
+        if self.bytes.capacity() > SPARE_BYTES_MAX {
+            self.bytes = Vec::new();
+        }
+        self.bytes.clear();
+        self.values.clear();
+        self.names = None;
+        self.keeps_empty = false;
+        self.path = None;
+        self.channel.reset();
+    }
+}
+
+/// A hold on a head. The last one gives its memory back to the thread it is dropped on.
+pub struct Recycled(Option<Arc<Parts>>);
+
+impl Recycled {
+    /// The head, while nobody else holds it.
+    pub fn get_mut(&mut self) -> Option<&mut Parts> {
+        self.0.as_mut().and_then(Arc::get_mut)
+    }
+}
+
+impl Clone for Recycled {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl Deref for Recycled {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        self.0.as_ref().expect("taken only when it is dropped")
+    }
+}
+
+impl Drop for Recycled {
+    fn drop(&mut self) {
+        let Some(mut parts) = self.0.take() else { return };
+        if let Some(inside) = Arc::get_mut(&mut parts) {
+            inside.clear();
+            // (On a thread that ends, its spare heads may be gone already.)
+            _ = SPARE.try_with(|spare| {
+                let mut spare = spare.borrow_mut();
+                if spare.len() < SPARE_MAX {
+                    spare.push(parts);
+                }
+            });
+        }
+    }
+}
+
+/// What the codec has checked to be ASCII.
+pub fn as_text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("targets and names are ASCII")
+}

@@ -1,0 +1,547 @@
+//! An answer as handlers make it.
+
+mod appender;
+mod content;
+mod events;
+mod foreign;
+mod into_response;
+mod later;
+mod prefix;
+mod upgrade;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_core::Stream;
+use gustnado_http::fields::{FieldError, FieldName, FieldsRef, HeaderId, check_field};
+use gustnado_http::request::Request as View;
+use gustnado_http::response_writer::{Opening, Persist, ResponseWriter, WrittenHead};
+use gustnado_http::status::Status;
+use gustnado_tasks::Now;
+use gustnado_tls::ResponsePace;
+
+use gustnado_files::{FileContent, FileResponse, respond_with_file};
+
+pub use appender::{AppendError, Appender};
+pub use content::{Content, Failed, Streamed, Trailers};
+pub use events::Event;
+pub use foreign::ForeignHead;
+pub use into_response::IntoResponse;
+pub use later::{Replier, Reply, reply_later};
+pub use prefix::ResponsePrefix;
+pub use upgrade::{OnUpgrade, Upgrade};
+
+/// One of the usual content types: answers with them begin with one piece that is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UsualType {
+    Text,
+    Html,
+    Json,
+    Octets,
+    Events,
+}
+
+impl UsualType {
+    pub const COUNT: usize = 5;
+    pub const ALL: [Self; Self::COUNT] =
+        [Self::Text, Self::Html, Self::Json, Self::Octets, Self::Events];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text/plain; charset=utf-8",
+            Self::Html => "text/html; charset=utf-8",
+            Self::Json => "application/json",
+            Self::Octets => "application/octet-stream",
+            Self::Events => "text/event-stream",
+        }
+    }
+}
+
+/// The usual type of this name, if it is one.
+pub fn usual_type(name: &[u8]) -> Option<UsualType> {
+    UsualType::ALL.into_iter().find(|kind| kind.name().as_bytes() == name)
+}
+
+/// One answer: status, header fields, content.
+///
+/// `Server`, `Date`, `Connection`, `Content-Length` and `Transfer-Encoding` are the server's own.
+/// A status of 400 and above without content is answered with the page for that status.
+pub struct Response {
+    #[doc(hidden)]
+    pub status: Status,
+    /// The content type, if it is one of the usual ones; others are among the fields.
+    #[doc(hidden)]
+    pub content_type: Option<UsualType>,
+    #[doc(hidden)]
+    pub fields: FieldsRef,
+    #[doc(hidden)]
+    pub content: Content,
+    /// What is rare.
+    #[doc(hidden)]
+    pub rare: Option<Box<Rare>>,
+}
+
+/// Content up to this size leaves in the same buffer as its head. More is sent behind it.
+pub const INLINE_BYTES_MAX: usize = 64 << 10;
+
+/// Wishes that few answers have.
+#[derive(Default)]
+pub struct Rare {
+    pub on_sent: Vec<OnSent>,
+    pub trailers: Option<Trailers>,
+    pub close: bool,
+    /// A status line in place of the status's own.
+    pub status_line: Option<StatusLine>,
+    /// The upgrade that it offers.
+    pub upgrade: Option<Box<Upgrade>>,
+    /// The pace of its route.
+    pub pace: Option<Arc<ResponsePace>>,
+    pub replaced: Replaced,
+    /// What the page for its status says in place of its usual sentence.
+    pub hint: Option<&'static str>,
+}
+
+/// A status line of an application's own.
+#[derive(Debug, PartialEq, Eq)]
+pub struct StatusLine {
+    pub number: u16,
+    /// All of it, with its line end.
+    pub text: String,
+}
+
+/// Fields of the server's own in whose place an answer has others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Replaced {
+    pub date: bool,
+    pub server: bool,
+}
+
+impl Replaced {
+    /// Begins an answer without them.
+    pub fn start<'a>(
+        self,
+        out: &'a mut Vec<u8>,
+        status: Status,
+        usual: &Opening,
+        persist: Persist,
+    ) -> ResponseWriter<'a> {
+        if self.date || self.server {
+            return ResponseWriter::start(out, status, &self.without(usual), persist);
+        }
+        ResponseWriter::start(out, status, usual, persist)
+    }
+
+    #[cold]
+    fn without(self, usual: &Opening) -> Opening {
+        let is = |line: &[u8], name: &[u8]| {
+            line.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name))
+        };
+        let lines = usual.lines().split_inclusive(|byte| *byte == b'\n');
+        let kept = lines.filter(|line| {
+            !(self.date && is(line, b"date:") || self.server && is(line, b"server:"))
+        });
+        Opening::new(&kept.collect::<Vec<_>>().concat())
+    }
+}
+
+pub type OnSent = Box<dyn FnOnce(Sent) + Send>;
+
+/// What became of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// The kernel has taken its last byte.
+    Whole,
+    /// The connection was lost, or cut, before that.
+    Lost,
+}
+
+impl Response {
+    /// An answer without content.
+    #[inline]
+    pub fn new(status: Status) -> Self {
+        Self {
+            status,
+            content_type: None,
+            fields: FieldsRef::new(),
+            content: Content::Nothing,
+            rare: None,
+        }
+    }
+
+    #[inline]
+    fn of_kind(kind: UsualType, content: Content) -> Self {
+        Self { content_type: Some(kind), content, ..Self::new(Status::OK) }
+    }
+
+    /// Plain text in UTF-8.
+    #[inline]
+    pub fn text(text: impl Into<Bytes>) -> Self {
+        Self::of_kind(UsualType::Text, Content::Bytes(text.into()))
+    }
+
+    /// HTML in UTF-8.
+    pub fn html(text: impl Into<Bytes>) -> Self {
+        Self::of_kind(UsualType::Html, Content::Bytes(text.into()))
+    }
+
+    /// JSON that is ready: text of `application/json` (RFC 8259).
+    pub fn json_text(text: impl Into<Bytes>) -> Self {
+        Self::of_kind(UsualType::Json, Content::Bytes(text.into()))
+    }
+
+    /// Bytes of `application/octet-stream`. What is shared ([`Bytes`]) is not copied.
+    pub fn bytes(bytes: impl Into<Bytes>) -> Self {
+        Self::of_kind(UsualType::Octets, Content::Bytes(bytes.into()))
+    }
+
+    /// A file, with its content type, entity tag, conditions and ranges, sent by the kernel.
+    ///
+    /// `path` is taken as it is: do not make it of what a client sent. (A route to a folder
+    /// does that safely.) A file that is not there gives 404.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Self { content: Content::Path(path.into()), ..Self::new(Status::OK) }
+    }
+
+    /// A stream of unknown length: chunked in HTTP/1.1; in HTTP/1.0 the connection's end is its
+    /// end. An error in it cuts the connection, which is how the client learns of it.
+    pub fn stream<S, B, E>(stream: S) -> Self
+    where
+        S: Stream<Item = Result<B, E>> + Send + 'static,
+        B: Into<Bytes>,
+    {
+        Self::of_kind(UsualType::Octets, Content::Stream(Streamed::new(stream, None)))
+    }
+
+    /// A stream of known length. If it brings fewer bytes, or more, the connection is cut.
+    pub fn stream_of_length<S, B, E>(stream: S, length: u64) -> Self
+    where
+        S: Stream<Item = Result<B, E>> + Send + 'static,
+        B: Into<Bytes>,
+    {
+        Self::of_kind(UsualType::Octets, Content::Stream(Streamed::new(stream, Some(length))))
+    }
+
+    /// An answer that is written over time from another task or thread, and the writer.
+    ///
+    /// The answer ends when the writer and all its clones are gone.
+    ///
+    /// - `pieces_max`: how many pieces may wait until the client has taken them, at least 1.
+    pub fn append(pieces_max: usize) -> (Appender, Self) {
+        let (appender, stream) = Appender::new(pieces_max);
+        (appender, Self::of_kind(UsualType::Text, Content::Stream(Streamed::new(stream, None))))
+    }
+
+    /// Server-sent events (WHATWG HTML §9.2), each sent as soon as it comes.
+    pub fn events<S>(events: S) -> Self
+    where
+        S: Stream<Item = Event> + Send + 'static,
+    {
+        let stream = events::Lines::new(events);
+        let response =
+            Self::of_kind(UsualType::Events, Content::Stream(Streamed::new(stream, None)));
+        response.header("Cache-Control", "no-cache")
+    }
+
+    /// A redirect, with 301, 302, 303, 307 or 308.
+    ///
+    /// # Panics
+    /// If `location` could split the answer. (The server contains that: the client gets 500.)
+    pub fn redirect(status: Status, location: &str) -> Self {
+        debug_assert!(status.is_redirect(), "{status:?} is no redirect");
+        Self::new(status).header("Location", location)
+    }
+
+    /// Opens the file that is its content, if that is one by its path: so it becomes what is sent,
+    /// which may be 206, 304 or 404. Waits for the disk.
+    #[doc(hidden)]
+    pub fn open_file(&mut self, request: View<'_>, now: Now) {
+        let Content::Path(path) = &self.content else { return };
+        let found = Self::from(respond_with_file(path, request, now));
+        if self.fields.is_empty() && self.content_type.is_none() {
+            self.fields = found.fields;
+        } else {
+            for (name, value) in found.fields.iter() {
+                if self.header_value(name.as_str()).is_none() {
+                    self.fields.to_mut().add_trusted(name, value);
+                }
+            }
+        }
+        (self.status, self.content) = (found.status, found.content);
+    }
+
+    /// Has all of it sent at a route's pace.
+    #[doc(hidden)]
+    pub fn set_pace(&mut self, pace: Arc<ResponsePace>) {
+        self.rare.get_or_insert_default().pace = Some(pace);
+    }
+
+    /// Takes another status.
+    #[must_use]
+    pub fn status(mut self, status: Status) -> Self {
+        self.status = status;
+        if let Some(rare) = &mut self.rare {
+            rare.status_line = None;
+        }
+        self
+    }
+
+    /// Takes a status by its number, which may be one that [`Status`] does not have. Its class then
+    /// decides how it is handled (RFC 9110 §15).
+    ///
+    /// - `code`: 200 to 999. What is below is no answer but an announcement of one.
+    /// - `reason`: the phrase that is sent with it; empty: the usual one, if [`Status`] has the
+    ///   code.
+    ///
+    /// # Errors
+    /// [`FieldError::Value`]: the code is out of range, or the phrase holds a control byte.
+    pub fn code(mut self, code: u16, reason: &str) -> Result<Self, FieldError> {
+        if !(200..=999).contains(&code) {
+            return Err(FieldError::Value);
+        }
+        let known = Status::from_code(code);
+        if let Some(known) = known.filter(|known| reason.is_empty() || known.reason() == reason) {
+            return Ok(self.status(known));
+        }
+        check_field("Status", reason.as_bytes())?;
+        self.status = known.unwrap_or(match code / 100 {
+            2 => Status::OK,
+            3 => Status::MULTIPLE_CHOICES,
+            4 => Status::BAD_REQUEST,
+            _ => Status::INTERNAL_SERVER_ERROR,
+        });
+        let text = format!("HTTP/1.1 {code} {reason}\r\n");
+        self.rare().status_line = Some(StatusLine { number: code, text });
+        Ok(self)
+    }
+
+    /// Adds a header field.
+    ///
+    /// # Panics
+    /// If the field could split the answer, or belongs to the server: see
+    /// [`Response::try_header`]. (The server contains that: the client gets 500.)
+    #[must_use]
+    pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
+        if let Err(error) = self.try_header(name, value) {
+            panic!("the header field {name:?} cannot be sent: {error}");
+        }
+        self
+    }
+
+    /// Adds a header field. A content type takes the place of the one that was said before.
+    ///
+    /// # Errors
+    /// [`FieldError`], and nothing is added: the name is no token, the value holds a control byte,
+    /// or the field is the server's own.
+    pub fn try_header(&mut self, name: &str, value: impl AsRef<[u8]>) -> Result<(), FieldError> {
+        let name = FieldName::from(name);
+        if name.id() != Some(HeaderId::ContentType) {
+            return self.fields.to_mut().add(name, value);
+        }
+        self.fields.to_mut().set(name, value)?;
+        self.content_type = None;
+        Ok(())
+    }
+
+    /// Takes all header fields of a name away.
+    pub fn remove_header(&mut self, name: &str) {
+        let name = FieldName::from(name);
+        if name.id() == Some(HeaderId::ContentType) {
+            self.content_type = None;
+        }
+        self.fields.to_mut().remove(name);
+    }
+
+    /// The first value of a header field that was added, by its name in any case.
+    pub fn header_value(&self, name: &str) -> Option<&[u8]> {
+        let name = FieldName::from(name);
+        match self.content_type {
+            Some(kind) if name.id() == Some(HeaderId::ContentType) => Some(kind.name().as_bytes()),
+            _ => self.fields.get(name),
+        }
+    }
+
+    /// Says what the content is, in place of what its maker said.
+    ///
+    /// # Panics
+    /// As [`Response::header`].
+    #[must_use]
+    pub fn content_type(self, kind: &str) -> Self {
+        self.header("Content-Type", kind)
+    }
+
+    /// Takes another content, and keeps status and fields.
+    #[must_use]
+    pub fn body(mut self, bytes: impl Into<Bytes>) -> Self {
+        self.content = Content::Bytes(bytes.into());
+        self
+    }
+
+    /// The status.
+    pub fn status_code(&self) -> Status {
+        self.status
+    }
+
+    /// The number of its status, which may be one that [`Status`] does not have.
+    pub fn status_number(&self) -> u16 {
+        let line = self.rare.as_ref().and_then(|rare| rare.status_line.as_ref());
+        line.map_or_else(|| self.status.code(), |line| line.number)
+    }
+
+    /// The content, where it is made of bytes that are ready.
+    pub fn content(&self) -> Option<&Bytes> {
+        match &self.content {
+            Content::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// Sends trailer fields behind the content of a stream (RFC 9110 §6.5), to a client of HTTP/1.1
+    /// only.
+    ///
+    /// - `make`: called at the end of the content. Fields that could split the answer are left out.
+    #[must_use]
+    pub fn trailers<F>(mut self, make: F) -> Self
+    where
+        F: FnOnce() -> Vec<(String, String)> + Send + 'static,
+    {
+        self.rare().trailers = Some(Box::new(make));
+        self
+    }
+
+    /// Calls `notice` when the last byte has left, or the connection is lost.
+    #[must_use]
+    pub fn on_sent(mut self, notice: impl FnOnce(Sent) + Send + 'static) -> Self {
+        self.rare().on_sent.push(Box::new(notice));
+        self
+    }
+
+    /// Ends the connection after this answer.
+    #[must_use]
+    pub fn close(mut self) -> Self {
+        self.rare().close = true;
+        self
+    }
+
+    /// Has it leave on its own, though it may be ready: not together with other answers.
+    #[doc(hidden)]
+    pub fn on_its_own(mut self) -> Self {
+        self.rare();
+        self
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Whether it is 200, its content short, at hand and of a usual type, and nothing rare wished
+    /// for: then the whole answer is written in one go.
+    #[inline]
+    #[doc(hidden)]
+    pub fn is_ready(&self) -> bool {
+        let is_short =
+            matches!(&self.content, Content::Bytes(all) if all.len() <= INLINE_BYTES_MAX);
+        is_short && self.content_type.is_some() && self.rare.is_none() && self.status == Status::OK
+    }
+
+    /// Writes the whole answer. To be called only if it [is ready](Response::is_ready).
+    #[inline]
+    #[doc(hidden)]
+    pub fn write_ready(
+        self,
+        common: &ResponsePrefix,
+        persist: Persist,
+        head_only: bool,
+        out: &mut Vec<u8>,
+    ) -> WrittenHead {
+        let (Content::Bytes(content), Some(kind)) = (&self.content, self.content_type) else {
+            unreachable!("asked before");
+        };
+        let sent: &[u8] = if head_only { &[] } else { content };
+        let lead = &common.leads[kind as usize];
+        let before = out.len();
+        ResponseWriter::sized(out, lead, persist, &self.fields, content.len() as u64, sent);
+        let written = WrittenHead::new(Status::OK, out.len() - before, sent.len());
+        // Known to be nothing: forgetting it spares the look into it that dropping would take.
+        std::mem::forget(self.rare);
+        written
+    }
+
+    /// Whether the page for its status is its content.
+    #[doc(hidden)]
+    pub fn wants_page(&self) -> bool {
+        matches!(self.content, Content::Nothing) && self.status.is_error()
+    }
+}
+
+impl From<FileResponse> for Response {
+    fn from(response: FileResponse) -> Self {
+        let FileResponse { status, fields, content, hint } = response;
+        let content = match content {
+            FileContent::Nothing => Content::Nothing,
+            FileContent::Whole(file) => Content::File(file),
+            FileContent::Bytes(bytes) => Content::Bytes(bytes.into()),
+            FileContent::Segments { segments, length } => Content::Segments { segments, length },
+        };
+        let mut response = Self { fields, content, ..Self::new(status) };
+        if hint.is_some() {
+            response.rare().hint = hint;
+        }
+        response
+    }
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {:?} {}", self.status, self.fields, self.content)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_status_stands_for_one_that_has_no_name() {
+        let odd = Response::text("x").code(299, "Odd").expect("a status");
+        assert_eq!((odd.status_code(), odd.status_number()), (Status::OK, 299));
+        let again = odd.code(404, "").expect("a status");
+        assert_eq!(again.status_number(), 404);
+        assert!(again.rare.is_some_and(|rare| rare.status_line.is_none()));
+    }
+
+    #[test]
+    fn a_phrase_of_its_own_is_kept_and_the_usual_one_costs_nothing() {
+        let own = Response::text("x").code(201, "Lazy").expect("a status");
+        assert_eq!((own.status_code(), own.status_number()), (Status::CREATED, 201));
+        let line = own.rare.and_then(|rare| rare.status_line);
+        assert_eq!(line.map(|line| line.text).as_deref(), Some("HTTP/1.1 201 Lazy\r\n"));
+        for reason in ["", "Created"] {
+            let usual = Response::text("x").code(201, reason).expect("a status");
+            assert!(usual.rare.is_none());
+        }
+        assert_eq!(Response::text("x").code(200, "a\rb").err(), Some(FieldError::Value));
+    }
+
+    #[test]
+    fn fields_are_added_found_and_taken_away() {
+        let mut response = Response::text("x").header("X-One", "a").header("x-ONE", "b");
+        assert_eq!(response.header_value("x-one"), Some(b"a".as_slice()));
+        assert_eq!(response.header_value("content-TYPE"), Some(UsualType::Text.name().as_bytes()));
+        response.remove_header("X-one");
+        assert_eq!(response.header_value("x-one"), None);
+        let response = response.content_type("image/png").content_type("image/gif");
+        assert_eq!(response.header_value("content-type"), Some(b"image/gif".as_slice()));
+        assert_eq!(response.fields.len(), 1);
+    }
+
+    #[test]
+    fn a_field_that_could_split_the_answer_is_refused() {
+        let mut response = Response::text("x");
+        assert_eq!(response.try_header("A", "b\r\nC: d"), Err(FieldError::Value));
+        assert_eq!(response.try_header("A b", "c"), Err(FieldError::Name));
+        assert_eq!(response.try_header("content-length", "1"), Err(FieldError::Framing));
+        assert!(response.fields.is_empty());
+    }
+}

@@ -1,0 +1,32 @@
+//! The bytes that many responses begin with, made once a second.
+
+use gustnado_http::response_writer::Opening;
+
+use super::UsualType;
+
+/// What answers begin with, and the second it is good for.
+#[derive(Debug)]
+pub struct ResponsePrefix {
+    pub unix_secs: u64,
+    pub opening: Opening,
+    /// The same, up to the length of content of each of the usual types.
+    pub leads: [Vec<u8>; UsualType::COUNT],
+}
+
+impl ResponsePrefix {
+    pub fn new(unix_secs: u64, lines: &[u8]) -> Self {
+        let opening = Opening::new(lines);
+        let leads = UsualType::ALL.map(|kind| {
+            let fields = format!("Content-Type: {}\r\nContent-Length: ", kind.name());
+            [opening.of_ok(), fields.as_bytes()].concat()
+        });
+        Self { unix_secs, opening, leads }
+    }
+}
+
+impl Default for ResponsePrefix {
+    /// Good for no second.
+    fn default() -> Self {
+        Self::new(u64::MAX, b"")
+    }
+}

@@ -1,0 +1,478 @@
+//! Which handler answers which request: what is said about it before the start.
+
+mod around;
+mod entry;
+mod error;
+mod fallback;
+mod table;
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use gustnado_config::Headers;
+use gustnado_http::method::Method;
+use gustnado_http::status::Status;
+
+use crate::handler::{Handler, IntoHandler, Kind};
+use crate::middleware::Middleware;
+use crate::request::Request;
+use crate::response::{IntoResponse, Response};
+use crate::route_pace::RoutePace;
+
+pub use crate::route_options::RouteOptions;
+pub use entry::{Endpoint, EndpointDoes, Matcher, Page};
+pub use error::RouteError;
+#[doc(hidden)]
+pub use table::canonical_route;
+pub use table::{Pages, Table, Tables};
+
+/// Routes, chains and pages of one site, or a part of one.
+///
+/// A path is exact (`/hello`), has named parts (`/user/{id}/posts`), or ends in a rest of any
+/// length (`/files/{*rest}`), an empty one too: `/files/`. Exact parts go before named ones, and
+/// those before a rest. Two routes that would answer the same requests are an error at the start,
+/// and so is a path that does not begin with a slash.
+///
+/// What is compared is the canonical path of a request, segment by segment: `//a/./%62` is `/a/b`,
+/// and `/a%2Fb` has one segment. A segment that is `..` gets 400 before anything is asked.
+///
+/// A path that is found answers HEAD where it answers GET, OPTIONS in any case, and other methods
+/// with 405 and `Allow`.
+#[derive(Clone, Default)]
+pub struct Routes {
+    #[doc(hidden)]
+    pub paths: Vec<(String, Route)>,
+    #[doc(hidden)]
+    pub matchers: Vec<(Matcher, Handler)>,
+    /// Names that share a site, and the site.
+    #[doc(hidden)]
+    pub hosts: Vec<(Vec<String>, Routes)>,
+    #[doc(hidden)]
+    pub middleware: Vec<Middleware>,
+    #[doc(hidden)]
+    pub fallback: Option<Route>,
+    /// Served where no route answers.
+    #[doc(hidden)]
+    pub root: Option<PathBuf>,
+    #[doc(hidden)]
+    pub pages: Vec<(Option<Status>, Page)>,
+    #[doc(hidden)]
+    pub fields: Headers,
+}
+
+/// Handlers of one path by method, with what is special about it.
+#[derive(Clone, Default)]
+pub struct Route {
+    #[doc(hidden)]
+    pub handlers: Vec<(Method, Handler)>,
+    #[doc(hidden)]
+    pub any: Option<Handler>,
+    #[doc(hidden)]
+    pub folder: Option<PathBuf>,
+    #[doc(hidden)]
+    pub listing: Option<bool>,
+    #[doc(hidden)]
+    pub middleware: Vec<Middleware>,
+    #[doc(hidden)]
+    pub fields: Headers,
+    #[doc(hidden)]
+    pub options: RouteOptions,
+    #[doc(hidden)]
+    pub pace: RoutePace,
+}
+
+/// From 1 ms to 49 days.
+fn bounded_ms(duration: Duration) -> Option<NonZeroU32> {
+    NonZeroU32::new(u32::try_from(duration.as_millis()).unwrap_or(u32::MAX).max(1))
+}
+
+/// A route to be filled: `route().get(…).post(…)`.
+pub fn route() -> Route {
+    Route::default()
+}
+
+impl Route {
+    /// Answers GET, and HEAD without the content.
+    #[must_use]
+    pub fn get<F>(self, handler: impl IntoHandler<F>) -> Self {
+        self.on(Method::Get, handler)
+    }
+
+    /// Answers POST.
+    #[must_use]
+    pub fn post<F>(self, handler: impl IntoHandler<F>) -> Self {
+        self.on(Method::Post, handler)
+    }
+
+    /// Answers PUT.
+    #[must_use]
+    pub fn put<F>(self, handler: impl IntoHandler<F>) -> Self {
+        self.on(Method::Put, handler)
+    }
+
+    /// Answers PATCH.
+    #[must_use]
+    pub fn patch<F>(self, handler: impl IntoHandler<F>) -> Self {
+        self.on(Method::Patch, handler)
+    }
+
+    /// Answers DELETE.
+    #[must_use]
+    pub fn delete<F>(self, handler: impl IntoHandler<F>) -> Self {
+        self.on(Method::Delete, handler)
+    }
+
+    /// Answers one method.
+    #[must_use]
+    pub fn on<F>(mut self, method: Method, handler: impl IntoHandler<F>) -> Self {
+        self.handlers.push((method, handler.into_handler()));
+        self
+    }
+
+    /// Answers all methods that no other handler of this route does.
+    #[must_use]
+    pub fn any<F>(mut self, handler: impl IntoHandler<F>) -> Self {
+        self.any = Some(handler.into_handler());
+        self
+    }
+
+    /// Adds a link to this route's chain: inside the chain of the whole.
+    #[must_use]
+    pub fn middleware(mut self, middleware: Middleware) -> Self {
+        self.middleware.push(middleware);
+        self
+    }
+
+    /// Adds a header field to this route's answers that do not have it yet. It counts more than one
+    /// of [`Routes::header`]. What cannot be sent is an error at the start.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.fields.set(name, value);
+        self
+    }
+
+    /// How long nothing at all may move while a request of this route is answered, from 1 ms to 49
+    /// days: its body, its answer, and also its handler or stream, which otherwise may take their
+    /// time. (Say [`Route::body_timeout`] and [`Route::write_timeout`] behind it where those are to
+    /// differ.)
+    ///
+    /// A handler that has not answered by then is dropped, and its client gets 503; where the
+    /// answer has begun, the connection is cut.
+    #[must_use]
+    pub fn idle_timeout(mut self, silence: Duration) -> Self {
+        self.options.idle_ms = bounded_ms(silence);
+        self.body_timeout(silence).write_timeout(silence)
+    }
+
+    /// How long a request's body may make no progress, in place of `body-timeout`; from 1 ms to 49
+    /// days.
+    #[must_use]
+    pub fn body_timeout(mut self, silence: Duration) -> Self {
+        self.options.body_ms = bounded_ms(silence);
+        self
+    }
+
+    /// How long an answer's content may make no progress, in place of `write-timeout`; from 1 ms to
+    /// 49 days. (Its head still keeps `write-timeout`.)
+    #[must_use]
+    pub fn write_timeout(mut self, silence: Duration) -> Self {
+        self.options.write_ms = bounded_ms(silence);
+        self
+    }
+
+    /// Serves a folder beneath the route's path, as [`Routes::files`] does.
+    #[must_use]
+    pub fn files(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// How many bytes per second of this route's answers each connection is sent. Head and content
+    /// count.
+    ///
+    /// What is set for connections, client addresses and the server counts besides: the slowest
+    /// decides.
+    #[must_use]
+    pub fn bytes_per_second(mut self, bytes: u64) -> Self {
+        self.pace.write = bytes;
+        self
+    }
+
+    /// How many bytes per second of this route's answers are sent on all connections together.
+    #[must_use]
+    pub fn bytes_per_second_in_all(mut self, bytes: u64) -> Self {
+        self.pace.write_in_all = bytes;
+        self
+    }
+
+    /// How many bytes per second of a body for this route are received on each connection. The
+    /// client has to wait with the rest of it. What has come before the route is known may be ahead
+    /// of its time: 32 KiB at most, and with `io_uring` 256 KiB on a connection that is kept.
+    #[must_use]
+    pub fn read_bytes_per_second(mut self, bytes: u64) -> Self {
+        self.pace.read = bytes;
+        self
+    }
+
+    /// How many bytes may go at once where this route has a pace; by default, and at least, what
+    /// [`gustnado_config::Pace`] says of bursts.
+    #[must_use]
+    pub fn burst(mut self, bytes: u64) -> Self {
+        self.pace.burst = bytes;
+        self
+    }
+
+    /// Least time from a request to the first byte of its answer.
+    #[must_use]
+    pub fn first_byte_delay(mut self, delay: Duration) -> Self {
+        self.pace.first_byte_delay = delay;
+        self
+    }
+
+    /// How many bytes a request's body may have, in place of `limit-body-bytes`.
+    #[must_use]
+    pub fn limit_body_bytes(mut self, bytes_max: u64) -> Self {
+        self.options.limit_body_bytes = Some(bytes_max);
+        self
+    }
+
+    /// Whether empty segments in the part that `{*rest}` stands for are dropped, as elsewhere; by
+    /// default they are. With `false`, `/proxy/{*rest}` finds `https://example.org/x` in
+    /// `/proxy/https://example.org/x`, and not `https:/example.org/x`.
+    ///
+    /// Which route answers is decided by the path without empty segments all the same, and so is
+    /// what [`Request::path`] says: `/proxy//private/x` is guarded by `/proxy/private/{*rest}`. It
+    /// changes nothing for folders.
+    #[must_use]
+    pub fn merge_slashes(mut self, merges: bool) -> Self {
+        self.options.keeps_empty = !merges;
+        self
+    }
+
+    /// With its pace as what carries it out: a link around all that is its own, and an option.
+    fn with_pace(mut self) -> Self {
+        self.options.read = self.pace.read_rate();
+        if let Some(pace) = self.pace.of_responses() {
+            self.middleware
+                .insert(0, Middleware::after(move |_, response| response.set_pace(pace.clone())));
+        }
+        self
+    }
+}
+
+impl Routes {
+    /// Nothing yet: every request gets 404.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A route with all that may be said about it.
+    #[must_use]
+    pub fn route(mut self, path: &str, route: Route) -> Self {
+        let is_folder = route.folder.is_some();
+        let path = if is_folder { path.trim_end_matches('/') } else { path };
+        self.paths.push((path.to_owned(), route));
+        self
+    }
+
+    /// Answers GET and HEAD of a path.
+    #[must_use]
+    pub fn get<F>(self, path: &str, handler: impl IntoHandler<F>) -> Self {
+        self.route(path, route().get(handler))
+    }
+
+    /// Answers POST of a path.
+    #[must_use]
+    pub fn post<F>(self, path: &str, handler: impl IntoHandler<F>) -> Self {
+        self.route(path, route().post(handler))
+    }
+
+    /// Answers PUT of a path.
+    #[must_use]
+    pub fn put<F>(self, path: &str, handler: impl IntoHandler<F>) -> Self {
+        self.route(path, route().put(handler))
+    }
+
+    /// Answers DELETE of a path.
+    #[must_use]
+    pub fn delete<F>(self, path: &str, handler: impl IntoHandler<F>) -> Self {
+        self.route(path, route().delete(handler))
+    }
+
+    /// Answers every method of a path.
+    #[must_use]
+    pub fn any<F>(self, path: &str, handler: impl IntoHandler<F>) -> Self {
+        self.route(path, route().any(handler))
+    }
+
+    /// Serves a folder beneath a path: `/static` serves `/static/` and all that is in it.
+    #[must_use]
+    pub fn files(self, path: &str, folder: impl Into<PathBuf>) -> Self {
+        self.route(path, route().files(folder))
+    }
+
+    /// Serves a folder where no route answers. It comes before a fallback.
+    #[must_use]
+    pub fn root(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.root = Some(folder.into());
+        self
+    }
+
+    /// Puts routes beneath a path, with their own chains.
+    #[must_use]
+    pub fn nest(mut self, path: &str, routes: Routes) -> Self {
+        let prefix = path.trim_end_matches('/');
+        for (below, mut route) in routes.paths {
+            route.middleware.splice(0..0, routes.middleware.iter().cloned());
+            route.fields = routes.fields.with(&route.fields);
+            // (What has no leading slash stays as it is, and is refused at the start.)
+            let is_whole = below.starts_with('/') || below.is_empty();
+            let path = if is_whole { format!("{prefix}{below}") } else { below };
+            self.paths.push((path, route));
+        }
+        self
+    }
+
+    /// Answers requests that a function is true of, before all paths are looked at. Several are
+    /// asked in order.
+    #[must_use]
+    pub fn matching<F>(
+        mut self,
+        matcher: impl Fn(&Request) -> bool + Send + Sync + 'static,
+        handler: impl IntoHandler<F>,
+    ) -> Self {
+        self.matchers.push((Arc::new(matcher), handler.into_handler()));
+        self
+    }
+
+    /// A site of its own for a host: its name without port, in any case; `*.example.org` stands for
+    /// all names below. A dot at the end of a name, here or in a request, makes no difference.
+    #[must_use]
+    pub fn host(self, name: &str, routes: Routes) -> Self {
+        self.hosts(&[name], routes)
+    }
+
+    /// The same for several names that share a site.
+    #[must_use]
+    pub fn hosts(mut self, names: &[impl AsRef<str>], routes: Routes) -> Self {
+        let name = |name: &str| name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+        let names = names.iter().map(|said| name(said.as_ref())).collect();
+        self.hosts.push((names, routes));
+        self
+    }
+
+    /// Adds a header field to all answers that do not have it yet: those of files, of handlers,
+    /// 404. What cannot be sent is an error at the start.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.fields.set(name, value);
+        self
+    }
+
+    /// Adds a link to the chain around everything, 404 included. Links run in the order they were
+    /// added.
+    #[must_use]
+    pub fn middleware(mut self, middleware: Middleware) -> Self {
+        self.middleware.push(middleware);
+        self
+    }
+
+    /// Runs `before` for every request: `Flow::Next`, or an answer.
+    #[must_use]
+    pub fn chain(
+        self,
+        before: impl Fn(&mut Request) -> crate::middleware::Flow + Send + Sync + 'static,
+    ) -> Self {
+        self.middleware(Middleware::before(before))
+    }
+
+    /// Makes the page for one status of 400 and above, where an answer has no content of its own.
+    #[must_use]
+    pub fn error_page<R: IntoResponse>(
+        mut self,
+        status: Status,
+        page: impl Fn(&Request, Status) -> R + Send + Sync + 'static,
+    ) -> Self {
+        let page = move |request: &Request, status| page(request, status).into_response();
+        self.pages.push((Some(status), Arc::new(page)));
+        self
+    }
+
+    /// Makes the page for every status of 400 and above that has none of its own.
+    #[must_use]
+    pub fn error_pages<R: IntoResponse>(
+        mut self,
+        page: impl Fn(&Request, Status) -> R + Send + Sync + 'static,
+    ) -> Self {
+        let page = move |request: &Request, status| page(request, status).into_response();
+        self.pages.push((None, Arc::new(page)));
+        self
+    }
+
+    /// A page that is the same for every request.
+    #[doc(hidden)]
+    pub fn static_page(
+        mut self,
+        status: Option<Status>,
+        content_type: String,
+        content: Bytes,
+    ) -> Self {
+        let page = move |_: &Request, status| {
+            Response::new(status).content_type(&content_type).body(content.clone())
+        };
+        self.pages.push((status, Arc::new(page)));
+        self
+    }
+
+    /// How many folders are served.
+    #[doc(hidden)]
+    pub fn folders(&self) -> usize {
+        let own = self.paths.iter().filter(|(_, route)| route.folder.is_some()).count();
+        let own = own + usize::from(self.root.is_some());
+        own + self.hosts.iter().map(|(_, routes)| routes.folders()).sum::<usize>()
+    }
+
+    /// Whether there is nothing but fields and pages: a folder has room for those itself.
+    #[doc(hidden)]
+    pub fn is_bare(&self) -> bool {
+        let has_paths = !self.paths.is_empty() || self.root.is_some();
+        let is_handled = has_paths || self.fallback.is_some() || !self.matchers.is_empty();
+        let has_more = !self.hosts.is_empty() || !self.middleware.is_empty();
+        !is_handled && !has_more
+    }
+}
+
+impl Clone for Handler {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl fmt::Debug for Routes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let paths: Vec<&str> = self.paths.iter().map(|(path, _)| path.as_str()).collect();
+        f.debug_struct("Routes").field("paths", &paths).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let methods: Vec<Method> = self.handlers.iter().map(|(method, _)| *method).collect();
+        f.debug_struct("Route").field("methods", &methods).finish_non_exhaustive()
+    }
+}
+
+/// What an answer to a request that no handler wants is made of.
+pub fn plain_status(status: Status, allow: Option<String>) -> Kind {
+    Kind::HeadOnly(Arc::new(move |_| {
+        let response = Response::new(status);
+        match &allow {
+            Some(allow) => response.header("Allow", allow),
+            None => response,
+        }
+    }))
+}

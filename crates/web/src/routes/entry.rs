@@ -1,0 +1,117 @@
+//! What a path comes to, and what that is made with.
+
+use std::sync::Arc;
+
+use gustnado_http::method::Method;
+use gustnado_http::path::pattern::{before_rest, path_names};
+use gustnado_http::status::Status;
+
+use super::{Route, RouteOptions, plain_status};
+use crate::handler::Kind;
+use crate::middleware::Runnable;
+use crate::request::Request;
+use crate::response::Response;
+use gustnado_files::Files;
+
+/// Whether a request is one's own.
+pub type Matcher = Arc<dyn Fn(&Request) -> bool + Send + Sync>;
+/// What an error is answered with.
+pub type Page = Arc<dyn Fn(&Request, Status) -> Response + Send + Sync>;
+
+/// What one path answers, by method.
+pub(super) struct PathEntry {
+    by_method: [Option<Endpoint>; Method::COUNT],
+    any: Option<Endpoint>,
+    options: Endpoint,
+    not_allowed: Endpoint,
+    pub(super) names: Option<Arc<[Box<str>]>>,
+    pub(super) has_rest: bool,
+    /// The canonical path, if it is exact; else empty, which no request's path is.
+    pub(super) pattern: Box<[u8]>,
+}
+
+/// What a request comes to.
+#[derive(Clone)]
+pub struct Endpoint {
+    pub does: EndpointDoes,
+    pub options: RouteOptions,
+    /// Whether a request's body is kept for it, rather than thrown away.
+    pub reads_body: bool,
+}
+
+#[derive(Clone)]
+pub enum EndpointDoes {
+    Run(Runnable),
+    /// Serves a folder; so many bytes of the path are the route's.
+    Files {
+        files: Arc<Files>,
+        mounted_at: usize,
+    },
+}
+
+impl PathEntry {
+    pub(super) fn new(path: &str, route: &Route, endpoint: impl Fn(Kind) -> Endpoint) -> Self {
+        let allow = allow(route);
+        let mut entry = Self {
+            by_method: [const { None }; Method::COUNT],
+            any: route.any.as_ref().map(|handler| endpoint(handler.0.clone())),
+            options: endpoint(plain_status(Status::NO_CONTENT, Some(allow.clone()))),
+            not_allowed: endpoint(plain_status(Status::METHOD_NOT_ALLOWED, Some(allow))),
+            names: names(path),
+            has_rest: before_rest(path).is_some(),
+            pattern: Box::default(),
+        };
+        for (method, handler) in &route.handlers {
+            entry.by_method[*method as usize] = Some(endpoint(handler.0.clone()));
+        }
+        entry
+    }
+
+    /// The same for all methods.
+    pub(super) fn all(endpoint: &Endpoint) -> Self {
+        Self {
+            by_method: [const { None }; Method::COUNT],
+            any: Some(endpoint.clone()),
+            options: endpoint.clone(),
+            not_allowed: endpoint.clone(),
+            names: None,
+            has_rest: false,
+            pattern: Box::default(),
+        }
+    }
+
+    /// What answers a method.
+    #[inline]
+    pub(super) fn endpoint(&self, method: Method) -> &Endpoint {
+        let by_method = |method: Method| self.by_method[method as usize].as_ref();
+        let own = by_method(method);
+        let own = if method == Method::Head { own.or_else(|| by_method(Method::Get)) } else { own };
+        match own.or(self.any.as_ref()) {
+            Some(endpoint) => endpoint,
+            None if method == Method::Options => &self.options,
+            None => &self.not_allowed,
+        }
+    }
+}
+
+/// What a path answers, for `Allow` (RFC 9110 §10.2.1).
+fn allow(route: &Route) -> String {
+    let has = |wanted: Method| route.handlers.iter().any(|(method, _)| *method == wanted);
+    let is_allowed = |method: &Method| match method {
+        Method::Head => has(Method::Head) || has(Method::Get),
+        Method::Options => true,
+        method => has(*method),
+    };
+    let methods: Vec<&str> = Method::ALL
+        .iter()
+        .filter(|method| is_allowed(method))
+        .filter_map(|method| method.as_str())
+        .collect();
+    methods.join(", ")
+}
+
+/// The names in a path, in order.
+fn names(path: &str) -> Option<Arc<[Box<str>]>> {
+    let names: Vec<Box<str>> = path_names(path).into_iter().map(String::into).collect();
+    (!names.is_empty()).then(|| names.into())
+}

@@ -1,0 +1,79 @@
+//! What answers where no path does, and what a handler may want beyond its path.
+
+use std::time::Duration;
+
+use super::{Route, Routes, route};
+use crate::handler::IntoHandler;
+
+#[cfg(feature = "tower")]
+use super::RouteOptions;
+
+#[cfg(feature = "tower")]
+impl RouteOptions {
+    /// With what an endpoint's handler wants where its route has said nothing.
+    pub fn or(self, handler: Self) -> Self {
+        Self {
+            limit_body_bytes: self.limit_body_bytes.or(handler.limit_body_bytes),
+            half_close_ms: self.half_close_ms.or(handler.half_close_ms),
+            takes_asterisk: self.takes_asterisk || handler.takes_asterisk,
+            takes_connect: self.takes_connect || handler.takes_connect,
+            ..self
+        }
+    }
+}
+
+impl Route {
+    /// How long a handler of this route may go on once its client has sent its last byte, in place
+    /// of `half-close-timeout`; up to 49 days. Zero takes a client that has closed for gone at
+    /// once, and drops the handler; so does a client that only shuts its sending side.
+    #[must_use]
+    pub fn half_close_timeout(mut self, patience: Duration) -> Self {
+        self.options.half_close_ms = Some(patience.as_millis().try_into().unwrap_or(u32::MAX));
+        self
+    }
+
+    /// Whether the route, as a [fallback](Routes::fallback_route), also answers `OPTIONS *`, which
+    /// asks about the server as a whole (RFC 9110 §9.3.7). By default the server does, with 204 and
+    /// `Allow`.
+    #[must_use]
+    pub fn server_wide(mut self, answers: bool) -> Self {
+        self.options.takes_asterisk = answers;
+        self
+    }
+}
+
+impl Route {
+    /// Whether the route, as a [fallback](Routes::fallback_route), also gets CONNECT, which asks
+    /// for a tunnel (RFC 9110 §9.3.6): see [`Response::tunnel`](crate::Response::tunnel). By
+    /// default the server responds with 405 and closes.
+    #[must_use]
+    pub fn takes_connect(mut self, takes: bool) -> Self {
+        self.options.takes_connect = takes;
+        self
+    }
+}
+
+impl Routes {
+    /// Answers what no route does, in place of 404.
+    #[must_use]
+    pub fn fallback<F>(self, handler: impl IntoHandler<F>) -> Self {
+        self.fallback_route(route().any(handler))
+    }
+
+    /// The same with all that may be said about a route: limits, middleware, header fields,
+    /// handlers by method.
+    #[must_use]
+    pub fn fallback_route(mut self, route: Route) -> Self {
+        self.fallback = Some(route);
+        self
+    }
+
+    /// Has a route answer a path and everything beneath it: `/api` is `/api`, `/api/` and
+    /// `/api/users/7`. Its handlers see the whole path.
+    #[must_use]
+    pub fn mount(self, path: &str, route: Route) -> Self {
+        let path = path.trim_end_matches('/');
+        let own = if path.is_empty() { self } else { self.route(path, route.clone()) };
+        own.route(&format!("{path}/"), route.clone()).route(&format!("{path}/{{*rest}}"), route)
+    }
+}

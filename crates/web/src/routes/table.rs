@@ -1,0 +1,445 @@
+//! Routes made ready: found by host, path and method, without a lock and without an allocation.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use foldhash::fast::RandomState;
+use gustnado_http::method::Method;
+use gustnado_http::path::CanonicalPath;
+use gustnado_http::path::pattern::{before_rest, pattern};
+use gustnado_http::request::Request as View;
+use gustnado_http::status::Status;
+use gustnado_tasks::BlockingPool;
+use matchit::{InsertError, Params, Router};
+
+use super::around::{self, Around};
+use super::entry::{Endpoint, EndpointDoes, PathEntry};
+use super::error::RouteError;
+use super::{Matcher, Page, Route, Routes, plain_status};
+use crate::build_context::BuildContext;
+use crate::handler::Kind;
+use crate::route_pace::RoutePace;
+use gustnado_files::Files;
+
+/// Everything a site answers with, by host.
+pub struct Tables {
+    /// No other tables of this process have it.
+    number: u64,
+    /// Whether there is another table than the last one.
+    has_hosts: bool,
+    hosts: HashMap<String, Arc<Table>, RandomState>,
+    /// Names that stand for all below them, each with its leading dot; the longest first.
+    suffixes: Vec<(String, Arc<Table>)>,
+    rest: Arc<Table>,
+    /// What they were made ready with.
+    build: BuildContext,
+}
+
+/// Everything one host answers with.
+pub struct Table {
+    /// The paths without names, which need no walk: the quickest way to most handlers.
+    exact: HashMap<Box<[u8]>, usize, RandomState>,
+    router: Router<usize>,
+    paths: Vec<PathEntry>,
+    matchers: Vec<(Matcher, Endpoint)>,
+    fallback: PathEntry,
+    /// The folder that responds to every request, where there is nothing else: the usual case of
+    /// a file server, which needs no path compared.
+    pub only_folder: Option<Arc<Files>>,
+    /// For paths that have no canonical form: 400.
+    pub no_path: Endpoint,
+    pub pages: Pages,
+}
+
+/// A route that was found, and the named parts of the path.
+pub struct Found<'t, 'p> {
+    pub endpoint: &'t Endpoint,
+    pub names: Option<&'t Arc<[Box<str>]>>,
+    /// Whether the last of them is a rest of any length.
+    pub has_rest: bool,
+    params: Option<Params<'t, 'p>>,
+}
+
+/// Pages for errors.
+#[derive(Clone, Default)]
+pub struct Pages(Vec<(Option<Status>, Page)>);
+
+impl Tables {
+    /// Makes routes ready.
+    ///
+    /// # Errors
+    /// [`RouteError`].
+    pub fn new(routes: &Routes, means: &BuildContext) -> Result<Self, RouteError> {
+        let mut hosts = HashMap::with_hasher(RandomState::default());
+        let mut suffixes = Vec::new();
+        for (names, of_host) in &routes.hosts {
+            let table = Arc::new(Table::new(of_host, Some(routes), means)?);
+            for name in names {
+                let table = Arc::clone(&table);
+                let is_repeated = match name.strip_prefix('*') {
+                    Some(suffix) => {
+                        let is_repeated = suffixes.iter().any(|(other, _)| other == suffix);
+                        suffixes.push((suffix.to_owned(), table));
+                        is_repeated
+                    }
+                    None => hosts.insert(name.clone(), table).is_some(),
+                };
+                if is_repeated {
+                    return Err(RouteError::HostRepeated { host: name.clone() });
+                }
+            }
+        }
+        suffixes.sort_by_key(|(suffix, _)| std::cmp::Reverse(suffix.len()));
+        let rest = Arc::new(Table::new(routes, None, means)?);
+        #[cfg(feature = "tower")]
+        if let Some(error) = means.tokio.failure() {
+            return Err(RouteError::Tokio { error });
+        }
+        let has_hosts = !hosts.is_empty() || !suffixes.is_empty();
+        Ok(Self { number: fresh_number(), has_hosts, hosts, suffixes, rest, build: means.clone() })
+    }
+
+    /// A number that no other tables of this process have.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Where what blocks is run.
+    pub fn pool(&self) -> &BlockingPool {
+        &self.build.pool
+    }
+
+    /// What other tables are made ready with that take the place of these.
+    pub fn build_context(&self) -> &BuildContext {
+        &self.build
+    }
+
+    /// The table for a request's host.
+    #[inline]
+    pub fn of_host(&self, view: View<'_>) -> &Arc<Table> {
+        if self.has_hosts { self.find_host(view) } else { &self.rest }
+    }
+
+    fn find_host(&self, view: View<'_>) -> &Arc<Table> {
+        let host = view.host().and_then(|host| std::str::from_utf8(host).ok()).unwrap_or("");
+        let name = without_port(host);
+        // (The root of all names may be said, RFC 1034 §3.1: it is the same host.)
+        let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+        let by_suffix = || self.suffixes.iter().find(|(suffix, _)| name.ends_with(suffix.as_str()));
+        let found = self.hosts.get(&name).or_else(|| by_suffix().map(|(_, table)| table));
+        found.unwrap_or(&self.rest)
+    }
+}
+
+fn fresh_number() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
+}
+
+/// A host without its port; an IPv6 address keeps its brackets.
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+impl Table {
+    fn new(
+        routes: &Routes,
+        outer: Option<&Routes>,
+        means: &BuildContext,
+    ) -> Result<Self, RouteError> {
+        let around = Around::new(outer, routes)?;
+        let plain = |kind: Kind| around.endpoint(kind, &Route::default(), means);
+        let mut table = Self {
+            exact: HashMap::default(),
+            router: Router::new(),
+            paths: Vec::new(),
+            matchers: Vec::new(),
+            only_folder: None,
+            fallback: PathEntry::all(&plain(plain_status(Status::NOT_FOUND, None))),
+            no_path: around.refusal(plain_status(Status::BAD_REQUEST, None), means),
+            pages: Pages(routes.pages.clone()),
+        };
+        if let Some(fallback) = &routes.fallback {
+            table.fallback = around.fallback(&fallback.clone().with_pace(), means)?;
+        }
+        if let Some(root) = &routes.root {
+            let endpoint = around.folder(root, 0, &Route::default(), means)?;
+            if let EndpointDoes::Files { files, .. } = &endpoint.does
+                && routes.paths.is_empty()
+                && routes.matchers.is_empty()
+            {
+                table.only_folder = Some(Arc::clone(files));
+            }
+            table.fallback = PathEntry::all(&endpoint);
+        }
+        for (matcher, handler) in &routes.matchers {
+            let endpoint = plain(handler.0.clone());
+            table.matchers.push((Arc::clone(matcher), endpoint));
+        }
+        // They come last, so that they take no other route's place.
+        let mut empty_rests = Vec::new();
+        for (path, route) in merged(&routes.paths)? {
+            let route = route.with_pace();
+            around::check(&route.fields)?;
+            if let Some(folder) = &route.folder {
+                table.add_folder(&path, folder, &route, &around, means)?;
+            } else {
+                let entry =
+                    PathEntry::new(&path, &route, |kind| around.endpoint(kind, &route, means));
+                let pattern = canonical_route(&path)?;
+                if let Some(before) = before_rest(&pattern) {
+                    empty_rests.push((before.to_owned(), table.paths.len()));
+                }
+                table.add(&path, pattern, entry)?;
+            }
+        }
+        for (pattern, index) in empty_rests {
+            match table.router.insert(&pattern, index) {
+                // (A route of that very path goes before.)
+                Ok(()) | Err(InsertError::Conflict { .. }) => {}
+                Err(error) => {
+                    return Err(RouteError::Malformed { path: pattern, reason: error.to_string() });
+                }
+            }
+        }
+        Ok(table)
+    }
+
+    /// - `path`: as it was said.
+    /// - `pattern`: in canonical form.
+    fn add(&mut self, path: &str, pattern: String, mut entry: PathEntry) -> Result<(), RouteError> {
+        let index = self.paths.len();
+        if entry.names.is_none() && !pattern.contains(['{', '}']) {
+            entry.pattern = pattern.as_bytes().into();
+            self.exact.insert(entry.pattern.clone(), index);
+        }
+        self.router.insert(pattern, index).map_err(|error| match error {
+            InsertError::Conflict { with } => RouteError::Conflict { path: path.to_owned(), with },
+            error => RouteError::Malformed { path: path.to_owned(), reason: error.to_string() },
+        })?;
+        self.paths.push(entry);
+        Ok(())
+    }
+
+    fn add_folder(
+        &mut self,
+        path: &str,
+        folder: &Path,
+        route: &Route,
+        around: &Around,
+        means: &BuildContext,
+    ) -> Result<(), RouteError> {
+        let pattern = if path.is_empty() { String::new() } else { canonical_route(path)? };
+        let base = pattern.trim_end_matches('/');
+        let endpoint = around.folder(folder, base.len(), route, means)?;
+        let mut patterns = vec![format!("{base}/"), format!("{base}/{{*rest}}")];
+        if !base.is_empty() {
+            patterns.push(base.to_owned());
+        }
+        for pattern in patterns {
+            self.add(path, pattern, PathEntry::all(&endpoint))?;
+        }
+        Ok(())
+    }
+
+    /// The handler for a path that a route names exactly, as it was sent. (What a route names is
+    /// canonical, so a path that equals it is canonical, too; any other is [`Table::find`]'s.)
+    ///
+    /// - `recent`: the caller's memory of the last one found: the next request often asks for the
+    ///   same, and comparing is cheaper than hashing.
+    #[inline]
+    pub fn find_exact(
+        &self,
+        method: Method,
+        path: &[u8],
+        recent: &Cell<usize>,
+    ) -> Option<&Endpoint> {
+        let entry = match self.paths.get(recent.get()) {
+            Some(entry) if *entry.pattern == *path => entry,
+            _ => {
+                let index = *self.exact.get(path)?;
+                recent.set(index);
+                &self.paths[index]
+            }
+        };
+        Some(entry.endpoint(method))
+    }
+
+    /// The route for a request.
+    pub fn find<'t, 'p>(&'t self, method: Method, path: &'p CanonicalPath<'_>) -> Found<'t, 'p> {
+        let Ok(found) = self.router.at(path.as_str()) else {
+            let endpoint = self.fallback(method);
+            return Found { endpoint, names: None, has_rest: false, params: None };
+        };
+        let entry = &self.paths[*found.value];
+        let names = entry.names.as_ref();
+        let params = names.is_some().then_some(found.params);
+        let has_rest = entry.has_rest;
+        Found { endpoint: entry.endpoint(method), names, has_rest, params }
+    }
+
+    /// What answers where no path does.
+    pub fn fallback(&self, method: Method) -> &Endpoint {
+        self.fallback.endpoint(method)
+    }
+
+    /// The functions that are asked before any path.
+    pub fn matchers(&self) -> &[(Matcher, Endpoint)] {
+        &self.matchers
+    }
+}
+
+/// Routes of the same path are one.
+fn merged(paths: &[(String, Route)]) -> Result<Vec<(String, Route)>, RouteError> {
+    let mut all: Vec<(String, Route)> = Vec::new();
+    for (path, route) in paths {
+        let Some((_, known)) = all.iter_mut().find(|(other, _)| other == path) else {
+            all.push((path.clone(), route.clone()));
+            continue;
+        };
+        let repeated = route
+            .handlers
+            .iter()
+            .find(|(method, _)| known.handlers.iter().any(|(other, _)| other == method));
+        if let Some((method, _)) = repeated {
+            return Err(RouteError::Repeated {
+                path: path.clone(),
+                method: method.as_str().unwrap_or("other methods"),
+            });
+        }
+        let is_special = !route.middleware.is_empty() || !route.fields.is_empty();
+        if route.folder.is_some() || known.folder.is_some() || is_special {
+            return Err(RouteError::Conflict { path: path.clone(), with: path.clone() });
+        }
+        if route.pace != RoutePace::default() {
+            if known.pace != RoutePace::default() && known.pace != route.pace {
+                return Err(RouteError::PaceRepeated { path: path.clone() });
+            }
+            known.pace = route.pace;
+        }
+        known.options.keeps_empty |= route.options.keeps_empty;
+        known.handlers.extend(route.handlers.iter().cloned());
+        known.any = route.any.clone().or(known.any.take());
+    }
+    Ok(all)
+}
+
+impl<'p> Found<'_, 'p> {
+    /// Where the named parts are in the path that was looked up.
+    pub fn spans(&self, path: &'p CanonicalPath<'_>) -> impl Iterator<Item = (u32, u32)> {
+        let path = path.as_str();
+        let start = path.as_ptr().addr();
+        let number = |at| u32::try_from(at).expect("a head is at most 65,535 bytes long");
+        let found = self.params.iter().flat_map(Params::iter).map(move |(_, value)| {
+            let at = value.as_ptr().addr() - start;
+            (number(at), number(at + value.len()))
+        });
+        // A rest that is empty is no part of what was found.
+        let names = self.names.map_or(0, |names| names.len());
+        let end = number(path.len());
+        found.chain(std::iter::repeat((end, end))).take(names)
+    }
+}
+
+impl Pages {
+    /// The page for a status: its own, or the one for all.
+    pub fn of(&self, status: Status) -> Option<&Page> {
+        let of = |wanted| self.0.iter().rev().find(|(of, _)| *of == wanted).map(|(_, page)| page);
+        of(Some(status)).or_else(|| of(None))
+    }
+}
+
+/// A route's path in the form that requests' paths are compared in; for whoever compares paths of
+/// routes, as the Python package does.
+///
+/// # Errors
+/// [`RouteError::Malformed`]
+#[doc(hidden)]
+pub fn canonical_route(path: &str) -> Result<String, RouteError> {
+    pattern(path).map_err(|reason| RouteError::Malformed { path: path.to_owned(), reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::middleware::Runnable;
+    use crate::request::Request;
+    use gustnado_files::FileOptions;
+    use std::hint::black_box;
+    use std::time::{Duration, Instant};
+
+    const ROUTES: usize = 1_000;
+
+    /// Half of the paths are exact, half have a named part.
+    fn path_of(at: usize, name: &str) -> String {
+        match at % 2 {
+            0 => format!("/area/{}/section/page{at}", at % 50),
+            _ => format!("/area/{}/section{at}/{name}/detail", at % 50),
+        }
+    }
+
+    fn thousand_routes() -> Tables {
+        let routes = (0..ROUTES).fold(Routes::new(), |routes, at| {
+            routes.get(&path_of(at, "{id}"), move |_: &Request| at.to_string())
+        });
+        let files = FileOptions {
+            hidden: false,
+            listing: false,
+            cache_bytes: 0,
+            workers: 1,
+            threads: 0,
+            wait: Duration::MAX,
+        };
+        let means = BuildContext::new(BlockingPool::new(1, 1), files);
+        Tables::new(&routes, &means).expect("no two paths are alike")
+    }
+
+    fn find<'t>(table: &'t Table, path: &str, recent: &Cell<usize>) -> &'t Endpoint {
+        let exact = table.find_exact(Method::Get, path.as_bytes(), recent);
+        let walked = || {
+            let path = CanonicalPath::of(path.as_bytes()).expect("a path that is served");
+            table.find(Method::Get, &path).endpoint
+        };
+        exact.unwrap_or_else(walked)
+    }
+
+    #[test]
+    fn each_of_a_thousand_routes_is_found() {
+        let (tables, recent) = (thousand_routes(), Cell::new(0));
+        for at in 0..ROUTES {
+            let endpoint = find(&tables.rest, &path_of(at, "7"), &recent);
+            let EndpointDoes::Run(Runnable::Inline(handler)) = &endpoint.does else {
+                panic!("all are inline");
+            };
+            let mut request = crate::request::tests::of("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+            assert_eq!(
+                handler(&mut request).content().map(|all| all.to_vec()),
+                Some(at.to_string().into_bytes())
+            );
+        }
+    }
+
+    /// `cargo test --release -p gustnado --lib -- --ignored --nocapture a_thousand_routes`
+    #[test]
+    #[ignore = "it measures: no test asserts a time"]
+    fn how_long_it_takes_to_find_one_of_a_thousand_routes() {
+        const ROUNDS: usize = 2_000;
+        let (tables, recent) = (thousand_routes(), Cell::new(0));
+        for (what, first) in [("exact", 0), ("with a named part", 1)] {
+            let paths: Vec<String> =
+                (first..ROUTES).step_by(2).map(|at| path_of(at, "1234")).collect();
+            let began = Instant::now();
+            for path in (0..ROUNDS).flat_map(|_| &paths) {
+                black_box(find(&tables.rest, black_box(path), &recent));
+            }
+            let each = began.elapsed() / u32::try_from(ROUNDS * paths.len()).expect("a million");
+            println!("{what}: {each:?}");
+        }
+    }
+}

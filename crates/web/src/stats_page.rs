@@ -1,0 +1,132 @@
+//! Counters for machines to read: a page of JSON, and a line of text now and then.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::sync::Weak;
+use std::time::Duration;
+
+use gustnado_tasks::sleep;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::handler::{Handler, Kind};
+use crate::response::Response;
+use gustnado_observe::process::Process;
+use gustnado_observe::server_stats::ServerStats;
+use gustnado_observe::stats::Stats;
+
+/// A handler that answers with the server's counters as JSON: in sum, and by worker. The names are
+/// those of [`Stats`] and [`crate::WorkerStats`], with `cpu_ms` and `memory_bytes` of the whole
+/// process.
+///
+/// ```no_run
+/// gustnado::Server::new().get("/stats", gustnado::stats_page()).listen("127.0.0.1:0")?.run()
+/// # ; gustnado::Result::Ok(())
+/// ```
+pub fn stats_page() -> Handler {
+    Handler(Kind::OfServer(|app| {
+        Response::json_text(json(app)).header("Cache-Control", "no-store")
+    }))
+}
+
+fn json(app: &dyn ServerStats) -> String {
+    let Process { cpu_ms, memory_bytes } = Process::read();
+    // The words below are constants of ours without anything that JSON would need escaped.
+    let mut text = format!(
+        "{{\"version\":\"{}\",\"backend\":\"{}\",\"scheduler\":\"{}\",\
+         \"cpu_ms\":{cpu_ms},\"memory_bytes\":{memory_bytes}",
+        env!("CARGO_PKG_VERSION"),
+        app.backend(),
+        app.scheduler(),
+    );
+    push_numbers(&mut text, app.stats().named());
+    text.push_str(",\"by_worker\":[");
+    for (place, worker) in app.stats_by_worker().iter().enumerate() {
+        text.push_str(if place > 0 { ",{" } else { "{" });
+        _ = write!(text, "\"worker\":{}", worker.worker);
+        push_numbers(&mut text, worker.named());
+        text.push('}');
+    }
+    text.push_str("]}\n");
+    text
+}
+
+fn push_numbers(text: &mut String, numbers: impl IntoIterator<Item = (&'static str, u64)>) {
+    for (name, number) in numbers {
+        // (A string takes all text.)
+        _ = write!(text, ",\"{name}\":{number}");
+    }
+}
+
+/// Writes a line of statistics to standard error again and again, until the server has gone.
+pub async fn write_regularly(server: Weak<dyn ServerStats>, interval: Duration) {
+    let mut before = Stats::default();
+    loop {
+        sleep(interval).await;
+        let Some(server) = server.upgrade() else { return };
+        let stats = server.stats();
+        write_line(&line(&stats, &before));
+        before = stats;
+    }
+}
+
+/// One line of logfmt: totals since the start, and rates since the line before.
+fn line(stats: &Stats, before: &Stats) -> String {
+    let span_ms = stats.uptime_ms.saturating_sub(before.uptime_ms).max(1);
+    let rate = |now: u64, then: u64| now.saturating_sub(then).saturating_mul(1_000) / span_ms;
+    let mut text = format!(
+        "event=stats requests_per_s={} bytes_per_s={}",
+        rate(stats.requests, before.requests),
+        rate(stats.bytes_sent, before.bytes_sent)
+    );
+    for (name, number) in stats.named() {
+        // (A string takes all text.)
+        _ = write!(text, " {name}={number}");
+    }
+    text.push('\n');
+    text
+}
+
+/// Writes a line whole, or not at all: a reader that has fallen behind must not hold a worker up.
+fn write_line(line: &str) {
+    let stderr = io::stderr();
+    let mut fds = [PollFd::new(&stderr, PollFlags::OUT)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let is_open = poll(&mut fds, Some(&at_once)) == Ok(1) && fds[0].revents() == PollFlags::OUT;
+    if is_open {
+        // It is below what a pipe that has room takes at once. Nobody can be told of an error.
+        _ = stderr.lock().write_all(line.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gustnado_observe::stats::WorkerStats;
+
+    #[test]
+    fn a_line_has_totals_and_the_rates_since_the_one_before() {
+        let before = Stats { uptime_ms: 1_000, requests: 100, ..Stats::default() };
+        let now = Stats { uptime_ms: 3_000, requests: 700, bytes_sent: 4_000, ..before };
+        let line = line(&now, &before);
+        let start = "event=stats requests_per_s=300 bytes_per_s=2000 ready=0 uptime_ms=3000 ";
+        assert!(line.starts_with(start) && line.ends_with("faults=0\n"), "{line}");
+        assert!(line.contains(" requests=700 ") && line.len() < 1_024, "{line}");
+    }
+
+    #[test]
+    fn the_names_and_their_order_are_what_readers_know() {
+        let names = |all: &mut dyn Iterator<Item = (&'static str, u64)>| -> Vec<&'static str> {
+            all.map(|(name, _)| name).collect()
+        };
+        let server = "ready uptime_ms connections_open connections_accepted connections_added \
+            connections_removed tasks_live requests bytes_sent answers_1xx answers_2xx \
+            answers_3xx answers_4xx answers_5xx bad_requests proxy_refused timeouts idle_closed \
+            never_asked files_cut files_exhausted accept_exhausted accept_failed accept_paused \
+            panics waits log_lines_lost faults";
+        let worker = "connections_added connections_removed tasks_added tasks_ended requests \
+            bytes_sent answers_4xx answers_5xx bad_requests timeouts idle_closed never_asked \
+            files_cut panics waits cpu_ms";
+        assert_eq!(names(&mut Stats::default().named()).join(" "), server);
+        assert_eq!(names(&mut WorkerStats::default().named()).join(" "), worker);
+    }
+}
