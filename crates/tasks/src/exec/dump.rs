@@ -4,10 +4,10 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::exec::context;
-use crate::exec::look::{Dump, Look};
-use crate::exec::time::timeout;
-use crate::exec::workers_shared::WorkersShared;
+use crate::exec::executor::context;
+use crate::exec::timers::time::timeout;
+use crate::exec::worker::look::{Dump, Look};
+use crate::exec::worker::workers_shared::WorkersShared;
 use crate::sync::parking;
 
 /// What the tasks of the running task's server do.

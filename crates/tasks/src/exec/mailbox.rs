@@ -23,7 +23,7 @@ use futures_core::Stream;
 pub use errors::{Closed, RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
 use store::Store;
 
-use crate::exec::context;
+use crate::exec::executor::context;
 use crate::exec::waits::WaitsOn;
 use crate::sync::parking;
 

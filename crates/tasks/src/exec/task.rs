@@ -3,8 +3,11 @@
 //! What a spawned task comes to is told to whoever asked for it: a [`JoinHandle`] or a [`Group`].
 //! Both are a [`Report`]; the task carries it along and never ends without making it.
 
+pub(crate) mod blocking;
 mod group;
 mod join;
+pub(crate) mod select;
+pub(crate) mod spawner;
 
 use std::borrow::Cow;
 use std::future::{Future, poll_fn};
@@ -16,11 +19,11 @@ use std::task::{Context, Poll};
 pub use group::Group;
 pub use join::{Attached, JoinError, JoinHandle};
 
-use crate::exec::context;
+use crate::exec::error::SpawnError;
+use crate::exec::executor::context;
 use crate::exec::schedule::BoxTask;
-use crate::exec::spawn_error::SpawnError;
-use crate::exec::task_id::TaskId;
-use crate::exec::workers_shared::{WorkersShared, count};
+use crate::exec::wakers::task_id::TaskId;
+use crate::exec::worker::workers_shared::{WorkersShared, count};
 
 /// Starts a task beside the running one, on the same worker (or group of workers). It runs when the
 /// running one next waits, or at once on a worker of the group that is free; and it goes on by

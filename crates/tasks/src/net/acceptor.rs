@@ -15,12 +15,12 @@ use gustnado_reactor::{Accepted, Io, Listener};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_reuseport;
 
-use crate::exec::arrival::{Arrival, Incoming, PolledListener};
-use crate::exec::context::{self, WorkerContext};
+use crate::exec::executor::context::{self, WorkerContext};
 use crate::exec::task::yield_now;
-use crate::exec::time::sleep;
+use crate::exec::timers::time::sleep;
 use crate::exec::waits::WaitsOn;
-use crate::exec::workers_shared::{Phase, WorkersShared, count};
+use crate::exec::worker::arrival::{Arrival, Incoming, PolledListener};
+use crate::exec::worker::workers_shared::{Phase, WorkersShared, count};
 use crate::net::connection::Connection;
 use crate::net::listening::ListenerShared;
 

@@ -16,11 +16,11 @@ use gustnado_reactor::{
 };
 use rustix::net::sockopt;
 
-use crate::exec::context::{self, Alarm, WorkerContext};
+use crate::exec::executor::context::{self, Alarm, WorkerContext};
 use crate::exec::task::yield_now;
-use crate::exec::time::Now;
+use crate::exec::timers::time::Now;
 use crate::exec::waits::WaitsOn;
-use crate::exec::workers_shared::Phase;
+use crate::exec::worker::workers_shared::Phase;
 use crate::net::connection_id::ConnectionId;
 use crate::net::patience::Patience;
 use crate::net::send_watch::SendWatch;

@@ -5,8 +5,8 @@ use std::task::Waker;
 
 use gustnado_reactor::{Io, IoId, Names};
 
-use crate::exec::context;
-use crate::exec::task_id::TaskId;
+use crate::exec::executor::context;
+use crate::exec::wakers::task_id::TaskId;
 
 /// Which connection something belongs to: 8 bytes that cost nothing to make.
 ///

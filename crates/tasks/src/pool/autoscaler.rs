@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use gustnado_reactor::{Alert, Clock, ListenerPoll, prepare_to_share};
 
-use crate::exec::arrival::PolledListener;
-use crate::exec::autoscale::Autoscale;
-use crate::exec::workers_shared::{Phase, WorkersShared, count};
+use crate::exec::worker::arrival::PolledListener;
+use crate::exec::worker::elastic::Autoscale;
+use crate::exec::worker::workers_shared::{Phase, WorkersShared, count};
 use crate::pool::elastic::ElasticWorkers;
 use crate::pool::growth::{Growth, Load};
 

@@ -12,15 +12,14 @@ use std::time::Duration;
 
 use gustnado_reactor::{Alert, Ready, Token, Wants};
 
-use crate::exec::block_on;
-use crate::exec::context::{self, WorkerContext};
-use crate::exec::gather::run_all;
-use crate::exec::inbox::Inbox;
-use crate::exec::spawn_error::SpawnError;
-use crate::exec::start_error::StartError;
-use crate::exec::turn::{end, take_in};
-use crate::exec::wake_target;
-use crate::exec::workers_shared::Phase;
+use crate::exec::error::SpawnError;
+use crate::exec::error::StartError;
+use crate::exec::executor::block_on;
+use crate::exec::executor::context::{self, WorkerContext};
+use crate::exec::executor::turn::{end, run_all, take_in};
+use crate::exec::wakers::wake_target;
+use crate::exec::worker::inbox::Inbox;
+use crate::exec::worker::workers_shared::Phase;
 use crate::net::acceptor;
 use crate::net::listening::ListenerShared;
 

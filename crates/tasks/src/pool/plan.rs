@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use gustnado_reactor::{BackendKind, IoChoice, SocketOptions, descriptor_limit};
 
-use crate::exec::descriptors::descriptors_for_connections;
-use crate::exec::pauses::Throttle;
 use crate::exec::schedule::SchedulerKind;
+use crate::exec::worker::descriptors::descriptors_for_connections;
+use crate::exec::worker::throttle::Throttle;
 use crate::net::acceptor::Acceptor;
 use crate::pool::growth::Growth;
 use crate::sync::connection_slots::Placement;

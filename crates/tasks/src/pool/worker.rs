@@ -9,12 +9,12 @@ use std::thread;
 
 use gustnado_reactor::{Token, Wait};
 
-use crate::exec::context::{BUDGET, WorkerContext};
-use crate::exec::group::Group;
-use crate::exec::inbox::Inbox;
-use crate::exec::task_id::TaskId;
-use crate::exec::turn::{RUNS_MAX, end, open, pass, pause, run, spin, turn, wait};
-use crate::exec::workers_shared::{Phase, count};
+use crate::exec::executor::context::{BUDGET, WorkerContext};
+use crate::exec::executor::turn::{RUNS_MAX, end, open, pass, pause, run, spin, turn, wait};
+use crate::exec::wakers::task_id::TaskId;
+use crate::exec::worker::inbox::Inbox;
+use crate::exec::worker::worker_group::Group;
+use crate::exec::worker::workers_shared::{Phase, count};
 use crate::pool::autoscaler::AutoscaleState;
 use crate::pool::elastic::RetireAction;
 

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use gustnado_reactor::{BackendKind, Clock, Endpoint, descriptor_limit};
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::exec::group::WORKERS_MAX;
-use crate::exec::start_error::StartError;
-use crate::exec::wake_target;
-use crate::exec::workers_shared::{Counts, Phase, WorkersShared};
+use crate::exec::error::StartError;
+use crate::exec::wakers::wake_target;
+use crate::exec::worker::worker_group::WORKERS_MAX;
+use crate::exec::worker::workers_shared::{Counts, Phase, WorkersShared};
 use crate::net::listening::Serve;
 use crate::pool::autoscaler::AutoscaleState;
 use crate::pool::driven::Driven;

@@ -12,8 +12,8 @@ use std::task::{Context, Poll, Waker};
 use futures_core::Stream;
 
 use super::{JoinError, Report, start_reporting};
-use crate::exec::context;
-use crate::exec::spawn_error::SpawnError;
+use crate::exec::error::SpawnError;
+use crate::exec::executor::context;
 use crate::exec::waits::WaitsOn;
 
 /// A bounded set of tasks of one kind, on the worker (or group of workers) that spawned them.

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use super::{Report, start_reporting};
-use crate::exec::context;
-use crate::exec::spawn_error::SpawnError;
-use crate::exec::task_id::TaskId;
+use crate::exec::error::SpawnError;
+use crate::exec::executor::context;
 use crate::exec::waits::WaitsOn;
+use crate::exec::wakers::task_id::TaskId;
 
 /// Waits for a task's result, as a future. Dropping it lets the task go on.
 #[must_use = "dropping it lets the task go on alone; say so with `drop`"]

@@ -22,11 +22,11 @@ use std::time::Duration;
 use gustnado_reactor::{Accepted, Listener, take_queue};
 
 use super::{AcceptFailure, BURST_MAX, Me, after_error, choose_room, place};
-use crate::exec::context::{self, WorkerContext};
+use crate::exec::executor::context::{self, WorkerContext};
 use crate::exec::task::yield_now;
-use crate::exec::time::timeout;
+use crate::exec::timers::time::timeout;
 use crate::exec::waits::WaitsOn;
-use crate::exec::workers_shared::Phase;
+use crate::exec::worker::workers_shared::Phase;
 use crate::net::closing::QUIET_MS;
 use crate::net::listening::ListenerShared;
 

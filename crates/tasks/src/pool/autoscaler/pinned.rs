@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering;
 use gustnado_reactor::{has_pending, take_connection};
 
 use super::{AutoscaleState, Observation, Policy};
-use crate::exec::arrival::{Arrival, Incoming, PolledListener};
-use crate::exec::inbox::Inbox;
-use crate::exec::worker_handle::WorkerHandle;
-use crate::exec::workers_shared::{WorkersShared, count};
+use crate::exec::worker::arrival::{Arrival, Incoming, PolledListener};
+use crate::exec::worker::inbox::Inbox;
+use crate::exec::worker::worker_handle::WorkerHandle;
+use crate::exec::worker::workers_shared::{WorkersShared, count};
 use crate::sync::sleep_state::Ping;
 
 /// The longest time between two looks at a line that cannot be helped.

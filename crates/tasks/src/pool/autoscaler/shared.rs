@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::{AutoscaleState, Observation, Policy};
-use crate::exec::group::Group;
-use crate::exec::workers_shared::WorkersShared;
+use crate::exec::worker::worker_group::Group;
+use crate::exec::worker::workers_shared::WorkersShared;
 
 /// Workers of one group.
 pub(crate) struct Shared {

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::Workers;
 use crate::exec::dump;
-use crate::exec::look::Dump;
-use crate::exec::spawner::Spawner;
-use crate::exec::workload::Workload;
+use crate::exec::task::spawner::Spawner;
+use crate::exec::worker::look::Dump;
+use crate::exec::worker::worker_metrics::Workload;
 
 impl Workers {
     /// What all tasks do. Blocks the calling thread until the workers have answered: in a task,

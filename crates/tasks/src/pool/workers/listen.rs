@@ -7,9 +7,9 @@ use std::sync::Arc;
 use gustnado_reactor::{Endpoint, bind, defer_accept, set_options};
 
 use super::Workers;
-use crate::exec::arrival::{Arrival, Incoming};
-use crate::exec::start_error::StartError;
-use crate::exec::workers_shared::Phase;
+use crate::exec::error::StartError;
+use crate::exec::worker::arrival::{Arrival, Incoming};
+use crate::exec::worker::workers_shared::Phase;
 use crate::net::acceptor::Acceptor;
 use crate::net::listening::{ListenerShared, Listening, Serve};
 use crate::pool::plan::Plan;

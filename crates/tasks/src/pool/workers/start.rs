@@ -11,16 +11,16 @@ use gustnado_reactor::{
 
 use super::listen::Sockets;
 use super::threads::{Start, Started};
-use crate::exec::autoscale::Autoscale;
-use crate::exec::context::WorkerContext;
-use crate::exec::descriptors::INSTALLED_PART;
-use crate::exec::group::{Group, WORKERS_MAX};
-use crate::exec::inbox::Inbox;
-use crate::exec::pauses::Pauses;
+use crate::exec::executor::context::WorkerContext;
 use crate::exec::schedule::SchedulerKind;
-use crate::exec::wake_target;
-use crate::exec::worker_handle::WorkerHandle;
-use crate::exec::workers_shared::{WorkersShared, count};
+use crate::exec::wakers::wake_target;
+use crate::exec::worker::descriptors::INSTALLED_PART;
+use crate::exec::worker::elastic::Autoscale;
+use crate::exec::worker::inbox::Inbox;
+use crate::exec::worker::throttle::Pauses;
+use crate::exec::worker::worker_group::{Group, WORKERS_MAX};
+use crate::exec::worker::worker_handle::WorkerHandle;
+use crate::exec::worker::workers_shared::{WorkersShared, count};
 use crate::net::acceptor::{self, Acceptor};
 use crate::net::listening::ListenerShared;
 use crate::pool::autoscaler::{

@@ -4,9 +4,9 @@ use std::io;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
-use crate::exec::wake_target;
-use crate::exec::worker_handle::WorkerHandle;
-use crate::exec::workers_shared::{Phase, WorkersShared};
+use crate::exec::wakers::wake_target;
+use crate::exec::worker::worker_handle::WorkerHandle;
+use crate::exec::worker::workers_shared::{Phase, WorkersShared};
 use crate::pool::autoscaler::AutoscaleState;
 
 /// What was started.

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use crate::exec::autoscale::Autoscale;
-use crate::exec::names::Names;
-use crate::exec::pauses::Pauses;
+use crate::exec::error::SpawnError;
 use crate::exec::schedule::BoxTask;
-use crate::exec::spawn_error::SpawnError;
-use crate::exec::worker_handle::WorkerHandle;
-use crate::exec::worker_metrics::WorkerMetrics;
+use crate::exec::worker::elastic::Autoscale;
+use crate::exec::worker::look::TaskNames;
+use crate::exec::worker::throttle::Pauses;
+use crate::exec::worker::worker_handle::WorkerHandle;
+use crate::exec::worker::worker_metrics::WorkerMetrics;
 use crate::sync::connection_slots::{ConnectionSlots, Placement};
 use crate::sync::shared_load::SharedLoad;
 
@@ -56,7 +56,7 @@ pub(crate) struct WorkersShared {
     /// One per worker that has started.
     desks: Mutex<Vec<Arc<WorkerMetrics>>>,
     /// Names of tasks that have one.
-    pub(crate) names: Arc<Names>,
+    pub(crate) names: Arc<TaskNames>,
     /// The worker that the next task from elsewhere goes to.
     next_post: AtomicUsize,
 }

@@ -8,16 +8,15 @@
 mod table;
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use crate::exec::names::{Names, NamesById};
 use crate::exec::schedule::{Schedule, Seen};
-use crate::exec::task_id::TaskId;
 use crate::exec::waits::{Waits, WaitsOn};
-use crate::exec::worker_metrics::WorkerMetrics;
+use crate::exec::wakers::task_id::TaskId;
+use crate::exec::worker::worker_metrics::WorkerMetrics;
 use crate::sync::claim::Doing;
 
 /// Tasks that one worker writes down; the rest it counts. With a million tasks it is held for some
@@ -70,10 +69,22 @@ pub enum TaskState {
     },
 }
 
+/// Names of the tasks that have one, shared by all workers.
+#[derive(Default)]
+pub(crate) struct TaskNames(Mutex<NamesById>);
+
+type NamesById = HashMap<TaskId, Cow<'static, str>>;
+
+impl TaskNames {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, NamesById> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// A question to all workers, and their answers.
 pub(crate) struct Look {
     now_ms: u64,
-    names: Arc<Names>,
+    names: Arc<TaskNames>,
     answers: Mutex<Answers>,
 }
 
@@ -90,7 +101,7 @@ struct Answers {
 
 impl Look {
     /// A question that no worker was asked yet.
-    pub(crate) fn new(now_ms: u64, names: Arc<Names>) -> Self {
+    pub(crate) fn new(now_ms: u64, names: Arc<TaskNames>) -> Self {
         Self { now_ms, names, answers: Mutex::default() }
     }
 

@@ -14,7 +14,7 @@ use rustix::time::{
     timerfd_settime,
 };
 
-use crate::exec::context;
+use crate::exec::executor::context;
 use crate::exec::waits::WaitsOn;
 
 /// A timer that is exact to what the kernel can do, some ten microseconds. It belongs to the task

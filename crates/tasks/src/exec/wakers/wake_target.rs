@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::exec::task_id::{STATIONS_MAX, TaskId};
+use crate::exec::wakers::task_id::{STATIONS_MAX, TaskId};
 
 /// Where wake-ups from other threads go: a worker, or a group of workers that share their tasks.
 pub(crate) trait WakeTarget: Send + Sync {

@@ -6,7 +6,7 @@
 
 use std::task::Waker;
 
-use crate::exec::task_id::TaskId;
+use crate::exec::wakers::task_id::TaskId;
 use crate::sync::claim::GENERATION_MAX;
 
 const NIL: u32 = u32::MAX;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::exec::arrival::Arrival;
-use crate::exec::look::Look;
+use crate::exec::error::SpawnError;
 use crate::exec::schedule::BoxTask;
-use crate::exec::spawn_error::SpawnError;
-use crate::exec::wake_target::WakeTarget;
+use crate::exec::wakers::wake_target::WakeTarget;
+use crate::exec::worker::arrival::Arrival;
+use crate::exec::worker::look::Look;
 
 /// A worker that connections and listeners can be handed to, and wake-ups sent to.
 pub(crate) trait WorkerHandle: WakeTarget {

@@ -8,9 +8,9 @@
 use std::ptr;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
-use crate::exec::context;
-use crate::exec::task_id::TaskId;
-use crate::exec::wake_target;
+use crate::exec::executor::context;
+use crate::exec::wakers::task_id::TaskId;
+use crate::exec::wakers::wake_target;
 
 impl TaskId {
     /// The task that a waker wakes, if it is a number.

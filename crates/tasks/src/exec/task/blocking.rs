@@ -9,7 +9,7 @@ use std::task::{Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
-use crate::exec::context;
+use crate::exec::executor::context;
 use crate::exec::waits::WaitsOn;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::queue::TokenQueue;

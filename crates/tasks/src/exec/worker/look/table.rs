@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::{Dump, TaskInfo, TaskState};
-use crate::exec::task_id::TaskId;
+use crate::exec::wakers::task_id::TaskId;
 
 impl fmt::Display for Dump {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,9 +6,8 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::exec::task_id::TaskId;
 use crate::exec::waits::Waits;
-use crate::exec::workload::Workload;
+use crate::exec::wakers::task_id::TaskId;
 
 /// The metrics of a worker, off the others' cache lines.
 #[derive(Debug)]
@@ -26,6 +25,26 @@ pub(crate) struct WorkerMetrics {
     connections_removed: AtomicU64,
     tasks_added: AtomicU64,
     tasks_ended: AtomicU64,
+}
+
+/// What has come to one worker and gone from it. Totals count from the start and only grow.
+///
+/// Where workers share their tasks, one may add what another one ends: then only the sums over all
+/// workers say what is live.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Workload {
+    /// The worker's number; a thread that only accepts has the one behind the last.
+    pub worker: usize,
+    /// The kernel's number of its thread, as in `/proc/self/task`; 0 before it runs.
+    pub thread: u32,
+    /// Connections that it has taken in.
+    pub connections_added: u64,
+    /// Connections that have ended on it.
+    pub connections_removed: u64,
+    /// Tasks that it has taken in: connections, acceptors, and what was spawned.
+    pub tasks_added: u64,
+    /// Tasks that have ended on it.
+    pub tasks_ended: u64,
 }
 
 impl WorkerMetrics {

@@ -4,9 +4,9 @@ use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Weak};
 
-use crate::exec::context;
-use crate::exec::spawn_error::SpawnError;
-use crate::exec::workers_shared::WorkersShared;
+use crate::exec::error::SpawnError;
+use crate::exec::executor::context;
+use crate::exec::worker::workers_shared::WorkersShared;
 
 /// Starts tasks on the workers of one server, from any thread. It does not keep them running.
 #[derive(Clone)]

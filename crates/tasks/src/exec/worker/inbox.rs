@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use gustnado_reactor::Alert;
 
-use crate::exec::arrival::{Arrival, Incoming};
-use crate::exec::look::Look;
+use crate::exec::error::SpawnError;
 use crate::exec::schedule::BoxTask;
-use crate::exec::spawn_error::SpawnError;
-use crate::exec::task_id::TaskId;
-use crate::exec::wake_target::WakeTarget;
-use crate::exec::worker_handle::WorkerHandle;
+use crate::exec::wakers::task_id::TaskId;
+use crate::exec::wakers::wake_target::WakeTarget;
+use crate::exec::worker::arrival::{Arrival, Incoming};
+use crate::exec::worker::look::Look;
+use crate::exec::worker::worker_handle::WorkerHandle;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::queue::TokenQueue;
 use crate::sync::sleep_state::{Ping, SleepState};

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::exec::arrival::PolledListener;
+use crate::exec::worker::arrival::PolledListener;
 
 /// What adds and retires workers. Where none may be added, there is none.
 pub(crate) trait Autoscale: Send + Sync {

@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use gustnado_reactor::{Token, Wait};
 
-use crate::exec::context::{BUDGET, WorkerContext};
-use crate::exec::inbox::{Inbox, WorkerMessage};
+use crate::exec::executor::context::{BUDGET, WorkerContext};
 use crate::exec::schedule::{BoxTask, Claimed};
-use crate::exec::task_id::TaskId;
-use crate::exec::workers_shared::{Phase, count};
+use crate::exec::wakers::task_id::TaskId;
+use crate::exec::worker::inbox::{Inbox, WorkerMessage};
+use crate::exec::worker::workers_shared::{Phase, count};
 
 /// Tasks run in a row before the worker looks at the kernel again.
 pub(crate) const RUNS_MAX: u32 = 256;
 /// What tasks from the run queue may do, in units of their [`BUDGET`], before the worker looks at
 /// the kernel again. Tasks that the kernel wakes do not wait behind those that never sleep.
-pub(crate) const UNITS_MAX: u32 = BUDGET;
+const UNITS_MAX: u32 = BUDGET;
 /// Letters opened in a row before tasks have their turn.
 const LETTERS_MAX: u32 = 256;
 /// Turns a worker spends on letting its last operations end, 10 ms each at most.
@@ -84,12 +84,63 @@ fn run_woken(ctx: &WorkerContext, woken: &mut Vec<Token>) {
 
 /// One of those that used up their budget runs in each round, however much else there is.
 #[inline]
-pub(crate) fn run_spent(ctx: &WorkerContext) -> bool {
+fn run_spent(ctx: &WorkerContext) -> bool {
     let claimed = ctx.schedule.claim_spent();
     claimed.is_some_and(|claimed| {
         run(ctx, claimed.id(ctx), claimed.task);
         true
     })
+}
+
+/// Runs what is woken and what is queued in a turn of a driven worker, and then what has deferred
+/// its send. Returns whether there was anything.
+pub(crate) fn run_all(ctx: &WorkerContext, woken: &mut Vec<Token>) -> bool {
+    let mut has_run = !woken.is_empty();
+    let has_several = woken.len() > 1 || ctx.schedule.has_ready();
+    // Once connections are cut, a task must not wait for others to run.
+    if has_several && ctx.phase() < Phase::Cutting {
+        ctx.send_batch.open(ctx.now_ms());
+    }
+    for token in woken.drain(..) {
+        let id = TaskId::of_token(token);
+        if let Some(claimed) = ctx.schedule.claim_idle(id.slot(), id.generation()) {
+            run(ctx, id, claimed.task);
+            flush_if_due(ctx);
+        }
+    }
+    let mut units = 0;
+    for _ in 0..RUNS_MAX {
+        let Some(claimed) = ctx.schedule.claim() else { break };
+        has_run = true;
+        units += run(ctx, claimed.id(ctx), claimed.task);
+        flush_if_due(ctx);
+        if units >= UNITS_MAX {
+            break;
+        }
+    }
+    has_run |= run_spent(ctx);
+    flush(ctx);
+    has_run
+}
+
+/// Flushes the send batch where its tasks have waited for long enough, and opens the next one.
+fn flush_if_due(ctx: &WorkerContext) {
+    let read_us = || ctx.reactor.borrow().clock().read_us();
+    if ctx.send_batch.is_due(ctx.now_ms(), read_us) {
+        flush(ctx);
+        ctx.send_batch.open(ctx.now_ms());
+    }
+}
+
+/// Runs the tasks that have deferred their sends. They send, since the batch is closed.
+fn flush(ctx: &WorkerContext) {
+    let deferred = ctx.send_batch.close();
+    for task in &deferred {
+        if let Some(claimed) = ctx.schedule.claim_idle(task.slot(), task.generation()) {
+            run(ctx, *task, claimed.task);
+        }
+    }
+    ctx.send_batch.recycle(deferred);
 }
 
 /// Takes in what other threads have sent.

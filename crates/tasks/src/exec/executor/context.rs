@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use gustnado_reactor::{Reactor, TimerKey, Token, Wheel};
 
-use crate::exec::foreign::ForeignWakers;
-use crate::exec::group::Group;
+use crate::exec::executor::send_batch::SendBatch;
 use crate::exec::schedule::{BoxTask, Schedule};
-use crate::exec::send_batch::SendBatch;
-use crate::exec::task_id::TaskId;
 use crate::exec::waits::{Waits, WaitsOn};
-use crate::exec::worker_metrics::WorkerMetrics;
-use crate::exec::workers_shared::{Phase, WorkersShared};
+use crate::exec::wakers::foreign::ForeignWakers;
+use crate::exec::wakers::task_id::TaskId;
+use crate::exec::worker::worker_group::Group;
+use crate::exec::worker::worker_metrics::WorkerMetrics;
+use crate::exec::worker::workers_shared::{Phase, WorkersShared};
 
 /// What a task may do in one run without having had to wait, in units: a value from a mailbox is
 /// one. Once it is used up the task goes to the end of the run queue, and the kernel is asked for
@@ -158,15 +158,10 @@ impl WorkerContext {
         true
     }
 
-    /// Whether the running task is to wait with what it sends. If so, it is run again within this
-    /// turn.
+    /// Whether the running task defers what it sends. If so, it is run again within this turn.
     #[inline]
     pub(crate) fn defer_send(&self) -> bool {
-        let is_held = self.send_batch.is_open.get();
-        if is_held {
-            self.send_batch.held.borrow_mut().push(self.current());
-        }
-        is_held
+        self.send_batch.defer(|| self.current())
     }
 
     #[cold]

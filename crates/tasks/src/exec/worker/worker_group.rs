@@ -11,15 +11,15 @@ use std::thread::{self, Thread};
 
 use gustnado_reactor::{Alert, TimerKey, Token, Wheel};
 
-use crate::exec::arrival::Arrival;
-use crate::exec::foreign::ForeignWakers;
-use crate::exec::inbox::{WorkerMessage, WorkerQueue};
-use crate::exec::look::Look;
+use crate::exec::error::SpawnError;
 use crate::exec::schedule::{BoxTask, Schedule};
-use crate::exec::spawn_error::SpawnError;
-use crate::exec::task_id::TaskId;
-use crate::exec::wake_target::WakeTarget;
-use crate::exec::worker_handle::WorkerHandle;
+use crate::exec::wakers::foreign::ForeignWakers;
+use crate::exec::wakers::task_id::TaskId;
+use crate::exec::wakers::wake_target::WakeTarget;
+use crate::exec::worker::arrival::Arrival;
+use crate::exec::worker::inbox::{WorkerMessage, WorkerQueue};
+use crate::exec::worker::look::Look;
+use crate::exec::worker::worker_handle::WorkerHandle;
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 use crate::sync::roles::Roles;
 use crate::sync::sleep_state::SleepState;

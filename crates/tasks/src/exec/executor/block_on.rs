@@ -15,17 +15,17 @@ use std::time::Duration;
 
 use gustnado_reactor::{Clock, IoChoice, Options, Reactor, descriptor_limit};
 
-use crate::exec::context::{self, WorkerContext};
-use crate::exec::descriptors::INSTALLED_PART;
-use crate::exec::inbox::Inbox;
-use crate::exec::pauses::{Pauses, Throttle};
+use crate::exec::error::StartError;
+use crate::exec::executor::context::{self, WorkerContext};
+use crate::exec::executor::turn::pass;
 use crate::exec::schedule::SchedulerKind;
-use crate::exec::start_error::StartError;
-use crate::exec::task_id::TaskId;
-use crate::exec::turn::pass;
-use crate::exec::wake_target;
-use crate::exec::worker_handle::WorkerHandle;
-use crate::exec::workers_shared::WorkersShared;
+use crate::exec::wakers::task_id::TaskId;
+use crate::exec::wakers::wake_target;
+use crate::exec::worker::descriptors::INSTALLED_PART;
+use crate::exec::worker::inbox::Inbox;
+use crate::exec::worker::throttle::{Pauses, Throttle};
+use crate::exec::worker::worker_handle::WorkerHandle;
+use crate::exec::worker::workers_shared::WorkersShared;
 use crate::sync::connection_slots::{ConnectionSlots, Placement};
 
 /// Runs a future to its end on the current thread, which is a worker meanwhile: tasks, timers and

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use gustnado_reactor::{Reactor, TimerKey};
 
-use crate::exec::context::{self, WorkerContext};
-use crate::exec::task_id::TaskId;
+use crate::exec::executor::context::{self, WorkerContext};
 use crate::exec::waits::WaitsOn;
+use crate::exec::wakers::task_id::TaskId;
 
 /// Waits for at least `duration` (whole milliseconds, rounded up) from its first poll on.
 ///
