@@ -98,11 +98,13 @@ pub use net::patience::Patience;
 pub use net::send_watch::SendWatch;
 pub use pool::drain_report::DrainReport;
 pub use pool::driven::{Driven, Turned};
-pub use pool::growth::Growth;
+pub use pool::elastic::growth::Growth;
 pub use pool::plan::{Capacity, Plan};
 pub use pool::workers::Workers;
 pub use sync::bucket::{Bucket, Rate, SharedBucket};
 pub use sync::connection_slots::Placement;
+#[doc(hidden)]
+pub use sync::lock::Lock;
 pub use sync::queue::TokenQueue;
 
 /// The running worker's number, from 0; `None` on a thread that is no worker. Numbers are below

@@ -4,6 +4,7 @@ pub(crate) mod atomic;
 pub(crate) mod bucket;
 pub(crate) mod claim;
 pub(crate) mod connection_slots;
+pub(crate) mod lock;
 #[cfg(all(test, loom))]
 mod models;
 pub(crate) mod parking;

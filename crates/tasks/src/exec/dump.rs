@@ -43,6 +43,6 @@ fn ask(shared: &WorkersShared, now_ms: u64) -> Arc<Look> {
 
 fn finish(look: &Look, shared: &WorkersShared) -> Dump {
     let desks = shared.desks();
-    let present = desks.iter().filter(|metrics| shared.is_present(metrics.worker));
+    let present = desks.iter().filter(|metrics| shared.elastic.is_present(metrics.worker));
     look.finish(present.map(|metrics| &**metrics))
 }

@@ -1,6 +1,7 @@
 //! What a task waits for and since when, in the one word that its slot has for it.
 //!
-//! Code that returns `Poll::Pending` notes it in the worker's context ([`crate::exec::executor::context`]):
+//! Code that returns `Poll::Pending` notes it in the worker's context
+//! ([`crate::exec::executor::context`]):
 //! one store. After the poll the word goes into the slot with the time of the turn: one more. It is
 //! not read until a dump is asked for.
 

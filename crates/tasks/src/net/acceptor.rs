@@ -19,7 +19,8 @@ use crate::exec::executor::context::{self, WorkerContext};
 use crate::exec::task::yield_now;
 use crate::exec::timers::time::sleep;
 use crate::exec::waits::WaitsOn;
-use crate::exec::worker::arrival::{Arrival, Incoming, PolledListener};
+use crate::exec::worker::arrival::{Arrival, Incoming};
+use crate::exec::worker::elastic::{LoadEvent, PolledListener};
 use crate::exec::worker::workers_shared::{Phase, WorkersShared, count};
 use crate::net::connection::Connection;
 use crate::net::listening::ListenerShared;
@@ -68,7 +69,7 @@ struct Me {
 /// Accepts from one listener until it is stopped, or the server drains.
 ///
 /// - `me`: the place that belongs to the running thread, if connections may stay here.
-/// - `polled`: the socket as the autoscaler sees it, where there is one.
+/// - `polled`: keeps the socket polled for a backlog, if there is an autoscaler.
 async fn accept_all(
     listener: Listener,
     socket: Arc<OwnedFd>,
@@ -103,7 +104,7 @@ async fn accept_all(
     }
     if polled.is_some() {
         drop(polled);
-        context::with(|ctx| ctx.shared.tell_watch());
+        context::with(|ctx| ctx.shared.elastic.report(LoadEvent::Changed));
     }
     close::close(listener, socket, me, listener_shared).await;
 }
@@ -201,10 +202,8 @@ async fn wait_here<T>(mut done: impl FnMut(&WorkerContext) -> Option<T>) -> T {
     let shared = context::with(|ctx| ctx.shared.clone());
     let look = || {
         let found = context::with(&mut done);
-        if found.is_none()
-            && let Some(autoscale) = shared.autoscale.get()
-        {
-            autoscale.tell_full();
+        if found.is_none() {
+            shared.elastic.report(LoadEvent::SlotsFull);
         }
         found
     };
@@ -245,8 +244,8 @@ async fn place_own(io: Io, me: Me, listener_shared: &Arc<ListenerShared>) {
                 // It has to stay; so it waits until there is room here.
                 context::with(|ctx| {
                     ctx.shared.connection_slots.release(worker);
-                    if ctx.shared.autoscale.get().is_some() {
-                        // It may have been the last thing that one waited for.
+                    if worker >= ctx.shared.elastic.floor() {
+                        // It may have been retired meanwhile, and this was all that it had left.
                         ctx.shared.handles[worker].wake_all();
                     }
                 });
@@ -264,9 +263,7 @@ fn hand_over(worker: usize, connection: OwnedFd, listener_shared: &Arc<ListenerS
     context::with(|ctx| {
         let incoming = Arc::clone(listener_shared) as Arc<dyn Incoming>;
         ctx.shared.handles[worker].arrive(Arrival::Connection(connection, incoming));
-        if let Some(autoscale) = ctx.shared.autoscale.get() {
-            autoscale.tell_arrival();
-        }
+        ctx.shared.elastic.report(LoadEvent::HandedOver);
     });
 }
 
@@ -377,17 +374,9 @@ pub(crate) fn start(
     listener_shared: &Arc<ListenerShared>,
 ) -> io::Result<()> {
     for socket in sockets {
-        let polled = match ctx.shared.autoscale.get() {
-            // Where tasks are shared, nobody has a line of its own.
-            Some(autoscale) if !ctx.is_shared() => {
-                let incoming = Arc::clone(listener_shared) as Arc<dyn Incoming>;
-                let polled =
-                    Arc::new(PolledListener { socket: Arc::clone(&socket), incoming, worker: me });
-                autoscale.open_polled(&polled)?;
-                Some(polled)
-            }
-            _ => None,
-        };
+        let incoming = Arc::clone(listener_shared) as Arc<dyn Incoming>;
+        let polled = PolledListener { socket: Arc::clone(&socket), incoming, worker: me };
+        let polled = ctx.shared.elastic.poll_listener(polled)?;
         let listener = ctx.reactor.borrow_mut().listen(Arc::clone(&socket), ctx.shared.backlog)?;
         let open = Open::new(&ctx.shared);
         let listener_shared = Arc::clone(listener_shared);

@@ -8,7 +8,7 @@ use crate::exec::schedule::SchedulerKind;
 use crate::exec::worker::descriptors::descriptors_for_connections;
 use crate::exec::worker::throttle::Throttle;
 use crate::net::acceptor::Acceptor;
-use crate::pool::growth::Growth;
+use crate::pool::elastic::growth::Growth;
 use crate::sync::connection_slots::Placement;
 
 /// How many workers, how they poll, and how connections come to them.

@@ -16,10 +16,8 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::exec::error::StartError;
 use crate::exec::wakers::wake_target;
-use crate::exec::worker::worker_group::WORKERS_MAX;
 use crate::exec::worker::workers_shared::{Counts, Phase, WorkersShared};
 use crate::net::listening::Serve;
-use crate::pool::autoscaler::AutoscaleState;
 use crate::pool::driven::Driven;
 use crate::pool::plan::{Capacity, Plan};
 use crate::sync::shared_load::SharedLoad;
@@ -35,8 +33,6 @@ const FREE_MIN: usize = 8;
 pub struct Workers {
     shared: Arc<WorkersShared>,
     plan: Plan,
-    /// What adds and retires workers, where that may be.
-    autoscale: Option<Arc<AutoscaleState>>,
     /// Until it has been ended.
     running: Mutex<Option<Running>>,
     addresses: Vec<Endpoint>,
@@ -125,11 +121,11 @@ impl Workers {
         addresses: Vec<Endpoint>,
         notes: Vec<String>,
     ) -> Self {
-        let Started { shared, autoscale, threads, wake_targets, notes: said } = started;
+        let Started { shared, threads, wake_targets, notes: said } = started;
         let WorkerFactory { plan, backend, capacity, clock } = factory;
         let notes = notes.into_iter().chain(said).collect();
         let running = Mutex::new(Some(Running { threads, wake_targets }));
-        Self { shared, plan, autoscale, running, addresses, notes, backend, capacity, clock }
+        Self { shared, plan, running, addresses, notes, backend, capacity, clock }
     }
 
     /// The endpoints in fact bound.
@@ -180,25 +176,14 @@ impl Workers {
         !self.is_accepting() && self.connections_open() == 0
     }
 
-    /// Workers there are now. One that was retired counts until it has served what it has.
+    /// Returns how many workers there are. A retired one counts until it has served what it has.
     pub fn workers(&self) -> usize {
-        match &self.autoscale {
-            None => self.floor(),
-            Some(autoscale) => {
-                let census = autoscale.elastic.census();
-                autoscale.elastic.floor() + census.working + census.leaving
-            }
-        }
+        self.shared.elastic.workers()
     }
 
     /// Whether a listener may still bring connections.
     pub fn is_accepting(&self) -> bool {
         self.shared.acceptors.load(std::sync::atomic::Ordering::SeqCst) > 0
-    }
-
-    fn floor(&self) -> usize {
-        let workers = self.plan.workers;
-        if self.plan.scheduler.is_shared() { workers.min(WORKERS_MAX) } else { workers }
     }
 
     /// Connections open now on each worker (one number for the shared schedulers), those included
@@ -238,11 +223,10 @@ impl Workers {
         let Some(Running { threads, wake_targets }) = running else { return };
         let began = Instant::now();
         join(threads, began, within);
-        // After the autoscaler, which adds some until its end.
-        let (guests, more) =
-            self.autoscale.as_ref().map(|autoscale| autoscale.elastic.take()).unzip();
-        join(guests.unwrap_or_default(), began, within);
-        wake_targets.into_iter().chain(more.unwrap_or_default()).for_each(wake_target::leave);
+        // After the autoscaler has ended: until then it may add one.
+        let (elastic, more) = self.shared.elastic.take_threads();
+        join(elastic, began, within);
+        wake_targets.into_iter().chain(more).for_each(wake_target::leave);
         for address in &self.addresses {
             if let Endpoint::Unix(path) = address {
                 let _ = std::fs::remove_file(path);

@@ -22,6 +22,7 @@ use crate::exec::schedule::SchedulerKind;
 use crate::exec::wakers::task_id::TaskId;
 use crate::exec::wakers::wake_target;
 use crate::exec::worker::descriptors::INSTALLED_PART;
+use crate::exec::worker::elastic::FixedWorkers;
 use crate::exec::worker::inbox::Inbox;
 use crate::exec::worker::throttle::{Pauses, Throttle};
 use crate::exec::worker::worker_handle::WorkerHandle;
@@ -122,6 +123,7 @@ impl LoneWorker {
         let never = Duration::ZERO;
         let shared = WorkersShared::new(
             vec![handle],
+            Arc::new(FixedWorkers(1)),
             connection_slots,
             Placement::Spread,
             BACKLOG,

@@ -13,7 +13,7 @@ use crate::exec::schedule::{BoxTask, Schedule};
 use crate::exec::waits::{Waits, WaitsOn};
 use crate::exec::wakers::foreign::ForeignWakers;
 use crate::exec::wakers::task_id::TaskId;
-use crate::exec::worker::worker_group::Group;
+use crate::exec::worker::worker_group::WorkerGroup;
 use crate::exec::worker::worker_metrics::WorkerMetrics;
 use crate::exec::worker::workers_shared::{Phase, WorkersShared};
 
@@ -53,7 +53,7 @@ pub(crate) struct WorkerContext {
 /// Timers of this worker, or of the group that shares its tasks.
 pub(crate) enum Timers {
     Own(Box<OwnTimers>),
-    Shared(Arc<Group>),
+    Shared(Arc<WorkerGroup>),
 }
 
 #[derive(Default)]
@@ -73,7 +73,7 @@ impl WorkerContext {
     pub(crate) fn new(
         reactor: Reactor,
         schedule: Box<dyn Schedule>,
-        group: Option<Arc<Group>>,
+        group: Option<Arc<WorkerGroup>>,
         wake_target: u16,
         worker: usize,
         shared: Arc<WorkersShared>,
@@ -198,11 +198,6 @@ impl WorkerContext {
     /// Milliseconds of the workers' clock, as of this worker's last turn.
     pub(crate) fn now_ms(&self) -> u64 {
         self.reactor.borrow().clock().now_ms()
-    }
-
-    /// Whether this worker shares its tasks.
-    pub(crate) fn is_shared(&self) -> bool {
-        matches!(self.timers, Timers::Shared(_))
     }
 
     pub(crate) fn phase(&self) -> Phase {

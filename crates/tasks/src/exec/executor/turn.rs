@@ -10,6 +10,7 @@ use gustnado_reactor::{Token, Wait};
 use crate::exec::executor::context::{BUDGET, WorkerContext};
 use crate::exec::schedule::{BoxTask, Claimed};
 use crate::exec::wakers::task_id::TaskId;
+use crate::exec::worker::elastic::LoadEvent;
 use crate::exec::worker::inbox::{Inbox, WorkerMessage};
 use crate::exec::worker::workers_shared::{Phase, count};
 
@@ -164,7 +165,7 @@ pub(crate) fn open(ctx: &WorkerContext, letter: WorkerMessage, place: usize) {
         WorkerMessage::Task(task) => drop(ctx.insert(task)),
         WorkerMessage::Ping(roll) => {
             if roll.answer() {
-                ctx.shared.tell_watch();
+                ctx.shared.elastic.report(LoadEvent::Changed);
             }
         }
         WorkerMessage::Question(look) => {

@@ -1,6 +1,6 @@
 //! Connections and listeners on their way to another thread.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// What comes to a worker, or to the accepting thread, from elsewhere.
@@ -36,18 +36,4 @@ pub(crate) trait Incoming: Send + Sync {
     ///
     /// - `place`: that of the running thread, if connections may stay here.
     fn accept_from(self: Arc<Self>, socket: Arc<OwnedFd>, place: Option<usize>);
-}
-
-/// A listening socket as the autoscaler knows it, while its acceptor accepts.
-pub(crate) struct PolledListener {
-    pub(crate) socket: Arc<OwnedFd>,
-    pub(crate) incoming: Arc<dyn Incoming>,
-    /// Who accepts; `None`: a thread that does nothing else.
-    pub(crate) worker: Option<usize>,
-}
-
-impl AsFd for PolledListener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
 }

@@ -28,7 +28,7 @@ use crate::sync::sleep_state::SleepState;
 pub(crate) const WORKERS_MAX: usize = 64;
 
 /// What the workers of a group share.
-pub(crate) struct Group {
+pub(crate) struct WorkerGroup {
     pub(crate) schedule: Arc<dyn Schedule + Send + Sync>,
     wake_target: OnceLock<u16>,
     wheel: Mutex<Wheel>,
@@ -47,7 +47,7 @@ pub(crate) struct Group {
     alert: Alert,
 }
 
-impl Group {
+impl WorkerGroup {
     pub(crate) fn new(
         schedule: Arc<dyn Schedule + Send + Sync>,
         alert: Alert,
@@ -219,7 +219,7 @@ impl Group {
     }
 }
 
-impl WakeTarget for Group {
+impl WakeTarget for WorkerGroup {
     fn wake(&self, id: TaskId) {
         if self.schedule.ready(id.slot(), id.generation()) {
             self.rouse();
@@ -227,7 +227,7 @@ impl WakeTarget for Group {
     }
 }
 
-impl WorkerHandle for Group {
+impl WorkerHandle for WorkerGroup {
     fn arrive(&self, arrival: Arrival) {
         self.arrivals.put(WorkerMessage::Arrival(arrival));
         self.rouse();

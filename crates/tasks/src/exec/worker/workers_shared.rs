@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::exec::error::SpawnError;
 use crate::exec::schedule::BoxTask;
-use crate::exec::worker::elastic::Autoscale;
+use crate::exec::worker::elastic::{Elastic, LoadEvent};
 use crate::exec::worker::look::TaskNames;
 use crate::exec::worker::throttle::Pauses;
 use crate::exec::worker::worker_handle::WorkerHandle;
@@ -40,8 +40,8 @@ pub(crate) struct WorkersShared {
     pub(crate) handles: Vec<Arc<dyn WorkerHandle>>,
     /// The accepting thread, if there is one: it has no place, but must hear of each phase.
     pub(crate) acceptor: OnceLock<Arc<dyn WorkerHandle>>,
-    /// What adds and retires workers, where that may be.
-    pub(crate) autoscale: OnceLock<Arc<dyn Autoscale>>,
+    /// How many workers there are, and what may change that.
+    pub(crate) elastic: Arc<dyn Elastic>,
     pub(crate) connection_slots: ConnectionSlots,
     /// What other processes have that accept from the same sockets.
     pub(crate) shared_load: OnceLock<SharedLoad>,
@@ -91,6 +91,7 @@ pub(crate) fn count(counter: &AtomicU64) {
 impl WorkersShared {
     pub(crate) fn new(
         handles: Vec<Arc<dyn WorkerHandle>>,
+        elastic: Arc<dyn Elastic>,
         connection_slots: ConnectionSlots,
         placement: Placement,
         backlog: usize,
@@ -102,7 +103,7 @@ impl WorkersShared {
             phase,
             handles,
             acceptor: OnceLock::new(),
-            autoscale: OnceLock::new(),
+            elastic,
             connection_slots,
             shared_load: OnceLock::new(),
             placement,
@@ -144,18 +145,6 @@ impl WorkersShared {
         metrics
     }
 
-    /// Whether the worker with this number has not gone.
-    pub(crate) fn is_present(&self, worker: usize) -> bool {
-        self.autoscale.get().is_none_or(|autoscale| autoscale.is_present(worker))
-    }
-
-    /// Has the autoscaler look whether workers are to be added, if there is one.
-    pub(crate) fn tell_watch(&self) {
-        if let Some(autoscale) = self.autoscale.get() {
-            autoscale.tell();
-        }
-    }
-
     pub(crate) fn desks(&self) -> MutexGuard<'_, Vec<Arc<WorkerMetrics>>> {
         self.desks.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -167,8 +156,8 @@ impl WorkersShared {
         }
         let first = self.next_post.fetch_add(1, Ordering::Relaxed);
         let count = self.handles.len();
-        // Where the turn comes to one that has gone, it goes on evenly among those that stay.
-        let stay = self.autoscale.get().map_or(count, |autoscale| autoscale.floor().min(count));
+        // A retired worker refuses. Its tasks are spread evenly over those that always stay.
+        let stay = self.elastic.floor().min(count);
         let others = (0..count).map(|ahead| (first % stay + ahead) % count);
         let mut refused = SpawnError::Stopped;
         for handle in std::iter::once(first % count).chain(others) {
@@ -190,9 +179,7 @@ impl WorkersShared {
     pub(crate) fn advance(&self, phase: Phase) {
         self.phase.fetch_max(phase as u8, Ordering::SeqCst);
         self.connection_slots.wake_waiting();
-        if let Some(autoscale) = self.autoscale.get() {
-            autoscale.tell_phase();
-        }
+        self.elastic.report(LoadEvent::PhaseChanged);
         for handle in self.handles.iter().chain(self.acceptor.get()) {
             handle.wake_all();
         }

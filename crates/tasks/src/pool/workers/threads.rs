@@ -7,18 +7,35 @@ use std::thread::{self, JoinHandle};
 use crate::exec::wakers::wake_target;
 use crate::exec::worker::worker_handle::WorkerHandle;
 use crate::exec::worker::workers_shared::{Phase, WorkersShared};
-use crate::pool::autoscaler::AutoscaleState;
 
 /// What was started.
 pub(super) struct Started {
     pub(super) shared: Arc<WorkersShared>,
-    pub(super) autoscale: Option<Arc<AutoscaleState>>,
     pub(super) threads: Vec<JoinHandle<()>>,
     pub(super) wake_targets: Vec<u16>,
     pub(super) notes: Vec<String>,
 }
 
 impl Started {
+    /// Adds the autoscaler's thread and its note, or ends all where that thread could not start.
+    pub(super) fn watched(
+        mut self,
+        watched: io::Result<Option<(JoinHandle<()>, String)>>,
+    ) -> io::Result<Self> {
+        match watched {
+            Ok(watched) => {
+                let (thread, note): (Vec<_>, Vec<_>) = watched.into_iter().unzip();
+                self.threads.extend(thread);
+                self.notes.extend(note);
+                Ok(self)
+            }
+            Err(error) => {
+                self.end();
+                Err(error)
+            }
+        }
+    }
+
     /// Ends it all again: something else could not be started.
     pub(super) fn end(self) {
         self.shared.advance(Phase::Stopping);
@@ -92,7 +109,7 @@ impl Start {
                 Err(error) => failed = Some(error),
             }
         }
-        let started = Started { shared, autoscale: None, threads, wake_targets, notes };
+        let started = Started { shared, threads, wake_targets, notes };
         let Some(error) = failed else { return Ok(started) };
         started.end();
         Err(error)
