@@ -10,9 +10,9 @@
 //! | accept | multishot, into the ring's own table | `accept4` until it would block |
 //! | receive | one-shot, then multishot into provided buffers | one `recv` per readiness edge |
 //! | send | one in flight, `MSG_WAITALL` | `send`, the rest when writable |
-//! | send a file | `sendfile` on an installed twin | `sendfile`, the rest when writable |
+//! | send a file | `sendfile` on an installed descriptor | `sendfile`, the rest when writable |
 //! | connect | `connect`, then a one-shot poll | `connect`, then the first edge |
-//! | names, options | the call, on a twin for that moment | the call |
+//! | names, options | the call, on a descriptor installed for it | the call |
 //! | close | cancel what is armed, close on its last completion | `close` |
 //! | wake-up | multishot poll on an eventfd | edge-triggered eventfd |
 //!

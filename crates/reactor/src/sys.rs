@@ -74,10 +74,8 @@ pub(crate) enum Completion {
     Received { key: Key, result: i32, buffer: Option<u16>, more: bool },
     /// A send ended; the bytes come back.
     Sent { key: Key, result: i32, out: Box<SendBuf> },
-    /// A direct descriptor has an ordinary twin.
+    /// An ordinary descriptor of a direct socket is installed.
     Installed { key: Key, result: io::Result<OwnedFd> },
-    /// The same for whoever asked under this key; it closes unless that one takes it.
-    Twin { key: Key, result: io::Result<OwnedFd> },
     /// A descriptor is ready, or the poll failed.
     Polled { key: Key },
     /// The peer was told that nothing more will come.
@@ -100,11 +98,10 @@ enum Kind {
     Poll,
     Alert,
     ShutDown,
-    Twin,
 }
 
 impl Kind {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 9] = [
         Self::Nothing,
         Self::AcceptDirect,
         Self::Accept,
@@ -114,7 +111,6 @@ impl Kind {
         Self::Poll,
         Self::Alert,
         Self::ShutDown,
-        Self::Twin,
     ];
 
     fn tag(self, key: Key) -> u64 {
@@ -279,16 +275,10 @@ impl Ring {
         self.sending.get(key.index as usize)?.as_deref()
     }
 
-    /// Gives a direct descriptor an ordinary twin, for the calls that `io_uring` lacks.
+    /// Installs an ordinary descriptor of a direct socket, for the calls that `io_uring` lacks.
     pub(crate) fn install(&mut self, slot: u32, key: Key) {
         let entry = opcode::FixedFdInstall::new(Fixed(slot), 0).build();
         self.push(&entry.user_data(Kind::Install.tag(key)));
-    }
-
-    /// The same for a moment: `asked` says for whom.
-    pub(crate) fn twin(&mut self, slot: u32, asked: Key) {
-        let entry = opcode::FixedFdInstall::new(Fixed(slot), 0).build();
-        self.push(&entry.user_data(Kind::Twin.tag(asked)));
     }
 
     /// Waits once for readiness.
@@ -400,7 +390,6 @@ impl Ring {
                 }
                 Kind::Accept => Completion::Accepted { key, result: descriptor(result) },
                 Kind::Install => Completion::Installed { key, result: descriptor(result) },
-                Kind::Twin => Completion::Twin { key, result: descriptor(result) },
                 Kind::Poll => Completion::Polled { key },
                 Kind::ShutDown => Completion::ShutDown { key },
                 Kind::Alert => Completion::Alerted { more },

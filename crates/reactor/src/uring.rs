@@ -5,10 +5,10 @@
 //! end.
 
 mod completed;
+mod installing;
 mod listening;
 mod receiving;
 mod socket;
-mod twin;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -62,13 +62,13 @@ pub(crate) struct Uring {
     /// How many sockets of the table have a descriptor beside it, or will; and how many may.
     installed: usize,
     installed_max: usize,
-    /// How many twins were asked for, as far as a number holds.
-    twins: u32,
-    /// A descriptor that is held so that it can be given up for a twin where no other is free. It
-    /// is the eventfd once more.
+    /// A descriptor that can be given up, so that one can be installed where no other is free. It is
+    /// the eventfd once more.
     reserve: Option<OwnedFd>,
-    /// The kernel has said that it knows no twins.
-    makes_no_twins: bool,
+    /// The kernel knows no such operation.
+    cannot_install: bool,
+    /// Why the last descriptor could not be installed, for the caller that waits for it.
+    install_error: Option<io::Error>,
     spare: BufPool,
     /// A close waits for the next turn to be submitted.
     close_pushed: bool,
@@ -101,9 +101,9 @@ impl Uring {
             names: HashMap::new(),
             installed: 0,
             installed_max,
-            twins: 0,
             reserve: alert.as_fd().try_clone_to_owned().ok(),
-            makes_no_twins: false,
+            cannot_install: false,
+            install_error: None,
             spare: BufPool::default(),
             close_pushed: false,
             alert,
@@ -230,11 +230,11 @@ impl Uring {
         self.ring.sending(io.key)
     }
 
-    /// Sends from a file with `sendfile`, on an ordinary twin of the descriptor.
+    /// Sends from a file with `sendfile`, on an installed descriptor.
     ///
     /// # Errors
-    /// `Unsupported` where the kernel gives no twin (before Linux 6.8, or no descriptor is left),
-    /// or enough sockets have one.
+    /// `Unsupported`: the kernel installs none (before Linux 6.8, or no descriptor is left), or
+    /// enough sockets have one.
     pub(crate) fn sendfile(
         &mut self,
         io: UringIo,
@@ -250,7 +250,7 @@ impl Uring {
         if socket.state.has(State::INSTALLING | State::POLLING) {
             return Poll::Pending;
         }
-        if socket.state.has(State::NO_TWIN) {
+        if socket.state.has(State::NO_INSTALLED_FD) {
             return Poll::Ready(Err(io::ErrorKind::Unsupported.into()));
         }
         let Some(fd) = &socket.fd else {
@@ -289,7 +289,7 @@ impl Uring {
             self.installed -= 1;
             return Poll::Ready(Ok(fd));
         }
-        if socket.state.has(State::NO_TWIN) {
+        if socket.state.has(State::NO_INSTALLED_FD) {
             return Poll::Ready(Err(io::ErrorKind::Unsupported.into()));
         }
         if !socket.state.has(State::INSTALLING) {
@@ -350,13 +350,18 @@ impl Uring {
         self.feed_starved();
         self.ring.enter(wait)?;
         self.close_pushed = false;
+        self.take_completions(woken);
+        Ok(())
+    }
+
+    fn take_completions(&mut self, woken: &mut Vec<Token>) {
+        // Taken out, since a completion may submit what follows it. The memory is kept.
         let mut completions = mem::take(&mut self.completions);
         self.ring.completions(&mut completions);
         for completion in completions.drain(..) {
             woken.extend(self.complete(completion));
         }
         self.completions = completions;
-        Ok(())
     }
 
     /// The open socket of an index and a generation.

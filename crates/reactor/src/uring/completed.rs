@@ -53,8 +53,7 @@ impl Uring {
                 }
                 None
             }
-            // One that nobody waited for any longer; it closes here.
-            Completion::Twin { .. } | Completion::Nothing => None,
+            Completion::Nothing => None,
         }
     }
 

@@ -12,7 +12,7 @@ pub(super) struct Socket {
     pub(super) generation: u32,
     pub(super) state: State,
     pub(super) chain: Chain,
-    /// An ordinary descriptor: the socket's own one, or the twin of a direct one.
+    /// An ordinary descriptor: the socket's own, or the installed one of a direct socket.
     pub(super) fd: Option<OwnedFd>,
     /// Why receiving ended, as an errno; 0 while nothing went wrong.
     pub(super) recv_error: i32,
@@ -81,8 +81,8 @@ impl State {
     /// The task waits for bytes.
     pub(super) const WANTS_BYTES: u16 = 1 << 8;
     pub(super) const STOPPING_RECEIVE: u16 = 1 << 9;
-    /// The kernel gives no ordinary twin: files are read and sent.
-    pub(super) const NO_TWIN: u16 = 1 << 10;
+    /// No ordinary descriptor could be installed: files are read and sent.
+    pub(super) const NO_INSTALLED_FD: u16 = 1 << 10;
     /// A poll has completed and was not asked about yet.
     pub(super) const POLLED: u16 = 1 << 11;
     /// A send has completed and was not asked about yet.

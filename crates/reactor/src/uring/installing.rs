@@ -1,39 +1,48 @@
-//! Calls that need an ordinary descriptor, on sockets that have none: a twin stands in for a
-//! moment.
+//! Ordinary descriptors of sockets that live in the ring's table, for the calls that `io_uring`
+//! lacks.
+//!
+//! The kernel installs one when it is asked to (Linux 6.8). A socket that sends files keeps its own
+//! for as long as there are enough; any other call has one installed and closes it again.
 
 use std::io;
-use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 
 use super::socket::State;
 use super::{Uring, UringIo};
-use crate::sys::{Completion, Key, Sleep};
+use crate::sys::{Key, Sleep};
 use crate::{Names, Token};
 
-/// How often the ring is entered for a twin. Once is enough, unless the completion queue had
-/// overflowed: then room for the answer comes with the next time.
+/// How often the ring is entered for a descriptor. Once is enough, unless the completion queue had
+/// overflowed: then its completion comes with the next time.
 const TRIES: u32 = 3;
 
 impl Uring {
-    /// Has an ordinary descriptor made of a socket of the table, for as long as that is open.
+    /// Starts installing an ordinary descriptor of a socket of the table.
     pub(super) fn install(&mut self, key: Key) {
         self.installed += 1;
         self.socket(key).state.set(State::INSTALLING);
         self.ring.install(key.index, key);
     }
 
-    /// A descriptor that was asked for is here, or is not to be had.
+    /// A descriptor is installed, or cannot be.
     pub(super) fn installed(&mut self, key: Key, result: io::Result<OwnedFd>) -> Option<Token> {
         let socket = self.live(key)?;
         socket.state.clear(State::INSTALLING);
+        // The descriptor shares its flags with the socket, which the ring does not need to be
+        // non-blocking. Without that, a `sendfile` on it would hold the thread.
+        let result = result.and_then(|fd| {
+            rustix::io::ioctl_fionbio(&fd, true)?;
+            Ok(fd)
+        });
         match result {
-            // The twin must not block the ring's thread.
-            Ok(fd) if rustix::io::ioctl_fionbio(&fd, true).is_ok() => socket.fd = Some(fd),
-            _ => {
-                socket.state.set(State::NO_TWIN);
+            Ok(fd) => socket.fd = Some(fd),
+            Err(error) => {
+                socket.state.set(State::NO_INSTALLED_FD);
                 self.installed -= 1;
+                self.cannot_install |= Errno::from_io_error(&error) == Some(Errno::INVAL);
+                self.install_error = Some(error);
             }
         }
         self.settle(key)
@@ -73,16 +82,16 @@ impl Uring {
         self.names.insert(io.key.index, names);
     }
 
-    /// Runs `ask` on an ordinary descriptor of a socket: its own, or a twin that is closed
-    /// afterwards.
+    /// Runs `ask` on an ordinary descriptor of a socket: its own, or one that is installed for this
+    /// call.
     ///
-    /// What else the ring has completed by then is taken in as in any turn.
+    /// Other completions that the ring has by then are taken in as in any turn.
     ///
     /// - `woken`: gets the tokens of what has moved on.
     ///
     /// # Errors
-    /// `Unsupported`: the kernel makes no twins (before Linux 6.8). Else what it says: the process
-    /// is out of descriptors.
+    /// `Unsupported`: the kernel installs none (before Linux 6.8). Else the kernel's error: the
+    /// process is out of descriptors.
     pub(crate) fn with_descriptor<T>(
         &mut self,
         io: UringIo,
@@ -92,56 +101,50 @@ impl Uring {
         if let Some(descriptor) = self.fd(io) {
             return ask(descriptor);
         }
-        let answer = self.twin(io.key, woken).and_then(|twin| ask(twin.as_fd()));
+        let result = self.installed_fd(io.key, woken).and_then(|fd| ask(fd.as_fd()));
         if self.reserve.is_none() {
             self.reserve = self.alert.as_fd().try_clone_to_owned().ok();
         }
-        answer
+        result
     }
 
-    /// Makes a twin, if need be of the number that is held in reserve for this.
-    fn twin(&mut self, key: Key, woken: &mut Vec<Token>) -> io::Result<OwnedFd> {
-        match self.ask_for_twin(key, woken) {
+    /// Installs a descriptor at once, if need be under the number that is held in reserve for this.
+    fn installed_fd(&mut self, key: Key, woken: &mut Vec<Token>) -> io::Result<OwnedFd> {
+        match self.install_now(key, woken) {
             Err(error) if is_exhausted(&error) && self.reserve.take().is_some() => {
-                self.ask_for_twin(key, woken)
+                self.install_now(key, woken)
             }
-            answer => answer,
+            result => result,
         }
     }
 
-    fn ask_for_twin(&mut self, key: Key, woken: &mut Vec<Token>) -> io::Result<OwnedFd> {
-        if self.makes_no_twins {
+    fn install_now(&mut self, key: Key, woken: &mut Vec<Token>) -> io::Result<OwnedFd> {
+        if self.cannot_install {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        // A number of its own: should the answer be late, it is nobody else's.
-        self.twins = self.twins.wrapping_add(1);
-        let asked = Key { index: self.twins, generation: 0 };
-        self.ring.twin(key.index, asked);
-        let mut answer = None;
-        let mut completions = mem::take(&mut self.completions);
+        self.install_error = None;
+        if !self.socket(key).state.has(State::INSTALLING) {
+            self.install(key);
+        }
         for _ in 0..TRIES {
             let entered = self.ring.enter(Sleep::Not);
             self.close_pushed = false;
-            self.ring.completions(&mut completions);
-            for completion in completions.drain(..) {
-                match completion {
-                    Completion::Twin { key, result } if key == asked => answer = Some(result),
-                    other => woken.extend(self.complete(other)),
-                }
-            }
-            if answer.is_some() || entered.is_err() {
+            self.take_completions(woken);
+            if !self.socket(key).state.has(State::INSTALLING) || entered.is_err() {
                 break;
             }
         }
-        self.completions = completions;
-        match answer {
-            Some(Err(error)) if Errno::from_io_error(&error) == Some(Errno::INVAL) => {
-                self.makes_no_twins = true;
-                Err(io::ErrorKind::Unsupported.into())
-            }
-            Some(twin) => twin,
-            None => Err(io::ErrorKind::WouldBlock.into()),
+        let socket = self.socket(key);
+        if let Some(fd) = socket.fd.take() {
+            self.installed -= 1;
+            return Ok(fd);
         }
+        // That none was to be had at this moment is no reason for a later `sendfile` not to try.
+        socket.state.clear(State::NO_INSTALLED_FD);
+        if self.cannot_install {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        Err(self.install_error.take().unwrap_or_else(|| io::ErrorKind::WouldBlock.into()))
     }
 
     /// Forgets the names of a socket that is no more.
