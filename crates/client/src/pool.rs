@@ -10,19 +10,19 @@
 use std::collections::{HashMap, VecDeque};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 use std::task::{Poll, Waker};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use gustnado_tasks::{Connection, Phase, now, phase, sleep, spawn_named};
+use gustnado_tasks::{Connection, Lock, Phase, now, phase, sleep, spawn_named};
 
 use super::connect::Origin;
 use super::{ClientOptions, millis};
 
 /// The kept connections of one client.
 pub(super) struct Pool {
-    racks: Mutex<HashMap<ThreadId, Place>>,
+    racks: Lock<HashMap<ThreadId, Place>>,
     keep_ms: u64,
     per_host_max: usize,
     total_max: usize,
@@ -36,7 +36,7 @@ struct Place {
 
 /// What a keeper is told from any thread.
 #[derive(Default)]
-struct Notice(Mutex<Told>);
+struct Notice(Lock<Told>);
 
 #[derive(Default)]
 struct Told {
@@ -47,7 +47,7 @@ struct Told {
 
 /// The kept connections of one client on one worker.
 #[derive(Default)]
-struct Rack(Mutex<Kept>);
+struct Rack(Lock<Kept>);
 
 #[derive(Default)]
 struct Kept {
@@ -67,7 +67,7 @@ struct Waiting {
 impl Pool {
     pub(super) fn new(options: &ClientOptions) -> Self {
         Self {
-            racks: Mutex::default(),
+            racks: Lock::default(),
             keep_ms: millis(options.keep_timeout),
             per_host_max: options.kept_per_host_max,
             total_max: options.kept_max,
@@ -133,7 +133,7 @@ impl Pool {
     }
 
     fn racks(&self) -> MutexGuard<'_, HashMap<ThreadId, Place>> {
-        self.racks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.racks.lock()
     }
 }
 
@@ -149,7 +149,7 @@ impl Drop for Pool {
 impl Notice {
     fn dismiss(&self) {
         let keeper = {
-            let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut told = self.0.lock();
             told.dismissed = true;
             told.keeper.take()
         };
@@ -160,7 +160,7 @@ impl Notice {
 
     /// Whether the keeper is to end now; if not, `waker` will rouse it.
     fn is_over(&self, waker: &Waker) -> bool {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.0.lock();
         told.keeper = Some(waker.clone());
         told.dismissed || phase() >= Phase::Draining
     }
@@ -168,7 +168,7 @@ impl Notice {
 
 impl Rack {
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Closes what has waited for too long. Returns when to look again; `None` if nothing is left,

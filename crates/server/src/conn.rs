@@ -425,14 +425,7 @@ impl Conn {
     /// - `wait_ms`: for how long at most.
     async fn linger(&mut self, wait_ms: u64) {
         self.socket.shutdown_write();
-        self.socket.set_deadline(self.socket.now().mono_ms + wait_ms);
-        let mut thrown_away = 0;
-        while let Ok(piece) = self.socket.recv(false).await {
-            thrown_away += piece.bytes().len();
-            if piece.bytes().is_empty() || thrown_away > LINGER_BYTES_MAX {
-                return;
-            }
-        }
+        self.socket.linger(false, wait_ms, LINGER_BYTES_MAX).await;
     }
 
     /// Sets the time by which the next request must have come: all of its head if some of it is

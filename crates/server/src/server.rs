@@ -40,9 +40,6 @@ pub use reload::Reloaded;
 pub use serve::IntoListener;
 pub use start_error::StartError;
 
-/// How long workers may take to end once nothing is left to do.
-const STOP_WITHIN: Duration = Duration::from_secs(1);
-
 /// Starts a server. Its threads run; it listens when this returns.
 ///
 /// # Errors
@@ -390,7 +387,7 @@ impl Running {
     }
 
     fn end(&self) {
-        self.workers.stop(STOP_WITHIN);
+        self.workers.stop(Workers::STOP_WITHIN);
         self.state().listeners.stop();
         self.lasting.logs.finish();
     }

@@ -4,6 +4,7 @@ pub(crate) mod acceptor;
 pub(crate) mod closing;
 pub(crate) mod connection;
 pub(crate) mod connection_id;
+mod lingering;
 pub(crate) mod listening;
 pub(crate) mod patience;
 pub(crate) mod send_watch;

@@ -8,11 +8,11 @@ use std::fmt;
 use std::future::poll_fn;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-use gustnado_tasks::{timeout, yield_now};
+use gustnado_tasks::{Lock, timeout, yield_now};
 
 use super::tally::{Tally, count};
 
@@ -29,7 +29,7 @@ const RUNS_MAX: u32 = 64;
 pub(super) struct Calls {
     /// All times here are milliseconds since then.
     origin: Instant,
-    book: Mutex<Book>,
+    book: Lock<Book>,
     tally: Arc<Tally>,
 }
 
@@ -50,7 +50,7 @@ struct Book {
 
 impl Calls {
     pub(super) fn new(tally: Arc<Tally>) -> Arc<Self> {
-        Arc::new(Self { origin: Instant::now(), book: Mutex::default(), tally })
+        Arc::new(Self { origin: Instant::now(), book: Lock::default(), tally })
     }
 
     /// Has `call` made soon.
@@ -128,7 +128,7 @@ impl Calls {
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        self.book.lock()
     }
 
     fn now_ms(&self) -> u64 {

@@ -20,8 +20,7 @@ use super::{Factory, Protocol};
 
 /// Steps of one connection before other tasks have their turn.
 const STEPS_MAX: u32 = 16;
-/// How long, and for how many bytes, a peer is listened to after the last byte has been sent:
-/// closing on unread bytes would reset the connection, and destroy what the peer has not read yet.
+/// How long, and for how many bytes, a connection lingers once everything has been sent.
 const LINGER_MS: u64 = 1_000;
 const LINGER_BYTES_MAX: usize = 1 << 20;
 
@@ -115,14 +114,7 @@ impl ProtocolLoop {
         if !talks_on {
             return;
         }
-        connection.set_deadline(connection.now().mono_ms + LINGER_MS);
-        let mut thrown_away = 0;
-        while let Ok(piece) = connection.recv(true).await {
-            thrown_away += piece.bytes().len();
-            if piece.bytes().is_empty() || thrown_away > LINGER_BYTES_MAX {
-                return;
-            }
-        }
+        connection.linger(true, LINGER_MS, LINGER_BYTES_MAX).await;
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Reason> {

@@ -7,11 +7,11 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use gustnado_tasks::{Connection, ConnectionError, Endpoint, Phase};
+use gustnado_tasks::{Connection, ConnectionError, Endpoint, Lock, Phase};
 
 use super::connection::ProtocolLoop;
 use super::engine::{Engine, first_address};
@@ -47,7 +47,7 @@ struct Inner {
     to: Endpoint,
     options: ConnectOptions,
     factory: Box<dyn Factory>,
-    stage: Mutex<Stage>,
+    stage: Lock<Stage>,
 }
 
 /// How far a connector is.
@@ -118,7 +118,7 @@ impl Connector {
         options: ConnectOptions,
         factory: Box<dyn Factory>,
     ) -> Self {
-        let stage = Mutex::new(Stage::Disconnected);
+        let stage = Lock::new(Stage::Disconnected);
         Self { inner: Arc::new(Inner { engine, to, options, factory, stage }) }
     }
 
@@ -186,7 +186,7 @@ impl Connector {
     }
 
     fn stage(&self) -> MutexGuard<'_, Stage> {
-        self.inner.stage.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.stage.lock()
     }
 
     /// Makes the connection itself.

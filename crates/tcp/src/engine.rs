@@ -4,12 +4,12 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado_tasks::{
-    BoxTask, DrainReport, Endpoint, Phase, Plan, Workers, descriptors_for_connections,
+    BoxTask, DrainReport, Endpoint, Lock, Phase, Plan, Workers, descriptors_for_connections,
 };
 
 use gustnado_config::{Config, Machine};
@@ -19,9 +19,6 @@ use super::calls::{CallError, Calls, DelayedCall};
 use super::connection::Manners;
 use super::port::{ListenError, Port, Ports, Used};
 use super::tally::{EngineStats, Tally};
-
-/// How long workers may take to end once nothing is left to do.
-const STOP_WITHIN: Duration = Duration::from_secs(1);
 
 /// Workers that carry the connections of protocols. Clones are the same engine.
 ///
@@ -36,10 +33,10 @@ struct Inner {
     workers: Workers,
     calls: Arc<Calls>,
     tally: Arc<Tally>,
-    ports: Mutex<Ports>,
-    stop_wanted: Mutex<bool>,
+    ports: Lock<Ports>,
+    stop_wanted: Lock<bool>,
     stop_bell: Condvar,
-    drained: Mutex<Option<DrainReport>>,
+    drained: Lock<Option<DrainReport>>,
     drain_within: Duration,
     closing_ms: u64,
 }
@@ -75,10 +72,10 @@ impl Engine {
                 workers,
                 calls,
                 tally,
-                ports: Mutex::default(),
-                stop_wanted: Mutex::new(false),
+                ports: Lock::default(),
+                stop_wanted: Lock::new(false),
                 stop_bell: Condvar::new(),
-                drained: Mutex::new(None),
+                drained: Lock::new(None),
                 drain_within: config.timeout_graceful_shutdown,
                 closing_ms,
             }),
@@ -166,7 +163,7 @@ impl Engine {
     /// from a callback: it would wait for itself.
     pub fn drain(&self, deadline: Duration) -> DrainReport {
         self.stop();
-        let mut drained = self.inner.drained.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut drained = self.inner.drained.lock();
         *drained.get_or_insert_with(|| {
             let began = Instant::now();
             let Inner { workers, calls, tally, .. } = &*self.inner;
@@ -176,8 +173,8 @@ impl Engine {
             wait_while(|| workers.is_accepting() || is_open(), deadline);
             let cut = tally.open();
             workers.advance(Phase::Cutting);
-            wait_while(is_open, STOP_WITHIN);
-            workers.stop(STOP_WITHIN);
+            wait_while(is_open, Workers::STOP_WITHIN);
+            workers.stop(Workers::STOP_WITHIN);
             calls.close();
             DrainReport { cut, took: began.elapsed() }
         })
@@ -199,11 +196,11 @@ impl Engine {
     }
 
     fn ports(&self) -> MutexGuard<'_, Ports> {
-        self.inner.ports.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.ports.lock()
     }
 
     fn stop_wanted(&self) -> MutexGuard<'_, bool> {
-        self.inner.stop_wanted.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.stop_wanted.lock()
     }
 
     pub(super) fn tally(&self) -> &Arc<Tally> {

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::mem;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-use gustnado_tasks::Endpoint;
+use gustnado_tasks::{Endpoint, Lock};
 
 use super::outbox::{Flow, WriteLimits};
 
@@ -23,7 +23,7 @@ pub struct TransportHandle {
 
 struct Shared {
     peer: Endpoint,
-    inside: Mutex<Inside>,
+    inside: Lock<Inside>,
     /// Rung when there is room again, and at the end.
     room: Condvar,
 }
@@ -71,7 +71,7 @@ impl TransportHandle {
             congested: pending > limits.high_bytes,
             closed: false,
         };
-        let shared = Shared { peer, inside: Mutex::new(inside), room: Condvar::new() };
+        let shared = Shared { peer, inside: Lock::new(inside), room: Condvar::new() };
         Self { shared: Arc::new(shared) }
     }
 
@@ -180,7 +180,7 @@ impl TransportHandle {
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
-        self.shared.inside.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.inside.lock()
     }
 }
 

@@ -3,10 +3,10 @@
 use std::f64::consts::{E, TAU};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-use gustnado_tasks::Endpoint;
+use gustnado_tasks::{Endpoint, Lock};
 
 use super::calls::DelayedCall;
 use super::{ConnectError, Connector, Factory, Protocol, Reason};
@@ -58,7 +58,7 @@ impl Backoff {
 /// the connection is of use.
 #[derive(Clone, Default)]
 pub struct Retry {
-    inner: Arc<Mutex<Tries>>,
+    inner: Arc<Lock<Tries>>,
 }
 
 #[derive(Default)]
@@ -73,7 +73,7 @@ struct Tries {
 impl Retry {
     /// Attempts with such waits between them.
     pub fn new(backoff: Backoff) -> Self {
-        Self { inner: Arc::new(Mutex::new(Tries { backoff, ..Tries::default() })) }
+        Self { inner: Arc::new(Lock::new(Tries { backoff, ..Tries::default() })) }
     }
 
     /// Begins with the initial wait again: the connection is of use.
@@ -113,7 +113,7 @@ impl Retry {
     }
 
     fn tries(&self) -> MutexGuard<'_, Tries> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 }
 

@@ -36,8 +36,7 @@ impl From<HeadError> for Stop {
 }
 
 /// See [`Head::decode`].
-#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
-#[inline(always)]
+#[inline]
 pub(super) fn decode(
     input: &[u8],
     seen: &mut usize,
@@ -79,8 +78,7 @@ fn is_worth_a_pass(window: &[u8], seen: usize, limits: &Limits) -> bool {
 
 /// Reads the head in one go. `rest` is what is still unread; its length tells where in `bytes` it
 /// starts.
-#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
-#[inline(always)]
+#[inline]
 fn pass(bytes: &[u8], limits: &Limits) -> Result<Head, Stop> {
     let start = if bytes.first() == Some(&b'\r') { skip_empty_lines(bytes)? } else { 0 };
     let (method, rest) = method(&bytes[start..])?;
@@ -127,8 +125,7 @@ fn skip_empty_lines(bytes: &[u8]) -> Result<usize, Stop> {
 
 /// The method, and what stands behind its space: `method SP request-target SP
 /// HTTP-version CRLF` (RFC 9112 §3), each space exactly one.
-#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
-#[inline(always)]
+#[inline]
 fn method(line: &[u8]) -> Result<(Method, &[u8]), Stop> {
     match line.split_first_chunk::<4>() {
         Some((token, rest)) if *token == *b"GET " => Ok((Method::Get, rest)),
@@ -150,8 +147,7 @@ fn method_other(line: &[u8]) -> Result<(Method, &[u8]), Stop> {
 }
 
 /// How long the target's path is, the target, and what stands behind it, from the space on.
-#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
-#[inline(always)]
+#[inline]
 fn target<'a>(
     rest: &'a [u8],
     method: Method,
@@ -207,8 +203,7 @@ fn no_target(method: Method, rest: &[u8]) -> Stop {
 
 /// The version, if we know it, and what stands behind its line. Any minor version above 1 is served
 /// as 1.1, the highest that this server conforms to (RFC 9110 §6.2).
-#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
-#[inline(always)]
+#[inline]
 fn version(rest: &[u8]) -> Result<(Option<Version>, &[u8]), Stop> {
     let (line, rest) = rest.split_first_chunk::<11>().ok_or_else(|| no_version(rest))?;
     // Two words that overlap in the point.
@@ -246,8 +241,7 @@ fn no_version(begun: &[u8]) -> Stop {
 }
 
 /// `*( field-line CRLF ) CRLF` (RFC 9112 §5). Gives where the blank line starts.
-#[expect(clippy::inline_always, reason = "called once; as a call it costs 9 instructions")]
-#[inline(always)]
+#[inline]
 fn fields<'a>(
     head: &mut Head,
     bytes: &'a [u8],
@@ -309,8 +303,7 @@ fn fields<'a>(
 }
 
 /// Whether there is a byte, and it is neither space nor control.
-#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
-#[inline(always)]
+#[inline]
 fn is_visible(byte: Option<&u8>) -> bool {
     byte.is_some_and(|byte| *byte > b' ')
 }
@@ -339,8 +332,7 @@ fn plain_host(line: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// What follows a port of one to five digits, at most 65,535.
-#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
-#[inline(always)]
+#[inline]
 fn skip_port(digits: &[u8]) -> Option<&[u8]> {
     let count = digits.iter().take(5).take_while(|byte| byte.is_ascii_digit()).count();
     let (port, rest) = digits.split_at(count);

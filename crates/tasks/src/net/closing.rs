@@ -5,9 +5,11 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 
 use gustnado_reactor::{gather_connections, refuse_connections, stop_deferring};
+
+use crate::sync::lock::Lock;
 
 /// Accepting ends once nothing has come for so long.
 pub(crate) const QUIET_MS: u64 = 20;
@@ -15,7 +17,7 @@ pub(crate) const QUIET_MS: u64 = 20;
 /// What the acceptors of one listener share while it closes.
 #[derive(Default)]
 pub(crate) struct Closing {
-    steps: Mutex<Steps>,
+    steps: Lock<Steps>,
     /// When a connection last came since it began.
     last_ms: AtomicU64,
 }
@@ -52,7 +54,7 @@ impl Closing {
     }
 
     fn steps(&self) -> MutexGuard<'_, Steps> {
-        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
+        self.steps.lock()
     }
 
     /// Deferred accepting ends, unless it has ended already. Returns when.

@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
 use gustnado_reactor::Endpoint;
@@ -11,6 +11,7 @@ use gustnado_reactor::Endpoint;
 use crate::exec::schedule::BoxTask;
 use crate::net::closing::Closing;
 use crate::net::connection::Connection;
+use crate::sync::lock::Lock;
 
 /// Makes the task that serves a new connection.
 pub type Serve = dyn Fn(Connection) -> BoxTask + Send + Sync;
@@ -64,13 +65,13 @@ impl ListenerShared {
 struct CloseFlag {
     closed: AtomicBool,
     shared: AtomicBool,
-    acceptors: Mutex<Vec<Waker>>,
+    acceptors: Lock<Vec<Waker>>,
     closing: Closing,
 }
 
 impl CloseFlag {
     fn acceptors(&self) -> std::sync::MutexGuard<'_, Vec<Waker>> {
-        self.acceptors.lock().unwrap_or_else(PoisonError::into_inner)
+        self.acceptors.lock()
     }
 }
 

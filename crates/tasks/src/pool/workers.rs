@@ -7,7 +7,7 @@ mod threads;
 
 use std::io;
 use std::os::fd::RawFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,7 @@ use crate::exec::worker::workers_shared::{Counts, Phase, WorkersShared};
 use crate::net::listening::Serve;
 use crate::pool::driven::Driven;
 use crate::pool::plan::{Capacity, Plan};
+use crate::sync::lock::Lock;
 use crate::sync::shared_load::SharedLoad;
 use listen::{bind_all, listener_shared};
 use start::{WorkerFactory, choose_backend};
@@ -34,7 +35,7 @@ pub struct Workers {
     shared: Arc<WorkersShared>,
     plan: Plan,
     /// Until it has been ended.
-    running: Mutex<Option<Running>>,
+    running: Lock<Option<Running>>,
     addresses: Vec<Endpoint>,
     notes: Vec<String>,
     backend: BackendKind,
@@ -63,6 +64,10 @@ fn check_free_descriptors() -> io::Result<()> {
 }
 
 impl Workers {
+    /// How long [`Workers::stop`] should wait once nothing is left to do: what still runs then is
+    /// a handler that never returns.
+    pub const STOP_WITHIN: Duration = Duration::from_secs(1);
+
     /// Binds the endpoints, starts the workers, and returns once all of them accept.
     ///
     /// - `serve`: makes the task that serves a connection; called on the worker that will run it.
@@ -124,7 +129,7 @@ impl Workers {
         let Started { shared, threads, wake_targets, notes: said } = started;
         let WorkerFactory { plan, backend, capacity, clock } = factory;
         let notes = notes.into_iter().chain(said).collect();
-        let running = Mutex::new(Some(Running { threads, wake_targets }));
+        let running = Lock::new(Some(Running { threads, wake_targets }));
         Self { shared, plan, running, addresses, notes, backend, capacity, clock }
     }
 
@@ -219,7 +224,7 @@ impl Workers {
     pub fn stop(&self, within: Duration) {
         self.shared.advance(Phase::Stopping);
         // Taken out, so that it is done once: what is given up here may be another server's next.
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let running = self.running.lock().take();
         let Some(Running { threads, wake_targets }) = running else { return };
         let began = Instant::now();
         join(threads, began, within);
@@ -250,7 +255,7 @@ fn join(threads: Vec<JoinHandle<()>>, began: Instant, within: Duration) {
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        self.stop(Duration::from_secs(1));
+        self.stop(Self::STOP_WITHIN);
     }
 }
 

@@ -5,13 +5,15 @@
 //! is dropped, and nobody woken, under the lock: what they do may lead back here.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::task::{Poll, Waker};
 
 use super::errors::{Closed, TrySendError};
 
+use crate::sync::lock::Lock;
+
 pub(super) struct Store<T> {
-    state: Mutex<State<T>>,
+    state: Lock<State<T>>,
     capacity: usize,
 }
 
@@ -43,7 +45,7 @@ impl<T> Store<T> {
             senders: 1,
             closed: false,
         };
-        Self { state: Mutex::new(state), capacity: capacity.max(1) }
+        Self { state: Lock::new(state), capacity: capacity.max(1) }
     }
 
     pub(super) fn capacity(&self) -> usize {
@@ -185,7 +187,7 @@ impl<T> Store<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -102,17 +102,14 @@ impl Slots {
     }
 
     /// Takes a task back. Returns whether the caller is to queue it.
-    #[expect(clippy::inline_always, reason = "it saves 20 instructions of each request")]
-    #[inline(always)]
+    #[inline]
     pub(super) fn settle(&mut self, index: u32, task: Option<BoxTask>, waits: Waits) -> bool {
         if task.is_none() {
             self.release(index);
             return false;
         }
         let slot = &mut self.slots[index as usize];
-        let empty = std::mem::replace(&mut slot.task, task);
-        // Known to be so: forgetting it spares the look into it that dropping would take.
-        std::mem::forget(empty);
+        slot.task = task;
         slot.waits = waits;
         let again = slot.mark & STATE == RUNNING_READY;
         slot.set_state(if again { READY } else { IDLE });

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar};
 use std::task::{Poll, Waker};
 use std::thread;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use std::time::Duration;
 use crate::exec::executor::context;
 use crate::exec::waits::WaitsOn;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use crate::sync::lock::Lock;
 use crate::sync::queue::TokenQueue;
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -29,14 +30,14 @@ pub struct BlockingPool {
 }
 
 struct Inside {
-    cells: Box<[Mutex<Option<Job>>]>,
+    cells: Box<[Lock<Option<Job>>]>,
     filled: TokenQueue,
     free: TokenQueue,
     threads_max: usize,
     threads: AtomicUsize,
     sleeping: AtomicUsize,
     ended: AtomicBool,
-    bed: Mutex<()>,
+    bed: Lock<()>,
     bell: Condvar,
 }
 
@@ -63,14 +64,14 @@ impl BlockingPool {
         }
         Self {
             inside: Arc::new(Inside {
-                cells: (0..jobs_max).map(|_| Mutex::new(None)).collect(),
+                cells: (0..jobs_max).map(|_| Lock::new(None)).collect(),
                 filled: TokenQueue::new(jobs_max),
                 free,
                 threads_max: threads_max.max(1),
                 threads: AtomicUsize::new(0),
                 sleeping: AtomicUsize::new(0),
                 ended: AtomicBool::new(false),
-                bed: Mutex::new(()),
+                bed: Lock::new(()),
                 bell: Condvar::new(),
             }),
         }
@@ -85,12 +86,12 @@ impl BlockingPool {
         &self,
         call: impl FnOnce() -> T + Send + 'static,
     ) -> Result<Option<T>, PoolFull> {
-        let shared = Arc::new(Mutex::new(Answer { outcome: None, waiter: None }));
+        let shared = Arc::new(Lock::new(Answer { outcome: None, waiter: None }));
         let answer = Arc::clone(&shared);
         self.submit(Box::new(move || {
             let outcome = catch_unwind(AssertUnwindSafe(call)).map_err(drop);
             let waiter = {
-                let mut answer = answer.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut answer = answer.lock();
                 answer.outcome = Some(outcome);
                 answer.waiter.take()
             };
@@ -99,7 +100,7 @@ impl BlockingPool {
             }
         }))?;
         let outcome = poll_fn(|context| {
-            let mut answer = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut answer = shared.lock();
             if let Some(outcome) = answer.outcome.take() {
                 return Poll::Ready(outcome.ok());
             }
@@ -137,7 +138,7 @@ impl Drop for BlockingPool {
         // The last handle but those of the threads: they end once the queue is empty.
         if Arc::strong_count(&self.inside) <= 1 + self.inside.threads.load(Ordering::SeqCst) {
             self.inside.ended.store(true, Ordering::SeqCst);
-            drop(self.inside.bed.lock().unwrap_or_else(PoisonError::into_inner));
+            drop(self.inside.bed.lock());
             self.inside.bell.notify_all();
         }
     }
@@ -159,7 +160,7 @@ impl Inside {
     /// Sees to it that a thread takes the job that was just queued, as far as there may be one.
     fn rouse(self: &Arc<Self>) {
         if self.sleeping.load(Ordering::SeqCst) > 0 {
-            drop(self.bed.lock().unwrap_or_else(PoisonError::into_inner));
+            drop(self.bed.lock());
             self.bell.notify_one();
         } else if self.threads.load(Ordering::SeqCst) < self.threads_max {
             self.add_thread();
@@ -202,7 +203,7 @@ impl Inside {
 
     /// Waits for a job. Returns whether the thread stays.
     fn sleep(&self) -> bool {
-        let bed = self.bed.lock().unwrap_or_else(PoisonError::into_inner);
+        let bed = self.bed.lock();
         self.sleeping.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         let nothing = || self.filled.is_empty() && !self.ended.load(Ordering::SeqCst);
@@ -225,6 +226,6 @@ impl Inside {
 
     fn cell(&self, cell: u64) -> std::sync::MutexGuard<'_, Option<Job>> {
         let cell = usize::try_from(cell).expect("cells are few");
-        self.cells[cell].lock().unwrap_or_else(PoisonError::into_inner)
+        self.cells[cell].lock()
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use futures_core::Stream;
@@ -15,6 +15,7 @@ use super::{JoinError, Report, start_reporting};
 use crate::exec::error::SpawnError;
 use crate::exec::executor::context;
 use crate::exec::waits::WaitsOn;
+use crate::sync::lock::Lock;
 
 /// A bounded set of tasks of one kind, on the worker (or group of workers) that spawned them.
 ///
@@ -34,7 +35,7 @@ impl<T: Send + 'static> Group<T> {
     /// - `limit`: how many tasks may run, or have ended without their result being taken; at
     ///   least 1.
     pub fn new(limit: usize) -> Self {
-        let shared = Shared { cancelled: AtomicBool::new(false), state: Mutex::default() };
+        let shared = Shared { cancelled: AtomicBool::new(false), state: Lock::default() };
         Self { shared: Arc::new(shared), limit: limit.max(1), outstanding: 0, asked: 0 }
     }
 
@@ -143,7 +144,7 @@ impl<T> fmt::Debug for Group<T> {
 /// What a group and its tasks share.
 struct Shared<T> {
     cancelled: AtomicBool,
-    state: Mutex<State<T>>,
+    state: Lock<State<T>>,
 }
 
 struct State<T> {
@@ -165,7 +166,7 @@ impl<T> Default for State<T> {
 
 impl<T> Shared<T> {
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::mem;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use super::{Report, start_reporting};
@@ -13,6 +13,7 @@ use crate::exec::error::SpawnError;
 use crate::exec::executor::context;
 use crate::exec::waits::WaitsOn;
 use crate::exec::wakers::task_id::TaskId;
+use crate::sync::lock::Lock;
 
 /// Waits for a task's result, as a future. Dropping it lets the task go on.
 #[must_use = "dropping it lets the task go on alone; say so with `drop`"]
@@ -116,7 +117,7 @@ where
 {
     let place = Arc::new(Place {
         cancelled: AtomicBool::new(false),
-        outcome: Mutex::new(Outcome::Awaited(None)),
+        outcome: Lock::new(Outcome::Awaited(None)),
     });
     let task = start_reporting(future, Arc::clone(&place))?;
     Ok(JoinHandle { place, task })
@@ -125,7 +126,7 @@ where
 /// Where a task leaves its result.
 struct Place<T> {
     cancelled: AtomicBool,
-    outcome: Mutex<Outcome<T>>,
+    outcome: Lock<Outcome<T>>,
 }
 
 enum Outcome<T> {
@@ -137,7 +138,7 @@ enum Outcome<T> {
 
 impl<T> Place<T> {
     fn lock(&self) -> MutexGuard<'_, Outcome<T>> {
-        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+        self.outcome.lock()
     }
 }
 

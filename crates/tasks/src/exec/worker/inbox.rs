@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, MutexGuard, PoisonError, RwLock};
 
 use gustnado_reactor::Alert;
 
@@ -14,6 +14,7 @@ use crate::exec::worker::arrival::{Arrival, Incoming};
 use crate::exec::worker::look::Look;
 use crate::exec::worker::worker_handle::WorkerHandle;
 use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::lock::Lock;
 use crate::sync::queue::TokenQueue;
 use crate::sync::sleep_state::{Ping, SleepState};
 
@@ -154,7 +155,7 @@ pub(crate) enum WorkerMessage {
 /// Letters on their way to a worker.
 pub(crate) struct WorkerQueue {
     any: AtomicBool,
-    waiting: Mutex<Waiting>,
+    waiting: Lock<Waiting>,
 }
 
 #[derive(Default)]
@@ -166,7 +167,7 @@ struct Waiting {
 
 impl Default for WorkerQueue {
     fn default() -> Self {
-        Self { any: AtomicBool::new(false), waiting: Mutex::default() }
+        Self { any: AtomicBool::new(false), waiting: Lock::default() }
     }
 }
 
@@ -278,7 +279,7 @@ impl WorkerQueue {
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 }
 

@@ -9,7 +9,7 @@ mod table;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use crate::exec::waits::{Waits, WaitsOn};
 use crate::exec::wakers::task_id::TaskId;
 use crate::exec::worker::worker_metrics::WorkerMetrics;
 use crate::sync::claim::Doing;
+use crate::sync::lock::Lock;
 
 /// Tasks that one worker writes down; the rest it counts. With a million tasks it is held for some
 /// milliseconds.
@@ -71,13 +72,13 @@ pub enum TaskState {
 
 /// Names of the tasks that have one, shared by all workers.
 #[derive(Default)]
-pub(crate) struct TaskNames(Mutex<NamesById>);
+pub(crate) struct TaskNames(Lock<NamesById>);
 
 type NamesById = HashMap<TaskId, Cow<'static, str>>;
 
 impl TaskNames {
     pub(crate) fn lock(&self) -> MutexGuard<'_, NamesById> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -85,7 +86,7 @@ impl TaskNames {
 pub(crate) struct Look {
     now_ms: u64,
     names: Arc<TaskNames>,
-    answers: Mutex<Answers>,
+    answers: Lock<Answers>,
 }
 
 #[derive(Default)]
@@ -102,7 +103,7 @@ struct Answers {
 impl Look {
     /// A question that no worker was asked yet.
     pub(crate) fn new(now_ms: u64, names: Arc<TaskNames>) -> Self {
-        Self { now_ms, names, answers: Mutex::default() }
+        Self { now_ms, names, answers: Lock::default() }
     }
 
     /// So many were asked.
@@ -203,6 +204,6 @@ impl Look {
     }
 
     fn lock(&self) -> MutexGuard<'_, Answers> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.answers.lock()
     }
 }

@@ -5,7 +5,7 @@
 //! holds its thread holds nothing else: the events it collected are queued for all, and the woken
 //! worker polls on.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, MutexGuard, OnceLock};
 use std::task::Waker;
 use std::thread::{self, Thread};
 
@@ -21,6 +21,7 @@ use crate::exec::worker::inbox::{WorkerMessage, WorkerQueue};
 use crate::exec::worker::look::Look;
 use crate::exec::worker::worker_handle::WorkerHandle;
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
+use crate::sync::lock::Lock;
 use crate::sync::roles::Roles;
 use crate::sync::sleep_state::SleepState;
 
@@ -31,8 +32,8 @@ pub(crate) const WORKERS_MAX: usize = 64;
 pub(crate) struct WorkerGroup {
     pub(crate) schedule: Arc<dyn Schedule + Send + Sync>,
     wake_target: OnceLock<u16>,
-    wheel: Mutex<Wheel>,
-    foreign: Mutex<ForeignWakers>,
+    wheel: Lock<Wheel>,
+    foreign: Lock<ForeignWakers>,
     /// Until when the poller means to sleep; timers armed for earlier must wake it.
     poller_until_ms: AtomicU64,
     /// The poller sleeps in the kernel.
@@ -40,7 +41,7 @@ pub(crate) struct WorkerGroup {
     roles: Roles,
     threads: Box<[OnceLock<Thread>]>,
     /// Those of workers that come and go.
-    guests: Box<[Mutex<Option<Thread>>]>,
+    guests: Box<[Lock<Option<Thread>>]>,
     arrivals: WorkerQueue,
     /// Tasks that came from threads that are no workers of this group, or not as workers.
     tasks_taken: AtomicU64,
@@ -57,13 +58,13 @@ impl WorkerGroup {
         Self {
             schedule,
             wake_target: OnceLock::new(),
-            wheel: Mutex::default(),
-            foreign: Mutex::default(),
+            wheel: Lock::default(),
+            foreign: Lock::default(),
             poller_until_ms: AtomicU64::new(0),
             sleep_state: SleepState::default(),
             roles: Roles::default(),
             threads: (0..workers).map(|_| OnceLock::new()).collect(),
-            guests: (0..guests).map(|_| Mutex::default()).collect(),
+            guests: (0..guests).map(|_| Lock::default()).collect(),
             arrivals: WorkerQueue::default(),
             tasks_taken: AtomicU64::new(0),
             alert,
@@ -91,7 +92,7 @@ impl WorkerGroup {
     /// The thread of a worker that comes and goes.
     fn extra(&self, worker: usize) -> MutexGuard<'_, Option<Thread>> {
         let extra = &self.guests[worker - self.threads.len()];
-        extra.lock().unwrap_or_else(PoisonError::into_inner)
+        extra.lock()
     }
 
     /// Has a worker leave the group.
@@ -207,7 +208,7 @@ impl WorkerGroup {
 
     /// The wakers kept for timers. Locked after the wheel, where both are.
     pub(crate) fn foreign(&self) -> MutexGuard<'_, ForeignWakers> {
-        self.foreign.lock().unwrap_or_else(PoisonError::into_inner)
+        self.foreign.lock()
     }
 
     pub(crate) fn has_work(&self) -> bool {
@@ -215,7 +216,7 @@ impl WorkerGroup {
     }
 
     fn wheel(&self) -> MutexGuard<'_, Wheel> {
-        self.wheel.lock().unwrap_or_else(PoisonError::into_inner)
+        self.wheel.lock()
     }
 }
 

@@ -2,7 +2,7 @@
 //! and the phase that the server is in.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use crate::exec::error::SpawnError;
@@ -13,6 +13,7 @@ use crate::exec::worker::throttle::Pauses;
 use crate::exec::worker::worker_handle::WorkerHandle;
 use crate::exec::worker::worker_metrics::WorkerMetrics;
 use crate::sync::connection_slots::{ConnectionSlots, Placement};
+use crate::sync::lock::Lock;
 use crate::sync::shared_load::SharedLoad;
 
 /// How far a server is from its end. It only ever goes forward.
@@ -54,7 +55,7 @@ pub(crate) struct WorkersShared {
     /// Acceptors that may still bring connections.
     pub(crate) acceptors: AtomicUsize,
     /// One per worker that has started.
-    desks: Mutex<Vec<Arc<WorkerMetrics>>>,
+    desks: Lock<Vec<Arc<WorkerMetrics>>>,
     /// Names of tasks that have one.
     pub(crate) names: Arc<TaskNames>,
     /// The worker that the next task from elsewhere goes to.
@@ -112,7 +113,7 @@ impl WorkersShared {
             pauses,
             counts,
             acceptors: AtomicUsize::new(0),
-            desks: Mutex::default(),
+            desks: Lock::default(),
             names: Arc::default(),
             next_post: AtomicUsize::new(0),
         }
@@ -146,7 +147,7 @@ impl WorkersShared {
     }
 
     pub(crate) fn desks(&self) -> MutexGuard<'_, Vec<Arc<WorkerMetrics>>> {
-        self.desks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.desks.lock()
     }
 
     /// Hands a task to the next worker that has room for it.
