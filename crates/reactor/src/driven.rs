@@ -10,7 +10,7 @@ use rustix::event::Timespec;
 use crate::epoll::Epoll;
 use crate::reactor::Backend;
 use crate::sys::by_number::{is_patient_stream, recv_by_number, send_by_number};
-use crate::watched::{Ready, Wants};
+use crate::watched::{Wants, WatchEvent};
 use crate::{Reactor, Token};
 
 impl Reactor {
@@ -47,7 +47,11 @@ impl Reactor {
     ///
     /// # Errors
     /// `Unsupported` under `io_uring`.
-    pub fn collect(&mut self, woken: &mut Vec<Token>, ready: &mut Vec<Ready>) -> io::Result<()> {
+    pub fn collect(
+        &mut self,
+        woken: &mut Vec<Token>,
+        ready: &mut Vec<WatchEvent>,
+    ) -> io::Result<()> {
         self.queue_mut()?.collect(woken, ready);
         self.tick();
         Ok(())
@@ -129,7 +133,7 @@ impl Reactor {
     }
 
     /// Whether what was found of a descriptor still counts: it is watched as it was then.
-    pub fn is_current(&self, found: &Ready) -> bool {
+    pub fn is_current(&self, found: &WatchEvent) -> bool {
         self.queue().is_ok_and(|queue| queue.is_current(found))
     }
 }

@@ -25,43 +25,42 @@
 //! tasks, HTTP, any decision. It uses the kernel and nothing else of this house.
 
 mod buf;
-mod buffers;
-mod chunks;
 mod clock;
 mod driven;
 mod epoll;
 mod io;
+mod lazy_table;
 mod listen;
 mod listener_poll;
-mod moving;
-mod names;
+mod provided_bufs;
 mod reactor;
 mod readiness;
+mod socket_addrs;
 mod sys;
+mod transferring;
 mod uring;
-mod wake;
+mod waker;
 mod watched;
 mod wheel;
 
 pub use buf::{RecvBuf, SendBuf, Unsent};
-pub use chunks::Chunks;
 pub use clock::Clock;
 pub use io::{Io, IoId};
+pub use lazy_table::LazyTable;
 pub use listen::{
     Endpoint, Outbound, SocketOptions, TrafficClass, bind, connect_socket, defer_accept,
     descriptor_limit, duplicate, gather_connections, refuse_connections, set_options,
     stop_deferring, take_queue,
 };
 pub use listener_poll::{ListenerPoll, has_pending, prepare_to_share, take_connection};
-pub use names::Names;
 pub use reactor::{
-    Accepted, BackendKind, How, IoChoice, Listener, Options, Reactor, ReactorSeed, Wait,
-    probe_uring,
+    Accepted, BackendKind, IoChoice, Listener, Options, Reactor, ReactorSeed, Wait, probe_uring,
 };
 pub use readiness::Interest;
+pub use socket_addrs::SocketAddrs;
 pub use sys::options::block_file_size_signal;
-pub use wake::Alert;
-pub use watched::{Ready, Wants};
+pub use waker::ReactorWaker;
+pub use watched::{Wants, WatchEvent};
 pub use wheel::{TimerKey, Wheel};
 
 /// Who waits for an operation. The reactor stores it and hands it back; it knows no tasks.

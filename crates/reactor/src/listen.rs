@@ -18,7 +18,7 @@ use rustix::net::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::sys::by_number::local_name_of;
+use crate::sys::by_number::local_addr_of;
 use crate::sys::options::{bind_without_port, set_defer_accept};
 
 pub use crate::sys::by_number::duplicate;
@@ -40,7 +40,7 @@ impl Endpoint {
     /// The same, but for an inherited socket the address that it was bound to, if it has one.
     pub fn resolved(&self) -> Self {
         let Self::Inherited(number) = self else { return self.clone() };
-        let name = local_name_of(*number).ok().flatten();
+        let name = local_addr_of(*number).ok().flatten();
         let of_tcp = |name: &SocketAddrAny| SocketAddr::try_from(name.clone()).ok().map(Self::Tcp);
         let of_unix = |name: &SocketAddrAny| {
             let address = SocketAddrUnix::try_from(name.clone()).ok()?;

@@ -10,24 +10,24 @@ use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{SocketFlags, accept_with};
 
-use crate::Alert;
+use crate::ReactorWaker;
 
 /// What one thread sleeps in while it watches listening sockets.
 #[derive(Debug)]
 pub struct ListenerPoll {
-    alert: Alert,
+    waker: ReactorWaker,
 }
 
 impl ListenerPoll {
     /// # Errors
     /// The process is out of descriptors.
     pub fn new() -> io::Result<Self> {
-        Ok(Self { alert: Alert::new()? })
+        Ok(Self { waker: ReactorWaker::new()? })
     }
 
     /// What ends [`ListenerPoll::wait`], from any thread.
-    pub fn alert(&self) -> Alert {
-        self.alert.clone()
+    pub fn waker(&self) -> ReactorWaker {
+        self.waker.clone()
     }
 
     /// Sleeps until the alert is raised, a connection stands in line at one of the sockets, or the
@@ -36,7 +36,7 @@ impl ListenerPoll {
     /// # Errors
     /// The kernel is out of memory.
     pub fn wait(&self, sockets: &[impl AsFd], timeout: Option<Duration>) -> io::Result<bool> {
-        let mut asked = vec![PollFd::new(&self.alert, PollFlags::IN)];
+        let mut asked = vec![PollFd::new(&self.waker, PollFlags::IN)];
         asked.extend(sockets.iter().map(|socket| PollFd::new(socket, PollFlags::IN)));
         // A time too far away to be named is no limit.
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
@@ -46,7 +46,7 @@ impl ListenerPoll {
         }
         let mut ready = asked.iter().map(|asked| !asked.revents().is_empty());
         if ready.next() == Some(true) {
-            self.alert.lower();
+            self.waker.reset();
         }
         Ok(ready.any(|ready| ready))
     }
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn an_alert_ends_one_wait() {
         let listener_poll = ListenerPoll::new().expect("an eventfd can be had");
-        listener_poll.alert().raise();
+        listener_poll.waker().wake();
         listener_poll.wait(&[] as &[OwnedFd], None).expect("the kernel polls");
         let began = std::time::Instant::now();
         let rest = Duration::from_millis(20);

@@ -1,7 +1,7 @@
 //! The reactor: one of two backends behind one set of operations.
 
+mod addrs;
 mod listening;
-mod naming;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,10 +14,10 @@ use crate::buf::BufPool;
 use crate::buf::Unsent;
 use crate::epoll::{Epoll, EpollIo};
 use crate::io::IoKind;
-use crate::sys::Sleep;
+use crate::sys::EnterWait;
 use crate::sys::by_number::send_queue_of;
 use crate::uring::Uring;
-use crate::{Alert, Clock, Interest, Io, RecvBuf, SendBuf, Token, descriptor_limit};
+use crate::{Clock, Interest, Io, ReactorWaker, RecvBuf, SendBuf, Token, descriptor_limit};
 
 /// Which backend to try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -100,13 +100,6 @@ pub enum Accepted {
     Away(OwnedFd),
 }
 
-/// How a socket's writing side ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
-    /// No more bytes will be sent; the peer's can still be received.
-    Write,
-}
-
 /// How long a turn may sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
@@ -154,10 +147,13 @@ impl Reactor {
     ///
     /// # Errors
     /// As [`Reactor::new`].
-    pub fn shared(options: &Options, workers: usize) -> io::Result<(Alert, Vec<ReactorSeed>)> {
+    pub fn shared(
+        options: &Options,
+        workers: usize,
+    ) -> io::Result<(ReactorWaker, Vec<ReactorSeed>)> {
         let first = Epoll::new(descriptor_limit(), true)?;
         let seed = || ReactorSeed { queue: first.seed(), clock: options.clock.clone() };
-        Ok((first.alert(), (0..workers).map(|_| seed()).collect()))
+        Ok((first.waker(), (0..workers).map(|_| seed()).collect()))
     }
 
     fn over(backend: Backend, options: &Options) -> Self {
@@ -183,10 +179,10 @@ impl Reactor {
     }
 
     /// What ends this reactor's sleep, from any thread.
-    pub fn alert(&self) -> Alert {
+    pub fn waker(&self) -> ReactorWaker {
         match &self.backend {
-            Backend::Epoll(epoll) => epoll.alert(),
-            Backend::Uring(uring) => uring.alert(),
+            Backend::Epoll(epoll) => epoll.waker(),
+            Backend::Uring(uring) => uring.waker(),
         }
     }
 
@@ -218,18 +214,18 @@ impl Reactor {
 
     /// An empty buffer for [`Reactor::send`].
     pub fn outgoing(&mut self) -> Box<SendBuf> {
-        self.spare().take()
+        self.buf_pool().take()
     }
 
     /// Gives an unused buffer back.
     pub fn put_back(&mut self, out: Box<SendBuf>) {
-        self.spare().put(out);
+        self.buf_pool().put(out);
     }
 
-    fn spare(&mut self) -> &mut BufPool {
+    fn buf_pool(&mut self) -> &mut BufPool {
         match &mut self.backend {
-            Backend::Epoll(epoll) => epoll.spare(),
-            Backend::Uring(uring) => uring.spare(),
+            Backend::Epoll(epoll) => epoll.buf_pool(),
+            Backend::Uring(uring) => uring.buf_pool(),
         }
     }
 
@@ -341,9 +337,9 @@ impl Reactor {
         }
     }
 
-    /// Tells the peer that no more bytes will come. What was sent before still arrives.
-    pub fn shutdown(&mut self, io: &Io, how: How) {
-        let How::Write = how;
+    /// Tells the peer that no more bytes will come. What was sent before still arrives, and the
+    /// peer's bytes can still be received.
+    pub fn shutdown_write(&mut self, io: &Io) {
         match (&mut self.backend, &io.0) {
             (Backend::Epoll(_), IoKind::Epoll(io)) => {
                 // A peer that is gone already needs no telling.
@@ -386,9 +382,9 @@ impl Reactor {
             ),
             Backend::Uring(uring) => {
                 let sleep = match timeout {
-                    Some(Duration::ZERO) => Sleep::Not,
-                    Some(timeout) => Sleep::For(timeout.into()),
-                    None => Sleep::Forever,
+                    Some(Duration::ZERO) => EnterWait::Not,
+                    Some(timeout) => EnterWait::For(timeout.into()),
+                    None => EnterWait::Forever,
                 };
                 uring.turn(sleep, woken)
             }

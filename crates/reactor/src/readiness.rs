@@ -16,7 +16,7 @@ pub(crate) const END: u64 = 4;
 /// The descriptor is registered with epoll.
 pub(crate) const REGISTERED: u64 = 8;
 /// Its names are known, and to be forgotten with it.
-pub(crate) const NAMED: u64 = 16;
+pub(crate) const HAS_ADDRS: u64 = 16;
 
 const GENERATION_SHIFT: u32 = 32;
 
@@ -24,12 +24,12 @@ const GENERATION_SHIFT: u32 = 32;
 ///
 /// It comes from zeroed memory that the kernel gives page by page, as it is touched.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct ReadinessTable {
     /// The state, `generation << 32 | bits`, and the waiter.
     entries: Box<[[AtomicU64; 2]]>,
 }
 
-impl Table {
+impl ReadinessTable {
     /// A table for the descriptors `0..limit`.
     pub(crate) fn new(limit: usize) -> Self {
         Self { entries: zeroed_slice_box(limit) }
@@ -85,10 +85,10 @@ impl Readiness<'_> {
         let after = u64::from(generation) << GENERATION_SHIFT;
         if shared {
             // Names that another thread has made known meanwhile must not be overlooked.
-            return self.state.swap(after, Ordering::AcqRel) & NAMED != 0;
+            return self.state.swap(after, Ordering::AcqRel) & HAS_ADDRS != 0;
         }
         self.state.store(after, Ordering::Release);
-        before & NAMED != 0
+        before & HAS_ADDRS != 0
     }
 
     /// Whether the descriptor's present life is this one.
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn an_event_of_an_earlier_descriptor_does_not_count() {
         for shared in [false, true] {
-            let table = Table::new(1);
+            let table = ReadinessTable::new(1);
             let readiness = table.get(0).expect("one entry");
             assert!(table.get(1).is_none());
             let old = readiness.open();

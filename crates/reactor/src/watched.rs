@@ -21,7 +21,7 @@ pub struct Wants {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "one for each thing that the kernel tells")]
-pub struct Ready {
+pub struct WatchEvent {
     /// What its owner calls it.
     pub key: u64,
     /// Bytes, a connection or the end may be read.
@@ -43,7 +43,7 @@ const EVENTS: usize = 64;
 /// The watched descriptors of one reactor, by their numbers.
 #[derive(Default)]
 pub(crate) struct Watched {
-    entries: Vec<Entry>,
+    entries: Vec<WatchedFd>,
     count: usize,
     /// Goes up with each descriptor that comes, changes or goes.
     changes: u32,
@@ -51,7 +51,7 @@ pub(crate) struct Watched {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Entry {
+struct WatchedFd {
     key: u64,
     /// What the kernel hands back; 0 while this number is not watched.
     mark: u64,
@@ -83,10 +83,10 @@ impl Watched {
     pub(crate) fn keep(&mut self, number: u32, proposed: &EpollChange, wants: Wants, key: u64) {
         let at = number as usize;
         if at >= self.entries.len() {
-            self.entries.resize(at + 1, Entry::default());
+            self.entries.resize(at + 1, WatchedFd::default());
         }
         self.count += usize::from(self.entries[at].mark == 0);
-        self.entries[at] = Entry { key, mark: proposed.data, wants };
+        self.entries[at] = WatchedFd { key, mark: proposed.data, wants };
         self.changes = self.changes.wrapping_add(1);
     }
 
@@ -100,7 +100,7 @@ impl Watched {
         self.entry(number).map(|entry| change(entry.mark, entry.wants))
     }
 
-    fn entry(&self, number: u32) -> Option<&Entry> {
+    fn entry(&self, number: u32) -> Option<&WatchedFd> {
         self.entries.get(number as usize).filter(|entry| entry.mark != 0)
     }
 
@@ -109,7 +109,7 @@ impl Watched {
     pub(crate) fn forget(&mut self, number: u32) -> bool {
         match self.entries.get_mut(number as usize) {
             Some(entry) if entry.mark != 0 => {
-                *entry = Entry::default();
+                *entry = WatchedFd::default();
                 self.count -= 1;
                 self.changes = self.changes.wrapping_add(1);
                 true
@@ -135,9 +135,9 @@ impl Watched {
     }
 
     /// Takes an event in. Returns whether it is of a descriptor that is watched.
-    pub(crate) fn note(&self, mark: u64, flags: EventFlags, ready: &mut Vec<Ready>) -> bool {
+    pub(crate) fn note(&self, mark: u64, flags: EventFlags, ready: &mut Vec<WatchEvent>) -> bool {
         let Some(entry) = self.live(mark) else { return false };
-        ready.push(Ready {
+        ready.push(WatchEvent {
             key: entry.key,
             read: flags.contains(EventFlags::IN),
             write: flags.contains(EventFlags::OUT),
@@ -149,11 +149,11 @@ impl Watched {
     }
 
     /// Whether what was found is still watched as it was then.
-    pub(crate) fn is_current(&self, found: &Ready) -> bool {
+    pub(crate) fn is_current(&self, found: &WatchEvent) -> bool {
         self.live(found.mark).is_some()
     }
 
-    fn live(&self, mark: u64) -> Option<&Entry> {
+    fn live(&self, mark: u64) -> Option<&WatchedFd> {
         let number = usize::try_from(mark & (WATCHED - 1)).ok()?;
         self.entries.get(number).filter(|entry| entry.mark == mark)
     }

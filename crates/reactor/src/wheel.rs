@@ -22,7 +22,7 @@ impl TimerKey {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct TimerEntry {
     deadline_ms: u64,
     token: Token,
     next: u32,
@@ -35,7 +35,7 @@ struct Entry {
 /// Armed timers: arming, cancelling and firing take constant time, an entry takes 32 bytes.
 #[derive(Debug)]
 pub struct Wheel {
-    entries: Vec<Entry>,
+    entries: Vec<TimerEntry>,
     free: u32,
     heads: [u32; LEVELS * SLOTS],
     occupied: [u64; LEVELS],
@@ -58,7 +58,8 @@ impl Default for Wheel {
 impl Wheel {
     /// Arms a timer that hands out `token` once `deadline_ms` has come; at the next turn if it has.
     pub fn arm(&mut self, deadline_ms: u64, token: Token) -> TimerKey {
-        let entry = Entry { deadline_ms, token, next: NIL, prev: NIL, generation: 0, home: NIL };
+        let entry =
+            TimerEntry { deadline_ms, token, next: NIL, prev: NIL, generation: 0, home: NIL };
         let index = if self.free == NIL {
             self.entries.push(entry);
             u32::try_from(self.entries.len() - 1).expect("fewer than 2^32 timers fit in memory")
@@ -67,7 +68,7 @@ impl Wheel {
             let slot = &mut self.entries[index as usize];
             self.free = slot.next;
             let generation = slot.generation;
-            *slot = Entry { generation, ..entry };
+            *slot = TimerEntry { generation, ..entry };
             index
         };
         self.link(index);
@@ -160,7 +161,7 @@ impl Wheel {
     }
 
     fn unlink(&mut self, index: u32) {
-        let Entry { next, prev, home, .. } = self.entries[index as usize];
+        let TimerEntry { next, prev, home, .. } = self.entries[index as usize];
         if let Some(next) = self.entries.get_mut(next as usize) {
             next.prev = prev;
         }

@@ -16,7 +16,9 @@ use std::time::{Duration, Instant};
 use std::{fmt, thread};
 
 use gustnado_config::{Headers, Networks};
-use gustnado_tasks::{BlockingPool, Driven, Endpoint, Phase, Plan, Serve, SpawnError, Workers};
+use gustnado_tasks::{
+    BlockingPool, Driven, Endpoint, Phase, Serve, SpawnError, WorkerPlan, Workers,
+};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_shutdown;
 use signal_hook::iterator::Signals;
@@ -58,7 +60,8 @@ pub fn probe_io_uring() -> Result<(), String> {
 
 /// Starts what a builder says.
 pub(crate) fn start_server(wanted: Server) -> Result<Running, StartError> {
-    let start = |plan: &Plan, serve| Workers::start(plan, &[], serve).map(|workers| (workers, ()));
+    let start =
+        |plan: &WorkerPlan, serve| Workers::start(plan, &[], serve).map(|workers| (workers, ()));
     start_with(wanted, start).map(|(running, ())| running)
 }
 
@@ -69,7 +72,10 @@ pub(crate) fn start_server_driven(wanted: Server) -> Result<(Running, Driven), S
 
 fn start_with<D>(
     wanted: Server,
-    start: impl FnOnce(&Plan, Box<Serve>) -> Result<(Workers, D), gustnado_tasks::StartError>,
+    start: impl FnOnce(
+        &WorkerPlan,
+        Box<Serve>,
+    ) -> Result<(Workers, D), gustnado_tasks::WorkersStartError>,
 ) -> Result<(Running, D), StartError> {
     let config = &wanted.config;
     let count = Machine::read().workers(config).value;
@@ -116,8 +122,8 @@ pub(crate) fn check_server(wanted: &Server) -> Result<(), StartError> {
     Making::new(&wanted.config, 1).site(wanted, false).map(drop)
 }
 
-fn plan(config: &Config, workers: usize) -> Plan {
-    Plan {
+fn plan(config: &Config, workers: usize) -> WorkerPlan {
+    WorkerPlan {
         workers,
         growth: config.growth(),
         io: config.io,

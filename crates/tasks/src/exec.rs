@@ -10,7 +10,7 @@
 //! | wakers that are numbers | [`wakers`] |
 //! | a worker as other threads reach it, and what all workers share | [`worker`] |
 //!
-//! Listeners and the autoscaler are above and reached through traits: [`worker::arrival::Incoming`]
+//! Listeners and the autoscaler are above and reached through traits: [`worker::arrival::IncomingHandler`]
 //! and [`worker::elastic::Elastic`].
 
 pub(crate) mod dump;

@@ -24,7 +24,7 @@
 //! | run a future on the current thread | [`block_on()`], [`block_on_with()`] |
 //! | see what every task waits for | [`dump()`], [`Workers::dump`] |
 //! | have a worker on a thread that one's own loop runs on | [`Driven`] |
-//! | run a server | [`Workers`], [`Plan`], [`Listening`] |
+//! | run a server | [`Workers`], [`WorkerPlan`], [`ListenerHandle`] |
 //!
 //! ```
 //! use std::time::Duration;
@@ -64,7 +64,7 @@ mod sync;
 pub use error_text::write_with_causes;
 pub use exec::dump::dump;
 pub use exec::error::SpawnError;
-pub use exec::error::StartError;
+pub use exec::error::WorkersStartError;
 pub use exec::executor::block_on::{BlockOnOptions, block_on, block_on_with};
 pub use exec::executor::context::{charge, charge_step};
 pub use exec::mailbox::{
@@ -82,24 +82,25 @@ pub use exec::timers::precise_timer::PreciseTimer;
 pub use exec::timers::time::{Now, Sleep, now, sleep, timeout};
 pub use exec::waits::WaitsOn;
 pub use exec::worker::descriptors::descriptors_for_connections;
-pub use exec::worker::look::{Dump, TaskInfo, TaskState};
+pub use exec::worker::dump_request::{Dump, TaskInfo, TaskState};
 pub use exec::worker::throttle::Throttle;
 pub use exec::worker::worker_metrics::Workload;
 pub use exec::worker::workers_shared::{Counts, Phase};
 pub use gustnado_reactor::{
-    Alert, BackendKind, Endpoint, IoChoice, Names, Outbound, Ready, RecvBuf, SendBuf,
-    SocketOptions, TrafficClass, Wants, block_file_size_signal, descriptor_limit, probe_uring,
+    BackendKind, Endpoint, IoChoice, Outbound, ReactorWaker, RecvBuf, SendBuf, SocketAddrs,
+    SocketOptions, TrafficClass, Wants, WatchEvent, block_file_size_signal, descriptor_limit,
+    probe_uring,
 };
 pub use net::acceptor::Acceptor;
 pub use net::connection::{Connection, ConnectionError};
 pub use net::connection_id::{ConnectionId, TaskMark};
-pub use net::listening::{Listening, Serve};
+pub use net::listener_handle::{ListenerHandle, Serve};
 pub use net::patience::Patience;
 pub use net::send_watch::SendWatch;
 pub use pool::drain_report::DrainReport;
 pub use pool::driven::{Driven, Turned};
 pub use pool::elastic::growth::Growth;
-pub use pool::plan::{Capacity, Plan};
+pub use pool::plan::{Capacity, WorkerPlan};
 pub use pool::workers::Workers;
 pub use sync::bucket::{Bucket, Rate, SharedBucket};
 pub use sync::connection_slots::Placement;
@@ -108,7 +109,7 @@ pub use sync::lock::Lock;
 pub use sync::queue::TokenQueue;
 
 /// The running worker's number, from 0; `None` on a thread that is no worker. Numbers are below
-/// [`Plan::workers_max`], and equal to it on a dedicated accepting thread.
+/// [`WorkerPlan::workers_max`], and equal to it on a dedicated accepting thread.
 pub fn worker() -> Option<usize> {
     exec::executor::context::try_with(|ctx| ctx.worker)
 }

@@ -5,6 +5,6 @@ pub(crate) mod closing;
 pub(crate) mod connection;
 pub(crate) mod connection_id;
 mod lingering;
-pub(crate) mod listening;
+pub(crate) mod listener_handle;
 pub(crate) mod patience;
 pub(crate) mod send_watch;

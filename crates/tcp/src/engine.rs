@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado_tasks::{
-    BoxTask, DrainReport, Endpoint, Lock, Phase, Plan, Workers, descriptors_for_connections,
+    BoxTask, DrainReport, Endpoint, Lock, Phase, WorkerPlan, Workers, descriptors_for_connections,
 };
 
 use gustnado_config::{Config, Machine};
@@ -55,8 +55,8 @@ impl Engine {
     /// # Errors
     /// A thread cannot be had, or the process is out of descriptors.
     pub fn start(config: &Config) -> Result<Self, EngineError> {
-        let failed = |error: gustnado_tasks::StartError| match error {
-            gustnado_tasks::StartError::Thread(error) => EngineError::Worker(error),
+        let failed = |error: gustnado_tasks::WorkersStartError| match error {
+            gustnado_tasks::WorkersStartError::Thread(error) => EngineError::Worker(error),
             other => EngineError::Worker(io::Error::other(other.to_string())),
         };
         // Each listener brings its own way to serve.
@@ -219,11 +219,11 @@ impl Engine {
     }
 }
 
-fn plan(config: &Config) -> Plan {
+fn plan(config: &Config) -> WorkerPlan {
     // Addresses are told to factories, so every connection is an ordinary descriptor.
     let ordinary = descriptors_for_connections(gustnado_tasks::descriptor_limit());
     let wanted = if config.connections_max == 0 { ordinary } else { config.connections_max };
-    Plan {
+    WorkerPlan {
         workers: Machine::read().workers(config).value,
         growth: config.growth(),
         io: config.io,

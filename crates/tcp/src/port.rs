@@ -6,7 +6,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use gustnado_tasks::{Connection, Endpoint, Listening, Workers};
+use gustnado_tasks::{Connection, Endpoint, ListenerHandle, Workers};
 
 use super::Factory;
 use super::connection::{Manners, ProtocolLoop};
@@ -15,7 +15,7 @@ use super::tally::{Tally, count};
 /// A listener of an engine. Dropping it changes nothing; clones are the same listener.
 #[derive(Debug, Clone)]
 pub struct Port {
-    listening: Arc<Listening>,
+    listening: Arc<ListenerHandle>,
 }
 
 impl Port {
@@ -39,7 +39,7 @@ impl Port {
 /// The listeners of one engine.
 #[derive(Default)]
 pub(super) struct Ports {
-    open: Vec<Arc<Listening>>,
+    open: Vec<Arc<ListenerHandle>>,
     closed: bool,
 }
 

@@ -19,15 +19,15 @@ use rustix::net::SocketAddrAny;
 use rustix::net::addr::SocketAddrStorage;
 
 /// `getpeername(2)` of whatever a number stands for. `None`: it has no name.
-pub(crate) fn peer_name_of(number: i32) -> Result<Option<SocketAddrAny>, Errno> {
+pub(crate) fn peer_addr_of(number: i32) -> Result<Option<SocketAddrAny>, Errno> {
     // SAFETY: `name_with` gives memory for an address and says how much, and the kernel writes
     // within it before the call returns; any number may be asked about.
     name_with(|room, len| unsafe { libc::getpeername(number, room, len) })
 }
 
 /// `getsockname(2)` of whatever a number stands for. `None`: it has no name.
-pub(crate) fn local_name_of(number: i32) -> Result<Option<SocketAddrAny>, Errno> {
-    // SAFETY: as for `peer_name_of`.
+pub(crate) fn local_addr_of(number: i32) -> Result<Option<SocketAddrAny>, Errno> {
+    // SAFETY: as for `peer_addr_of`.
     name_with(|room, len| unsafe { libc::getsockname(number, room, len) })
 }
 

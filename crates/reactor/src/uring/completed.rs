@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use rustix::io::Errno;
 
 use super::Uring;
-use super::socket::{Socket, State};
+use super::socket::{SocketState, UringSocket};
 use crate::Token;
 use crate::buf::SendBuf;
 use crate::sys::{Completion, Key};
@@ -23,7 +23,7 @@ impl Uring {
                 if !more {
                     listening.disarm();
                 }
-                if !result.as_ref().is_err_and(was_cancelled) {
+                if !result.as_ref().is_err_and(is_cancelled) {
                     listening.direct.push_back(result);
                 }
                 Some(listening.waiter)
@@ -31,7 +31,7 @@ impl Uring {
             Completion::Accepted { key, result } => {
                 let listening = &mut self.listening[key.index as usize];
                 listening.disarm();
-                if !result.as_ref().is_err_and(was_cancelled) {
+                if !result.as_ref().is_err_and(is_cancelled) {
                     listening.ordinary.push_back(result);
                 }
                 Some(listening.waiter)
@@ -39,17 +39,17 @@ impl Uring {
             Completion::Installed { key, result } => self.installed(key, result),
             Completion::Polled { key } => {
                 let socket = self.live(key)?;
-                socket.state.clear(State::POLLING);
-                socket.state.set(State::POLLED);
-                self.settle(key)
+                socket.state.clear(SocketState::POLLING);
+                socket.state.set(SocketState::POLLED);
+                self.finish(key)
             }
             Completion::ShutDown { key } => {
-                self.live(key)?.state.clear(State::SHUTTING_DOWN);
-                self.settle_closing(key)
+                self.live(key)?.state.clear(SocketState::SHUTTING_DOWN);
+                self.finish_closing(key)
             }
-            Completion::Alerted { more } => {
+            Completion::Woken { more } => {
                 if !more {
-                    self.ring.watch_alert(self.alert.as_fd());
+                    self.ring.watch_waker(self.waker.as_fd());
                 }
                 None
             }
@@ -61,29 +61,29 @@ impl Uring {
         let target = self.target(key);
         let socket = self.live(key)?;
         out.at += usize::try_from(result).unwrap_or(0);
-        if result > 0 && !out.has_left() && !socket.state.has(State::CLOSING) {
+        if result > 0 && !out.has_left() && !socket.state.has(SocketState::CLOSING) {
             // Interrupted half-way: go on.
             self.ring.send(target, key, out);
             return None;
         }
-        socket.state.clear(State::SENDING);
-        socket.state.set(State::SENT);
+        socket.state.clear(SocketState::SENDING);
+        socket.state.set(SocketState::SENT);
         socket.sent = result;
-        self.spare.put(out);
-        self.settle(key)
+        self.buf_pool.put(out);
+        self.finish(key)
     }
 
     /// After a completion: closes a socket that only waited for it, or names who waits.
-    pub(super) fn settle(&mut self, key: Key) -> Option<Token> {
-        if self.socket(key).state.has(State::CLOSING) {
-            return self.settle_closing(key);
+    pub(super) fn finish(&mut self, key: Key) -> Option<Token> {
+        if self.socket(key).state.has(SocketState::CLOSING) {
+            return self.finish_closing(key);
         }
         Some(self.socket(key).waiter)
     }
 
-    pub(super) fn settle_closing(&mut self, key: Key) -> Option<Token> {
+    pub(super) fn finish_closing(&mut self, key: Key) -> Option<Token> {
         let state = self.socket(key).state;
-        if state.has(State::CLOSING) && !state.has(State::UNDER_WAY) {
+        if state.has(SocketState::CLOSING) && !state.has(SocketState::UNDER_WAY) {
             self.release(key);
         }
         None
@@ -93,12 +93,12 @@ impl Uring {
         let socket = self.socket(key);
         let generation = (socket.generation + 1) & 0xff_ffff;
         let had_descriptor = socket.fd.is_some();
-        *socket = Socket { generation, ..Socket::default() };
+        *socket = UringSocket { generation, ..UringSocket::default() };
         if had_descriptor && key.index < self.table {
             self.installed -= 1;
         }
-        if !self.names.is_empty() {
-            self.forget_names(key.index);
+        if !self.addrs.is_empty() {
+            self.forget_addrs(key.index);
         }
         if key.index < self.moved {
             // At once: the slot may be filled again before the next turn.
@@ -114,6 +114,6 @@ impl Uring {
     }
 }
 
-fn was_cancelled(error: &io::Error) -> bool {
+fn is_cancelled(error: &io::Error) -> bool {
     Errno::from_io_error(error) == Some(Errno::CANCELED)
 }

@@ -9,10 +9,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 
-use super::socket::State;
+use super::socket::SocketState;
 use super::{Uring, UringIo};
-use crate::sys::{Key, Sleep};
-use crate::{Names, Token};
+use crate::sys::{EnterWait, Key};
+use crate::{SocketAddrs, Token};
 
 /// How often the ring is entered for a descriptor. Once is enough, unless the completion queue had
 /// overflowed: then its completion comes with the next time.
@@ -22,14 +22,14 @@ impl Uring {
     /// Starts installing an ordinary descriptor of a socket of the table.
     pub(super) fn install(&mut self, key: Key) {
         self.installed += 1;
-        self.socket(key).state.set(State::INSTALLING);
+        self.socket(key).state.set(SocketState::INSTALLING);
         self.ring.install(key.index, key);
     }
 
     /// A descriptor is installed, or cannot be.
     pub(super) fn installed(&mut self, key: Key, result: io::Result<OwnedFd>) -> Option<Token> {
         let socket = self.live(key)?;
-        socket.state.clear(State::INSTALLING);
+        socket.state.clear(SocketState::INSTALLING);
         // The descriptor shares its flags with the socket, which the ring does not need to be
         // non-blocking. Without that, a `sendfile` on it would hold the thread.
         let result = result.and_then(|fd| {
@@ -39,13 +39,13 @@ impl Uring {
         match result {
             Ok(fd) => socket.fd = Some(fd),
             Err(error) => {
-                socket.state.set(State::NO_INSTALLED_FD);
+                socket.state.set(SocketState::NO_INSTALLED_FD);
                 self.installed -= 1;
                 self.cannot_install |= Errno::from_io_error(&error) == Some(Errno::INVAL);
                 self.install_error = Some(error);
             }
         }
-        self.settle(key)
+        self.finish(key)
     }
 
     /// A file is sent. Its connection may be idle for long now, and there may be more of them than
@@ -68,18 +68,18 @@ impl Uring {
     ///
     /// # Errors
     /// As [`Uring::with_descriptor`].
-    pub(crate) fn names(&mut self, io: UringIo, woken: &mut Vec<Token>) -> io::Result<Names> {
-        if let Some(names) = self.names.get(&io.key.index) {
-            return Ok(names.clone());
+    pub(crate) fn addrs(&mut self, io: UringIo, woken: &mut Vec<Token>) -> io::Result<SocketAddrs> {
+        if let Some(addrs) = self.addrs.get(&io.key.index) {
+            return Ok(addrs.clone());
         }
-        let names = self.with_descriptor(io, woken, Names::of)?;
-        self.keep_names(io, names.clone());
-        Ok(names)
+        let addrs = self.with_descriptor(io, woken, SocketAddrs::of)?;
+        self.keep_addrs(io, addrs.clone());
+        Ok(addrs)
     }
 
     /// Keeps the names of an open socket.
-    pub(crate) fn keep_names(&mut self, io: UringIo, names: Names) {
-        self.names.insert(io.key.index, names);
+    pub(crate) fn keep_addrs(&mut self, io: UringIo, addrs: SocketAddrs) {
+        self.addrs.insert(io.key.index, addrs);
     }
 
     /// Runs `ask` on an ordinary descriptor of a socket: its own, or one that is installed for this
@@ -103,7 +103,7 @@ impl Uring {
         }
         let result = self.installed_fd(io.key, woken).and_then(|fd| ask(fd.as_fd()));
         if self.reserve.is_none() {
-            self.reserve = self.alert.as_fd().try_clone_to_owned().ok();
+            self.reserve = self.waker.as_fd().try_clone_to_owned().ok();
         }
         result
     }
@@ -123,14 +123,14 @@ impl Uring {
             return Err(io::ErrorKind::Unsupported.into());
         }
         self.install_error = None;
-        if !self.socket(key).state.has(State::INSTALLING) {
+        if !self.socket(key).state.has(SocketState::INSTALLING) {
             self.install(key);
         }
         for _ in 0..TRIES {
-            let entered = self.ring.enter(Sleep::Not);
+            let entered = self.ring.enter(EnterWait::Not);
             self.close_pushed = false;
             self.take_completions(woken);
-            if !self.socket(key).state.has(State::INSTALLING) || entered.is_err() {
+            if !self.socket(key).state.has(SocketState::INSTALLING) || entered.is_err() {
                 break;
             }
         }
@@ -140,7 +140,7 @@ impl Uring {
             return Ok(fd);
         }
         // That none was to be had at this moment is no reason for a later `sendfile` not to try.
-        socket.state.clear(State::NO_INSTALLED_FD);
+        socket.state.clear(SocketState::NO_INSTALLED_FD);
         if self.cannot_install {
             return Err(io::ErrorKind::Unsupported.into());
         }
@@ -149,8 +149,8 @@ impl Uring {
 
     /// Forgets the names of a socket that is no more.
     #[cold]
-    pub(super) fn forget_names(&mut self, index: u32) {
-        self.names.remove(&index);
+    pub(super) fn forget_addrs(&mut self, index: u32) {
+        self.addrs.remove(&index);
     }
 }
 

@@ -9,54 +9,54 @@ use std::task::Poll;
 
 use rustix::io::Errno;
 
-use super::socket::State;
+use super::socket::SocketState;
 use super::{Uring, UringIo, socket_of};
 use crate::Token;
 use crate::buf::RecvBuf;
-use crate::buffers::BUFFER_BYTES;
+use crate::provided_bufs::BUFFER_BYTES;
 use crate::sys::Key;
 
 /// A connection with this many unread pieces receives no more until its task has caught up. What
 /// still comes before the kernel has stopped is copied, so that a flood holds no more buffers.
-const PIECES_MAX: u16 = 2;
+const BUFS_MAX: u16 = 2;
 
 impl Uring {
     pub(crate) fn recv(&mut self, io: UringIo, token: Token) -> Poll<io::Result<RecvBuf>> {
         let Self { ring, direct, ordinary, overflow, starved, .. } = self;
         let socket = socket_of(direct, ordinary, self.table, io.key);
-        if let Some(piece) = ring.pool().pop(&mut socket.chain) {
-            socket.state.clear(State::WANTS_BYTES);
+        if let Some(piece) = ring.pool().pop(&mut socket.recv_queue) {
+            socket.state.clear(SocketState::WANTS_BYTES);
             return Poll::Ready(Ok(RecvBuf::provided(piece)));
         }
-        if socket.state.has(State::OVERFLOWED) {
-            socket.state.clear(State::OVERFLOWED | State::WANTS_BYTES);
+        if socket.state.has(SocketState::OVERFLOWED) {
+            socket.state.clear(SocketState::OVERFLOWED | SocketState::WANTS_BYTES);
             let bytes = overflow.remove(&io.key.index).unwrap_or_default();
             return Poll::Ready(Ok(RecvBuf::owned(bytes)));
         }
         if socket.recv_error != 0 {
             return Poll::Ready(Err(io::Error::from_raw_os_error(socket.recv_error)));
         }
-        if socket.state.has(State::END) {
+        if socket.state.has(SocketState::END) {
             return Poll::Ready(Ok(RecvBuf::end()));
         }
         socket.waiter = token;
-        if !socket.state.has(State::RECEIVING | State::WANTS_BYTES) {
+        if !socket.state.has(SocketState::RECEIVING | SocketState::WANTS_BYTES) {
             if ring.pool().available() == 0 {
                 starved.push_back(io.key);
             } else {
-                socket.state.set(State::RECEIVING);
+                socket.state.set(SocketState::RECEIVING);
                 let target = socket.target(self.table, io.key);
                 ring.recv(target, io.key, socket.state.is_multishot());
             }
         }
-        socket.state.set(State::WANTS_BYTES);
+        socket.state.set(SocketState::WANTS_BYTES);
         Poll::Pending
     }
 
     /// Ends multishot receiving for good. Buffers that wait to be read are copied and given back:
     /// whoever asks seldom would keep them from the others.
     pub(crate) fn receive_on_demand(&mut self, io: UringIo) {
-        self.socket(io.key).state.set(State::ON_DEMAND);
+        self.socket(io.key).state.set(SocketState::ON_DEMAND);
         self.set_aside(io.key);
     }
 
@@ -65,17 +65,17 @@ impl Uring {
     #[inline]
     pub(super) fn give_buffers_back(&mut self) {
         if self.ring.pool().has_lent() {
-            self.empty_chains();
+            self.empty_recv_queues();
         }
     }
 
     #[cold]
-    fn empty_chains(&mut self) {
+    fn empty_recv_queues(&mut self) {
         for id in 0..self.ring.pool().count() {
             let index = self.ring.pool().owner(id);
             // (It may have been given back since, and the owner may have others.)
             if let Some(socket) = self.get(index)
-                && socket.chain.len() > 0
+                && socket.recv_queue.len() > 0
             {
                 self.set_aside(Key { index, generation: socket.generation });
             }
@@ -89,18 +89,20 @@ impl Uring {
         let pool = self.ring.pool().clone();
         let socket = self.socket(key);
         let mut bytes = Vec::new();
-        while let Some(piece) = pool.pop(&mut socket.chain) {
+        while let Some(piece) = pool.pop(&mut socket.recv_queue) {
             bytes.extend_from_slice(piece.bytes());
         }
         if !bytes.is_empty() {
-            socket.state.set(State::OVERFLOWED);
+            socket.state.set(SocketState::OVERFLOWED);
             let behind = self.overflow.remove(&key.index).unwrap_or_default();
             bytes.extend_from_slice(&behind);
             self.overflow.insert(key.index, bytes);
         }
         let socket = self.socket(key);
-        if socket.state.has(State::RECEIVING) && !socket.state.has(State::STOPPING_RECEIVE) {
-            socket.state.set(State::STOPPING_RECEIVE);
+        if socket.state.has(SocketState::RECEIVING)
+            && !socket.state.has(SocketState::STOPPING_RECEIVE)
+        {
+            socket.state.set(SocketState::STOPPING_RECEIVE);
             self.ring.cancel_recv(key);
         }
     }
@@ -121,28 +123,28 @@ impl Uring {
             return None;
         }
         if !more {
-            socket.state.clear(State::RECEIVING | State::STOPPING_RECEIVE);
+            socket.state.clear(SocketState::RECEIVING | SocketState::STOPPING_RECEIVE);
         }
         match (buffer, u16::try_from(result)) {
-            (Some(buffer), Ok(len)) if len > 0 && !socket.state.has(State::CLOSING) => {
+            (Some(buffer), Ok(len)) if len > 0 && !socket.state.has(SocketState::CLOSING) => {
                 if usize::from(len) < BUFFER_BYTES {
-                    socket.state.set(State::DRAINED);
+                    socket.state.set(SocketState::DRAINED);
                 } else {
-                    socket.state.clear(State::DRAINED);
+                    socket.state.clear(SocketState::DRAINED);
                 }
-                let is_ahead = socket.chain.len() >= PIECES_MAX;
-                if is_ahead || socket.state.has(State::OVERFLOWED) {
-                    socket.state.set(State::OVERFLOWED);
+                let is_ahead = socket.recv_queue.len() >= BUFS_MAX;
+                if is_ahead || socket.state.has(SocketState::OVERFLOWED) {
+                    socket.state.set(SocketState::OVERFLOWED);
                     let bytes = overflow.entry(key.index).or_default();
                     bytes.extend_from_slice(pool.lend(buffer, len).bytes());
                 } else {
-                    pool.append(&mut socket.chain, buffer, len, key.index);
+                    pool.append(&mut socket.recv_queue, buffer, len, key.index);
                 }
                 let stop = more
-                    && socket.chain.len() >= PIECES_MAX
-                    && !socket.state.has(State::STOPPING_RECEIVE);
+                    && socket.recv_queue.len() >= BUFS_MAX
+                    && !socket.state.has(SocketState::STOPPING_RECEIVE);
                 if stop {
-                    socket.state.set(State::STOPPING_RECEIVE);
+                    socket.state.set(SocketState::STOPPING_RECEIVE);
                     ring.cancel_recv(key);
                 }
                 return socket.wake_reader();
@@ -152,27 +154,31 @@ impl Uring {
         }
         let socket = self.socket(key);
         match (result < 0).then(|| Errno::from_raw_os_error(-result)) {
-            None => socket.state.set(State::END),
+            None => socket.state.set(SocketState::END),
             Some(Errno::NOBUFS) => {
-                if socket.state.has(State::WANTS_BYTES) && !socket.state.has(State::CLOSING) {
+                if socket.state.has(SocketState::WANTS_BYTES)
+                    && !socket.state.has(SocketState::CLOSING)
+                {
                     self.starved.push_back(key);
                 }
-                return self.settle_closing(key);
+                return self.finish_closing(key);
             }
             Some(Errno::CANCELED | Errno::INTR) => {
                 // It was stopped for being ahead, and its task has caught up meanwhile.
-                if socket.state.has(State::WANTS_BYTES) && !socket.state.has(State::CLOSING) {
-                    socket.state.set(State::RECEIVING);
+                if socket.state.has(SocketState::WANTS_BYTES)
+                    && !socket.state.has(SocketState::CLOSING)
+                {
+                    socket.state.set(SocketState::RECEIVING);
                     let multishot = socket.state.is_multishot();
                     let target = self.target(key);
                     self.ring.recv(target, key, multishot);
                     return None;
                 }
-                return self.settle_closing(key);
+                return self.finish_closing(key);
             }
             Some(_) => socket.recv_error = -result,
         }
-        self.settle_closing(key).or_else(|| self.live(key)?.wake_reader())
+        self.finish_closing(key).or_else(|| self.live(key)?.wake_reader())
     }
 
     /// Arms the receives that had to wait for buffers, as many as there are buffers now.
@@ -185,11 +191,11 @@ impl Uring {
             let Some(socket) = self.live(key) else {
                 continue;
             };
-            if socket.state.has(State::RECEIVING | State::CLOSING) {
+            if socket.state.has(SocketState::RECEIVING | SocketState::CLOSING) {
                 continue;
             }
             let multishot = socket.state.is_multishot();
-            socket.state.set(State::RECEIVING);
+            socket.state.set(SocketState::RECEIVING);
             self.ring.recv(target, key, multishot);
             buffers -= 1;
         }

@@ -3,15 +3,15 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use crate::Token;
-use crate::buffers::Chain;
-use crate::sys::{Key, Target};
+use crate::provided_bufs::RecvQueue;
+use crate::sys::{FdTarget, Key};
 
 /// What is under way on a socket, and what is known of it.
 #[derive(Debug, Default)]
-pub(super) struct Socket {
+pub(super) struct UringSocket {
     pub(super) generation: u32,
-    pub(super) state: State,
-    pub(super) chain: Chain,
+    pub(super) state: SocketState,
+    pub(super) recv_queue: RecvQueue,
     /// An ordinary descriptor: the socket's own, or the installed one of a direct socket.
     pub(super) fd: Option<OwnedFd>,
     /// Why receiving ended, as an errno; 0 while nothing went wrong.
@@ -21,43 +21,43 @@ pub(super) struct Socket {
     pub(super) waiter: Token,
 }
 
-impl Socket {
+impl UringSocket {
     /// Whether it is the open socket that this names, and not its successor.
     #[inline]
     pub(super) fn is_live(&self, key: Key) -> bool {
-        self.generation == key.generation && self.state.has(State::OPEN)
+        self.generation == key.generation && self.state.has(SocketState::OPEN)
     }
 
     /// How the ring knows it.
     ///
     /// - `table`: the size of the ring's own table.
     #[inline]
-    pub(super) fn target(&self, table: u32, key: Key) -> Target {
+    pub(super) fn target(&self, table: u32, key: Key) -> FdTarget {
         if key.index < table {
-            return Target::Direct(key.index);
+            return FdTarget::Direct(key.index);
         }
-        Target::Descriptor(self.fd.as_ref().map_or(-1, AsRawFd::as_raw_fd))
+        FdTarget::Descriptor(self.fd.as_ref().map_or(-1, AsRawFd::as_raw_fd))
     }
 
     /// Names who waits for bytes, if somebody does.
     #[inline]
     pub(super) fn wake_reader(&mut self) -> Option<Token> {
-        let wants = self.state.has(State::WANTS_BYTES);
-        self.state.clear(State::WANTS_BYTES);
+        let wants = self.state.has(SocketState::WANTS_BYTES);
+        self.state.clear(SocketState::WANTS_BYTES);
         wants.then_some(self.waiter)
     }
 
     /// Whether anything is under way, or has completed and was not asked about since.
     pub(super) fn is_busy(&self) -> bool {
-        self.state.has(State::BUSY) || self.chain.len() > 0
+        self.state.has(SocketState::BUSY) || self.recv_queue.len() > 0
     }
 }
 
 /// One bit each; a socket has many and there are many sockets.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct State(u16);
+pub(super) struct SocketState(u16);
 
-impl State {
+impl SocketState {
     pub(super) const OPEN: u16 = 1;
     pub(super) const RECEIVING: u16 = 1 << 1;
     pub(super) const SENDING: u16 = 1 << 2;

@@ -16,7 +16,7 @@ use futures_core::Stream;
 use gustnado::Endpoint;
 use gustnado::client::{Answer, Client, ClientError, ClientOptions};
 use gustnado::config::{Acceptor, Placement};
-use gustnado_tasks::{BoxTask, Connection, Growth, Plan, SocketOptions, Throttle, Workers};
+use gustnado_tasks::{BoxTask, Connection, Growth, SocketOptions, Throttle, WorkerPlan, Workers};
 
 use crate::harness::{PATIENCE, Setup};
 
@@ -189,7 +189,7 @@ pub(crate) fn in_task<T: Send + 'static>(
     setup: Setup,
     test: impl Future<Output = T> + Send + 'static,
 ) -> T {
-    let plan = Plan {
+    let plan = WorkerPlan {
         workers: 1,
         growth: Growth::default(),
         io: setup.io,

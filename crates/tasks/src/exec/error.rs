@@ -7,7 +7,7 @@ use gustnado_reactor::Endpoint;
 /// Why workers did not start.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum StartError {
+pub enum WorkersStartError {
     /// An endpoint could not be bound.
     Bind(Endpoint, io::Error),
     /// A thread or its reactor could not be had.
@@ -16,7 +16,7 @@ pub enum StartError {
     Nested,
 }
 
-impl fmt::Display for StartError {
+impl fmt::Display for WorkersStartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bind(endpoint, error) => write!(f, "cannot listen on {endpoint}: {error}"),
@@ -26,7 +26,7 @@ impl fmt::Display for StartError {
     }
 }
 
-impl std::error::Error for StartError {}
+impl std::error::Error for WorkersStartError {}
 
 /// Why a task was not started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -75,7 +75,7 @@ where
     let name = name.into();
     let future = Box::pin(future);
     spawn(async move {
-        let _name = Name::enter(name);
+        let _name = NameGuard::enter(name);
         future.await
     })
 }
@@ -107,7 +107,7 @@ where
     R: Report<F::Output> + Send + Unpin + 'static,
 {
     let future = Some(Box::pin(future));
-    start(Box::pin(Run { future, report, has_waited: false, has_told: false }))
+    start(Box::pin(TaskRun { future, report, has_waited: false, has_told: false }))
 }
 
 /// To whom a task tells what it came to.
@@ -128,14 +128,14 @@ trait Report<T> {
 /// The future has a box of its own. Without `unsafe` it could only lie inside of a coroutine, which
 /// keeps room both for what it was given and for where it moved that; measured, that took half as
 /// much memory again for a task that sleeps, and was no faster.
-struct Run<F: Future, R: Report<F::Output>> {
+struct TaskRun<F: Future, R: Report<F::Output>> {
     future: Option<Pin<Box<F>>>,
     report: R,
     has_waited: bool,
     has_told: bool,
 }
 
-impl<F: Future, R: Report<F::Output>> Run<F, R> {
+impl<F: Future, R: Report<F::Output>> TaskRun<F, R> {
     fn end(&mut self, outcome: Result<F::Output, JoinError>) {
         // Its destructor may panic too, and still somebody waits for the outcome.
         let dropped = catch_unwind(AssertUnwindSafe(|| self.future = None));
@@ -148,7 +148,7 @@ impl<F: Future, R: Report<F::Output>> Run<F, R> {
     }
 }
 
-impl<F: Future, R: Report<F::Output> + Unpin> Future for Run<F, R> {
+impl<F: Future, R: Report<F::Output> + Unpin> Future for TaskRun<F, R> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
@@ -174,7 +174,7 @@ impl<F: Future, R: Report<F::Output> + Unpin> Future for Run<F, R> {
     }
 }
 
-impl<F: Future, R: Report<F::Output>> Drop for Run<F, R> {
+impl<F: Future, R: Report<F::Output>> Drop for TaskRun<F, R> {
     fn drop(&mut self) {
         if !self.has_told {
             self.end(Err(JoinError::Cancelled));
@@ -183,12 +183,12 @@ impl<F: Future, R: Report<F::Output>> Drop for Run<F, R> {
 }
 
 /// The entry of a named task.
-struct Name {
+struct NameGuard {
     shared: Arc<WorkersShared>,
     task: TaskId,
 }
 
-impl Name {
+impl NameGuard {
     /// Enters the running task.
     fn enter(name: Cow<'static, str>) -> Self {
         let (shared, task) = context::with(|ctx| (Arc::clone(&ctx.shared), ctx.current()));
@@ -197,7 +197,7 @@ impl Name {
     }
 }
 
-impl Drop for Name {
+impl Drop for NameGuard {
     fn drop(&mut self) {
         self.shared.names.lock().remove(&self.task);
     }

@@ -2,9 +2,9 @@
 
 pub(crate) mod arrival;
 pub(crate) mod descriptors;
+pub(crate) mod dump_request;
 pub(crate) mod elastic;
 pub(crate) mod inbox;
-pub(crate) mod look;
 pub(crate) mod throttle;
 pub(crate) mod worker_group;
 pub(crate) mod worker_handle;

@@ -19,11 +19,11 @@ use crate::exec::executor::context::{self, WorkerContext};
 use crate::exec::task::yield_now;
 use crate::exec::timers::time::sleep;
 use crate::exec::waits::WaitsOn;
-use crate::exec::worker::arrival::{Arrival, Incoming};
+use crate::exec::worker::arrival::{Arrival, IncomingHandler};
 use crate::exec::worker::elastic::{LoadEvent, PolledListener};
 use crate::exec::worker::workers_shared::{Phase, WorkersShared, count};
 use crate::net::connection::Connection;
-use crate::net::listening::ListenerShared;
+use crate::net::listener_handle::ListenerShared;
 
 /// How long accepting rests when descriptors or memory have run out, or all is refused.
 /// Connections wait in the backlog.
@@ -58,7 +58,7 @@ impl Acceptor {
 
 /// Who accepts from a listener.
 #[derive(Clone, Copy)]
-struct Me {
+struct AcceptorPlace {
     /// The place that belongs to the running thread, if connections may stay here.
     place: Option<usize>,
     /// Whether connections past this worker's share go to others. They are ordinary descriptors
@@ -76,10 +76,10 @@ async fn accept_all(
     me: Option<usize>,
     listener_shared: Arc<ListenerShared>,
     polled: Option<Arc<PolledListener>>,
-    _open: Open,
+    _open: AcceptorGuard,
 ) {
     let listener_shared = &listener_shared;
-    let me = Me { place: me, hands_over: !socket_reuseport(&socket).unwrap_or(false) };
+    let me = AcceptorPlace { place: me, hands_over: !socket_reuseport(&socket).unwrap_or(false) };
     poll_fn(|context| {
         listener_shared.join(context.waker());
         Poll::Ready(())
@@ -90,7 +90,7 @@ async fn accept_all(
         match accepted {
             Ok(accepted) => {
                 place(accepted, me, listener_shared).await;
-                if context::with(|ctx| ctx.shared.pauses.has_paced_accepts()) {
+                if context::with(|ctx| ctx.shared.throttle.has_paced_accepts()) {
                     rest(listener_shared).await;
                 }
             }
@@ -110,16 +110,16 @@ async fn accept_all(
 }
 
 /// Counts an acceptor for as long as it may bring connections.
-struct Open(Arc<WorkersShared>);
+struct AcceptorGuard(Arc<WorkersShared>);
 
-impl Open {
+impl AcceptorGuard {
     fn new(shared: &Arc<WorkersShared>) -> Self {
         shared.acceptors.fetch_add(1, Ordering::SeqCst);
         Self(Arc::clone(shared))
     }
 }
 
-impl Drop for Open {
+impl Drop for AcceptorGuard {
     fn drop(&mut self) {
         self.0.acceptors.fetch_sub(1, Ordering::SeqCst);
     }
@@ -128,7 +128,7 @@ impl Drop for Open {
 /// The next connection, once there is room for it. `None` when that was the last.
 async fn next(
     listener: &Listener,
-    me: Me,
+    me: AcceptorPlace,
     listener_shared: &ListenerShared,
 ) -> Option<io::Result<Accepted>> {
     let serves = |ctx: &WorkerContext| serves(ctx, listener_shared);
@@ -173,7 +173,7 @@ fn serves(ctx: &WorkerContext, listener_shared: &ListenerShared) -> bool {
 async fn rest(listener_shared: &ListenerShared) {
     let rest_ms = context::with(|ctx| {
         let now_ms = ctx.reactor.borrow().clock().read_ms();
-        ctx.shared.pauses.rest_after_accept_ms(now_ms)
+        ctx.shared.throttle.rest_after_accept_ms(now_ms)
     });
     let mut sleep = sleep(Duration::from_millis(rest_ms));
     poll_fn(|context| {
@@ -186,14 +186,14 @@ async fn rest(listener_shared: &ListenerShared) {
 }
 
 /// How many connections one request to the kernel may bring into this reactor.
-fn choose_room(ctx: &WorkerContext, me: Me, listener_shared: &ListenerShared) -> usize {
+fn choose_room(ctx: &WorkerContext, me: AcceptorPlace, listener_shared: &ListenerShared) -> usize {
     // A connection that will go elsewhere must not come into this reactor's table.
     let stays = !listener_shared.descriptors && me.place.is_some() && choose(ctx, me) == me.place;
     let room = me.place.filter(|_| stays).map_or(0, |me| ctx.shared.connection_slots.room_on(me));
-    room.min(ctx.shared.pauses.accept_room_max)
+    room.min(ctx.shared.throttle.accept_room_max)
 }
 
-fn choose(ctx: &WorkerContext, me: Me) -> Option<usize> {
+fn choose(ctx: &WorkerContext, me: AcceptorPlace) -> Option<usize> {
     ctx.shared.connection_slots.choose(me.place, ctx.shared.placement, me.hands_over)
 }
 
@@ -211,7 +211,7 @@ async fn wait_here<T>(mut done: impl FnMut(&WorkerContext) -> Option<T>) -> T {
 }
 
 /// Gives a connection its place and its task. It was accepted, so it is kept while all are full.
-async fn place(accepted: Accepted, me: Me, listener_shared: &Arc<ListenerShared>) {
+async fn place(accepted: Accepted, me: AcceptorPlace, listener_shared: &Arc<ListenerShared>) {
     context::with(|ctx| count(&ctx.shared.counts.accepted));
     match (accepted, me) {
         (Accepted::Here(io), me) => place_own(io, me, listener_shared).await,
@@ -228,7 +228,7 @@ async fn place(accepted: Accepted, me: Me, listener_shared: &Arc<ListenerShared>
 
 /// Places a connection that is in this worker's reactor already. Should the last place here have
 /// gone to another one meanwhile, it moves to a worker that has room.
-async fn place_own(io: Io, me: Me, listener_shared: &Arc<ListenerShared>) {
+async fn place_own(io: Io, me: AcceptorPlace, listener_shared: &Arc<ListenerShared>) {
     let worker = wait_for_place(|ctx| choose(ctx, me)).await;
     match worker {
         None => {}
@@ -261,7 +261,7 @@ async fn place_own(io: Io, me: Me, listener_shared: &Arc<ListenerShared>) {
 /// Gives a connection to the worker whose place it has.
 fn hand_over(worker: usize, connection: OwnedFd, listener_shared: &Arc<ListenerShared>) {
     context::with(|ctx| {
-        let incoming = Arc::clone(listener_shared) as Arc<dyn Incoming>;
+        let incoming = Arc::clone(listener_shared) as Arc<dyn IncomingHandler>;
         ctx.shared.handles[worker].arrive(Arrival::Connection(connection, incoming));
         ctx.shared.elastic.report(LoadEvent::HandedOver);
     });
@@ -278,7 +278,7 @@ async fn wait_for_place(mut wanted: impl FnMut(&WorkerContext) -> Option<usize>)
     .await
 }
 
-impl Incoming for ListenerShared {
+impl IncomingHandler for ListenerShared {
     fn serve(&self, connection: OwnedFd, place: usize) {
         context::with(|ctx| take_in(ctx, connection, place, self));
     }
@@ -374,11 +374,11 @@ pub(crate) fn start(
     listener_shared: &Arc<ListenerShared>,
 ) -> io::Result<()> {
     for socket in sockets {
-        let incoming = Arc::clone(listener_shared) as Arc<dyn Incoming>;
+        let incoming = Arc::clone(listener_shared) as Arc<dyn IncomingHandler>;
         let polled = PolledListener { socket: Arc::clone(&socket), incoming, worker: me };
         let polled = ctx.shared.elastic.poll_listener(polled)?;
         let listener = ctx.reactor.borrow_mut().listen(Arc::clone(&socket), ctx.shared.backlog)?;
-        let open = Open::new(&ctx.shared);
+        let open = AcceptorGuard::new(&ctx.shared);
         let listener_shared = Arc::clone(listener_shared);
         ctx.insert(Box::pin(accept_all(listener, socket, me, listener_shared, polled, open)))
             .map_err(|_| io::Error::other("no task slot is left to accept in"))?;

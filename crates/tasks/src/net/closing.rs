@@ -29,12 +29,12 @@ struct Steps {
     groups: Vec<Vec<Weak<OwnedFd>>>,
     began_ms: Option<u64>,
     gathered_ms: Option<u64>,
-    refused: Option<Refused>,
+    refused: Option<RefusedAt>,
 }
 
 /// When newcomers were to be refused, and whether the kernel refuses them.
 #[derive(Clone, Copy)]
-pub(crate) struct Refused {
+pub(crate) struct RefusedAt {
     pub(crate) at_ms: u64,
     pub(crate) works: bool,
     /// Nothing had come for a while.
@@ -82,7 +82,7 @@ impl Closing {
     }
 
     /// Newcomers are refused, unless they are already.
-    pub(crate) fn refuse(&self, now_ms: u64) -> Refused {
+    pub(crate) fn refuse(&self, now_ms: u64) -> RefusedAt {
         let mut steps = self.steps();
         if let Some(refused) = steps.refused {
             return refused;
@@ -92,7 +92,7 @@ impl Closing {
         for group in steps.open() {
             works &= refuse_connections(&group).is_ok();
         }
-        *steps.refused.insert(Refused { at_ms: now_ms, works, was_quiet })
+        *steps.refused.insert(RefusedAt { at_ms: now_ms, works, was_quiet })
     }
 
     pub(crate) fn note_arrival(&self, now_ms: u64) {

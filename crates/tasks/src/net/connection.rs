@@ -12,7 +12,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use gustnado_reactor::{
-    Endpoint, How, Interest, Io, Names, Outbound, Reactor, RecvBuf, SendBuf, Unsent, connect_socket,
+    Endpoint, Interest, Io, Outbound, Reactor, RecvBuf, SendBuf, SocketAddrs, Unsent,
+    connect_socket,
 };
 use rustix::net::sockopt;
 
@@ -129,8 +130,8 @@ impl Connection {
     ///
     /// # Errors
     /// `ResourceBusy`: something is being sent or received. It stays as it is.
-    pub fn move_in(&mut self) -> io::Result<()> {
-        context::with(|ctx| ctx.reactor.borrow_mut().move_in(&mut self.io))
+    pub fn make_direct(&mut self) -> io::Result<()> {
+        context::with(|ctx| ctx.reactor.borrow_mut().make_direct(&mut self.io))
     }
 
     /// Takes in a socket that is connected and does not block, for the running task.
@@ -414,7 +415,7 @@ impl Connection {
     /// 6.8, where the sockets that it has accepted cannot be asked. `EMFILE`: no descriptor is left
     /// to ask with.
     pub fn peer(&self) -> io::Result<Endpoint> {
-        self.id().names()?.peer.ok_or_else(|| io::ErrorKind::NotConnected.into())
+        self.id().addrs()?.peer.ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
     /// The address of this end.
@@ -422,12 +423,12 @@ impl Connection {
     /// # Errors
     /// As [`Connection::peer`], but for `NotConnected`.
     pub fn local(&self) -> io::Result<Endpoint> {
-        Ok(self.id().names()?.local)
+        Ok(self.id().addrs()?.local)
     }
 
     /// Overrides the peer and local address, e.g. from a PROXY header.
-    pub fn rename(&self, names: Names) {
-        context::with(|ctx| ctx.reactor.borrow_mut().rename(&self.io, names));
+    pub fn override_addrs(&self, addrs: SocketAddrs) {
+        context::with(|ctx| ctx.reactor.borrow_mut().override_addrs(&self.io, addrs));
     }
 
     /// Has the peer told by a reset, once this link is dropped, that what it sent was not all read
@@ -446,7 +447,7 @@ impl Connection {
 
     /// Tells the peer that nothing more will come.
     pub fn shutdown_write(&mut self) {
-        context::with(|ctx| ctx.reactor.borrow_mut().shutdown(&self.io, How::Write));
+        context::with(|ctx| ctx.reactor.borrow_mut().shutdown_write(&self.io));
     }
 
     /// Starts an operation or asks for its completion; while there is none, looks at the server's

@@ -3,7 +3,7 @@
 use std::io;
 use std::task::Waker;
 
-use gustnado_reactor::{Io, IoId, Names};
+use gustnado_reactor::{Io, IoId, SocketAddrs};
 
 use crate::exec::executor::context;
 use crate::exec::wakers::task_id::TaskId;
@@ -30,9 +30,9 @@ impl ConnectionId {
     /// # Errors
     /// As [`crate::Connection::peer`]. `NotFound`: there is no such connection, or this thread is
     /// no worker.
-    pub fn names(self) -> io::Result<Names> {
+    pub fn addrs(self) -> io::Result<SocketAddrs> {
         let ask = |ctx: &context::WorkerContext| {
-            ctx.ask_reactor(|reactor, woken| reactor.names(self.0, woken))
+            ctx.ask_reactor(|reactor, woken| reactor.addrs(self.0, woken))
         };
         context::try_with(ask).unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()))
     }

@@ -10,10 +10,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gustnado_reactor::{Alert, Ready, Token, Wants};
+use gustnado_reactor::{ReactorWaker, Token, Wants, WatchEvent};
 
 use crate::exec::error::SpawnError;
-use crate::exec::error::StartError;
+use crate::exec::error::WorkersStartError;
 use crate::exec::executor::block_on;
 use crate::exec::executor::context::{self, WorkerContext};
 use crate::exec::executor::turn::{end, run_all, take_in};
@@ -21,7 +21,7 @@ use crate::exec::wakers::wake_target;
 use crate::exec::worker::inbox::Inbox;
 use crate::exec::worker::workers_shared::Phase;
 use crate::net::acceptor;
-use crate::net::listening::ListenerShared;
+use crate::net::listener_handle::ListenerShared;
 
 /// A worker that the calling thread drives: nothing of it happens but in [`Driven::turn`], on the
 /// thread that has started it.
@@ -54,9 +54,9 @@ pub struct Turned {
 
 impl Driven {
     /// Whether one can be started on the running thread.
-    pub(crate) fn check() -> Result<(), StartError> {
+    pub(crate) fn check() -> Result<(), WorkersStartError> {
         let is_taken = context::is_own_thread() || block_on::is_busy() || is_driven();
-        if is_taken { Err(StartError::Nested) } else { Ok(()) }
+        if is_taken { Err(WorkersStartError::Nested) } else { Ok(()) }
     }
 
     /// Makes the running thread the worker `ctx`, which accepts from these sockets.
@@ -96,13 +96,13 @@ impl Driven {
     pub fn turn(
         &self,
         timeout: Option<Duration>,
-        ready: &mut Vec<Ready>,
+        ready: &mut Vec<WatchEvent>,
         around: &mut dyn FnMut(&mut dyn FnMut()),
     ) -> io::Result<Turned> {
         if self.is_turning.replace(true) {
             return Err(io::Error::other("this worker is in a turn already"));
         }
-        let _end = EndOfTurn(&self.is_turning);
+        let _end = TurnGuard(&self.is_turning);
         let ctx = &*self.ctx;
         // The caller may have been busy for long.
         ctx.reactor.borrow_mut().tick();
@@ -186,7 +186,7 @@ impl Driven {
         if timeout == Some(Duration::ZERO) || !self.inbox.prepare_sleep() {
             return reactor.borrow_mut().sleep(Some(Duration::ZERO));
         }
-        let _up = GetUp(&self.inbox);
+        let _up = AwakeGuard(&self.inbox);
         // The wake-up that came with the last phase may have been taken in before.
         let is_stopping = self.ctx.phase() == Phase::Stopping;
         let timeout = if is_stopping { Some(Duration::ZERO) } else { timeout };
@@ -200,8 +200,8 @@ impl Driven {
     }
 
     /// Ends the sleep of a turn, from any thread: of the one under way, or else of the next.
-    pub fn alert(&self) -> Alert {
-        self.ctx.reactor.borrow().alert()
+    pub fn waker(&self) -> ReactorWaker {
+        self.ctx.reactor.borrow().waker()
     }
 
     /// Watches a descriptor of the caller's: each turn tells what it is ready for, for as long as
@@ -298,18 +298,18 @@ fn is_driven() -> bool {
 }
 
 /// A turn is over, also where it has failed.
-struct EndOfTurn<'a>(&'a Cell<bool>);
+struct TurnGuard<'a>(&'a Cell<bool>);
 
-impl Drop for EndOfTurn<'_> {
+impl Drop for TurnGuard<'_> {
     fn drop(&mut self) {
         self.0.set(false);
     }
 }
 
 /// The worker sleeps no more, also where the caller's `around` has panicked.
-struct GetUp<'a>(&'a Inbox);
+struct AwakeGuard<'a>(&'a Inbox);
 
-impl Drop for GetUp<'_> {
+impl Drop for AwakeGuard<'_> {
     fn drop(&mut self) {
         self.0.cancel_sleep();
     }

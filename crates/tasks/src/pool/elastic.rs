@@ -62,7 +62,7 @@ impl ElasticSetup {
         }
         let listener_poll = ListenerPoll::new()?;
         let elastic = ElasticWorkers::new(floor, ceiling, growth.cache_workers);
-        let state = Arc::new(AutoscaleState::new(elastic, is_group, listener_poll.alert()));
+        let state = Arc::new(AutoscaleState::new(elastic, is_group, listener_poll.waker()));
         Ok(Self { growth, floor, state: Some((listener_poll, state)) })
     }
 

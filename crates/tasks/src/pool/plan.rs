@@ -13,7 +13,7 @@ use crate::sync::connection_slots::Placement;
 
 /// How many workers, how they poll, and how connections come to them.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct WorkerPlan {
     /// Threads at the start, at least 1. They always stay.
     pub workers: usize,
     /// Whether more are added while all are busy.
@@ -58,8 +58,8 @@ pub struct Capacity {
     pub direct: usize,
 }
 
-impl Plan {
-    /// Workers at most: those of the start, and what [`Plan::growth`] adds. (The shared schedulers
+impl WorkerPlan {
+    /// Workers at most: those of the start, and what [`WorkerPlan::growth`] adds. (The shared schedulers
     /// have 64 at most.)
     pub fn workers_max(&self) -> usize {
         self.workers.max(self.growth.workers_max)

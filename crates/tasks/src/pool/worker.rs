@@ -24,7 +24,7 @@ const SHARED_UNITS_MAX: u32 = 4 * BUDGET;
 pub(crate) fn run_pinned(ctx: &Rc<WorkerContext>, inbox: &Inbox) -> std::io::Result<()> {
     ctx.enter();
     let mut woken = Vec::new();
-    if ctx.shared.pauses.pass_delay_us > 0 {
+    if ctx.shared.throttle.pass_delay_us > 0 {
         run_slowly(ctx, inbox, &mut woken)?;
     }
     while ctx.phase() != Phase::Stopping {
@@ -39,7 +39,7 @@ pub(crate) fn run_pinned(ctx: &Rc<WorkerContext>, inbox: &Inbox) -> std::io::Res
 /// loop of its own, so that the usual one does not check for pauses.
 fn run_slowly(ctx: &WorkerContext, inbox: &Inbox, woken: &mut Vec<Token>) -> std::io::Result<()> {
     let read_us = || ctx.reactor.borrow().clock().read_us();
-    let pass_delay_us = ctx.shared.pauses.pass_delay_us;
+    let pass_delay_us = ctx.shared.throttle.pass_delay_us;
     let worked_us = Cell::new(0);
     while ctx.phase() != Phase::Stopping {
         _ = pass(ctx, inbox, woken, || {
@@ -70,9 +70,9 @@ pub(crate) fn run_shared<const IS_ELASTIC: bool>(
         if IS_ELASTIC && group.roles().is_leaving(ctx.worker) && leave_group(ctx, group) {
             return Ok(());
         }
-        while let Some(letter) = group.arrivals().take() {
+        while let Some(message) = group.arrivals().take() {
             // All workers of a group share one place in the tables.
-            open(ctx, letter, 0);
+            open(ctx, message, 0);
         }
         if runs < RUNS_MAX
             && units < SHARED_UNITS_MAX
@@ -91,8 +91,8 @@ pub(crate) fn run_shared<const IS_ELASTIC: bool>(
             units += run(ctx, claimed.id(ctx), claimed.task);
             continue;
         }
-        if runs > 0 && ctx.shared.pauses.pass_delay_us > 0 {
-            pause(ctx, ctx.shared.pauses.pass_delay_us);
+        if runs > 0 && ctx.shared.throttle.pass_delay_us > 0 {
+            pause(ctx, ctx.shared.throttle.pass_delay_us);
         }
         (runs, units) = (0, 0);
         if group.roles().take_poller() {
@@ -102,7 +102,7 @@ pub(crate) fn run_shared<const IS_ELASTIC: bool>(
             }
             group.roles().give_poller_up();
             // Before a task runs: it may block this thread, and then no event would be seen.
-            let is_followed = group.rouse_sleeper();
+            let is_followed = group.wake_sleeper();
             if IS_ELASTIC && !is_followed {
                 ctx.shared.elastic.report(LoadEvent::GroupBusy);
             }
@@ -116,7 +116,7 @@ pub(crate) fn run_shared<const IS_ELASTIC: bool>(
         }
     }
     // Sleepers would wait for a poller that does not come any more.
-    while group.rouse_sleeper() {}
+    while group.wake_sleeper() {}
     while group.arrivals().take().is_some() {}
     end(ctx);
     Ok(())

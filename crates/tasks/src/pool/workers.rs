@@ -14,17 +14,17 @@ use std::time::{Duration, Instant};
 use gustnado_reactor::{BackendKind, Clock, Endpoint, descriptor_limit};
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::exec::error::StartError;
+use crate::exec::error::WorkersStartError;
 use crate::exec::wakers::wake_target;
 use crate::exec::worker::workers_shared::{Counts, Phase, WorkersShared};
-use crate::net::listening::Serve;
+use crate::net::listener_handle::Serve;
 use crate::pool::driven::Driven;
-use crate::pool::plan::{Capacity, Plan};
+use crate::pool::plan::{Capacity, WorkerPlan};
 use crate::sync::lock::Lock;
 use crate::sync::shared_load::SharedLoad;
 use listen::{bind_all, listener_shared};
 use start::{WorkerFactory, choose_backend};
-use threads::Started;
+use threads::StartedWorkers;
 
 /// How many descriptors are free at least once all workers have started: for a few connections, and
 /// for the files that they ask for.
@@ -33,9 +33,9 @@ const FREE_MIN: usize = 8;
 /// Running workers.
 pub struct Workers {
     shared: Arc<WorkersShared>,
-    plan: Plan,
+    plan: WorkerPlan,
     /// Until it has been ended.
-    running: Lock<Option<Running>>,
+    running: Lock<Option<RunningThreads>>,
     addresses: Vec<Endpoint>,
     notes: Vec<String>,
     backend: BackendKind,
@@ -73,12 +73,12 @@ impl Workers {
     /// - `serve`: makes the task that serves a connection; called on the worker that will run it.
     ///
     /// # Errors
-    /// An endpoint cannot be bound ([`StartError::Bind`]), or a thread or its reactor not be had.
+    /// An endpoint cannot be bound ([`WorkersStartError::Bind`]), or a thread or its reactor not be had.
     pub fn start(
-        plan: &Plan,
+        plan: &WorkerPlan,
         endpoints: &[Endpoint],
         serve: Box<Serve>,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Self, WorkersStartError> {
         let mut notes = Vec::new();
         let backend = choose_backend(plan, &mut notes);
         let capacity = plan.capacity(backend);
@@ -86,10 +86,11 @@ impl Workers {
         let (addresses, sockets) = bind_all(plan, endpoints, &mut notes)?;
         let listener_shared = listener_shared(serve, endpoints, &sockets);
         let factory = WorkerFactory { plan: plan.clone(), backend, capacity, clock };
-        let started = factory.start(&listener_shared, sockets).map_err(StartError::Thread)?;
+        let started =
+            factory.start(&listener_shared, sockets).map_err(WorkersStartError::Thread)?;
         if let Err(error) = check_free_descriptors() {
             started.end();
-            return Err(StartError::Thread(error));
+            return Err(WorkersStartError::Thread(error));
         }
         Ok(Self::of(started, factory, addresses, notes))
     }
@@ -101,12 +102,12 @@ impl Workers {
     /// The endpoints listen when this returns, and connections wait for the first turn.
     ///
     /// # Errors
-    /// As [`Workers::start`]; [`StartError::Nested`] where the calling thread is a worker already.
+    /// As [`Workers::start`]; [`WorkersStartError::Nested`] where the calling thread is a worker already.
     pub fn start_driven(
-        plan: &Plan,
+        plan: &WorkerPlan,
         endpoints: &[Endpoint],
         serve: Box<Serve>,
-    ) -> Result<(Self, Driven), StartError> {
+    ) -> Result<(Self, Driven), WorkersStartError> {
         Driven::check()?;
         let (plan, mut notes) = plan.driven();
         let backend = BackendKind::Epoll;
@@ -116,20 +117,20 @@ impl Workers {
         let factory = WorkerFactory { plan, backend, capacity, clock };
         let listener_shared = listener_shared(serve, endpoints, &sockets);
         let (started, driven) =
-            factory.start_driven(&listener_shared, sockets).map_err(StartError::Thread)?;
+            factory.start_driven(&listener_shared, sockets).map_err(WorkersStartError::Thread)?;
         Ok((Self::of(started, factory, addresses, notes), driven))
     }
 
     fn of(
-        started: Started,
+        started: StartedWorkers,
         factory: WorkerFactory,
         addresses: Vec<Endpoint>,
         notes: Vec<String>,
     ) -> Self {
-        let Started { shared, threads, wake_targets, notes: said } = started;
+        let StartedWorkers { shared, threads, wake_targets, notes: said } = started;
         let WorkerFactory { plan, backend, capacity, clock } = factory;
         let notes = notes.into_iter().chain(said).collect();
-        let running = Lock::new(Some(Running { threads, wake_targets }));
+        let running = Lock::new(Some(RunningThreads { threads, wake_targets }));
         Self { shared, plan, running, addresses, notes, backend, capacity, clock }
     }
 
@@ -225,7 +226,7 @@ impl Workers {
         self.shared.advance(Phase::Stopping);
         // Taken out, so that it is done once: what is given up here may be another server's next.
         let running = self.running.lock().take();
-        let Some(Running { threads, wake_targets }) = running else { return };
+        let Some(RunningThreads { threads, wake_targets }) = running else { return };
         let began = Instant::now();
         join(threads, began, within);
         // After the autoscaler has ended: until then it may add one.
@@ -260,7 +261,7 @@ impl Drop for Workers {
 }
 
 /// What is to be ended.
-struct Running {
+struct RunningThreads {
     threads: Vec<JoinHandle<()>>,
     wake_targets: Vec<u16>,
 }

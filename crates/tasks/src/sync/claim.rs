@@ -13,9 +13,9 @@ pub(crate) const GENERATION_MAX: u32 = (1 << GENERATION_BITS) - 1;
 
 /// Whether a task runs, is queued, or waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Doing {
+pub(crate) enum TaskActivity {
     Runs,
-    InLine,
+    Queued,
     Waits,
 }
 
@@ -78,12 +78,12 @@ impl Claim {
     }
 
     /// How a life stands, by its generation; `None` between two lives.
-    pub(crate) fn look(&self) -> Option<(u32, Doing)> {
+    pub(crate) fn look(&self) -> Option<(u32, TaskActivity)> {
         let state = self.0.load(Ordering::Relaxed);
         let doing = match state & (RUNNING | READY) {
-            READY => Doing::InLine,
-            0 => Doing::Waits,
-            _ => Doing::Runs,
+            READY => TaskActivity::Queued,
+            0 => TaskActivity::Waits,
+            _ => TaskActivity::Runs,
         };
         (state & LIVE != 0).then(|| (generation_of(state), doing))
     }

@@ -38,7 +38,7 @@ pub(crate) struct ConnectionSlots {
     total_max: usize,
     per_worker_max: usize,
     total: AtomicUsize,
-    open: Box<[Apart]>,
+    open: Box<[CachePadded]>,
     waiting: Mutex<Vec<Waker>>,
     anyone_waits: AtomicBool,
 }
@@ -46,7 +46,7 @@ pub(crate) struct ConnectionSlots {
 /// A worker's count, off the others' cache lines.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Apart(AtomicUsize);
+struct CachePadded(AtomicUsize);
 
 impl ConnectionSlots {
     pub(crate) fn new(workers: usize, total_max: usize, per_worker_max: usize) -> Self {
@@ -54,7 +54,7 @@ impl ConnectionSlots {
             total_max,
             per_worker_max,
             total: AtomicUsize::new(0),
-            open: (0..workers).map(|_| Apart(AtomicUsize::new(0))).collect(),
+            open: (0..workers).map(|_| CachePadded(AtomicUsize::new(0))).collect(),
             waiting: Mutex::new(Vec::new()),
             anyone_waits: AtomicBool::new(false),
         }

@@ -9,29 +9,29 @@ use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering, yield_now};
 
 /// Keeps producers' and consumers' counters off each other's cache lines.
 #[repr(align(128))]
-struct Apart<T>(T);
+struct CachePadded<T>(T);
 
-struct Cell {
+struct QueueCell {
     turn: AtomicUsize,
     token: AtomicU64,
 }
 
 /// A first-in first-out queue of at most a fixed number of tokens.
 pub struct TokenQueue {
-    cells: Box<[Cell]>,
-    head: Apart<AtomicUsize>,
-    tail: Apart<AtomicUsize>,
+    cells: Box<[QueueCell]>,
+    head: CachePadded<AtomicUsize>,
+    tail: CachePadded<AtomicUsize>,
 }
 
 impl TokenQueue {
     /// A queue for at least `capacity` tokens (rounded up to a power of two, at least two).
     pub fn new(capacity: usize) -> Self {
         let capacity = capacity.max(2).next_power_of_two();
-        let cell = |turn| Cell { turn: AtomicUsize::new(turn), token: AtomicU64::new(0) };
+        let cell = |turn| QueueCell { turn: AtomicUsize::new(turn), token: AtomicU64::new(0) };
         Self {
             cells: (0..capacity).map(cell).collect(),
-            head: Apart(AtomicUsize::new(0)),
-            tail: Apart(AtomicUsize::new(0)),
+            head: CachePadded(AtomicUsize::new(0)),
+            tail: CachePadded(AtomicUsize::new(0)),
         }
     }
 
@@ -109,7 +109,7 @@ impl TokenQueue {
         self.head.0.load(Ordering::SeqCst) == self.tail.0.load(Ordering::SeqCst)
     }
 
-    fn cell(&self, at: usize) -> &Cell {
+    fn cell(&self, at: usize) -> &QueueCell {
         &self.cells[at & (self.cells.len() - 1)]
     }
 }

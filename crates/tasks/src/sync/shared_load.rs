@@ -74,7 +74,7 @@ impl SharedLoad {
         if open as u64 <= SLACK {
             return false;
         }
-        let mut share = Share::default();
+        let mut share = LoadShare::default();
         let (mut bytes, mut at) = ([0; READ_BYTES], 0);
         while let Ok(len @ 1..) = pread(&self.file, &mut bytes, at) {
             share.count(&bytes[..len]);
@@ -94,12 +94,12 @@ impl SharedLoad {
 
 /// What processes have together.
 #[derive(Default)]
-struct Share {
+struct LoadShare {
     processes: u64,
     open: u64,
 }
 
-impl Share {
+impl LoadShare {
     fn count(&mut self, bytes: &[u8]) {
         let (entries, _) = bytes.as_chunks();
         for entry in entries.iter().map(|entry| u32::from_ne_bytes(*entry)) {

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use gustnado_reactor::{Clock, IoChoice, Options, Reactor, descriptor_limit};
 
-use crate::exec::error::StartError;
+use crate::exec::error::WorkersStartError;
 use crate::exec::executor::context::{self, WorkerContext};
 use crate::exec::executor::turn::pass;
 use crate::exec::schedule::SchedulerKind;
@@ -24,7 +24,7 @@ use crate::exec::wakers::wake_target;
 use crate::exec::worker::descriptors::INSTALLED_PART;
 use crate::exec::worker::elastic::FixedWorkers;
 use crate::exec::worker::inbox::Inbox;
-use crate::exec::worker::throttle::{Pauses, Throttle};
+use crate::exec::worker::throttle::{Throttle, ThrottleState};
 use crate::exec::worker::worker_handle::WorkerHandle;
 use crate::exec::worker::workers_shared::WorkersShared;
 use crate::sync::connection_slots::{ConnectionSlots, Placement};
@@ -36,9 +36,9 @@ use crate::sync::connection_slots::{ConnectionSlots, Placement};
 /// future goes on in the caller.
 ///
 /// # Errors
-/// [`StartError::Nested`]: the thread runs tasks already. [`StartError::Thread`]: a reactor cannot
+/// [`WorkersStartError::Nested`]: the thread runs tasks already. [`WorkersStartError::Thread`]: a reactor cannot
 /// be had, or the kernel refuses to wait.
-pub fn block_on<F: Future>(future: F) -> Result<F::Output, StartError> {
+pub fn block_on<F: Future>(future: F) -> Result<F::Output, WorkersStartError> {
     block_on_with(&BlockOnOptions::default(), future)
 }
 
@@ -49,7 +49,7 @@ pub struct BlockOnOptions {
     /// `io_uring` where the kernel lets us.
     pub io: IoChoice,
     /// Connections that `io_uring` keeps in the ring's own table (see
-    /// [`crate::Connection::move_in`]); cut to the limit on descriptors.
+    /// [`crate::Connection::make_direct`]); cut to the limit on descriptors.
     pub direct_max: usize,
     /// Receive buffers of 4 KiB for `io_uring`: a power of two, 8 to 32,768.
     pub buffers: u16,
@@ -67,12 +67,15 @@ impl Default for BlockOnOptions {
 ///
 /// # Errors
 /// As [`block_on()`]; also where `io_uring` was asked for and cannot be had.
-pub fn block_on_with<F: Future>(lone: &BlockOnOptions, future: F) -> Result<F::Output, StartError> {
+pub fn block_on_with<F: Future>(
+    lone: &BlockOnOptions,
+    future: F,
+) -> Result<F::Output, WorkersStartError> {
     let asked = lone;
     LONE.with(|lone| {
         let lone = match lone.get() {
             Some(lone) => lone,
-            None if context::try_with(|_| ()).is_some() => return Err(StartError::Nested),
+            None if context::try_with(|_| ()).is_some() => return Err(WorkersStartError::Nested),
             None => {
                 let started = LoneWorker::start(asked)?;
                 lone.get_or_init(|| started)
@@ -104,22 +107,22 @@ struct LoneWorker {
 
 impl LoneWorker {
     /// Makes the current thread a worker.
-    fn start(lone: &BlockOnOptions) -> Result<Self, StartError> {
+    fn start(lone: &BlockOnOptions) -> Result<Self, WorkersStartError> {
         let clock = Clock::start();
         let (direct_max, buffers) = (lone.direct_max, lone.buffers);
         let installed_max = descriptor_limit() / INSTALLED_PART;
         let options = Options { io: lone.io, direct_max, buffers, installed_max, clock };
-        let (reactor, refused) = Reactor::new(&options).map_err(StartError::Thread)?;
+        let (reactor, refused) = Reactor::new(&options).map_err(WorkersStartError::Thread)?;
         if let (IoChoice::Uring, Some(error)) = (lone.io, refused) {
-            return Err(StartError::Thread(error));
+            return Err(WorkersStartError::Thread(error));
         }
         let inbox = Arc::new(Inbox::default());
-        inbox.open(reactor.alert());
+        inbox.open(reactor.waker());
         let handle = Arc::clone(&inbox) as Arc<dyn WorkerHandle>;
         let wake_target =
-            wake_target::enter(Arc::clone(&inbox) as _).map_err(StartError::Thread)?;
+            wake_target::enter(Arc::clone(&inbox) as _).map_err(WorkersStartError::Thread)?;
         let connection_slots = ConnectionSlots::new(1, descriptor_limit(), descriptor_limit());
-        let pauses = Pauses::new(0, Throttle::default());
+        let throttle = ThrottleState::new(0, Throttle::default());
         let never = Duration::ZERO;
         let shared = WorkersShared::new(
             vec![handle],
@@ -128,7 +131,7 @@ impl LoneWorker {
             Placement::Spread,
             BACKLOG,
             never,
-            pauses,
+            throttle,
         );
         let shared = Arc::new(shared);
         let schedule = SchedulerKind::Queue.pinned(0);
@@ -138,9 +141,9 @@ impl LoneWorker {
         Ok(Self { ctx, inbox, wake_target, busy: Cell::new(false) })
     }
 
-    fn run<F: Future>(&self, future: F) -> Result<F::Output, StartError> {
+    fn run<F: Future>(&self, future: F) -> Result<F::Output, WorkersStartError> {
         if !context::is_at(&self.ctx) || self.busy.replace(true) {
-            return Err(StartError::Nested);
+            return Err(WorkersStartError::Nested);
         }
         let _end = End(self);
         let ctx = &*self.ctx;
@@ -152,7 +155,7 @@ impl LoneWorker {
                 context::with(|ctx| ctx.main_woken.set(true));
                 Poll::Pending
             })))
-            .map_err(|_| StartError::Thread(io::Error::other("no task slot is left")))?;
+            .map_err(|_| WorkersStartError::Thread(io::Error::other("no task slot is left")))?;
         let mut future = pin!(future);
         let mut woken = Vec::new();
         let mut output = None;
@@ -164,7 +167,10 @@ impl LoneWorker {
                 let polled = poll_as(ctx, stand_in, |context| future.as_mut().poll(context));
                 polled.map(|done| output = Some(done))
             };
-            if pass(ctx, &self.inbox, &mut woken, main).map_err(StartError::Thread)?.is_ready() {
+            if pass(ctx, &self.inbox, &mut woken, main)
+                .map_err(WorkersStartError::Thread)?
+                .is_ready()
+            {
                 return Ok(output.expect("a future that is ready has an output"));
             }
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use gustnado_reactor::{Reactor, TimerKey, Token, Wheel};
 
 use crate::exec::executor::send_batch::SendBatch;
-use crate::exec::schedule::{BoxTask, Schedule};
+use crate::exec::schedule::{BoxTask, Scheduler};
 use crate::exec::waits::{Waits, WaitsOn};
 use crate::exec::wakers::foreign::ForeignWakers;
 use crate::exec::wakers::task_id::TaskId;
@@ -29,7 +29,7 @@ const UNIT_BYTES: usize = 1 << 10;
 /// One worker, as its own thread sees it.
 pub(crate) struct WorkerContext {
     pub(crate) reactor: RefCell<Reactor>,
-    pub(crate) schedule: Box<dyn Schedule>,
+    pub(crate) schedule: Box<dyn Scheduler>,
     timers: Timers,
     /// What others may know of the task that is being polled.
     metrics: Arc<WorkerMetrics>,
@@ -64,29 +64,29 @@ pub(crate) struct OwnTimers {
 
 thread_local! {
     /// Set once: a thread of ours is one worker for its life. Its tasks are dropped before it ends.
-    static HERE: OnceCell<Rc<WorkerContext>> = const { OnceCell::new() };
+    static OWN_CONTEXT: OnceCell<Rc<WorkerContext>> = const { OnceCell::new() };
     /// The worker that a thread of somebody else's is for now.
-    static LENT: RefCell<Option<Rc<WorkerContext>>> = const { RefCell::new(None) };
+    static BORROWED_CONTEXT: RefCell<Option<Rc<WorkerContext>>> = const { RefCell::new(None) };
 }
 
 impl WorkerContext {
     pub(crate) fn new(
         reactor: Reactor,
-        schedule: Box<dyn Schedule>,
+        schedule: Box<dyn Scheduler>,
         group: Option<Arc<WorkerGroup>>,
         wake_target: u16,
         worker: usize,
         shared: Arc<WorkersShared>,
     ) -> Rc<Self> {
         if let Some(group) = &group {
-            group.move_in(wake_target);
+            group.set_wake_target(wake_target);
         }
         let timers = group.map_or_else(|| Timers::Own(Box::default()), Timers::Shared);
         Rc::new(Self {
             reactor: RefCell::new(reactor),
             schedule,
             timers,
-            metrics: shared.add_desk(worker, wake_target),
+            metrics: shared.add_metrics(worker, wake_target),
             said: Cell::new(Waits::UNSAID),
             left: Cell::new(BUDGET),
             main_woken: Cell::new(false),
@@ -102,7 +102,7 @@ impl WorkerContext {
     pub(crate) fn enter(self: &Rc<Self>) {
         self.note_time();
         self.metrics.enter();
-        let entered = HERE.with(|ctx| ctx.set(Rc::clone(self)));
+        let entered = OWN_CONTEXT.with(|ctx| ctx.set(Rc::clone(self)));
         debug_assert!(entered.is_ok(), "a thread becomes a worker once");
     }
 
@@ -111,14 +111,14 @@ impl WorkerContext {
     pub(crate) fn borrow_thread(self: &Rc<Self>) -> Option<Rc<Self>> {
         self.note_time();
         self.metrics.enter();
-        LENT.replace(Some(Rc::clone(self)))
+        BORROWED_CONTEXT.replace(Some(Rc::clone(self)))
     }
 
     /// Makes the running thread what it was before.
     pub(crate) fn give_back(before: Option<Rc<Self>>) {
         // Where the thread is ending, it is nobody's any more.
-        let lent = LENT.try_with(|lent| lent.replace(before));
-        drop(lent);
+        let borrowed = BORROWED_CONTEXT.try_with(|borrowed| borrowed.replace(before));
+        drop(borrowed);
     }
 
     /// The running task, as the reactor names it.
@@ -141,7 +141,7 @@ impl WorkerContext {
     /// The running task has ended its run. Returns what it has said that it waits for, and how many
     /// units it has used.
     pub(crate) fn end(&self) -> (Waits, u32) {
-        self.metrics.set_task(TaskId::NOBODY);
+        self.metrics.set_task(TaskId::NONE);
         (self.said.get().and(self.metrics.since()), BUDGET - self.left.get())
     }
 
@@ -220,7 +220,7 @@ impl WorkerContext {
         self.metrics.add_task();
         if let Timers::Shared(group) = &self.timers {
             // The running task may hold this thread for long.
-            group.rouse();
+            group.wake_worker();
         }
         Ok(TaskId::new(self.wake_target, slot, generation))
     }
@@ -303,30 +303,31 @@ impl WorkerContext {
 
 /// Whether the running thread is one of ours.
 pub(crate) fn is_own_thread() -> bool {
-    HERE.with(|ctx| ctx.get().is_some())
+    OWN_CONTEXT.with(|ctx| ctx.get().is_some())
 }
 
 /// Whether this is the worker that the running thread is lent to.
 pub(crate) fn is_at(worker: &WorkerContext) -> bool {
-    lent().is_some_and(|ctx| std::ptr::eq(Rc::as_ptr(&ctx), worker))
+    borrowed().is_some_and(|ctx| std::ptr::eq(Rc::as_ptr(&ctx), worker))
 }
 
 /// Runs `f` with the running thread's worker; `None` on any other thread.
 pub(crate) fn try_with<T>(f: impl FnOnce(&WorkerContext) -> T) -> Option<T> {
     // Here and below, `f` is called in one place: so the compiler puts it there, whatever else is
     // in the program.
-    HERE.try_with(|own| {
-        let lent_here;
-        let ctx = if let Some(own) = own.get() {
-            own
-        } else {
-            lent_here = lent()?;
-            &lent_here
-        };
-        Some(f(ctx))
-    })
-    .ok()
-    .flatten()
+    OWN_CONTEXT
+        .try_with(|own| {
+            let borrowed_here;
+            let ctx = if let Some(own) = own.get() {
+                own
+            } else {
+                borrowed_here = borrowed()?;
+                &borrowed_here
+            };
+            Some(f(ctx))
+        })
+        .ok()
+        .flatten()
 }
 
 /// Runs `f` with the running thread's worker.
@@ -334,13 +335,14 @@ pub(crate) fn try_with<T>(f: impl FnOnce(&WorkerContext) -> T) -> Option<T> {
 /// # Panics
 /// On a thread that is no worker: the operations of this crate need a task.
 pub(crate) fn with<T>(f: impl FnOnce(&WorkerContext) -> T) -> T {
-    HERE.with(|own| {
-        let lent_here;
+    OWN_CONTEXT.with(|own| {
+        let borrowed_here;
         let ctx = if let Some(own) = own.get() {
             own
         } else {
-            lent_here = lent().expect("sockets, timers and spawning belong into a worker's tasks");
-            &lent_here
+            borrowed_here =
+                borrowed().expect("sockets, timers and spawning belong into a worker's tasks");
+            &borrowed_here
         };
         f(ctx)
     })
@@ -349,8 +351,8 @@ pub(crate) fn with<T>(f: impl FnOnce(&WorkerContext) -> T) -> T {
 /// The worker that a thread of somebody else's is for now. (Apart, so that our own threads have
 /// nothing to ask.)
 #[cold]
-fn lent() -> Option<Rc<WorkerContext>> {
-    LENT.try_with(|lent| lent.borrow().clone()).ok().flatten()
+fn borrowed() -> Option<Rc<WorkerContext>> {
+    BORROWED_CONTEXT.try_with(|borrowed| borrowed.borrow().clone()).ok().flatten()
 }
 
 /// Says what the running task waits for, should it wait now. (Not every future runs in a task.)
@@ -389,10 +391,10 @@ pub fn charge_step(took: Duration) {
 }
 
 /// Makes a task ready if it is one of the running thread's own. Returns whether that was done.
-pub(crate) fn wake_here(id: TaskId) -> bool {
-    let woken = HERE.try_with(|own| match own.get() {
+pub(crate) fn wake_local(id: TaskId) -> bool {
+    let woken = OWN_CONTEXT.try_with(|own| match own.get() {
         Some(ctx) => wake_own(ctx, id),
-        None => wake_lent(id),
+        None => wake_borrowed(id),
     });
     woken.unwrap_or(false)
 }
@@ -407,11 +409,11 @@ fn wake_own(ctx: &WorkerContext, id: TaskId) -> bool {
 
 /// The same on a thread of somebody else's, who may have to be told.
 #[cold]
-fn wake_lent(id: TaskId) -> bool {
-    let Some(ctx) = lent() else { return false };
+fn wake_borrowed(id: TaskId) -> bool {
+    let Some(ctx) = borrowed() else { return false };
     let own = wake_own(&ctx, id);
     if own && ctx.tells.take() {
-        ctx.reactor.borrow().alert().raise();
+        ctx.reactor.borrow().waker().wake();
     }
     own
 }

@@ -20,7 +20,7 @@ pub(crate) const RUNS_MAX: u32 = 256;
 /// the kernel again. Tasks that the kernel wakes do not wait behind those that never sleep.
 const UNITS_MAX: u32 = BUDGET;
 /// Letters opened in a row before tasks have their turn.
-const LETTERS_MAX: u32 = 256;
+const MESSAGES_MAX: u32 = 256;
 /// Turns a worker spends on letting its last operations end, 10 ms each at most.
 const LAST_TURNS: u32 = 100;
 /// How long a paused worker sleeps at most before it looks whether the server stops.
@@ -149,26 +149,26 @@ pub(crate) fn take_in(ctx: &WorkerContext, inbox: &Inbox) {
     if inbox.take_wakes(|id| _ = ctx.ready(id)) {
         ctx.schedule.ready_all();
     }
-    for _ in 0..LETTERS_MAX {
+    for _ in 0..MESSAGES_MAX {
         match inbox.arrivals().take() {
             None => break,
-            Some(letter) => open(ctx, letter, ctx.worker),
+            Some(message) => open(ctx, message, ctx.worker),
         }
     }
 }
 
 /// Does what a message asks for.
-pub(crate) fn open(ctx: &WorkerContext, letter: WorkerMessage, place: usize) {
-    match letter {
+pub(crate) fn open(ctx: &WorkerContext, message: WorkerMessage, place: usize) {
+    match message {
         WorkerMessage::Arrival(arrival) => arrival.take_in(place),
         // A worker that shares nothing has a slot for every task.
         WorkerMessage::Task(task) => drop(ctx.insert(task)),
-        WorkerMessage::Ping(roll) => {
-            if roll.answer() {
+        WorkerMessage::Ping(ping) => {
+            if ping.answer() {
                 ctx.shared.elastic.report(LoadEvent::Changed);
             }
         }
-        WorkerMessage::Question(look) => {
+        WorkerMessage::Dump(look) => {
             look.answer(ctx.wake_target, Some(ctx.worker), &*ctx.schedule);
         }
     }
@@ -202,15 +202,15 @@ pub(crate) fn wait(ctx: &WorkerContext, next_ms: Option<u64>) -> Wait {
 /// Lets time pass before the worker sleeps, if it should: holds still, and polls for as long as the
 /// spin time. Returns whether something came.
 pub(crate) fn spin(ctx: &WorkerContext, woken: &mut Vec<Token>) -> std::io::Result<bool> {
-    let pauses = &ctx.shared.pauses;
-    if !pauses.before_sleep {
+    let throttle = &ctx.shared.throttle;
+    if !throttle.before_sleep {
         return Ok(false);
     }
-    if pauses.no_io_wait_us > 0 {
-        pause(ctx, pauses.no_io_wait_us);
+    if throttle.no_io_wait_us > 0 {
+        pause(ctx, throttle.no_io_wait_us);
         turn(ctx, Wait::Poll, woken)?;
     }
-    let spin_us = pauses.spin_us;
+    let spin_us = throttle.spin_us;
     let until_us = ctx.reactor.borrow().clock().read_us() + spin_us;
     while woken.is_empty() && ctx.reactor.borrow().clock().read_us() < until_us {
         turn(ctx, Wait::Poll, woken)?;
@@ -248,7 +248,7 @@ pub(crate) fn run(ctx: &WorkerContext, id: TaskId, mut task: BoxTask) -> u32 {
         }
     };
     let (waits, used) = ctx.end();
-    ctx.schedule.settle(id.slot(), left, waits, used >= BUDGET);
+    ctx.schedule.release(id.slot(), left, waits, used >= BUDGET);
     used
 }
 

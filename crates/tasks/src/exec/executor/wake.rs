@@ -38,7 +38,7 @@ static TABLE: RawWakerVTable = RawWakerVTable::new(
 
 /// Makes a task ready, from wherever this is called.
 fn wake(id: TaskId) {
-    if !context::wake_here(id) {
+    if !context::wake_local(id) {
         wake_target::wake(id);
     }
 }

@@ -13,14 +13,14 @@ use super::errors::{Closed, TrySendError};
 use crate::sync::lock::Lock;
 
 pub(super) struct Store<T> {
-    state: Lock<State<T>>,
+    state: Lock<MailboxState<T>>,
     capacity: usize,
 }
 
-struct State<T> {
+struct MailboxState<T> {
     values: VecDeque<T>,
     /// In the order they came, so in the order of their tickets.
-    waiting: VecDeque<Waiting<T>>,
+    waiting: VecDeque<WaitingSender<T>>,
     next_ticket: u64,
     receiver: Option<Waker>,
     senders: usize,
@@ -28,7 +28,7 @@ struct State<T> {
 }
 
 /// A sender that waits for room, with what it sends.
-struct Waiting<T> {
+struct WaitingSender<T> {
     ticket: u64,
     value: T,
     sender: Option<Waker>,
@@ -37,7 +37,7 @@ struct Waiting<T> {
 impl<T> Store<T> {
     /// A store for one sender and one receiver.
     pub(super) fn new(capacity: usize) -> Self {
-        let state = State {
+        let state = MailboxState {
             values: VecDeque::new(),
             waiting: VecDeque::new(),
             next_ticket: 0,
@@ -92,7 +92,7 @@ impl<T> Store<T> {
             state.next_ticket += 1;
             *ticket = Some(number);
             let sender = Some(sender.clone());
-            state.waiting.push_back(Waiting { ticket: number, value, sender });
+            state.waiting.push_back(WaitingSender { ticket: number, value, sender });
             return Poll::Pending;
         }
         state.values.push_back(value);
@@ -186,19 +186,19 @@ impl<T> Store<T> {
         drop(receiver);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, MailboxState<T>> {
         self.state.lock()
     }
 }
 
-impl<T> State<T> {
+impl<T> MailboxState<T> {
     /// Puts the first waiting sender's value into the room that was just made. Returns whom to
     /// wake.
     fn admit(&mut self) -> Option<Waker> {
         if self.closed {
             return None;
         }
-        let Waiting { value, sender, .. } = self.waiting.pop_front()?;
+        let WaitingSender { value, sender, .. } = self.waiting.pop_front()?;
         self.values.push_back(value);
         sender
     }

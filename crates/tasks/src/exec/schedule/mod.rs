@@ -7,10 +7,10 @@
 //! | `queue` | a growing table per worker | their worker | time | accepting pauses at the total |
 //! | `queue-shared` | one growing table | whoever is free | time | the same |
 //!
-//! A scheduler hands a ready task out ([`Schedule::claim`]), the worker polls it and hands it back
-//! ([`Schedule::settle`]). Nothing else knows where tasks are kept.
+//! A scheduler hands a ready task out ([`Scheduler::claim`]), the worker polls it and hands it back
+//! ([`Scheduler::release`]). Nothing else knows where tasks are kept.
 //!
-//! So there are two types, [`Pinned`] and [`Shared`], and two run queues for each: bits of slots,
+//! So there are two types, [`PinnedScheduler`] and [`SharedScheduler`], and two run queues for each: bits of slots,
 //! and lines.
 
 mod bits;
@@ -26,13 +26,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bits::Bits;
-use pinned::Pinned;
-use shared::Shared;
+use pinned::PinnedScheduler;
+use shared::SharedScheduler;
 use shared_slots::SharedSlots;
 use slots::Slots;
 
 use crate::exec::waits::Waits;
-use crate::sync::claim::Doing;
+use crate::sync::claim::TaskActivity;
 use crate::sync::queue::TokenQueue;
 use crate::sync::ready_bits::ReadyBits;
 
@@ -84,15 +84,15 @@ impl SchedulerKind {
     /// The scheduler of one worker that does not share its tasks.
     ///
     /// - `connections`: how many it must hold.
-    pub(crate) fn pinned(self, connections: usize) -> Box<dyn Schedule> {
+    pub(crate) fn pinned(self, connections: usize) -> Box<dyn Scheduler> {
         let count = connections.saturating_add(SPARE_SLOTS);
         match self {
             // (Others that come on top make it grow.)
             Self::Pool | Self::PoolShared => {
-                Box::new(Pinned::new(Slots::with_capacity(count), Bits::new(count)))
+                Box::new(PinnedScheduler::new(Slots::with_capacity(count), Bits::new(count)))
             }
             Self::Queue | Self::QueueShared => {
-                Box::new(Pinned::new(Slots::default(), VecDeque::new()))
+                Box::new(PinnedScheduler::new(Slots::default(), VecDeque::new()))
             }
         }
     }
@@ -100,15 +100,17 @@ impl SchedulerKind {
     /// The scheduler of all workers together.
     ///
     /// - `connections`: how many it must hold.
-    pub(crate) fn shared(self, connections: usize) -> Arc<dyn Schedule + Send + Sync> {
+    pub(crate) fn shared(self, connections: usize) -> Arc<dyn Scheduler + Send + Sync> {
         let count = connections.saturating_add(SPARE_SLOTS);
         let slots = SharedSlots::new(count);
         match self {
             Self::Pool | Self::PoolShared => {
                 slots.allocate();
-                Arc::new(Shared::new(slots, ReadyBits::new(count)))
+                Arc::new(SharedScheduler::new(slots, ReadyBits::new(count)))
             }
-            Self::Queue | Self::QueueShared => Arc::new(Shared::new(slots, TokenQueue::new(count))),
+            Self::Queue | Self::QueueShared => {
+                Arc::new(SharedScheduler::new(slots, TokenQueue::new(count)))
+            }
         }
     }
 }
@@ -121,7 +123,7 @@ pub(crate) struct Claimed {
 }
 
 /// A home for tasks, and their line.
-pub(crate) trait Schedule {
+pub(crate) trait Scheduler {
     /// Takes a task in, ready to run. Returns its slot and generation, or the task if none is free.
     fn insert(&self, task: BoxTask) -> Result<(u32, u32), BoxTask>;
 
@@ -150,7 +152,7 @@ pub(crate) trait Schedule {
     /// that became ready meanwhile is queued again, which is what is returned.
     ///
     /// - `spent`: it has used up what a task may do in one run.
-    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits, spent: bool) -> bool;
+    fn release(&self, slot: u32, task: Option<BoxTask>, waits: Waits, spent: bool) -> bool;
 
     /// Whether a task is queued.
     fn has_ready(&self) -> bool;
@@ -160,7 +162,7 @@ pub(crate) trait Schedule {
 
     /// Shows every task, in the order of their slots. It looks at each slot once and stops none,
     /// so tasks that other threads run meanwhile may be missing, or not be as they were.
-    fn look(&self, see: &mut dyn FnMut(Seen));
+    fn look(&self, see: &mut dyn FnMut(TaskSnapshot));
 
     /// Drops all tasks that do not run.
     fn clear(&self);
@@ -227,10 +229,10 @@ impl RunQueue for &ReadyBits {
 
 /// A task as a look from outside finds it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen {
+pub(crate) struct TaskSnapshot {
     pub(crate) slot: u32,
     pub(crate) generation: u32,
-    pub(crate) doing: Doing,
+    pub(crate) doing: TaskActivity,
     /// What it said at the end of its last run; nothing before that.
     pub(crate) waits: Waits,
 }
@@ -242,7 +244,7 @@ fn drop_all(tasks: impl IntoIterator<Item = BoxTask>) {
     }
 }
 
-impl<S: Schedule + ?Sized> Schedule for Arc<S> {
+impl<S: Scheduler + ?Sized> Scheduler for Arc<S> {
     fn insert(&self, task: BoxTask) -> Result<(u32, u32), BoxTask> {
         (**self).insert(task)
     }
@@ -267,8 +269,8 @@ impl<S: Schedule + ?Sized> Schedule for Arc<S> {
         (**self).claim_spent()
     }
 
-    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits, spent: bool) -> bool {
-        (**self).settle(slot, task, waits, spent)
+    fn release(&self, slot: u32, task: Option<BoxTask>, waits: Waits, spent: bool) -> bool {
+        (**self).release(slot, task, waits, spent)
     }
 
     fn has_ready(&self) -> bool {
@@ -279,7 +281,7 @@ impl<S: Schedule + ?Sized> Schedule for Arc<S> {
         (**self).is_empty()
     }
 
-    fn look(&self, see: &mut dyn FnMut(Seen)) {
+    fn look(&self, see: &mut dyn FnMut(TaskSnapshot)) {
         (**self).look(see);
     }
 

@@ -2,9 +2,9 @@
 
 use std::sync::PoisonError;
 
-use gustnado_reactor::Chunks;
+use gustnado_reactor::LazyTable;
 
-use super::{BoxTask, Claimed, Seen};
+use super::{BoxTask, Claimed, TaskSnapshot};
 use crate::exec::waits::Waits;
 use crate::sync::atomic::{AtomicU32, Mutex, Ordering, yield_now};
 use crate::sync::claim::Claim;
@@ -12,7 +12,7 @@ use crate::sync::queue::TokenQueue;
 
 /// A slot. The lock is never waited for: the claim decides who may open it.
 #[derive(Default)]
-struct Slot {
+struct SharedSlot {
     claim: Claim,
     /// Written by whoever runs the task.
     waits: AtomicU32,
@@ -21,7 +21,7 @@ struct Slot {
 
 /// Slots and the free ones among them.
 pub(super) struct SharedSlots {
-    slots: Chunks<Slot>,
+    slots: LazyTable<SharedSlot>,
     limit: u32,
     /// Slots from here on were never used.
     fresh: AtomicU32,
@@ -32,7 +32,7 @@ impl SharedSlots {
     /// Slots for `limit` tasks, whose memory is allocated when first needed.
     pub(super) fn new(limit: usize) -> Self {
         Self {
-            slots: Chunks::new(limit),
+            slots: LazyTable::new(limit),
             limit: u32::try_from(limit).unwrap_or(u32::MAX),
             fresh: AtomicU32::new(0),
             free: TokenQueue::new(limit),
@@ -102,7 +102,7 @@ impl SharedSlots {
     }
 
     /// Takes a task back. Returns whether the caller is to queue it.
-    pub(super) fn settle(&self, index: u32, task: Option<BoxTask>, waits: Waits) -> bool {
+    pub(super) fn release(&self, index: u32, task: Option<BoxTask>, waits: Waits) -> bool {
         let slot = self.slot(index);
         if task.is_some() {
             slot.waits.store(waits.word(), Ordering::Relaxed);
@@ -126,22 +126,22 @@ impl SharedSlots {
         empty
     }
 
-    pub(super) fn look(&self, see: &mut dyn FnMut(Seen)) {
+    pub(super) fn look(&self, see: &mut dyn FnMut(TaskSnapshot)) {
         for index in 0..self.used().min(self.limit) {
             let slot = self.slot(index);
             if let Some((generation, doing)) = slot.claim.look() {
                 let waits = Waits::of_word(slot.waits.load(Ordering::Relaxed));
-                see(Seen { slot: index, generation, doing, waits });
+                see(TaskSnapshot { slot: index, generation, doing, waits });
             }
         }
     }
 
-    fn slot(&self, index: u32) -> &Slot {
+    fn slot(&self, index: u32) -> &SharedSlot {
         self.slots.get(index as usize).expect("indices are below the limit")
     }
 }
 
-fn keep(slot: &Slot, task: Option<BoxTask>) {
+fn keep(slot: &SharedSlot, task: Option<BoxTask>) {
     *slot.task.lock().unwrap_or_else(PoisonError::into_inner) = task;
 }
 
@@ -152,6 +152,6 @@ mod tests {
     /// Of an idle connection's memory this is a part.
     #[test]
     fn a_slot_takes_32_bytes() {
-        assert_eq!(size_of::<Slot>(), 32);
+        assert_eq!(size_of::<SharedSlot>(), 32);
     }
 }

@@ -15,7 +15,7 @@ use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::lock::Lock;
 use crate::sync::queue::TokenQueue;
 
-type Job = Box<dyn FnOnce() + Send>;
+type BlockingJob = Box<dyn FnOnce() + Send>;
 
 /// How long a thread without work stays.
 const IDLE: Duration = Duration::from_secs(10);
@@ -26,11 +26,11 @@ const IDLE: Duration = Duration::from_secs(10);
 /// handing a job over takes no lock that anyone waits for.
 #[derive(Clone)]
 pub struct BlockingPool {
-    inside: Arc<Inside>,
+    shared: Arc<BlockingShared>,
 }
 
-struct Inside {
-    cells: Box<[Lock<Option<Job>>]>,
+struct BlockingShared {
+    cells: Box<[Lock<Option<BlockingJob>>]>,
     filled: TokenQueue,
     free: TokenQueue,
     threads_max: usize,
@@ -63,7 +63,7 @@ impl BlockingPool {
             free.push(cell as u64).expect("the queue has room for every cell");
         }
         Self {
-            inside: Arc::new(Inside {
+            shared: Arc::new(BlockingShared {
                 cells: (0..jobs_max).map(|_| Lock::new(None)).collect(),
                 filled: TokenQueue::new(jobs_max),
                 free,
@@ -86,7 +86,7 @@ impl BlockingPool {
         &self,
         call: impl FnOnce() -> T + Send + 'static,
     ) -> Result<Option<T>, PoolFull> {
-        let shared = Arc::new(Lock::new(Answer { outcome: None, waiter: None }));
+        let shared = Arc::new(Lock::new(JobResult { outcome: None, waiter: None }));
         let answer = Arc::clone(&shared);
         self.submit(Box::new(move || {
             let outcome = catch_unwind(AssertUnwindSafe(call)).map_err(drop);
@@ -122,13 +122,13 @@ impl BlockingPool {
         }))
     }
 
-    fn submit(&self, job: Job) -> Result<(), PoolFull> {
-        let inside = &self.inside;
-        let cell = inside.free.pop().ok_or(PoolFull)?;
-        *inside.cell(cell) = Some(job);
-        inside.filled.push(cell).expect("the queue has room for every cell");
+    fn submit(&self, job: BlockingJob) -> Result<(), PoolFull> {
+        let shared = &self.shared;
+        let cell = shared.free.pop().ok_or(PoolFull)?;
+        *shared.cell(cell) = Some(job);
+        shared.filled.push(cell).expect("the queue has room for every cell");
         fence(Ordering::SeqCst);
-        inside.rouse();
+        shared.wake_worker();
         Ok(())
     }
 }
@@ -136,29 +136,29 @@ impl BlockingPool {
 impl Drop for BlockingPool {
     fn drop(&mut self) {
         // The last handle but those of the threads: they end once the queue is empty.
-        if Arc::strong_count(&self.inside) <= 1 + self.inside.threads.load(Ordering::SeqCst) {
-            self.inside.ended.store(true, Ordering::SeqCst);
-            drop(self.inside.bed.lock());
-            self.inside.bell.notify_all();
+        if Arc::strong_count(&self.shared) <= 1 + self.shared.threads.load(Ordering::SeqCst) {
+            self.shared.ended.store(true, Ordering::SeqCst);
+            drop(self.shared.bed.lock());
+            self.shared.bell.notify_all();
         }
     }
 }
 
 impl fmt::Debug for BlockingPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let threads = self.inside.threads.load(Ordering::Relaxed);
+        let threads = self.shared.threads.load(Ordering::Relaxed);
         f.debug_struct("BlockingPool").field("threads", &threads).finish_non_exhaustive()
     }
 }
 
-struct Answer<T> {
+struct JobResult<T> {
     outcome: Option<Result<T, ()>>,
     waiter: Option<Waker>,
 }
 
-impl Inside {
+impl BlockingShared {
     /// Sees to it that a thread takes the job that was just queued, as far as there may be one.
-    fn rouse(self: &Arc<Self>) {
+    fn wake_worker(self: &Arc<Self>) {
         if self.sleeping.load(Ordering::SeqCst) > 0 {
             drop(self.bed.lock());
             self.bell.notify_one();
@@ -172,9 +172,9 @@ impl Inside {
             self.threads.fetch_sub(1, Ordering::SeqCst);
             return;
         }
-        let inside = Arc::clone(self);
+        let shared = Arc::clone(self);
         let name = "gust-block".to_owned();
-        if thread::Builder::new().name(name).spawn(move || inside.work()).is_err() {
+        if thread::Builder::new().name(name).spawn(move || shared.work()).is_err() {
             // The threads there are take the job, or the next submission tries again.
             self.threads.fetch_sub(1, Ordering::SeqCst);
         }
@@ -189,7 +189,7 @@ impl Inside {
                 fence(Ordering::SeqCst);
                 // Several jobs may have counted on this one sleeper, and the first may hold it.
                 if !self.filled.is_empty() {
-                    self.rouse();
+                    self.wake_worker();
                 }
                 if let Some(job) = job {
                     job();
@@ -224,7 +224,7 @@ impl Inside {
         stays
     }
 
-    fn cell(&self, cell: u64) -> std::sync::MutexGuard<'_, Option<Job>> {
+    fn cell(&self, cell: u64) -> std::sync::MutexGuard<'_, Option<BlockingJob>> {
         let cell = usize::try_from(cell).expect("cells are few");
         self.cells[cell].lock()
     }

@@ -21,7 +21,7 @@ use crate::sync::lock::Lock;
 ///
 /// It is a [`Stream`] of their results too. Dropping it cancels the tasks that have not ended.
 pub struct Group<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<GroupShared<T>>,
     limit: usize,
     /// Tasks whose results were not taken yet.
     outstanding: usize,
@@ -35,7 +35,7 @@ impl<T: Send + 'static> Group<T> {
     /// - `limit`: how many tasks may run, or have ended without their result being taken; at
     ///   least 1.
     pub fn new(limit: usize) -> Self {
-        let shared = Shared { cancelled: AtomicBool::new(false), state: Lock::default() };
+        let shared = GroupShared { cancelled: AtomicBool::new(false), state: Lock::default() };
         Self { shared: Arc::new(shared), limit: limit.max(1), outstanding: 0, asked: 0 }
     }
 
@@ -55,7 +55,7 @@ impl<T: Send + 'static> Group<T> {
         }
         self.asked += 1;
         let number = self.asked;
-        let member = Member { shared: Arc::clone(&self.shared), number, seat: None };
+        let member = GroupMember { shared: Arc::clone(&self.shared), number, seat: None };
         if let Err(error) = start_reporting(future, member) {
             // It has told its end, like any other; but nobody is to hear of it.
             self.shared.lock().results.retain(|(task, _)| *task != number);
@@ -142,12 +142,12 @@ impl<T> fmt::Debug for Group<T> {
 }
 
 /// What a group and its tasks share.
-struct Shared<T> {
+struct GroupShared<T> {
     cancelled: AtomicBool,
-    state: Lock<State<T>>,
+    state: Lock<GroupState<T>>,
 }
 
-struct State<T> {
+struct GroupState<T> {
     /// With the tasks' numbers.
     results: VecDeque<(u64, Result<T, JoinError>)>,
     waiter: Option<Waker>,
@@ -157,27 +157,27 @@ struct State<T> {
     free: Vec<u32>,
 }
 
-impl<T> Default for State<T> {
+impl<T> Default for GroupState<T> {
     fn default() -> Self {
         let (results, waiting, free) = (VecDeque::new(), Vec::new(), Vec::new());
         Self { results, waiter: None, waiting, free }
     }
 }
 
-impl<T> Shared<T> {
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+impl<T> GroupShared<T> {
+    fn lock(&self) -> MutexGuard<'_, GroupState<T>> {
         self.state.lock()
     }
 }
 
 /// A task's side of its group.
-struct Member<T> {
-    shared: Arc<Shared<T>>,
+struct GroupMember<T> {
+    shared: Arc<GroupShared<T>>,
     number: u64,
     seat: Option<u32>,
 }
 
-impl<T> Report<T> for Member<T> {
+impl<T> Report<T> for GroupMember<T> {
     fn is_cancelled(&self) -> bool {
         self.shared.cancelled.load(Ordering::Acquire)
     }

@@ -18,7 +18,7 @@ use crate::sync::lock::Lock;
 /// Waits for a task's result, as a future. Dropping it lets the task go on.
 #[must_use = "dropping it lets the task go on alone; say so with `drop`"]
 pub struct JoinHandle<T> {
-    place: Arc<Place<T>>,
+    place: Arc<ResultSlot<T>>,
     task: TaskId,
 }
 
@@ -33,7 +33,7 @@ impl<T> JoinHandle<T> {
 
     /// Whether the task has ended.
     pub fn is_finished(&self) -> bool {
-        !matches!(*self.place.lock(), Outcome::Awaited(_))
+        !matches!(*self.place.lock(), TaskResult::Awaited(_))
     }
 
     /// The task's number, as a dump shows it.
@@ -52,7 +52,7 @@ impl<T> Future for JoinHandle<T> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut outcome = self.place.lock();
-        if let Outcome::Awaited(waiter) = &mut *outcome {
+        if let TaskResult::Awaited(waiter) = &mut *outcome {
             let outdated = match waiter {
                 Some(waiter) if waiter.will_wake(context.waker()) => None,
                 waiter => waiter.replace(context.waker().clone()),
@@ -62,8 +62,8 @@ impl<T> Future for JoinHandle<T> {
             context::waits_on(WaitsOn::Join);
             return Poll::Pending;
         }
-        match mem::replace(&mut *outcome, Outcome::Taken) {
-            Outcome::There(result) => Poll::Ready(result),
+        match mem::replace(&mut *outcome, TaskResult::Taken) {
+            TaskResult::There(result) => Poll::Ready(result),
             _ => panic!("a handle that gave its task's result was polled again"),
         }
     }
@@ -115,41 +115,41 @@ pub(super) fn start<F>(future: F) -> Result<JoinHandle<F::Output>, SpawnError>
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    let place = Arc::new(Place {
+    let place = Arc::new(ResultSlot {
         cancelled: AtomicBool::new(false),
-        outcome: Lock::new(Outcome::Awaited(None)),
+        outcome: Lock::new(TaskResult::Awaited(None)),
     });
     let task = start_reporting(future, Arc::clone(&place))?;
     Ok(JoinHandle { place, task })
 }
 
 /// Where a task leaves its result.
-struct Place<T> {
+struct ResultSlot<T> {
     cancelled: AtomicBool,
-    outcome: Lock<Outcome<T>>,
+    outcome: Lock<TaskResult<T>>,
 }
 
-enum Outcome<T> {
+enum TaskResult<T> {
     /// Somebody may wait for it.
     Awaited(Option<Waker>),
     There(Result<T, JoinError>),
     Taken,
 }
 
-impl<T> Place<T> {
-    fn lock(&self) -> MutexGuard<'_, Outcome<T>> {
+impl<T> ResultSlot<T> {
+    fn lock(&self) -> MutexGuard<'_, TaskResult<T>> {
         self.outcome.lock()
     }
 }
 
-impl<T> Report<T> for Arc<Place<T>> {
+impl<T> Report<T> for Arc<ResultSlot<T>> {
     fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
     }
 
     fn tell(&mut self, outcome: Result<T, JoinError>) {
-        let before = mem::replace(&mut *self.lock(), Outcome::There(outcome));
-        if let Outcome::Awaited(Some(waiter)) = before {
+        let before = mem::replace(&mut *self.lock(), TaskResult::There(outcome));
+        if let TaskResult::Awaited(Some(waiter)) = before {
             waiter.wake();
         }
     }

@@ -84,12 +84,12 @@ impl Timer {
     fn after(duration: Duration) -> Self {
         let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX >> 1);
         let whole = millis + u64::from(!duration.subsec_nanos().is_multiple_of(1_000_000));
-        Self { ms: whole, waiter: TaskId::NOBODY, key: TimerKey::NONE }
+        Self { ms: whole, waiter: TaskId::NONE, key: TimerKey::NONE }
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         context::with(|ctx| {
-            if self.waiter == TaskId::NOBODY {
+            if self.waiter == TaskId::NONE {
                 // The clock is read, for a turn may have lasted long.
                 let now_ms = ctx.reactor.borrow().clock().read_ms();
                 self.ms = now_ms.saturating_add(self.ms);
@@ -110,7 +110,7 @@ impl Timer {
     /// Disarms the timer, if it was armed here: in another worker's wheel the key would name
     /// another timer. That one fires in vain.
     fn disarm(&mut self, ctx: &WorkerContext) {
-        if self.waiter != TaskId::NOBODY && self.waiter.home() == ctx.wake_target {
+        if self.waiter != TaskId::NONE && self.waiter.home() == ctx.wake_target {
             ctx.disarm(self.key);
             ctx.forget(self.waiter);
         }
@@ -119,7 +119,7 @@ impl Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        if self.waiter != TaskId::NOBODY {
+        if self.waiter != TaskId::NONE {
             context::try_with(|ctx| self.disarm(ctx));
         }
     }

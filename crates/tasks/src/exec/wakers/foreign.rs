@@ -12,7 +12,7 @@ use crate::sync::claim::GENERATION_MAX;
 const NIL: u32 = u32::MAX;
 
 #[derive(Debug)]
-struct Place {
+struct WakerSlot {
     waker: Option<Waker>,
     generation: u32,
     /// The next free place, while this one is.
@@ -22,13 +22,13 @@ struct Place {
 /// The wakers of one worker's timers, or of those that a group of workers shares.
 #[derive(Debug)]
 pub(crate) struct ForeignWakers {
-    connection_slots: Vec<Place>,
+    slots: Vec<WakerSlot>,
     free: u32,
 }
 
 impl Default for ForeignWakers {
     fn default() -> Self {
-        Self { connection_slots: Vec::new(), free: NIL }
+        Self { slots: Vec::new(), free: NIL }
     }
 }
 
@@ -36,35 +36,34 @@ impl ForeignWakers {
     /// Keeps a waker for a timer of `wake_target`. Returns the number that the timer is to carry.
     pub(crate) fn keep(&mut self, wake_target: u16, waker: Waker) -> TaskId {
         if self.free == NIL {
-            self.free = u32::try_from(self.connection_slots.len())
-                .expect("fewer than 2^32 timers are armed");
-            self.connection_slots.push(Place { waker: None, generation: 0, next_free: NIL });
+            self.free = u32::try_from(self.slots.len()).expect("fewer than 2^32 timers are armed");
+            self.slots.push(WakerSlot { waker: None, generation: 0, next_free: NIL });
         }
         let at = self.free;
-        let place = &mut self.connection_slots[at as usize];
-        self.free = place.next_free;
-        place.waker = Some(waker);
-        TaskId::foreign(wake_target, at, place.generation)
+        let slot = &mut self.slots[at as usize];
+        self.free = slot.next_free;
+        slot.waker = Some(waker);
+        TaskId::foreign(wake_target, at, slot.generation)
     }
 
     /// Whether the waker kept under this number is as good as `waker`.
     pub(crate) fn is_kept(&self, id: TaskId, waker: &Waker) -> bool {
-        self.connection_slots.get(id.slot() as usize).is_some_and(|place| {
-            place.generation == id.generation()
-                && place.waker.as_ref().is_some_and(|kept| kept.will_wake(waker))
+        self.slots.get(id.slot() as usize).is_some_and(|slot| {
+            slot.generation == id.generation()
+                && slot.waker.as_ref().is_some_and(|kept| kept.will_wake(waker))
         })
     }
 
     /// Takes the waker out that is kept under this number, if it still is. Drop or wake it where
     /// nothing is borrowed.
     pub(crate) fn take(&mut self, id: TaskId) -> Option<Waker> {
-        let place = self.connection_slots.get_mut(id.slot() as usize)?;
-        if place.generation != id.generation() {
+        let slot = self.slots.get_mut(id.slot() as usize)?;
+        if slot.generation != id.generation() {
             return None;
         }
-        let waker = place.waker.take()?;
-        place.generation = place.generation.wrapping_add(1) & GENERATION_MAX;
-        place.next_free = std::mem::replace(&mut self.free, id.slot());
+        let waker = slot.waker.take()?;
+        slot.generation = slot.generation.wrapping_add(1) & GENERATION_MAX;
+        slot.next_free = std::mem::replace(&mut self.free, id.slot());
         Some(waker)
     }
 }

@@ -3,11 +3,11 @@
 use crate::sync::claim::{GENERATION_BITS, GENERATION_MAX};
 
 const SLOT_BITS: u32 = 32;
-const STATION_BITS: u32 = u64::BITS - SLOT_BITS - GENERATION_BITS;
+const WAKE_TARGET_BITS: u32 = u64::BITS - SLOT_BITS - GENERATION_BITS;
 /// The bit of a wake target's number that makes a number name a waker kept for a timer there.
-const FOREIGN: u16 = 1 << (STATION_BITS - 1);
+const FOREIGN: u16 = 1 << (WAKE_TARGET_BITS - 1);
 /// How many wake targets can have a number.
-pub(crate) const STATIONS_MAX: usize = FOREIGN as usize;
+pub(crate) const WAKE_TARGETS_MAX: usize = FOREIGN as usize;
 
 /// Names one life of one task, of whichever server of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -15,7 +15,7 @@ pub(crate) struct TaskId(u64);
 
 impl TaskId {
     /// No task, and no waker.
-    pub(crate) const NOBODY: Self = Self(u64::MAX);
+    pub(crate) const NONE: Self = Self(u64::MAX);
 
     pub(crate) fn new(wake_target: u16, slot: u32, generation: u32) -> Self {
         let generation = u64::from(generation & GENERATION_MAX);

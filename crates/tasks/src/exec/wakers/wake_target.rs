@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::exec::wakers::task_id::{STATIONS_MAX, TaskId};
+use crate::exec::wakers::task_id::{TaskId, WAKE_TARGETS_MAX};
 
 /// Where wake-ups from other threads go: a worker, or a group of workers that share their tasks.
 pub(crate) trait WakeTarget: Send + Sync {
@@ -12,16 +12,16 @@ pub(crate) trait WakeTarget: Send + Sync {
 
 /// All wake targets of this process. A waker holds only a number, so it needs a place to look it
 /// up; read on wake-ups between threads, written when a server starts or ends.
-static STATIONS: RwLock<Vec<Option<Arc<dyn WakeTarget>>>> = RwLock::new(Vec::new());
+static WAKE_TARGETS: RwLock<Vec<Option<Arc<dyn WakeTarget>>>> = RwLock::new(Vec::new());
 
 /// Enters a wake target and returns its number.
 ///
 /// # Errors
 /// 2,048 are in use.
 pub(crate) fn enter(wake_target: Arc<dyn WakeTarget>) -> std::io::Result<u16> {
-    let mut wake_targets = STATIONS.write().unwrap_or_else(PoisonError::into_inner);
+    let mut wake_targets = WAKE_TARGETS.write().unwrap_or_else(PoisonError::into_inner);
     let at = wake_targets.iter().position(Option::is_none).unwrap_or(wake_targets.len());
-    if at >= STATIONS_MAX {
+    if at >= WAKE_TARGETS_MAX {
         return Err(std::io::Error::other("at most 2,048 workers run in one process"));
     }
     if at == wake_targets.len() {
@@ -33,7 +33,7 @@ pub(crate) fn enter(wake_target: Arc<dyn WakeTarget>) -> std::io::Result<u16> {
 
 /// Removes a wake target; wakers that still name it do nothing.
 pub(crate) fn leave(number: u16) {
-    let mut wake_targets = STATIONS.write().unwrap_or_else(PoisonError::into_inner);
+    let mut wake_targets = WAKE_TARGETS.write().unwrap_or_else(PoisonError::into_inner);
     if let Some(wake_target) = wake_targets.get_mut(usize::from(number)) {
         *wake_target = None;
     }
@@ -41,7 +41,7 @@ pub(crate) fn leave(number: u16) {
 
 /// Has the wake target of a task make it ready, if it is still there.
 pub(crate) fn wake(id: TaskId) {
-    let wake_targets = STATIONS.read().unwrap_or_else(PoisonError::into_inner);
+    let wake_targets = WAKE_TARGETS.read().unwrap_or_else(PoisonError::into_inner);
     if let Some(Some(wake_target)) = wake_targets.get(usize::from(id.wake_target())) {
         wake_target.wake(id);
     }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 /// What comes to a worker, or to the accepting thread, from elsewhere.
 pub(crate) enum Arrival {
     /// An accepted connection whose place is taken.
-    Connection(OwnedFd, Arc<dyn Incoming>),
+    Connection(OwnedFd, Arc<dyn IncomingHandler>),
     /// A socket to accept from. Its connections may `stay` where they are accepted.
-    Listener { socket: Arc<OwnedFd>, incoming: Arc<dyn Incoming>, stay: bool },
+    Listener { socket: Arc<OwnedFd>, incoming: Arc<dyn IncomingHandler>, stay: bool },
 }
 
 impl Arrival {
@@ -26,7 +26,7 @@ impl Arrival {
 }
 
 /// A listener as its connections are handed on. Both are called on the worker that is to do it.
-pub(crate) trait Incoming: Send + Sync {
+pub(crate) trait IncomingHandler: Send + Sync {
     /// Serves an accepted connection.
     ///
     /// - `place`: the one that it has taken.

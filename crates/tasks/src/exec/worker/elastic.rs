@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use crate::exec::worker::arrival::Incoming;
+use crate::exec::worker::arrival::IncomingHandler;
 
 /// The number of workers of a server, and what may change it.
 pub(crate) trait Elastic: Send + Sync {
@@ -72,7 +72,7 @@ pub(crate) enum RetireAction {
 /// A listening socket that is polled for a backlog while its acceptor accepts.
 pub(crate) struct PolledListener {
     pub(crate) socket: Arc<OwnedFd>,
-    pub(crate) incoming: Arc<dyn Incoming>,
+    pub(crate) incoming: Arc<dyn IncomingHandler>,
     /// The worker that accepts; `None`: a dedicated thread.
     pub(crate) worker: Option<usize>,
 }

@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, MutexGuard, PoisonError, RwLock};
 
-use gustnado_reactor::Alert;
+use gustnado_reactor::ReactorWaker;
 
 use crate::exec::error::SpawnError;
 use crate::exec::schedule::BoxTask;
 use crate::exec::wakers::task_id::TaskId;
 use crate::exec::wakers::wake_target::WakeTarget;
-use crate::exec::worker::arrival::{Arrival, Incoming};
-use crate::exec::worker::look::Look;
+use crate::exec::worker::arrival::{Arrival, IncomingHandler};
+use crate::exec::worker::dump_request::DumpRequest;
 use crate::exec::worker::worker_handle::WorkerHandle;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::lock::Lock;
@@ -21,17 +21,17 @@ use crate::sync::sleep_state::{Ping, SleepState};
 /// Wake-ups that are kept one by one; with more, all tasks are woken, which is as good.
 const WAKES_MAX: usize = 1024;
 /// Letters that may lie in a box when a task or a question is added to it.
-const LETTERS_MAX: usize = 1024;
+const MESSAGES_MAX: usize = 1024;
 
 /// A worker's queue of messages. It is bounded: connections by their places, wake-ups by
-/// [`WAKES_MAX`], the rest by [`LETTERS_MAX`].
+/// [`WAKES_MAX`], the rest by [`MESSAGES_MAX`].
 pub(crate) struct Inbox {
     wakes: TokenQueue,
     all: AtomicBool,
     arrivals: WorkerQueue,
     sleep_state: SleepState,
     /// What wakes the worker; another one when another thread has taken its place.
-    alert: RwLock<Option<Alert>>,
+    waker: RwLock<Option<ReactorWaker>>,
 }
 
 impl Default for Inbox {
@@ -41,15 +41,15 @@ impl Default for Inbox {
             all: AtomicBool::new(false),
             arrivals: WorkerQueue::default(),
             sleep_state: SleepState::default(),
-            alert: RwLock::default(),
+            waker: RwLock::default(),
         }
     }
 }
 
 impl Inbox {
-    /// The worker has a reactor now, which `alert` wakes.
-    pub(crate) fn open(&self, alert: Alert) {
-        *self.alert.write().unwrap_or_else(PoisonError::into_inner) = Some(alert);
+    /// The worker has a reactor now, which `waker` wakes.
+    pub(crate) fn open(&self, waker: ReactorWaker) {
+        *self.waker.write().unwrap_or_else(PoisonError::into_inner) = Some(waker);
     }
 
     /// Takes all wake-ups. Returns whether every task is to be woken.
@@ -65,10 +65,10 @@ impl Inbox {
         if self.sleep_state.is_asleep() {
             return None;
         }
-        let roll = Arc::new(Ping::default());
-        self.arrivals.put(WorkerMessage::Ping(Arc::clone(&roll)));
+        let ping = Arc::new(Ping::default());
+        self.arrivals.put(WorkerMessage::Ping(Arc::clone(&ping)));
         self.notify();
-        Some(roll)
+        Some(ping)
     }
 
     pub(crate) fn arrivals(&self) -> &WorkerQueue {
@@ -95,9 +95,9 @@ impl Inbox {
 
     fn notify(&self) {
         if self.sleep_state.notify()
-            && let Some(alert) = &*self.alert.read().unwrap_or_else(PoisonError::into_inner)
+            && let Some(waker) = &*self.waker.read().unwrap_or_else(PoisonError::into_inner)
         {
-            alert.raise();
+            waker.wake();
         }
     }
 }
@@ -128,8 +128,8 @@ impl WorkerHandle for Inbox {
         0
     }
 
-    fn answer(&self, look: &Arc<Look>) -> bool {
-        let asked = self.arrivals.put_question(look);
+    fn answer(&self, look: &Arc<DumpRequest>) -> bool {
+        let asked = self.arrivals.put_dump(look);
         self.notify();
         asked
     }
@@ -147,7 +147,7 @@ pub(crate) enum WorkerMessage {
     /// A task that is to run here.
     Task(BoxTask),
     /// Somebody wants to know which tasks are here.
-    Question(Arc<Look>),
+    Dump(Arc<DumpRequest>),
     /// Somebody wants to know whether the worker comes round.
     Ping(Arc<Ping>),
 }
@@ -155,99 +155,99 @@ pub(crate) enum WorkerMessage {
 /// Letters on their way to a worker.
 pub(crate) struct WorkerQueue {
     any: AtomicBool,
-    waiting: Lock<Waiting>,
+    queued: Lock<QueuedMessages>,
 }
 
 #[derive(Default)]
-struct Waiting {
-    letters: VecDeque<WorkerMessage>,
+struct QueuedMessages {
+    messages: VecDeque<WorkerMessage>,
     /// Nobody will open them any more.
     closed: bool,
 }
 
 impl Default for WorkerQueue {
     fn default() -> Self {
-        Self { any: AtomicBool::new(false), waiting: Lock::default() }
+        Self { any: AtomicBool::new(false), queued: Lock::default() }
     }
 }
 
 impl WorkerQueue {
-    pub(crate) fn put(&self, letter: WorkerMessage) {
-        let refused = self.add(self.waiting(), letter);
+    pub(crate) fn put(&self, message: WorkerMessage) {
+        let refused = self.add(self.queued(), message);
         drop(refused);
     }
 
     /// Puts a task in if there is room.
     fn put_task(&self, task: BoxTask) -> Result<(), (BoxTask, SpawnError)> {
-        let waiting = self.waiting();
-        if waiting.closed {
+        let queued = self.queued();
+        if queued.closed {
             return Err((task, SpawnError::Stopped));
         }
-        if waiting.letters.len() >= LETTERS_MAX {
+        if queued.messages.len() >= MESSAGES_MAX {
             return Err((task, SpawnError::Full));
         }
-        self.add(waiting, WorkerMessage::Task(task));
+        self.add(queued, WorkerMessage::Task(task));
         Ok(())
     }
 
     /// Puts a question in. One for which there is no room is not answered. Returns whether anybody
     /// opens the box.
-    fn put_question(&self, look: &Arc<Look>) -> bool {
-        let waiting = self.waiting();
-        let is_open = !waiting.closed;
-        if waiting.letters.len() < LETTERS_MAX {
-            self.add(waiting, WorkerMessage::Question(Arc::clone(look)));
+    fn put_dump(&self, look: &Arc<DumpRequest>) -> bool {
+        let queued = self.queued();
+        let is_open = !queued.closed;
+        if queued.messages.len() < MESSAGES_MAX {
+            self.add(queued, WorkerMessage::Dump(Arc::clone(look)));
         }
         is_open
     }
 
     /// Takes in nothing more, unless something lies here. Returns whether that was done.
     pub(crate) fn close_if_empty(&self) -> bool {
-        let mut waiting = self.waiting();
-        waiting.closed = waiting.letters.is_empty();
-        waiting.closed
+        let mut queued = self.queued();
+        queued.closed = queued.messages.is_empty();
+        queued.closed
     }
 
     /// Accepts messages again.
     pub(crate) fn reopen(&self) {
-        self.waiting().closed = false;
+        self.queued().closed = false;
     }
 
     /// Takes the connections out that nobody has come to fetch.
-    pub(crate) fn take_connections(&self) -> Vec<(OwnedFd, Arc<dyn Incoming>)> {
-        let mut waiting = self.waiting();
+    pub(crate) fn take_connections(&self) -> Vec<(OwnedFd, Arc<dyn IncomingHandler>)> {
+        let mut queued = self.queued();
         let mut connections = Vec::new();
-        for letter in std::mem::take(&mut waiting.letters) {
-            match letter {
+        for message in std::mem::take(&mut queued.messages) {
+            match message {
                 WorkerMessage::Arrival(Arrival::Connection(connection, incoming)) => {
                     connections.push((connection, incoming));
                 }
-                other => waiting.letters.push_back(other),
+                other => queued.messages.push_back(other),
             }
         }
-        self.any.store(!waiting.letters.is_empty(), Ordering::SeqCst);
+        self.any.store(!queued.messages.is_empty(), Ordering::SeqCst);
         connections
     }
 
     /// Whether a connection lies here.
     pub(crate) fn has_connection(&self) -> bool {
-        let is_connection = |letter: &WorkerMessage| {
-            matches!(letter, WorkerMessage::Arrival(Arrival::Connection(..)))
+        let is_connection = |message: &WorkerMessage| {
+            matches!(message, WorkerMessage::Arrival(Arrival::Connection(..)))
         };
-        !self.is_empty() && self.waiting().letters.iter().any(is_connection)
+        !self.is_empty() && self.queued().messages.iter().any(is_connection)
     }
 
     /// Adds a message, unless no worker will read it: then it is returned, to be dropped where
     /// nothing is locked.
     fn add(
         &self,
-        mut waiting: MutexGuard<'_, Waiting>,
-        letter: WorkerMessage,
+        mut queued: MutexGuard<'_, QueuedMessages>,
+        message: WorkerMessage,
     ) -> Option<WorkerMessage> {
-        if waiting.closed {
-            return Some(letter);
+        if queued.closed {
+            return Some(message);
         }
-        waiting.letters.push_back(letter);
+        queued.messages.push_back(message);
         self.any.store(true, Ordering::SeqCst);
         None
     }
@@ -257,29 +257,29 @@ impl WorkerQueue {
         if self.is_empty() {
             return None;
         }
-        let mut waiting = self.waiting();
-        let next = waiting.letters.pop_front();
-        self.any.store(!waiting.letters.is_empty(), Ordering::SeqCst);
+        let mut queued = self.queued();
+        let next = queued.messages.pop_front();
+        self.any.store(!queued.messages.is_empty(), Ordering::SeqCst);
         next
     }
 
     /// Drops what lies here and takes in nothing more: the worker has ended.
     pub(crate) fn close(&self) {
-        let letters = {
-            let mut waiting = self.waiting();
-            waiting.closed = true;
+        let messages = {
+            let mut queued = self.queued();
+            queued.closed = true;
             self.any.store(false, Ordering::SeqCst);
-            std::mem::take(&mut waiting.letters)
+            std::mem::take(&mut queued.messages)
         };
-        drop(letters);
+        drop(messages);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         !self.any.load(Ordering::SeqCst)
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock()
+    fn queued(&self) -> MutexGuard<'_, QueuedMessages> {
+        self.queued.lock()
     }
 }
 
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn tasks_are_taken_in_until_the_box_is_full() {
         let (arrivals, count) = (WorkerQueue::default(), Arc::new(()));
-        for _ in 0..LETTERS_MAX {
+        for _ in 0..MESSAGES_MAX {
             assert!(arrivals.put_task(task(&count)).is_ok());
         }
         assert!(matches!(arrivals.put_task(task(&count)), Err((_, SpawnError::Full))));

@@ -18,7 +18,7 @@ pub struct Throttle {
 
 /// When workers and acceptors do nothing though they could, or look for work though there is none.
 #[derive(Debug)]
-pub(crate) struct Pauses {
+pub(crate) struct ThrottleState {
     /// There is something to do before a worker sleeps: one of the next two is not zero.
     pub(crate) before_sleep: bool,
     pub(crate) spin_us: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Pauses {
     pub(crate) accepts: Option<(Rate, SharedBucket)>,
 }
 
-impl Pauses {
+impl ThrottleState {
     pub(crate) fn new(spin_us: u64, throttle: Throttle) -> Self {
         // Who accepts at a pace must not let the kernel go ahead.
         let is_paced = throttle.accepts_per_second > 0 || throttle.accept_delay_ms > 0;

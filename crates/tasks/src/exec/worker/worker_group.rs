@@ -9,16 +9,16 @@ use std::sync::{Arc, MutexGuard, OnceLock};
 use std::task::Waker;
 use std::thread::{self, Thread};
 
-use gustnado_reactor::{Alert, TimerKey, Token, Wheel};
+use gustnado_reactor::{ReactorWaker, TimerKey, Token, Wheel};
 
 use crate::exec::error::SpawnError;
-use crate::exec::schedule::{BoxTask, Schedule};
+use crate::exec::schedule::{BoxTask, Scheduler};
 use crate::exec::wakers::foreign::ForeignWakers;
 use crate::exec::wakers::task_id::TaskId;
 use crate::exec::wakers::wake_target::WakeTarget;
 use crate::exec::worker::arrival::Arrival;
+use crate::exec::worker::dump_request::DumpRequest;
 use crate::exec::worker::inbox::{WorkerMessage, WorkerQueue};
-use crate::exec::worker::look::Look;
 use crate::exec::worker::worker_handle::WorkerHandle;
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 use crate::sync::lock::Lock;
@@ -30,7 +30,7 @@ pub(crate) const WORKERS_MAX: usize = 64;
 
 /// What the workers of a group share.
 pub(crate) struct WorkerGroup {
-    pub(crate) schedule: Arc<dyn Schedule + Send + Sync>,
+    pub(crate) schedule: Arc<dyn Scheduler + Send + Sync>,
     wake_target: OnceLock<u16>,
     wheel: Lock<Wheel>,
     foreign: Lock<ForeignWakers>,
@@ -41,19 +41,19 @@ pub(crate) struct WorkerGroup {
     roles: Roles,
     threads: Box<[OnceLock<Thread>]>,
     /// Those of workers that come and go.
-    guests: Box<[Lock<Option<Thread>>]>,
+    extra_threads: Box<[Lock<Option<Thread>>]>,
     arrivals: WorkerQueue,
     /// Tasks that came from threads that are no workers of this group, or not as workers.
     tasks_taken: AtomicU64,
-    alert: Alert,
+    waker: ReactorWaker,
 }
 
 impl WorkerGroup {
     pub(crate) fn new(
-        schedule: Arc<dyn Schedule + Send + Sync>,
-        alert: Alert,
+        schedule: Arc<dyn Scheduler + Send + Sync>,
+        waker: ReactorWaker,
         workers: usize,
-        guests: usize,
+        extra_threads: usize,
     ) -> Self {
         Self {
             schedule,
@@ -64,15 +64,15 @@ impl WorkerGroup {
             sleep_state: SleepState::default(),
             roles: Roles::default(),
             threads: (0..workers).map(|_| OnceLock::new()).collect(),
-            guests: (0..guests).map(|_| Lock::default()).collect(),
+            extra_threads: (0..extra_threads).map(|_| Lock::default()).collect(),
             arrivals: WorkerQueue::default(),
             tasks_taken: AtomicU64::new(0),
-            alert,
+            waker,
         }
     }
 
     /// The group's tasks carry this wake target's number.
-    pub(crate) fn move_in(&self, wake_target: u16) {
+    pub(crate) fn set_wake_target(&self, wake_target: u16) {
         let own = self.wake_target.get_or_init(|| wake_target);
         debug_assert_eq!(*own, wake_target, "a group is one station");
     }
@@ -91,7 +91,7 @@ impl WorkerGroup {
 
     /// The thread of a worker that comes and goes.
     fn extra(&self, worker: usize) -> MutexGuard<'_, Option<Thread>> {
-        let extra = &self.guests[worker - self.threads.len()];
+        let extra = &self.extra_threads[worker - self.threads.len()];
         extra.lock()
     }
 
@@ -100,7 +100,7 @@ impl WorkerGroup {
         self.roles.retire(worker);
         self.unpark(worker);
         // It may be the poller.
-        self.alert.raise();
+        self.waker.wake();
     }
 
     fn unpark(&self, worker: usize) {
@@ -151,9 +151,9 @@ impl WorkerGroup {
 
     /// Sees to it that a task that was just queued is run although others are busy: wakes a
     /// sleeping worker, or the poller.
-    pub(crate) fn rouse(&self) {
-        if !self.rouse_sleeper() && self.sleep_state.notify() {
-            self.alert.raise();
+    pub(crate) fn wake_worker(&self) {
+        if !self.wake_sleeper() && self.sleep_state.notify() {
+            self.waker.wake();
         }
     }
 
@@ -161,14 +161,14 @@ impl WorkerGroup {
     /// something is left to do. Of many events at once the poller wakes one worker only.
     pub(crate) fn pass_on(&self) {
         if self.has_work() {
-            self.rouse();
+            self.wake_worker();
         } else if !self.roles.is_polled() {
-            self.rouse_sleeper();
+            self.wake_sleeper();
         }
     }
 
     /// Wakes a sleeping worker, if there is one.
-    pub(crate) fn rouse_sleeper(&self) -> bool {
+    pub(crate) fn wake_sleeper(&self) -> bool {
         let Some(worker) = self.roles.pick_sleeper() else { return false };
         self.unpark(worker);
         true
@@ -178,7 +178,7 @@ impl WorkerGroup {
         let key = self.wheel().arm(at_ms, token);
         fence(Ordering::SeqCst);
         if at_ms < self.poller_until_ms.load(Ordering::SeqCst) && self.sleep_state.notify() {
-            self.alert.raise();
+            self.waker.wake();
         }
         key
     }
@@ -223,7 +223,7 @@ impl WorkerGroup {
 impl WakeTarget for WorkerGroup {
     fn wake(&self, id: TaskId) {
         if self.schedule.ready(id.slot(), id.generation()) {
-            self.rouse();
+            self.wake_worker();
         }
     }
 }
@@ -231,13 +231,13 @@ impl WakeTarget for WorkerGroup {
 impl WorkerHandle for WorkerGroup {
     fn arrive(&self, arrival: Arrival) {
         self.arrivals.put(WorkerMessage::Arrival(arrival));
-        self.rouse();
+        self.wake_worker();
     }
 
     fn take_task(&self, task: BoxTask) -> Result<(), (BoxTask, SpawnError)> {
         self.schedule.insert(task).map_err(|task| (task, SpawnError::Full))?;
         self.tasks_taken.fetch_add(1, Ordering::Relaxed);
-        self.rouse();
+        self.wake_worker();
         Ok(())
     }
 
@@ -246,7 +246,7 @@ impl WorkerHandle for WorkerGroup {
     }
 
     /// Any thread may look at what all workers share.
-    fn answer(&self, look: &Arc<Look>) -> bool {
+    fn answer(&self, look: &Arc<DumpRequest>) -> bool {
         let wake_target = self.wake_target.get();
         if let Some(wake_target) = wake_target {
             look.answer(*wake_target, None, &*self.schedule);
@@ -256,7 +256,7 @@ impl WorkerHandle for WorkerGroup {
 
     fn wake_all(&self) {
         self.schedule.ready_all();
-        while self.rouse_sleeper() {}
-        self.alert.raise();
+        while self.wake_sleeper() {}
+        self.waker.wake();
     }
 }

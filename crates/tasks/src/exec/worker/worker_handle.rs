@@ -6,7 +6,7 @@ use crate::exec::error::SpawnError;
 use crate::exec::schedule::BoxTask;
 use crate::exec::wakers::wake_target::WakeTarget;
 use crate::exec::worker::arrival::Arrival;
-use crate::exec::worker::look::Look;
+use crate::exec::worker::dump_request::DumpRequest;
 
 /// A worker that connections and listeners can be handed to, and wake-ups sent to.
 pub(crate) trait WorkerHandle: WakeTarget {
@@ -21,7 +21,7 @@ pub(crate) trait WorkerHandle: WakeTarget {
 
     /// Has all tasks that live here written down, at once or soon. Returns whether there is
     /// somebody to do it.
-    fn answer(&self, look: &Arc<Look>) -> bool;
+    fn answer(&self, look: &Arc<DumpRequest>) -> bool;
 
     /// Makes all tasks ready, so that they see the phase has changed.
     fn wake_all(&self);

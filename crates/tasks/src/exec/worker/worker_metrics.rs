@@ -53,7 +53,7 @@ impl WorkerMetrics {
         Self {
             worker,
             wake_target,
-            task: AtomicU64::new(TaskId::NOBODY.token()),
+            task: AtomicU64::new(TaskId::NONE.token()),
             since: AtomicU32::new(0),
             thread: AtomicU32::new(0),
             connections_added: zero(),

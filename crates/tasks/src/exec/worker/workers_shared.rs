@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use crate::exec::error::SpawnError;
 use crate::exec::schedule::BoxTask;
+use crate::exec::worker::dump_request::TaskNames;
 use crate::exec::worker::elastic::{Elastic, LoadEvent};
-use crate::exec::worker::look::TaskNames;
-use crate::exec::worker::throttle::Pauses;
+use crate::exec::worker::throttle::ThrottleState;
 use crate::exec::worker::worker_handle::WorkerHandle;
 use crate::exec::worker::worker_metrics::WorkerMetrics;
 use crate::sync::connection_slots::{ConnectionSlots, Placement};
@@ -50,16 +50,16 @@ pub(crate) struct WorkersShared {
     pub(crate) backlog: usize,
     /// For how long accepting goes on at most in a drain.
     pub(crate) drain_accept_ms: u64,
-    pub(crate) pauses: Pauses,
+    pub(crate) throttle: ThrottleState,
     pub(crate) counts: Counts,
     /// Acceptors that may still bring connections.
     pub(crate) acceptors: AtomicUsize,
     /// One per worker that has started.
-    desks: Lock<Vec<Arc<WorkerMetrics>>>,
+    worker_metrics: Lock<Vec<Arc<WorkerMetrics>>>,
     /// Names of tasks that have one.
     pub(crate) names: Arc<TaskNames>,
     /// The worker that the next task from elsewhere goes to.
-    next_post: AtomicUsize,
+    next_handle: AtomicUsize,
 }
 
 /// What happened to connections and tasks since the start.
@@ -97,7 +97,7 @@ impl WorkersShared {
         placement: Placement,
         backlog: usize,
         drain_accept: Duration,
-        pauses: Pauses,
+        throttle: ThrottleState,
     ) -> Self {
         let (phase, counts) = (AtomicU8::new(Phase::Serving as u8), Counts::default());
         Self {
@@ -110,12 +110,12 @@ impl WorkersShared {
             placement,
             backlog,
             drain_accept_ms: u64::try_from(drain_accept.as_millis()).unwrap_or(u64::MAX >> 1),
-            pauses,
+            throttle,
             counts,
             acceptors: AtomicUsize::new(0),
-            desks: Lock::default(),
+            worker_metrics: Lock::default(),
             names: Arc::default(),
-            next_post: AtomicUsize::new(0),
+            next_handle: AtomicUsize::new(0),
         }
     }
 
@@ -133,21 +133,21 @@ impl WorkersShared {
 
     /// The metrics of a worker that starts now: a new one, or that of whoever had its number
     /// before.
-    pub(crate) fn add_desk(&self, worker: usize, wake_target: u16) -> Arc<WorkerMetrics> {
-        let mut desks = self.desks();
-        let left = desks
+    pub(crate) fn add_metrics(&self, worker: usize, wake_target: u16) -> Arc<WorkerMetrics> {
+        let mut worker_metrics = self.worker_metrics();
+        let left = worker_metrics
             .iter()
             .find(|metrics| (metrics.worker, metrics.wake_target) == (worker, wake_target));
         if let Some(left) = left {
             return Arc::clone(left);
         }
         let metrics = Arc::new(WorkerMetrics::new(worker, wake_target));
-        desks.push(Arc::clone(&metrics));
+        worker_metrics.push(Arc::clone(&metrics));
         metrics
     }
 
-    pub(crate) fn desks(&self) -> MutexGuard<'_, Vec<Arc<WorkerMetrics>>> {
-        self.desks.lock()
+    pub(crate) fn worker_metrics(&self) -> MutexGuard<'_, Vec<Arc<WorkerMetrics>>> {
+        self.worker_metrics.lock()
     }
 
     /// Hands a task to the next worker that has room for it.
@@ -155,7 +155,7 @@ impl WorkersShared {
         if self.phase() == Phase::Stopping {
             return Err(SpawnError::Stopped);
         }
-        let first = self.next_post.fetch_add(1, Ordering::Relaxed);
+        let first = self.next_handle.fetch_add(1, Ordering::Relaxed);
         let count = self.handles.len();
         // A retired worker refuses. Its tasks are spread evenly over those that always stay.
         let stay = self.elastic.floor().min(count);

@@ -21,14 +21,14 @@ use std::time::Duration;
 
 use gustnado_reactor::{Accepted, Listener, take_queue};
 
-use super::{AcceptFailure, BURST_MAX, Me, after_error, choose_room, place};
+use super::{AcceptFailure, AcceptorPlace, BURST_MAX, after_error, choose_room, place};
 use crate::exec::executor::context::{self, WorkerContext};
 use crate::exec::task::yield_now;
 use crate::exec::timers::time::timeout;
 use crate::exec::waits::WaitsOn;
 use crate::exec::worker::workers_shared::Phase;
 use crate::net::closing::QUIET_MS;
-use crate::net::listening::ListenerShared;
+use crate::net::listener_handle::ListenerShared;
 
 /// From giving all newcomers to one socket to refusing them.
 const GATHER_MS: u64 = 2;
@@ -44,7 +44,7 @@ const SETTLE_MAX_MS: u64 = 200;
 pub(super) async fn close(
     listener: Listener,
     socket: Arc<OwnedFd>,
-    me: Me,
+    me: AcceptorPlace,
     listener_shared: &Arc<ListenerShared>,
 ) {
     context::with(|ctx| {
@@ -88,7 +88,7 @@ pub(super) async fn close(
 /// Accepts until a time, which may move while connections come.
 async fn accept_until(
     listener: &Listener,
-    me: Me,
+    me: AcceptorPlace,
     listener_shared: &Arc<ListenerShared>,
     until_ms: impl Fn() -> u64,
 ) {
@@ -123,7 +123,7 @@ async fn accept_until(
 /// The next connection; `None` when connections are cut.
 async fn next_or_cut(
     listener: &Listener,
-    me: Me,
+    me: AcceptorPlace,
     listener_shared: &ListenerShared,
 ) -> Option<io::Result<Accepted>> {
     poll_fn(|_| {
@@ -140,7 +140,7 @@ async fn next_or_cut(
 }
 
 /// Takes what a ring has accepted already, until it accepts no more.
-async fn take_last(listener: &Listener, me: Me, listener_shared: &Arc<ListenerShared>) {
+async fn take_last(listener: &Listener, me: AcceptorPlace, listener_shared: &Arc<ListenerShared>) {
     context::with(|ctx| ctx.reactor.borrow_mut().unlisten(listener));
     loop {
         let last = poll_fn(|_| {

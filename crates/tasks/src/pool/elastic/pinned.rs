@@ -14,7 +14,7 @@ use gustnado_reactor::{has_pending, take_connection};
 use super::autoscaler::{Observation, Policy};
 use super::state::AutoscaleState;
 use crate::exec::wakers::wake_target;
-use crate::exec::worker::arrival::{Arrival, Incoming};
+use crate::exec::worker::arrival::{Arrival, IncomingHandler};
 use crate::exec::worker::elastic::PolledListener;
 use crate::exec::worker::inbox::Inbox;
 use crate::exec::worker::worker_handle::WorkerHandle;
@@ -127,7 +127,7 @@ impl PinnedPolicy {
         }
     }
 
-    fn hand_over(&self, worker: usize, connection: OwnedFd, incoming: Arc<dyn Incoming>) {
+    fn hand_over(&self, worker: usize, connection: OwnedFd, incoming: Arc<dyn IncomingHandler>) {
         self.inboxes[worker].arrive(Arrival::Connection(connection, incoming));
     }
 

@@ -23,7 +23,7 @@ pub(crate) fn run_extra(ctx: &Rc<WorkerContext>, inbox: &Inbox) -> io::Result<()
         let may_go = || is_idle() && arrivals.is_empty() && !elastic.is_parked(ctx.worker);
         let main = || if may_go() { Poll::Ready(()) } else { Poll::Pending };
         if pass(ctx, inbox, &mut woken, main)?.is_pending() {
-            pause(ctx, ctx.shared.pauses.pass_delay_us);
+            pause(ctx, ctx.shared.throttle.pass_delay_us);
             continue;
         }
         // A slot is taken before its connection is sent, so the slots are looked at first: without

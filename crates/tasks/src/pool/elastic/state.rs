@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
-use gustnado_reactor::{Alert, prepare_to_share};
+use gustnado_reactor::{ReactorWaker, prepare_to_share};
 
 use super::life_cycle::ElasticWorkers;
 use crate::exec::worker::elastic::{Elastic, LoadEvent, PolledListener, RetireAction};
@@ -20,7 +20,7 @@ pub(super) struct AutoscaleState {
     pub(super) elastic: ElasticWorkers,
     /// Workers share their tasks, so none has a listener of its own to be polled.
     is_group: bool,
-    alert: Alert,
+    waker: ReactorWaker,
     /// The alert was raised and not heard yet.
     pub(super) is_told: AtomicBool,
     /// It wants to hear that all slots are taken.
@@ -39,11 +39,11 @@ pub(super) struct AutoscaleState {
 }
 
 impl AutoscaleState {
-    pub(super) fn new(elastic: ElasticWorkers, is_group: bool, alert: Alert) -> Self {
+    pub(super) fn new(elastic: ElasticWorkers, is_group: bool, waker: ReactorWaker) -> Self {
         Self {
             elastic,
             is_group,
-            alert,
+            waker,
             is_told: AtomicBool::new(false),
             hears_full: AtomicBool::new(true),
             hears_arrivals: AtomicBool::new(true),
@@ -58,7 +58,7 @@ impl AutoscaleState {
     /// Wakes the autoscaler. One system call, however many report before it has come round.
     pub(super) fn tell(&self) {
         if !self.is_told.swap(true, Ordering::SeqCst) {
-            self.alert.raise();
+            self.waker.wake();
         }
     }
 

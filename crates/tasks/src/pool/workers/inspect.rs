@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Workers;
 use crate::exec::dump;
 use crate::exec::task::spawner::Spawner;
-use crate::exec::worker::look::Dump;
+use crate::exec::worker::dump_request::Dump;
 use crate::exec::worker::worker_metrics::Workload;
 
 impl Workers {
@@ -20,7 +20,7 @@ impl Workers {
     /// What each worker has had to do so far, by their numbers.
     pub fn workloads(&self) -> Vec<Workload> {
         let mut all: Vec<Workload> =
-            self.shared.desks().iter().map(|metrics| metrics.workload()).collect();
+            self.shared.worker_metrics().iter().map(|metrics| metrics.workload()).collect();
         all.sort_by_key(|workload| workload.worker);
         all
     }

@@ -9,27 +9,27 @@ use gustnado_reactor::{
 };
 
 use super::listen::Sockets;
-use super::threads::{Start, Started};
+use super::threads::{StartedWorkers, ThreadStarter};
 use crate::exec::executor::context::WorkerContext;
 use crate::exec::schedule::SchedulerKind;
 use crate::exec::wakers::wake_target;
 use crate::exec::worker::descriptors::INSTALLED_PART;
 use crate::exec::worker::elastic::Elastic;
 use crate::exec::worker::inbox::Inbox;
-use crate::exec::worker::throttle::Pauses;
+use crate::exec::worker::throttle::ThrottleState;
 use crate::exec::worker::worker_group::{WORKERS_MAX, WorkerGroup};
 use crate::exec::worker::worker_handle::WorkerHandle;
 use crate::exec::worker::workers_shared::WorkersShared;
 use crate::net::acceptor::{self, Acceptor};
-use crate::net::listening::ListenerShared;
+use crate::net::listener_handle::ListenerShared;
 use crate::pool::driven::Driven;
 use crate::pool::elastic::{ElasticSetup, RunWorker};
-use crate::pool::plan::{Capacity, Plan};
+use crate::pool::plan::{Capacity, WorkerPlan};
 use crate::pool::thread_name;
 use crate::pool::worker::{run_pinned, run_shared};
 use crate::sync::connection_slots::ConnectionSlots;
 
-pub(super) fn choose_backend(plan: &Plan, notes: &mut Vec<String>) -> BackendKind {
+pub(super) fn choose_backend(plan: &WorkerPlan, notes: &mut Vec<String>) -> BackendKind {
     if plan.io == IoChoice::Epoll {
         return BackendKind::Epoll;
     }
@@ -55,7 +55,7 @@ pub(super) fn choose_backend(plan: &Plan, notes: &mut Vec<String>) -> BackendKin
 /// What every thread of a server is started from.
 #[derive(Clone)]
 pub(super) struct WorkerFactory {
-    pub(super) plan: Plan,
+    pub(super) plan: WorkerPlan,
     pub(super) backend: BackendKind,
     pub(super) capacity: Capacity,
     pub(super) clock: Clock,
@@ -66,7 +66,7 @@ impl WorkerFactory {
         &self,
         listener_shared: &Arc<ListenerShared>,
         sockets: Sockets,
-    ) -> io::Result<Started> {
+    ) -> io::Result<StartedWorkers> {
         if self.plan.scheduler.is_shared() {
             self.start_group(listener_shared, sockets)
         } else {
@@ -78,7 +78,7 @@ impl WorkerFactory {
         &self,
         listener_shared: &Arc<ListenerShared>,
         sockets: Sockets,
-    ) -> io::Result<Started> {
+    ) -> io::Result<StartedWorkers> {
         Ok(self.start_unshared(listener_shared, sockets, false)?.0)
     }
 
@@ -87,7 +87,7 @@ impl WorkerFactory {
         &self,
         listener_shared: &Arc<ListenerShared>,
         sockets: Sockets,
-    ) -> io::Result<(Started, Driven)> {
+    ) -> io::Result<(StartedWorkers, Driven)> {
         let (started, driven) = self.start_unshared(listener_shared, sockets, true)?;
         Ok((started, driven.expect("it was asked for")))
     }
@@ -97,7 +97,7 @@ impl WorkerFactory {
         listener_shared: &Arc<ListenerShared>,
         mut sockets: Sockets,
         is_driven: bool,
-    ) -> io::Result<(Started, Option<Driven>)> {
+    ) -> io::Result<(StartedWorkers, Option<Driven>)> {
         let plan = &self.plan;
         let (floor, ceiling) = (plan.workers, plan.workers_max());
         let inboxes: Vec<_> = (0..ceiling).map(|_| Arc::new(Inbox::default())).collect();
@@ -109,7 +109,7 @@ impl WorkerFactory {
             shared.connection_slots.close(worker);
             inbox.arrivals().close();
         }
-        let mut start = Start::new(&shared);
+        let mut start = ThreadStarter::new(&shared);
         if plan.acceptor == Acceptor::Dedicated {
             let sockets = sockets.pop().unwrap_or_default();
             self.start_acceptor(&mut start, sockets, listener_shared)?;
@@ -172,7 +172,7 @@ impl WorkerFactory {
     ) -> io::Result<(std::rc::Rc<WorkerContext>, Option<String>)> {
         let io = if self.backend == BackendKind::Uring { IoChoice::Uring } else { IoChoice::Epoll };
         let (reactor, refused) = Reactor::new(&self.options(io, self.capacity))?;
-        inbox.open(reactor.alert());
+        inbox.open(reactor.waker());
         let schedule = self.plan.scheduler.pinned(self.capacity.per_place);
         let ctx = WorkerContext::new(reactor, schedule, None, wake_target, worker, shared);
         Ok((ctx, refused.map(|error| format!("worker {worker} uses epoll: {error}"))))
@@ -182,20 +182,20 @@ impl WorkerFactory {
         &self,
         listener_shared: &Arc<ListenerShared>,
         mut sockets: Sockets,
-    ) -> io::Result<Started> {
+    ) -> io::Result<StartedWorkers> {
         let plan = &self.plan;
         let floor = plan.workers.min(WORKERS_MAX);
         let ceiling = plan.workers_max().min(WORKERS_MAX);
         let schedule = plan.scheduler.shared(self.capacity.per_place);
         let options = self.options(IoChoice::Epoll, self.capacity);
-        let (alert, mut seeds) = Reactor::shared(&options, ceiling)?;
+        let (waker, mut seeds) = Reactor::shared(&options, ceiling)?;
         let extra = seeds.split_off(floor);
-        let group = Arc::new(WorkerGroup::new(schedule, alert, floor, ceiling - floor));
+        let group = Arc::new(WorkerGroup::new(schedule, waker, floor, ceiling - floor));
         let elastic = ElasticSetup::new(&plan.growth, floor, ceiling, true)?;
         let handle = Arc::clone(&group) as Arc<dyn WorkerHandle>;
         let shared = self.new_shared(vec![handle], elastic.handle());
         let run = if elastic.is_elastic() { run_shared::<true> } else { run_shared::<false> };
-        let mut start = Start::new(&shared);
+        let mut start = ThreadStarter::new(&shared);
         let wake_target = start.wake_target(Arc::clone(&group) as Arc<dyn WorkerHandle>)?;
         let mut sockets = sockets.pop().unwrap_or_default();
         if plan.acceptor == Acceptor::Dedicated {
@@ -237,7 +237,7 @@ impl WorkerFactory {
         let connection_slots =
             ConnectionSlots::new(handles.len(), capacity.total, capacity.per_place);
         let backlog = plan.backlog as usize;
-        let pauses = Pauses::new(plan.spin_us, plan.throttle);
+        let throttle = ThrottleState::new(plan.spin_us, plan.throttle);
         let (placement, drain_accept) = (plan.placement, plan.drain_accept);
         Arc::new(WorkersShared::new(
             handles,
@@ -246,14 +246,14 @@ impl WorkerFactory {
             placement,
             backlog,
             drain_accept,
-            pauses,
+            throttle,
         ))
     }
 
     /// One thread that accepts for all workers.
     fn start_acceptor(
         &self,
-        start: &mut Start,
+        start: &mut ThreadStarter,
         sockets: Vec<Arc<OwnedFd>>,
         listener_shared: &Arc<ListenerShared>,
     ) -> io::Result<()> {
@@ -266,7 +266,7 @@ impl WorkerFactory {
         let (worker, listener_shared) = (self.plan.workers_max(), Arc::clone(listener_shared));
         start.thread("gust-accept".to_owned(), move |shared| {
             let (reactor, _) = Reactor::new(&options)?;
-            inbox.open(reactor.alert());
+            inbox.open(reactor.waker());
             let schedule = SchedulerKind::Queue.pinned(0);
             let ctx = WorkerContext::new(reactor, schedule, None, wake_target, worker, shared);
             acceptor::start(&ctx, sockets, None, &listener_shared)?;

@@ -9,14 +9,14 @@ use crate::exec::worker::worker_handle::WorkerHandle;
 use crate::exec::worker::workers_shared::{Phase, WorkersShared};
 
 /// What was started.
-pub(super) struct Started {
+pub(super) struct StartedWorkers {
     pub(super) shared: Arc<WorkersShared>,
     pub(super) threads: Vec<JoinHandle<()>>,
     pub(super) wake_targets: Vec<u16>,
     pub(super) notes: Vec<String>,
 }
 
-impl Started {
+impl StartedWorkers {
     /// Adds the autoscaler's thread and its note, or ends all where that thread could not start.
     pub(super) fn watched(
         mut self,
@@ -47,7 +47,7 @@ impl Started {
 }
 
 /// Threads that have been started and have not all reported yet.
-pub(super) struct Start {
+pub(super) struct ThreadStarter {
     pub(super) shared: Arc<WorkersShared>,
     threads: Vec<JoinHandle<()>>,
     wake_targets: Vec<u16>,
@@ -55,7 +55,7 @@ pub(super) struct Start {
     reports: mpsc::Receiver<io::Result<Option<String>>>,
 }
 
-impl Start {
+impl ThreadStarter {
     pub(super) fn new(shared: &Arc<WorkersShared>) -> Self {
         let (report, reports) = mpsc::channel();
         let shared = Arc::clone(shared);
@@ -97,7 +97,7 @@ impl Start {
     }
 
     /// Waits until every thread has started, or ends those that have.
-    pub(super) fn wait(self) -> io::Result<Started> {
+    pub(super) fn wait(self) -> io::Result<StartedWorkers> {
         let Self { shared, threads, wake_targets, report, reports } = self;
         drop(report);
         let mut notes = Vec::new();
@@ -109,7 +109,7 @@ impl Start {
                 Err(error) => failed = Some(error),
             }
         }
-        let started = Started { shared, threads, wake_targets, notes };
+        let started = StartedWorkers { shared, threads, wake_targets, notes };
         let Some(error) = failed else { return Ok(started) };
         started.end();
         Err(error)

@@ -56,19 +56,19 @@ impl Workers {
     /// A wake-up from outside.
     fn wake(&self) {
         self.line.fetch_add(1, Ordering::AcqRel);
-        self.rouse();
+        self.wake_worker();
     }
 
     /// Has somebody else do what there is to do, or poll.
     fn pass_on(&self) {
         if self.has_work() {
-            self.rouse();
+            self.wake_worker();
         } else if !self.roles.is_polled() {
             self.roles.pick_sleeper();
         }
     }
 
-    fn rouse(&self) {
+    fn wake_worker(&self) {
         if self.roles.pick_sleeper().is_none() && self.sleep_state.notify() {
             self.alerted.store(true, Ordering::Relaxed);
         }

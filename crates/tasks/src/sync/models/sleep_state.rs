@@ -86,12 +86,12 @@ fn a_sleeper_that_lies_down_again_is_rung_for_again() {
 #[test]
 fn an_answer_that_is_waited_for_is_seen_or_told() {
     check(|| {
-        let roll = Arc::new(Ping::default());
+        let ping = Arc::new(Ping::default());
         let worker = thread::spawn({
-            let roll = Arc::clone(&roll);
-            move || roll.answer()
+            let ping = Arc::clone(&ping);
+            move || ping.answer()
         });
-        let waits = roll.await_answer();
+        let waits = ping.await_answer();
         let tells = worker.join().expect("the worker ends");
         assert!(tells || !waits, "it waits for an answer that was given");
     });

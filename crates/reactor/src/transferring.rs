@@ -28,9 +28,9 @@ impl Reactor {
     /// # Errors
     /// `ResourceBusy`: an operation is under way on it, or has completed and was not asked about
     /// since. It stays as it is.
-    pub fn move_in(&mut self, io: &mut Io) -> io::Result<()> {
+    pub fn make_direct(&mut self, io: &mut Io) -> io::Result<()> {
         if let (Backend::Uring(uring), IoKind::Uring(io)) = (&mut self.backend, &mut io.0) {
-            *io = uring.move_in(*io)?;
+            *io = uring.make_direct(*io)?;
         }
         Ok(())
     }

@@ -24,8 +24,8 @@ const NIL: u16 = u16::MAX;
 /// The buffers of one ring, and the ring of those that the kernel may fill next.
 ///
 /// A buffer is in exactly one of three places: in the kernel's ring, in a connection's chain of
-/// received pieces ([`Chain`]), or in a [`Provided`]. Only in the first may the kernel write to it.
-pub(crate) struct Pool {
+/// received pieces ([`RecvQueue`]), or in a [`ProvidedBuf`]. Only in the first may the kernel write to it.
+pub(crate) struct ProvidedBufs {
     /// The kernel's ring (whole pages), then `count` buffers.
     base: NonNull<u8>,
     layout: Layout,
@@ -34,17 +34,17 @@ pub(crate) struct Pool {
     tail: Cell<u16>,
     available: Cell<u16>,
     /// For a buffer in a chain: the next one, how many bytes it holds, and whose it is.
-    links: Box<[Cell<Link>]>,
+    links: Box<[Cell<QueuedBuf>]>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Link {
+struct QueuedBuf {
     next: u16,
     len: u16,
     owner: u32,
 }
 
-impl Default for Link {
+impl Default for QueuedBuf {
     fn default() -> Self {
         Self { next: NIL, len: 0, owner: u32::MAX }
     }
@@ -52,25 +52,25 @@ impl Default for Link {
 
 /// Received pieces that wait for their connection, first in first out. Held in the pool's links.
 #[derive(Debug)]
-pub(crate) struct Chain {
+pub(crate) struct RecvQueue {
     first: u16,
     last: u16,
     len: u16,
 }
 
-impl Default for Chain {
+impl Default for RecvQueue {
     fn default() -> Self {
         Self { first: NIL, last: NIL, len: 0 }
     }
 }
 
-impl Chain {
+impl RecvQueue {
     pub(crate) fn len(&self) -> u16 {
         self.len
     }
 }
 
-impl Pool {
+impl ProvidedBufs {
     /// Allocates `count` buffers (a power of two, at most 32,768) and offers all to the kernel.
     pub(crate) fn new(count: u16) -> Rc<Self> {
         assert!(count.is_power_of_two(), "the kernel's ring wraps by masking");
@@ -146,29 +146,29 @@ impl Pool {
     }
 
     /// A filled buffer on loan, past any chain.
-    pub(crate) fn lend(self: &Rc<Self>, id: u16, len: u16) -> Provided {
-        Provided { pool: Rc::clone(self), id, len }
+    pub(crate) fn lend(self: &Rc<Self>, id: u16, len: u16) -> ProvidedBuf {
+        ProvidedBuf { pool: Rc::clone(self), id, len }
     }
 
     /// Puts a filled buffer at the end of the chain of a connection, `owner`.
-    pub(crate) fn append(&self, chain: &mut Chain, id: u16, len: u16, owner: u32) {
-        self.links[usize::from(id)].set(Link { next: NIL, len, owner });
-        match self.links.get(usize::from(chain.last)) {
-            Some(last) => last.set(Link { next: id, ..last.get() }),
-            None => chain.first = id,
+    pub(crate) fn append(&self, recv_queue: &mut RecvQueue, id: u16, len: u16, owner: u32) {
+        self.links[usize::from(id)].set(QueuedBuf { next: NIL, len, owner });
+        match self.links.get(usize::from(recv_queue.last)) {
+            Some(last) => last.set(QueuedBuf { next: id, ..last.get() }),
+            None => recv_queue.first = id,
         }
-        chain.last = id;
-        chain.len += 1;
+        recv_queue.last = id;
+        recv_queue.len += 1;
     }
 
     /// Takes the first buffer of a chain.
-    pub(crate) fn pop(self: &Rc<Self>, chain: &mut Chain) -> Option<Provided> {
-        let link = self.links.get(usize::from(chain.first))?.get();
-        let taken = self.lend(chain.first, link.len);
-        chain.first = link.next;
-        chain.len -= 1;
-        if chain.len == 0 {
-            *chain = Chain::default();
+    pub(crate) fn pop(self: &Rc<Self>, recv_queue: &mut RecvQueue) -> Option<ProvidedBuf> {
+        let link = self.links.get(usize::from(recv_queue.first))?.get();
+        let taken = self.lend(recv_queue.first, link.len);
+        recv_queue.first = link.next;
+        recv_queue.len -= 1;
+        if recv_queue.len == 0 {
+            *recv_queue = RecvQueue::default();
         }
         Some(taken)
     }
@@ -181,15 +181,15 @@ impl Pool {
     }
 }
 
-impl Drop for Pool {
+impl Drop for ProvidedBufs {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout; no `Provided` is left, for each holds the
+        // SAFETY: allocated in `new` with this layout; no `ProvidedBuf` is left, for each holds the
         // pool; and whoever registered it with a ring keeps it until no receive is under way.
         unsafe { dealloc(self.base.as_ptr(), self.layout) };
     }
 }
 
-impl fmt::Debug for Pool {
+impl fmt::Debug for ProvidedBufs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { count, available, .. } = self;
         f.debug_struct("Pool").field("count", count).field("available", available).finish()
@@ -198,13 +198,13 @@ impl fmt::Debug for Pool {
 
 /// One filled buffer, on loan. It goes back to the kernel when dropped.
 #[derive(Debug)]
-pub(crate) struct Provided {
-    pool: Rc<Pool>,
+pub(crate) struct ProvidedBuf {
+    pool: Rc<ProvidedBufs>,
     id: u16,
     len: u16,
 }
 
-impl Provided {
+impl ProvidedBuf {
     pub(crate) fn bytes(&self) -> &[u8] {
         let start = self.pool.buffer(self.id);
         // SAFETY: the kernel wrote `len <= BUFFER_BYTES` bytes there and took the buffer out of its
@@ -213,7 +213,7 @@ impl Provided {
     }
 }
 
-impl Drop for Provided {
+impl Drop for ProvidedBuf {
     fn drop(&mut self) {
         self.pool.offer(self.id);
     }
@@ -225,19 +225,19 @@ mod tests {
 
     #[test]
     fn a_chain_gives_its_pieces_in_order_and_the_buffers_come_back() {
-        let pool = Pool::new(8);
-        let mut chain = Chain::default();
+        let pool = ProvidedBufs::new(8);
+        let mut recv_queue = RecvQueue::default();
         for id in 0..3_u16 {
             pool.filled();
-            pool.append(&mut chain, id, 10 + id, 7);
+            pool.append(&mut recv_queue, id, 10 + id, 7);
         }
-        assert_eq!((chain.len(), pool.available()), (3, 5));
+        assert_eq!((recv_queue.len(), pool.available()), (3, 5));
         assert!(pool.has_lent() && pool.owner(2) == 7);
         for id in 0..3_u16 {
-            let piece = pool.pop(&mut chain).expect("three were appended");
+            let piece = pool.pop(&mut recv_queue).expect("three were appended");
             assert_eq!(piece.bytes().len(), usize::from(10 + id));
         }
-        assert!(pool.pop(&mut chain).is_none());
+        assert!(pool.pop(&mut recv_queue).is_none());
         assert!(!pool.has_lent());
     }
 }

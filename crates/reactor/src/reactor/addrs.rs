@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use super::{Backend, Reactor, foreign};
 use crate::Token;
 use crate::io::{Io, IoId, IoKind};
-use crate::names::Names;
+use crate::socket_addrs::SocketAddrs;
 
 impl Reactor {
     /// Runs `ask` on an ordinary descriptor of a socket: its own one, or under `io_uring` one that
@@ -39,36 +39,36 @@ impl Reactor {
     ///
     /// # Errors
     /// As [`Reactor::with_descriptor`]. `NotFound`: the socket is closed.
-    pub fn names(&mut self, id: IoId, woken: &mut Vec<Token>) -> io::Result<Names> {
+    pub fn addrs(&mut self, id: IoId, woken: &mut Vec<Token>) -> io::Result<SocketAddrs> {
         let (index, generation) = id.parts();
         match &mut self.backend {
             Backend::Epoll(epoll) => {
-                if let Some(names) = epoll.known_names(index, generation)? {
-                    return Ok(names);
+                if let Some(addrs) = epoll.known_addrs(index, generation)? {
+                    return Ok(addrs);
                 }
-                let asked = Names::of_number(index.cast_signed());
+                let asked = SocketAddrs::of_fd_number(index.cast_signed());
                 // Not in the table any more: what was asked may have been its successor.
-                epoll.known_names(index, generation)?;
-                let names = asked?;
-                epoll.keep_names(index, generation, names.clone())?;
-                Ok(names)
+                epoll.known_addrs(index, generation)?;
+                let addrs = asked?;
+                epoll.keep_addrs(index, generation, addrs.clone())?;
+                Ok(addrs)
             }
             Backend::Uring(uring) => {
                 let io = uring.find(index, generation).ok_or(io::ErrorKind::NotFound)?;
-                uring.names(io, woken)
+                uring.addrs(io, woken)
             }
         }
     }
 
     /// Overrides the peer and local address, e.g. from a PROXY header.
-    pub fn rename(&mut self, io: &Io, names: Names) {
+    pub fn override_addrs(&mut self, io: &Io, addrs: SocketAddrs) {
         match (&mut self.backend, &io.0) {
             (Backend::Epoll(epoll), IoKind::Epoll(_)) => {
                 let (index, generation) = io.id().parts();
-                let kept = epoll.keep_names(index, generation, names);
+                let kept = epoll.keep_addrs(index, generation, addrs);
                 debug_assert!(kept.is_ok(), "it is open while it is borrowed");
             }
-            (Backend::Uring(uring), IoKind::Uring(io)) => uring.keep_names(*io, names),
+            (Backend::Uring(uring), IoKind::Uring(io)) => uring.keep_addrs(*io, addrs),
             _ => foreign(),
         }
     }

@@ -13,11 +13,11 @@ use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use crate::exec::schedule::{Schedule, Seen};
+use crate::exec::schedule::{Scheduler, TaskSnapshot};
 use crate::exec::waits::{Waits, WaitsOn};
 use crate::exec::wakers::task_id::TaskId;
 use crate::exec::worker::worker_metrics::WorkerMetrics;
-use crate::sync::claim::Doing;
+use crate::sync::claim::TaskActivity;
 use crate::sync::lock::Lock;
 
 /// Tasks that one worker writes down; the rest it counts. With a million tasks it is held for some
@@ -83,7 +83,7 @@ impl TaskNames {
 }
 
 /// A question to all workers, and their answers.
-pub(crate) struct Look {
+pub(crate) struct DumpRequest {
     now_ms: u64,
     names: Arc<TaskNames>,
     answers: Lock<Answers>,
@@ -100,7 +100,7 @@ struct Answers {
     waiter: Option<Waker>,
 }
 
-impl Look {
+impl DumpRequest {
     /// A question that no worker was asked yet.
     pub(crate) fn new(now_ms: u64, names: Arc<TaskNames>) -> Self {
         Self { now_ms, names, answers: Lock::default() }
@@ -114,7 +114,7 @@ impl Look {
     /// Writes down the tasks of a wake target.
     ///
     /// - `worker`: the only one that runs them, if they are not shared.
-    pub(crate) fn answer(&self, wake_target: u16, worker: Option<usize>, schedule: &dyn Schedule) {
+    pub(crate) fn answer(&self, wake_target: u16, worker: Option<usize>, schedule: &dyn Scheduler) {
         let mut seen = Vec::new();
         let mut left_out = 0;
         schedule.look(&mut |task| {
@@ -142,17 +142,17 @@ impl Look {
 
     fn info(
         &self,
-        task: Seen,
+        task: TaskSnapshot,
         wake_target: u16,
         worker: Option<usize>,
         names: &NamesById,
     ) -> TaskInfo {
-        let Seen { slot, generation, doing, waits } = task;
+        let TaskSnapshot { slot, generation, doing, waits } = task;
         let id = TaskId::new(wake_target, slot, generation);
         let state = match doing {
-            Doing::Runs => TaskState::Running,
-            Doing::InLine => TaskState::Ready,
-            Doing::Waits => TaskState::Waiting { on: waits.what() },
+            TaskActivity::Runs => TaskState::Running,
+            TaskActivity::Queued => TaskState::Ready,
+            TaskActivity::Waits => TaskState::Waiting { on: waits.what() },
         };
         let (name, since) = (names.get(&id).cloned(), self.since(waits));
         TaskInfo { id: id.token(), name, worker, state, since }
@@ -176,12 +176,15 @@ impl Look {
 
     /// Takes the answers there are, and adds what the desks say.
     ///
-    /// - `desks`: of all workers that are there.
-    pub(crate) fn finish<'d>(&self, desks: impl Iterator<Item = &'d WorkerMetrics>) -> Dump {
+    /// - `worker_metrics`: of all workers that are there.
+    pub(crate) fn finish<'d>(
+        &self,
+        worker_metrics: impl Iterator<Item = &'d WorkerMetrics>,
+    ) -> Dump {
         let Answers { mut tasks, left_out, wake_targets, .. } = std::mem::take(&mut *self.lock());
         let mut silent = Vec::new();
         let names = self.names.lock();
-        for metrics in desks {
+        for metrics in worker_metrics {
             let (id, since) = (metrics.task(), self.since(metrics.since()));
             if wake_targets.contains(&metrics.wake_target) {
                 let running = |task: &&mut TaskInfo| task.state == TaskState::Running;
@@ -192,7 +195,7 @@ impl Look {
                 continue;
             }
             silent.push(metrics.worker);
-            if id != TaskId::NOBODY {
+            if id != TaskId::NONE {
                 let (name, worker) = (names.get(&id).cloned(), Some(metrics.worker));
                 let state = TaskState::Running;
                 tasks.push(TaskInfo { id: id.token(), name, worker, state, since });

@@ -8,11 +8,11 @@ const CHUNK: usize = 256;
 /// A table of `limit` default values whose memory is allocated 256 entries at a time, on first use.
 ///
 /// Entries never move, so threads may share it. It is indexed by descriptor or slot number.
-pub struct Chunks<T> {
+pub struct LazyTable<T> {
     chunks: Box<[OnceLock<Box<[T]>>]>,
 }
 
-impl<T: Default> Chunks<T> {
+impl<T: Default> LazyTable<T> {
     /// A table for the indices `0..limit`, rounded up to whole chunks.
     pub fn new(limit: usize) -> Self {
         Self { chunks: (0..limit.div_ceil(CHUNK)).map(|_| OnceLock::new()).collect() }
@@ -39,7 +39,7 @@ impl<T: Default> Chunks<T> {
     }
 }
 
-impl<T> fmt::Debug for Chunks<T> {
+impl<T> fmt::Debug for LazyTable<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Chunks").field("limit", &(self.chunks.len() * CHUNK)).finish()
     }

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::task::Poll;
 use std::time::Duration;
 
-use gustnado_reactor::{Endpoint, IoChoice, IoId, Names, bind};
+use gustnado_reactor::{Endpoint, IoChoice, IoId, SocketAddrs, bind};
 use rustix::net::sockopt;
 
 use crate::harness::{Harness, connect};
@@ -25,11 +25,11 @@ fn both_ends_have_their_names(io: IoChoice) {
     let mut harness = Harness::open(io);
     let (io, client) = harness.pair();
     for _ in 0..3 {
-        let names = harness.reactor.names(io.id(), &mut harness.woken).expect("it is open");
+        let addrs = harness.reactor.addrs(io.id(), &mut harness.woken).expect("it is open");
         let peer = client.local_addr().expect("it is connected");
         let local = client.peer_addr().expect("it is connected");
-        assert_eq!(names.peer, Some(Endpoint::Tcp(peer)));
-        assert_eq!(names.local, Endpoint::Tcp(local));
+        assert_eq!(addrs.peer, Some(Endpoint::Tcp(peer)));
+        assert_eq!(addrs.local, Endpoint::Tcp(local));
     }
     harness.reactor.close(io);
 }
@@ -42,13 +42,13 @@ fn names_that_were_said_last_as_long_as_the_socket(io: IoChoice) {
         let client = connect(address);
         let io = harness.accept(&listener);
         if round > 0 {
-            _ = harness.reactor.names(io.id(), &mut harness.woken);
+            _ = harness.reactor.addrs(io.id(), &mut harness.woken);
         }
-        let said = Names { peer: Some(told("192.0.2.1:5")), local: told("192.0.2.2:80") };
-        harness.reactor.rename(&io, said.clone());
+        let said = SocketAddrs { peer: Some(told("192.0.2.1:5")), local: told("192.0.2.2:80") };
+        harness.reactor.override_addrs(&io, said.clone());
         for _ in 0..2 {
-            let names = harness.reactor.names(io.id(), &mut harness.woken).expect("it is open");
-            assert_eq!(names, said);
+            let addrs = harness.reactor.addrs(io.id(), &mut harness.woken).expect("it is open");
+            assert_eq!(addrs, said);
         }
         harness.reactor.close(io);
         harness.turn_for(20);
@@ -56,9 +56,9 @@ fn names_that_were_said_last_as_long_as_the_socket(io: IoChoice) {
         // Whoever gets its number has names of its own.
         let client = connect(address);
         let io = harness.accept(&listener);
-        let names = harness.reactor.names(io.id(), &mut harness.woken).expect("it is open");
+        let addrs = harness.reactor.addrs(io.id(), &mut harness.woken).expect("it is open");
         let own = client.local_addr().expect("it is connected");
-        assert_eq!(names.peer, Some(Endpoint::Tcp(own)));
+        assert_eq!(addrs.peer, Some(Endpoint::Tcp(own)));
         harness.reactor.close(io);
         harness.turn_for(20);
     }
@@ -68,13 +68,13 @@ fn names_that_were_said_last_as_long_as_the_socket(io: IoChoice) {
 fn names_are_remembered_of_a_peer_that_is_gone(io: IoChoice) {
     let mut harness = Harness::open(io);
     let (io, client) = harness.pair();
-    let before = harness.reactor.names(io.id(), &mut harness.woken).expect("it is open");
+    let before = harness.reactor.addrs(io.id(), &mut harness.woken).expect("it is open");
     // A reset: the kernel could not say any more who that was.
     sockopt::set_socket_linger(&client, Some(Duration::ZERO)).expect("a socket takes this");
     drop(client);
     harness.turn_for(20);
     let after =
-        harness.reactor.names(io.id(), &mut harness.woken).expect("it is open on this side");
+        harness.reactor.addrs(io.id(), &mut harness.woken).expect("it is open on this side");
     assert_eq!((&after, after.peer.is_some()), (&before, true));
     harness.reactor.close(io);
 }
@@ -87,9 +87,9 @@ fn unix_ends_have_theirs(io: IoChoice) {
     let listener = harness.listen_on(sockets.pop().expect("one was asked for"));
     let _client = UnixStream::connect(&path).expect("somebody listens");
     let io = harness.accept(&listener);
-    let names = harness.reactor.names(io.id(), &mut harness.woken).expect("it is open");
-    assert_eq!(names.peer, Some(Endpoint::Unix("".into())));
-    assert_eq!(names.local, Endpoint::Unix(path));
+    let addrs = harness.reactor.addrs(io.id(), &mut harness.woken).expect("it is open");
+    assert_eq!(addrs.peer, Some(Endpoint::Unix("".into())));
+    assert_eq!(addrs.local, Endpoint::Unix(path));
     harness.reactor.close(io);
     harness.reactor.unlisten(&listener);
 }
@@ -109,9 +109,9 @@ fn names_are_asked_among_many_busy_connections(io: IoChoice) {
             client.write_all(&before).expect("the socket takes two bytes");
             let token = 100 + at as u64;
             let early = harness.reactor.recv(io, token);
-            let names = harness.reactor.names(io.id(), &mut harness.woken).expect("it is open");
+            let addrs = harness.reactor.addrs(io.id(), &mut harness.woken).expect("it is open");
             let own = client.local_addr().expect("it is connected");
-            assert_eq!(names.peer, Some(Endpoint::Tcp(own)));
+            assert_eq!(addrs.peer, Some(Endpoint::Tcp(own)));
             client.write_all(&after).expect("the socket takes two bytes");
             let mut received = match early {
                 Poll::Ready(piece) => piece.expect("bytes").bytes().to_vec(),
@@ -151,7 +151,7 @@ fn a_socket_that_is_closed_has_no_names(io: IoChoice) {
     // Its number may be another's by now.
     let _taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     for id in [id, IoId::NONE] {
-        let error = harness.reactor.names(id, &mut harness.woken).expect_err("it is closed");
+        let error = harness.reactor.addrs(id, &mut harness.woken).expect_err("it is closed");
         assert_eq!(error.kind(), ErrorKind::NotFound);
     }
 }

@@ -13,11 +13,11 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix, getpeername, getsockname};
 
 use crate::listen::Endpoint;
-use crate::sys::by_number::{local_name_of, peer_name_of};
+use crate::sys::by_number::{local_addr_of, peer_addr_of};
 
 /// The addresses of a connection's two ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Names {
+pub struct SocketAddrs {
     /// Where the peer is; a Unix socket's peer mostly has no name, which is an empty path. `None`
     /// if it has reset the connection.
     pub peer: Option<Endpoint>,
@@ -25,7 +25,7 @@ pub struct Names {
     pub local: Endpoint,
 }
 
-impl Names {
+impl SocketAddrs {
     /// Asks a socket.
     pub(crate) fn of(socket: BorrowedFd<'_>) -> io::Result<Self> {
         Self::said(getpeername(socket), getsockname(socket)?)
@@ -33,9 +33,9 @@ impl Names {
 
     /// Asks whatever a number stands for. It may be another socket than was meant: look afterwards
     /// whether that one is still open.
-    pub(crate) fn of_number(number: i32) -> io::Result<Self> {
-        let local = local_name_of(number)?.ok_or(Errno::NOTSOCK)?;
-        Self::said(peer_name_of(number), local)
+    pub(crate) fn of_fd_number(number: i32) -> io::Result<Self> {
+        let local = local_addr_of(number)?.ok_or(Errno::NOTSOCK)?;
+        Self::said(peer_addr_of(number), local)
     }
 
     fn said(peer: Result<Option<SocketAddrAny>, Errno>, local: SocketAddrAny) -> io::Result<Self> {
@@ -54,22 +54,22 @@ impl Names {
 ///
 /// Workers that share their connections share these. What nobody asks about is not in it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct KnownNames(Arc<Mutex<HashMap<(u32, u32), Names>>>);
+pub(crate) struct KnownAddrs(Arc<Mutex<HashMap<(u32, u32), SocketAddrs>>>);
 
-impl KnownNames {
-    pub(crate) fn of(&self, index: u32, generation: u32) -> Option<Names> {
+impl KnownAddrs {
+    pub(crate) fn of(&self, index: u32, generation: u32) -> Option<SocketAddrs> {
         self.locked().get(&(index, generation)).cloned()
     }
 
-    pub(crate) fn keep(&self, index: u32, generation: u32, names: Names) {
-        self.locked().insert((index, generation), names);
+    pub(crate) fn keep(&self, index: u32, generation: u32, addrs: SocketAddrs) {
+        self.locked().insert((index, generation), addrs);
     }
 
     pub(crate) fn forget(&self, index: u32, generation: u32) {
         self.locked().remove(&(index, generation));
     }
 
-    fn locked(&self) -> MutexGuard<'_, HashMap<(u32, u32), Names>> {
+    fn locked(&self) -> MutexGuard<'_, HashMap<(u32, u32), SocketAddrs>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -77,13 +77,13 @@ impl CloseFlag {
 
 /// A listener that was opened while the workers ran. Dropping it changes nothing: it listens until
 /// it is stopped, or the workers are.
-pub struct Listening {
+pub struct ListenerHandle {
     endpoint: Endpoint,
     refused: Vec<String>,
     close_flag: Arc<CloseFlag>,
 }
 
-impl Listening {
+impl ListenerHandle {
     pub(crate) fn new(
         endpoint: Endpoint,
         refused: Vec<String>,
@@ -129,7 +129,7 @@ impl Listening {
     }
 }
 
-impl fmt::Debug for Listening {
+impl fmt::Debug for ListenerHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Listening").field("endpoint", &self.endpoint).finish_non_exhaustive()
     }
