@@ -54,7 +54,7 @@ pub enum ClientError {
     /// A time-out of [`super::ClientOptions`] or of the request has passed.
     Timeout {
         /// What was waited for.
-        waiting: Waiting,
+        waiting: TimeoutPhase,
         /// The host.
         host: Arc<str>,
         /// The time-out.
@@ -129,7 +129,7 @@ pub enum ClientError {
 
 /// What a request was waiting for when its time-out passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waiting {
+pub enum TimeoutPhase {
     /// The name and the connection.
     Connect,
     /// The whole head of the answer, once the request was sent.
@@ -147,7 +147,7 @@ impl ClientError {
     }
 }
 
-impl fmt::Display for Waiting {
+impl fmt::Display for TimeoutPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Connect => "no connection (connect_timeout)",

@@ -33,15 +33,15 @@
 //! A kept connection may be closed by the server at the very moment it is used again. A request
 //! that found nothing but the end is sent once more on a fresh connection, if that does no harm:
 //! its method is idempotent (RFC 9110 §9.2.2) and its body can be sent twice. That is the only
-//! retry. A POST is safe from this with [`Request::alone`].
+//! retry. A POST is safe from this with [`ClientRequest::alone`].
 #![forbid(unsafe_code)]
 
-mod answer;
 mod connect;
 mod error;
 mod exchange;
 mod pool;
 mod request;
+mod response;
 mod total;
 mod upload;
 mod url;
@@ -54,11 +54,11 @@ use std::time::Duration;
 use gustnado_http::method::Method;
 use gustnado_tasks::BlockingPool;
 
-pub use answer::{Answer, AnswerBody};
-pub use error::{ClientError, UrlError, Waiting};
-pub use request::Request;
+pub use error::{ClientError, TimeoutPhase, UrlError};
+pub use request::ClientRequest;
+pub use response::{ClientResponse, ClientResponseBody};
 
-use pool::Pool;
+use pool::IdlePools;
 
 gustnado_tasks::debug_as_display!(ClientError, UrlError);
 
@@ -124,12 +124,12 @@ impl Default for ClientOptions {
 /// connections; dropping the last one closes those that are not in use.
 #[derive(Clone)]
 pub struct Client {
-    inside: Arc<Inside>,
+    shared: Arc<ClientShared>,
 }
 
-struct Inside {
+struct ClientShared {
     options: ClientOptions,
-    pool: Pool,
+    pool: IdlePools,
     /// Looking a name up blocks. Its threads start with the first name and end when idle.
     resolver: BlockingPool,
 }
@@ -137,43 +137,43 @@ struct Inside {
 impl Client {
     /// A client without connections. It starts nothing.
     pub fn new(options: ClientOptions) -> Self {
-        let pool = Pool::new(&options);
+        let pool = IdlePools::new(&options);
         let resolver = BlockingPool::new(RESOLVER_THREADS_MAX, RESOLVER_JOBS_MAX);
-        Self { inside: Arc::new(Inside { options, pool, resolver }) }
+        Self { shared: Arc::new(ClientShared { options, pool, resolver }) }
     }
 
     /// A GET request (RFC 9110 §9.3.1).
     ///
     /// - `url`: `http://host[:port]/path?query`, percent-encoded. What is wrong with it is said
     ///   when the request is sent.
-    pub fn get(&self, url: &str) -> Request {
+    pub fn get(&self, url: &str) -> ClientRequest {
         self.request(Method::Get, url)
     }
 
     /// A POST request (RFC 9110 §9.3.3); see [`Client::get`].
-    pub fn post(&self, url: &str) -> Request {
+    pub fn post(&self, url: &str) -> ClientRequest {
         self.request(Method::Post, url)
     }
 
     /// A request with any method but CONNECT; see [`Client::get`].
-    pub fn request(&self, method: Method, url: &str) -> Request {
-        Request::new(Arc::clone(&self.inside), method, url)
+    pub fn request(&self, method: Method, url: &str) -> ClientRequest {
+        ClientRequest::new(Arc::clone(&self.shared), method, url)
     }
 
     /// How it behaves.
     pub fn options(&self) -> &ClientOptions {
-        &self.inside.options
+        &self.shared.options
     }
 
     /// Unused connections that the running thread keeps.
     pub fn connections_kept(&self) -> usize {
-        self.inside.pool.kept_here()
+        self.shared.pool.idle_here()
     }
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("options", &self.inside.options).finish_non_exhaustive()
+        f.debug_struct("Client").field("options", &self.shared.options).finish_non_exhaustive()
     }
 }
 

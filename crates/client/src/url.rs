@@ -11,7 +11,7 @@ const PORT: u16 = 80;
 
 /// The parts of an http URL.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Url<'a> {
+pub(super) struct ParsedUrl<'a> {
     /// The host in lower case; an IPv6 address in its brackets.
     pub(super) host: String,
     pub(super) port: u16,
@@ -19,7 +19,7 @@ pub(super) struct Url<'a> {
     rest: &'a str,
 }
 
-impl<'a> Url<'a> {
+impl<'a> ParsedUrl<'a> {
     /// Tells the parts of a URL apart. What stands behind a `#` is for the client alone (RFC 9110
     /// §4.2.5) and is left out.
     pub(super) fn parse(url: &'a str) -> Result<Self, UrlError> {
@@ -108,7 +108,7 @@ impl Error for UrlError {}
 
 #[cfg(test)]
 mod tests {
-    use super::{Url, UrlError};
+    use super::{ParsedUrl, UrlError};
 
     #[test]
     fn the_parts_are_told_apart() {
@@ -124,7 +124,7 @@ mod tests {
             ("http://a//b/../c", "a", 80, "//b/../c"),
             ("http://a/b@c", "a", 80, "/b@c"),
         ] {
-            let parsed = Url::parse(url).expect(url);
+            let parsed = ParsedUrl::parse(url).expect(url);
             assert_eq!(parsed.authority(), authority, "{url}");
             assert_eq!((parsed.port, parsed.target().as_str()), (port, target), "{url}");
         }
@@ -149,7 +149,7 @@ mod tests {
             ("http://a:65536/", UrlError::Port),
             ("http://a:1:2/", UrlError::Port),
         ] {
-            assert_eq!(Url::parse(url), Err(error), "{url}");
+            assert_eq!(ParsedUrl::parse(url), Err(error), "{url}");
         }
     }
 }

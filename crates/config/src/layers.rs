@@ -8,7 +8,7 @@ use super::nearest::nearest;
 use super::origin::Origin;
 use super::table::TUNABLES;
 use super::text::{is_address, is_host};
-use super::tunable::{Refused, Tunable};
+use super::tunable::{InvalidValue, Tunable};
 use std::ffi::{OsStr, OsString};
 
 /// Variables of other conventions that count here too.
@@ -200,7 +200,7 @@ fn unknown(name: &str) -> ConfigError {
     ConfigError::Unknown { name: name.to_owned(), nearest }
 }
 
-fn refusal(tunable: &Tunable, refused: Refused, value: &OsStr, origin: Origin) -> ConfigError {
+fn refusal(tunable: &Tunable, refused: InvalidValue, value: &OsStr, origin: Origin) -> ConfigError {
     let remedy = match (refused.nearest, &origin) {
         (Some(name), _) => format!("did you mean {name}?"),
         _ if tunable.name == "listen" => address_remedy(value),

@@ -53,7 +53,7 @@ pub use pace::Pace;
 pub use proxies::ForwardedFields;
 pub use reference::reference;
 pub use table::TUNABLES;
-pub use tunable::{Field, Group, Tunable};
+pub use tunable::{Field, SettingGroup, Tunable};
 pub use unit::Unit;
 
 gustnado_tasks::debug_as_display!(ConfigError, config_file::SiteError);

@@ -119,7 +119,7 @@ fn counted(number: usize, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gustnado_tasks::{BackendKind, Plan, Throttle};
+    use gustnado_tasks::{BackendKind, Throttle, WorkerPlan};
 
     fn machine() -> Machine {
         Machine {
@@ -171,7 +171,7 @@ mod tests {
     fn what_is_told_is_what_the_engine_takes() {
         let config = Config::default();
         let machine = Machine::read();
-        let plan = Plan {
+        let plan = WorkerPlan {
             workers: machine.workers(&config).value,
             growth: config.growth(),
             io: config.io,

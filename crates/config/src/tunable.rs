@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// The part of the documentation and of `--help` that a setting belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Group {
+pub enum SettingGroup {
     /// What is listened on.
     Address,
     /// Workers, kernel interface, scheduler.
@@ -26,7 +26,7 @@ pub enum Group {
     Output,
 }
 
-impl Group {
+impl SettingGroup {
     /// Every group in the order of the documentation.
     pub const ALL: [Self; 7] = [
         Self::Address,
@@ -121,7 +121,7 @@ pub struct Tunable {
     /// Its name, with dashes: `header-timeout`.
     pub name: &'static str,
     /// Where it is documented.
-    pub group: Group,
+    pub group: SettingGroup,
     /// Its default, as a person would write it.
     pub default: &'static str,
     /// What it does, in one line without a full stop.
@@ -132,7 +132,7 @@ pub struct Tunable {
 
 /// Why a value was refused, without the place it came from.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct InvalidValue {
     /// What the setting takes.
     pub expected: String,
     /// The word that is spelt nearly like it.
@@ -185,7 +185,7 @@ impl Tunable {
             "no-io-wait-us",
             "stats-interval",
         ];
-        self.group == Group::Engine || BOUND.contains(&self.name)
+        self.group == SettingGroup::Engine || BOUND.contains(&self.name)
     }
 
     /// What the setting takes, for messages and documentation.
@@ -238,7 +238,7 @@ impl Tunable {
 
     /// Reads `value` into `config`.
     #[doc(hidden)]
-    pub fn set(&self, config: &mut Config, value: &OsStr) -> Result<(), Refused> {
+    pub fn set(&self, config: &mut Config, value: &OsStr) -> Result<(), InvalidValue> {
         if let Field::Path { set, .. } = &self.field {
             set(config, (!value.is_empty()).then(|| PathBuf::from(value)));
             return Ok(());
@@ -276,7 +276,7 @@ impl Tunable {
         Ok(())
     }
 
-    fn number(&self, text: &str) -> Result<u64, Refused> {
+    fn number(&self, text: &str) -> Result<u64, InvalidValue> {
         let Field::Number { unit, min, max, zero, .. } = &self.field else {
             return Err(self.refuse(None));
         };
@@ -290,8 +290,8 @@ impl Tunable {
         }
     }
 
-    fn refuse(&self, nearest: Option<&'static str>) -> Refused {
-        Refused { expected: self.takes(), nearest }
+    fn refuse(&self, nearest: Option<&'static str>) -> InvalidValue {
+        InvalidValue { expected: self.takes(), nearest }
     }
 }
 
@@ -304,7 +304,7 @@ mod tests {
         TUNABLES.iter().find(|tunable| tunable.name == name).expect("the table has this name")
     }
 
-    fn set(name: &str, value: &str) -> Result<String, Refused> {
+    fn set(name: &str, value: &str) -> Result<String, InvalidValue> {
         let mut config = Config::default();
         tunable(name).set(&mut config, value.as_ref())?;
         Ok(tunable(name).show(&config))

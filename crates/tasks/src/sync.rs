@@ -2,6 +2,7 @@
 
 pub(crate) mod atomic;
 pub(crate) mod bucket;
+mod cache_padded;
 pub(crate) mod claim;
 pub(crate) mod connection_slots;
 pub(crate) mod lock;

@@ -11,10 +11,10 @@ use std::task::{Context, Poll};
 
 use gustnado_tasks::{Connection, ConnectionError, Endpoint, Phase};
 
+use super::counters::{EngineCounters, count};
 use super::handle::TransportHandle;
-use super::outbox::Flow;
+use super::outbox::WriteFlow;
 use super::reason::Reason;
-use super::tally::{Tally, count};
 use super::transport::Transport;
 use super::{Factory, Protocol};
 
@@ -28,21 +28,21 @@ const LINGER_BYTES_MAX: usize = 1 << 20;
 pub(super) struct ProtocolLoop {
     protocol: Box<dyn Protocol>,
     transport: Transport,
-    tally: Arc<Tally>,
-    told: Told,
+    counters: Arc<EngineCounters>,
+    notified: NotifiedState,
 }
 
 /// What the protocol was told last.
 #[derive(Debug)]
-struct Told {
-    stage: Stage,
+struct NotifiedState {
+    stage: ProtocolStage,
     congested: bool,
     reading: bool,
     stopping: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum ProtocolStage {
     Built,
     Made,
     Lost,
@@ -50,7 +50,7 @@ enum Stage {
 
 /// How connections of one kind are treated.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Manners {
+pub(super) struct ConnectionPolicy {
     /// See [`Transport::hold_reading`].
     pub(super) hold_reading: bool,
     /// Longest time without progress while a connection that ends is written out.
@@ -63,19 +63,24 @@ impl ProtocolLoop {
     pub(super) fn build(
         connection: Connection,
         factory: &dyn Factory,
-        tally: &Arc<Tally>,
-        manners: Manners,
+        counters: &Arc<EngineCounters>,
+        policy: ConnectionPolicy,
     ) -> Option<Box<Self>> {
         let (peer, local) = (connection.peer().ok()?, connection.local().ok()?);
-        let Some(protocol) = build_protocol(factory, &peer, tally) else {
-            count(&tally.refused);
+        let Some(protocol) = build_protocol(factory, &peer, counters) else {
+            count(&counters.refused);
             return None;
         };
-        count(&tally.made);
-        let Manners { hold_reading, closing_ms } = manners;
+        count(&counters.made);
+        let ConnectionPolicy { hold_reading, closing_ms } = policy;
         let transport = Transport::new(Some(connection), peer, local, hold_reading, closing_ms);
-        let told = Told { stage: Stage::Built, congested: false, reading: true, stopping: false };
-        Some(Box::new(Self { protocol, transport, tally: Arc::clone(tally), told }))
+        let notified = NotifiedState {
+            stage: ProtocolStage::Built,
+            congested: false,
+            reading: true,
+            stopping: false,
+        };
+        Some(Box::new(Self { protocol, transport, counters: Arc::clone(counters), notified }))
     }
 
     /// Says which task this is; without that, handles wake nobody.
@@ -94,7 +99,7 @@ impl ProtocolLoop {
     /// Runs the connection to its end. The protocol has been told of it when this returns; what
     /// else has to be done for the peer is [`ProtocolLoop::linger`]'s.
     pub(super) async fn run(&mut self) -> Reason {
-        self.told.stage = Stage::Made;
+        self.notified.stage = ProtocolStage::Made;
         self.call(|protocol, transport| protocol.connection_made(transport));
         let reason = poll_fn(|context| self.poll(context)).await;
         self.tell_lost(reason);
@@ -118,7 +123,7 @@ impl ProtocolLoop {
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Reason> {
-        self.heed_phase();
+        self.follow_phase();
         for _ in 0..STEPS_MAX {
             match self.step() {
                 Poll::Ready(None) => {}
@@ -136,7 +141,7 @@ impl ProtocolLoop {
 
     /// One thing that can be done now: `None` when something was, `Some` when that was the last.
     fn step(&mut self) -> Poll<Option<Reason>> {
-        self.transport.obey_handles();
+        self.transport.apply_handle_requests();
         if let Poll::Ready(Err(error)) = self.transport.poll_flush() {
             return Poll::Ready(self.after_error(&error));
         }
@@ -181,19 +186,19 @@ impl ProtocolLoop {
             return false;
         }
         // Whoever was told to wait is told to go on, however short that was.
-        if self.transport.take_was_congested() && !self.told.congested {
-            self.told.congested = true;
+        if self.transport.take_was_congested() && !self.notified.congested {
+            self.notified.congested = true;
             self.call(|protocol, transport| protocol.pause_producing(transport));
             return true;
         }
-        if self.told.congested && self.transport.flow() == Flow::Go {
-            self.told.congested = false;
+        if self.notified.congested && self.transport.flow() == WriteFlow::Go {
+            self.notified.congested = false;
             self.call(|protocol, transport| protocol.resume_producing(transport));
             return true;
         }
-        let resumed = self.transport.is_reading() && !self.told.reading;
+        let resumed = self.transport.is_reading() && !self.notified.reading;
         if resumed {
-            self.told.reading = true;
+            self.notified.reading = true;
             self.call(|protocol, transport| protocol.reading_resumed(transport));
         }
         resumed
@@ -219,11 +224,11 @@ impl ProtocolLoop {
     }
 
     /// Tells the protocol, once, that the engine stops. Every task is woken when it begins to.
-    fn heed_phase(&mut self) {
-        if self.told.stopping || gustnado_tasks::phase() == Phase::Serving {
+    fn follow_phase(&mut self) {
+        if self.notified.stopping || gustnado_tasks::phase() == Phase::Serving {
             return;
         }
-        self.told.stopping = true;
+        self.notified.stopping = true;
         if !self.transport.is_ending() {
             self.transport.set_cause(Some(Reason::Ended));
             self.call(|protocol, transport| protocol.stopping(transport));
@@ -235,17 +240,17 @@ impl ProtocolLoop {
         let Self { protocol, transport, .. } = self;
         let called = catch_unwind(AssertUnwindSafe(|| callback(&mut **protocol, transport)));
         // However soon it goes on, the protocol is told.
-        self.told.reading &= self.transport.is_reading();
+        self.notified.reading &= self.transport.is_reading();
         if called.is_err() {
-            count(&self.tally.panics);
+            count(&self.counters.panics);
             self.transport.end_at_once(Reason::Panicked);
         }
     }
 
     fn tell_lost(&mut self, reason: Reason) {
         self.transport.close_handles();
-        if self.told.stage == Stage::Made {
-            self.told.stage = Stage::Lost;
+        if self.notified.stage == ProtocolStage::Made {
+            self.notified.stage = ProtocolStage::Lost;
             self.call(|protocol, _| protocol.connection_lost(reason));
         }
     }
@@ -261,11 +266,11 @@ impl Drop for ProtocolLoop {
 fn build_protocol(
     factory: &dyn Factory,
     peer: &Endpoint,
-    tally: &Tally,
+    counters: &EngineCounters,
 ) -> Option<Box<dyn Protocol>> {
     let built = catch_unwind(AssertUnwindSafe(|| factory.build_protocol(peer)));
     built.unwrap_or_else(|_| {
-        count(&tally.panics);
+        count(&counters.panics);
         None
     })
 }

@@ -14,10 +14,10 @@ use std::time::Duration;
 use gustnado_tasks::{Connection, ConnectionError, Endpoint, Lock, Phase};
 
 use super::connection::ProtocolLoop;
+use super::counters::{EngineCounters, count};
 use super::engine::{Engine, first_address};
 use super::handle::TransportHandle;
-use super::port::Open;
-use super::tally::{Tally, count};
+use super::port::OpenGuard;
 use super::{Factory, Reason};
 
 /// How a connection is made.
@@ -39,15 +39,15 @@ impl Default for ConnectOptions {
 /// Clones are the same connector; dropping it changes nothing. It holds its engine.
 #[derive(Clone)]
 pub struct Connector {
-    inner: Arc<Inner>,
+    shared: Arc<ConnectorShared>,
 }
 
-struct Inner {
+struct ConnectorShared {
     engine: Engine,
     to: Endpoint,
     options: ConnectOptions,
     factory: Box<dyn Factory>,
-    stage: Lock<Stage>,
+    stage: Lock<ConnectorStage>,
 }
 
 /// How far a connector is.
@@ -61,7 +61,7 @@ pub enum ConnectorState {
     Connected,
 }
 
-enum Stage {
+enum ConnectorStage {
     Disconnected,
     /// Woken when the attempt is to end.
     Connecting {
@@ -118,8 +118,8 @@ impl Connector {
         options: ConnectOptions,
         factory: Box<dyn Factory>,
     ) -> Self {
-        let stage = Lock::new(Stage::Disconnected);
-        Self { inner: Arc::new(Inner { engine, to, options, factory, stage }) }
+        let stage = Lock::new(ConnectorStage::Disconnected);
+        Self { shared: Arc::new(ConnectorShared { engine, to, options, factory, stage }) }
     }
 
     /// Makes a connection, unless there is one or one is being made. Its factory hears how that
@@ -127,22 +127,22 @@ impl Connector {
     pub fn connect(&self) {
         {
             let mut stage = self.stage();
-            if !matches!(*stage, Stage::Disconnected) {
+            if !matches!(*stage, ConnectorStage::Disconnected) {
                 return;
             }
-            *stage = Stage::Connecting { cancelled: false, task: None };
+            *stage = ConnectorStage::Connecting { cancelled: false, task: None };
         }
         self.tell(|factory| factory.started());
-        let attempt = Attempt { connector: self.clone(), open: None, made: false, told: false };
+        let attempt = Attempt { connector: self.clone(), open: None, made: false, notified: false };
         // Where it is not taken, it is dropped, and tells the factory by that.
-        if !self.inner.engine.is_stopping() {
-            self.inner.engine.spawn(attempt.run());
+        if !self.shared.engine.is_stopping() {
+            self.shared.engine.spawn(attempt.run());
         }
     }
 
     /// Ends the attempt to make a connection.
     pub fn stop_connecting(&self) {
-        if let Stage::Connecting { cancelled, task } = &mut *self.stage() {
+        if let ConnectorStage::Connecting { cancelled, task } = &mut *self.stage() {
             *cancelled = true;
             if let Some(task) = task.take() {
                 task.wake();
@@ -161,41 +161,41 @@ impl Connector {
     /// The connection, if there is one.
     pub fn handle(&self) -> Option<TransportHandle> {
         match &*self.stage() {
-            Stage::Connected(handle) => Some(handle.clone()),
+            ConnectorStage::Connected(handle) => Some(handle.clone()),
             _ => None,
         }
     }
 
     /// Where it connects to.
     pub fn destination(&self) -> &Endpoint {
-        &self.inner.to
+        &self.shared.to
     }
 
     /// How far it is.
     pub fn state(&self) -> ConnectorState {
         match &*self.stage() {
-            Stage::Disconnected => ConnectorState::Disconnected,
-            Stage::Connecting { .. } => ConnectorState::Connecting,
-            Stage::Connected(_) => ConnectorState::Connected,
+            ConnectorStage::Disconnected => ConnectorState::Disconnected,
+            ConnectorStage::Connecting { .. } => ConnectorState::Connecting,
+            ConnectorStage::Connected(_) => ConnectorState::Connected,
         }
     }
 
     /// The engine that it belongs to.
     pub fn engine(&self) -> &Engine {
-        &self.inner.engine
+        &self.shared.engine
     }
 
-    fn stage(&self) -> MutexGuard<'_, Stage> {
-        self.inner.stage.lock()
+    fn stage(&self) -> MutexGuard<'_, ConnectorStage> {
+        self.shared.stage.lock()
     }
 
     /// Makes the connection itself.
     async fn open(&self) -> Result<Connection, ConnectError> {
-        let Inner { to, options, .. } = &*self.inner;
+        let ConnectorShared { to, options, .. } = &*self.shared;
         let timeout_ms = u64::try_from(options.timeout.as_millis()).unwrap_or(u64::MAX >> 1);
         let mut connecting = pin!(Connection::connect(to, options.source, timeout_ms));
         poll_fn(|context| {
-            if let Stage::Connecting { cancelled, task } = &mut *self.stage() {
+            if let ConnectorStage::Connecting { cancelled, task } = &mut *self.stage() {
                 if *cancelled {
                     return Poll::Ready(Err(ConnectError::Cancelled));
                 }
@@ -211,15 +211,15 @@ impl Connector {
 
     /// Calls the factory. A panic in it is counted, and changes nothing else.
     fn tell(&self, callback: impl FnOnce(&dyn Factory)) {
-        let inner = &self.inner;
-        if catch_unwind(AssertUnwindSafe(|| callback(&*inner.factory))).is_err() {
-            count(&inner.engine.tally().panics);
+        let shared = &self.shared;
+        if catch_unwind(AssertUnwindSafe(|| callback(&*shared.factory))).is_err() {
+            count(&shared.engine.counters().panics);
         }
     }
 
     /// There is no connection any more: tells the factory, which may begin another.
     fn tell_over(&self, callback: impl FnOnce(&dyn Factory)) {
-        *self.stage() = Stage::Disconnected;
+        *self.stage() = ConnectorStage::Disconnected;
         self.tell(callback);
         if self.state() == ConnectorState::Disconnected {
             self.tell(|factory| factory.stopped());
@@ -230,7 +230,7 @@ impl Connector {
 impl fmt::Debug for Connector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connector")
-            .field("to", &self.inner.to)
+            .field("to", &self.shared.to)
             .field("state", &self.state())
             .finish_non_exhaustive()
     }
@@ -240,21 +240,21 @@ impl fmt::Debug for Connector {
 /// once, also if the task is dropped where it waits.
 struct Attempt {
     connector: Connector,
-    open: Option<Open>,
+    open: Option<OpenGuard>,
     made: bool,
-    told: bool,
+    notified: bool,
 }
 
 impl Attempt {
     async fn run(mut self) {
-        let tally = Arc::clone(self.connector.engine().tally());
-        self.open = Some(Open::new(Arc::clone(&tally)));
-        match self.connect(&tally).await {
+        let counters = Arc::clone(self.connector.engine().counters());
+        self.open = Some(OpenGuard::new(Arc::clone(&counters)));
+        match self.connect(&counters).await {
             Err(error) => self.tell_failed(&error),
             Ok(mut running) => {
                 self.made = true;
                 let handle = running.handle();
-                *self.connector.stage() = Stage::Connected(handle);
+                *self.connector.stage() = ConnectorStage::Connected(handle);
                 let reason = running.run().await;
                 self.tell_lost(reason);
                 running.linger(reason).await;
@@ -262,25 +262,28 @@ impl Attempt {
         }
     }
 
-    async fn connect(&self, tally: &Arc<Tally>) -> Result<Box<ProtocolLoop>, ConnectError> {
+    async fn connect(
+        &self,
+        counters: &Arc<EngineCounters>,
+    ) -> Result<Box<ProtocolLoop>, ConnectError> {
         let mut connection = self.connector.open().await?;
         connection.set_deadline(u64::MAX);
-        let manners = self.connector.engine().client_manners();
-        let factory = &*self.connector.inner.factory;
-        let built = ProtocolLoop::build(connection, factory, tally, manners);
+        let policy = self.connector.engine().client_policy();
+        let factory = &*self.connector.shared.factory;
+        let built = ProtocolLoop::build(connection, factory, counters, policy);
         let mut running = built.ok_or(ConnectError::NoProtocol)?;
         running.attend().await;
         Ok(running)
     }
 
     fn tell_failed(&mut self, error: &ConnectError) {
-        self.told = true;
+        self.notified = true;
         let connector = &self.connector;
         connector.tell_over(|factory| factory.connection_failed(connector, error));
     }
 
     fn tell_lost(&mut self, reason: Reason) {
-        self.told = true;
+        self.notified = true;
         let connector = &self.connector;
         connector.tell_over(|factory| factory.connection_lost(connector, reason));
     }
@@ -288,7 +291,7 @@ impl Attempt {
 
 impl Drop for Attempt {
     fn drop(&mut self) {
-        match (self.told, self.made) {
+        match (self.notified, self.made) {
             (true, _) => {}
             (false, true) => self.tell_lost(Reason::Ended),
             (false, false) if self.open.is_some() => self.tell_failed(&ConnectError::Stopped),

@@ -33,6 +33,7 @@
 mod calls;
 mod connection;
 mod connector;
+mod counters;
 mod engine;
 mod handle;
 mod line;
@@ -40,7 +41,6 @@ mod outbox;
 mod port;
 mod reason;
 mod reconnect;
-mod tally;
 mod transport;
 
 use std::sync::Arc;
@@ -49,14 +49,14 @@ use gustnado_tasks::Endpoint;
 
 pub use calls::{CallError, DelayedCall};
 pub use connector::{ConnectError, ConnectOptions, Connector, ConnectorState};
+pub use counters::EngineStats;
 pub use engine::{Engine, EngineError};
 pub use handle::{TransportHandle, WriteError};
 pub use line::{LINE_BYTES_MAX, LineProtocol, LineReceiver, Lines};
-pub use outbox::{Flow, WriteLimits};
+pub use outbox::{WriteFlow, WriteLimits};
 pub use port::{ListenError, Port};
 pub use reason::Reason;
 pub use reconnect::{Backoff, ReconnectingClientFactory, Retry};
-pub use tally::EngineStats;
 pub use transport::Transport;
 
 gustnado_tasks::debug_as_display!(CallError, ConnectError, EngineError, ListenError, WriteError);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::mem;
 
-use super::{Flow, Protocol, Reason, Transport};
+use super::{Protocol, Reason, Transport, WriteFlow};
 
 #[cfg(test)]
 mod tests;
@@ -68,7 +68,7 @@ pub struct Lines<'a> {
 
 impl Lines<'_> {
     /// Writes a line and its delimiter.
-    pub fn send_line(&mut self, line: impl AsRef<[u8]>) -> Flow {
+    pub fn send_line(&mut self, line: impl AsRef<[u8]>) -> WriteFlow {
         self.transport.write_sequence(&[line.as_ref(), self.delimiter])
     }
 
@@ -163,8 +163,8 @@ impl<L: LineProtocol> LineReceiver<L> {
         }
         let mut at = 0;
         while at < data.len() && transport.is_reading() {
-            let Some(used) = self.hand_out(transport, &data[at..]) else { break };
-            at += used;
+            let Some(used_factory) = self.hand_out(transport, &data[at..]) else { break };
+            at += used_factory;
             self.seen = 0;
             if !self.mode.returned.is_empty() {
                 let mut returned = mem::take(&mut self.mode.returned);

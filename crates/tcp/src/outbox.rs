@@ -35,7 +35,7 @@ impl WriteLimits {
 
 /// What a writer learns of each write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
+pub enum WriteFlow {
     /// There is room: write on.
     Go,
     /// The bytes are taken; now wait, for more than the high-water mark is pending.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use gustnado_tasks::{Connection, Endpoint, ListenerHandle, Workers};
 
 use super::Factory;
-use super::connection::{Manners, ProtocolLoop};
-use super::tally::{Tally, count};
+use super::connection::{ConnectionPolicy, ProtocolLoop};
+use super::counters::{EngineCounters, count};
 
 /// A listener of an engine. Dropping it changes nothing; clones are the same listener.
 #[derive(Debug, Clone)]
@@ -48,16 +48,16 @@ impl Ports {
         &mut self,
         workers: &Workers,
         endpoint: &Endpoint,
-        used: &Arc<Used>,
-        manners: Manners,
+        used_factory: &Arc<UsedFactory>,
+        policy: ConnectionPolicy,
     ) -> Result<Port, ListenError> {
         if self.closed {
             return Err(ListenError::Stopped);
         }
         self.open.retain(|listening| listening.is_open());
-        let used = Arc::clone(used);
+        let used_factory = Arc::clone(used_factory);
         let serve = Box::new(move |connection| -> gustnado_tasks::BoxTask {
-            Box::pin(serve(connection, Arc::clone(&used), manners))
+            Box::pin(serve(connection, Arc::clone(&used_factory), policy))
         });
         let failed = |error| ListenError::of(endpoint, error);
         let listening = Arc::new(workers.listen(endpoint, true, serve).map_err(failed)?);
@@ -73,24 +73,24 @@ impl Ports {
 }
 
 /// A factory in use: it is told of the begin and of the end.
-pub(super) struct Used {
+pub(super) struct UsedFactory {
     factory: Box<dyn Factory>,
-    tally: Arc<Tally>,
+    counters: Arc<EngineCounters>,
 }
 
-impl Used {
-    pub(super) fn start(factory: Box<dyn Factory>, tally: Arc<Tally>) -> Arc<Self> {
+impl UsedFactory {
+    pub(super) fn start(factory: Box<dyn Factory>, counters: Arc<EngineCounters>) -> Arc<Self> {
         if catch_unwind(AssertUnwindSafe(|| factory.started())).is_err() {
-            count(&tally.panics);
+            count(&counters.panics);
         }
-        Arc::new(Self { factory, tally })
+        Arc::new(Self { factory, counters })
     }
 }
 
-impl Drop for Used {
+impl Drop for UsedFactory {
     fn drop(&mut self) {
         if catch_unwind(AssertUnwindSafe(|| self.factory.stopped())).is_err() {
-            count(&self.tally.panics);
+            count(&self.counters.panics);
         }
     }
 }
@@ -98,15 +98,16 @@ impl Drop for Used {
 /// Serves one accepted connection.
 fn serve(
     connection: Connection,
-    used: Arc<Used>,
-    manners: Manners,
+    used_factory: Arc<UsedFactory>,
+    policy: ConnectionPolicy,
 ) -> impl Future<Output = ()> + Send {
-    let open = Open::new(Arc::clone(&used.tally));
+    let open = OpenGuard::new(Arc::clone(&used_factory.counters));
     count(&open.0.accepted);
     async move {
         let _open = open;
-        let built = ProtocolLoop::build(connection, &*used.factory, &used.tally, manners);
-        drop(used);
+        let built =
+            ProtocolLoop::build(connection, &*used_factory.factory, &used_factory.counters, policy);
+        drop(used_factory);
         let Some(mut running) = built else { return };
         running.attend().await;
         let reason = running.run().await;
@@ -115,16 +116,16 @@ fn serve(
 }
 
 /// A connection that counts as open.
-pub(super) struct Open(Arc<Tally>);
+pub(super) struct OpenGuard(Arc<EngineCounters>);
 
-impl Open {
-    pub(super) fn new(tally: Arc<Tally>) -> Self {
-        tally.opened();
-        Self(tally)
+impl OpenGuard {
+    pub(super) fn new(counters: Arc<EngineCounters>) -> Self {
+        counters.opened();
+        Self(counters)
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenGuard {
     fn drop(&mut self) {
         self.0.closed();
     }
@@ -183,7 +184,7 @@ mod tests {
     /// The size of what a function returns, without calling it.
     fn output_bytes<F, O>(_: F) -> usize
     where
-        F: Fn(Connection, Arc<Used>, Manners) -> O,
+        F: Fn(Connection, Arc<UsedFactory>, ConnectionPolicy) -> O,
     {
         size_of::<O>()
     }

@@ -5,6 +5,7 @@ use std::sync::PoisonError;
 use std::task::{Poll, Waker};
 
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Mutex, Ordering, fence};
+use crate::sync::cache_padded::CachePadded;
 
 /// To which worker a new connection goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -38,15 +39,10 @@ pub(crate) struct ConnectionSlots {
     total_max: usize,
     per_worker_max: usize,
     total: AtomicUsize,
-    open: Box<[CachePadded]>,
+    open: Box<[CachePadded<AtomicUsize>]>,
     waiting: Mutex<Vec<Waker>>,
     anyone_waits: AtomicBool,
 }
-
-/// A worker's count, off the others' cache lines.
-#[derive(Debug)]
-#[repr(align(128))]
-struct CachePadded(AtomicUsize);
 
 impl ConnectionSlots {
     pub(crate) fn new(workers: usize, total_max: usize, per_worker_max: usize) -> Self {

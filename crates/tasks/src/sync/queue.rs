@@ -6,10 +6,7 @@
 use std::fmt;
 
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering, yield_now};
-
-/// Keeps producers' and consumers' counters off each other's cache lines.
-#[repr(align(128))]
-struct CachePadded<T>(T);
+use crate::sync::cache_padded::CachePadded;
 
 struct QueueCell {
     turn: AtomicUsize,

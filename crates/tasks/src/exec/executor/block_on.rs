@@ -145,7 +145,7 @@ impl LoneWorker {
         if !context::is_at(&self.ctx) || self.busy.replace(true) {
             return Err(WorkersStartError::Nested);
         }
-        let _end = End(self);
+        let _end = RunningGuard(self);
         let ctx = &*self.ctx;
         // The last call may have been long ago.
         ctx.reactor.borrow_mut().tick();
@@ -197,9 +197,9 @@ impl Drop for LoneWorker {
 }
 
 /// The end of a call, also where the future has panicked.
-struct End<'a>(&'a LoneWorker);
+struct RunningGuard<'a>(&'a LoneWorker);
 
-impl Drop for End<'_> {
+impl Drop for RunningGuard<'_> {
     fn drop(&mut self) {
         let ctx = &self.0.ctx;
         _ = ctx.end();

@@ -15,7 +15,7 @@ use gustnado_http::request::Fields;
 use gustnado_http::response::{Response, ResponseBody, ResponseFraming};
 
 use super::error::ClientError;
-use super::exchange::{Exchange, Head, Heard};
+use super::exchange::{ClientExchange, ReceivedHead, ResponseStart};
 
 /// Room made at once for a body that is read whole; more is made as it comes.
 const WHOLE_BYTES_START: usize = 64 << 10;
@@ -25,16 +25,16 @@ const WHOLE_BYTES_START: usize = 64 << 10;
 /// Read the body to its end and the connection is used again; drop it before, and the connection
 /// closes. (A short body with a Content-Length often came with its head: then nothing is left to
 /// read from the connection.)
-pub struct Answer {
-    head: Head,
-    interim: Vec<Head>,
-    body: AnswerBody,
+pub struct ClientResponse {
+    head: ReceivedHead,
+    interim: Vec<ReceivedHead>,
+    body: ClientResponseBody,
 }
 
-impl Answer {
-    pub(super) fn new(heard: Heard, exchange: Exchange, limits: &Limits) -> Self {
-        let Heard { head, interim, buffer } = heard;
-        let body = AnswerBody::new(&head, buffer, exchange, limits);
+impl ClientResponse {
+    pub(super) fn new(finish: ResponseStart, exchange: ClientExchange, limits: &Limits) -> Self {
+        let ResponseStart { head, interim, buffer } = finish;
+        let body = ClientResponseBody::new(&head, buffer, exchange, limits);
         Self { head, interim, body }
     }
 
@@ -81,10 +81,10 @@ impl Answer {
     /// The interim answers that came before (RFC 9110 §15.2), such as 103 Early Hints; at most 16.
     /// `100 Continue` is not among them.
     pub fn interim(&self) -> impl Iterator<Item = Response<'_>> {
-        self.interim.iter().map(Head::view)
+        self.interim.iter().map(ReceivedHead::view)
     }
 
-    /// The next bytes of the body, 1 at least; `None` at its end. See [`AnswerBody::next`].
+    /// The next bytes of the body, 1 at least; `None` at its end. See [`ClientResponseBody::next`].
     pub async fn next(&mut self) -> Option<Result<Bytes, ClientError>> {
         self.body.next().await
     }
@@ -102,24 +102,24 @@ impl Answer {
     /// The rest of the body as text, which must be UTF-8 whatever its Content-Type says.
     ///
     /// # Errors
-    /// [`ClientError::NotText`], and as [`Answer::bytes`].
+    /// [`ClientError::NotText`], and as [`ClientResponse::bytes`].
     pub async fn text(&mut self, bytes_max: usize) -> Result<String, ClientError> {
         let bytes = self.bytes(bytes_max).await?;
         String::from_utf8(bytes.into()).map_err(|_| ClientError::NotText)
     }
 
-    /// The trailer fields (RFC 9112 §7.1.2). See [`AnswerBody::trailers`].
+    /// The trailer fields (RFC 9112 §7.1.2). See [`ClientResponseBody::trailers`].
     pub fn trailers(&self) -> Option<impl Iterator<Item = (&str, &[u8])>> {
         self.body.trailers()
     }
 
     /// The body alone, as a stream.
-    pub fn into_body(self) -> AnswerBody {
+    pub fn into_body(self) -> ClientResponseBody {
         self.body
     }
 }
 
-impl fmt::Debug for Answer {
+impl fmt::Debug for ClientResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Answer")
             .field("head", &self.head.view())
@@ -132,12 +132,12 @@ impl fmt::Debug for Answer {
 ///
 /// While it is read, what is left of the request's body is sent. After its last bytes it gives its
 /// end; after an error too.
-pub struct AnswerBody {
+pub struct ClientResponseBody {
     decoder: ResponseBody,
     /// Bytes that came and were not read yet.
     buffer: BytesMut,
     /// Until the end, or an error.
-    exchange: Option<Box<Exchange>>,
+    exchange: Option<Box<ClientExchange>>,
     /// The connection can be used again after the body.
     keep_alive: bool,
     /// The caller waits for bytes.
@@ -145,8 +145,13 @@ pub struct AnswerBody {
     host: Arc<str>,
 }
 
-impl AnswerBody {
-    fn new(head: &Head, buffer: BytesMut, exchange: Exchange, limits: &Limits) -> Self {
+impl ClientResponseBody {
+    fn new(
+        head: &ReceivedHead,
+        buffer: BytesMut,
+        exchange: ClientExchange,
+        limits: &Limits,
+    ) -> Self {
         let (framing, host) = (head.head.framing(), exchange.host());
         let mut body = Self {
             decoder: ResponseBody::new(framing, limits),
@@ -172,7 +177,7 @@ impl AnswerBody {
         poll_fn(|cx| self.poll_bytes(cx)).await
     }
 
-    /// The rest of it, whole; see [`Answer::bytes`].
+    /// The rest of it, whole; see [`ClientResponse::bytes`].
     ///
     /// # Errors
     /// [`ClientError::TooLong`], and what may go wrong while it comes.
@@ -204,7 +209,7 @@ impl AnswerBody {
     }
 
     /// The trailer fields in order, once the body was read to its end; `None` before. Many servers
-    /// send them only to those who ask ([`super::Request::accept_trailers`]).
+    /// send them only to those who ask ([`super::ClientRequest::accept_trailers`]).
     pub fn trailers(&self) -> Option<impl Iterator<Item = (&str, &[u8])>> {
         self.decoder.trailers().map(named)
     }
@@ -302,7 +307,7 @@ fn named(fields: Fields<'_>) -> impl Iterator<Item = (&str, &[u8])> {
     fields.map(|(name, value)| (std::str::from_utf8(name).unwrap_or_default(), value))
 }
 
-impl Stream for AnswerBody {
+impl Stream for ClientResponseBody {
     type Item = Result<Bytes, ClientError>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -310,7 +315,7 @@ impl Stream for AnswerBody {
     }
 }
 
-impl fmt::Debug for AnswerBody {
+impl fmt::Debug for ClientResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AnswerBody")
             .field("received", &self.received())

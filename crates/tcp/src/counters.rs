@@ -19,7 +19,7 @@ pub struct EngineStats {
 
 /// The counters of one engine.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct EngineCounters {
     open: AtomicUsize,
     pub(super) accepted: AtomicU64,
     pub(super) made: AtomicU64,
@@ -27,7 +27,7 @@ pub(super) struct Tally {
     pub(super) panics: AtomicU64,
 }
 
-impl Tally {
+impl EngineCounters {
     pub(super) fn stats(&self) -> EngineStats {
         EngineStats {
             connections_open: self.open(),
