@@ -97,6 +97,12 @@ impl Remainder {
         }
     }
 
+    /// All of a file, or a part of it.
+    pub(super) fn of_segment(segment: Segment, ending: Ending) -> Box<Self> {
+        let segments = VecDeque::from([segment]);
+        Box::new(Self { segments, ..Self::new(Notices(Vec::new()), ending) })
+    }
+
     /// What is left of an answer while the request's body may still be coming.
     pub(super) fn with_flight(
         rest: Option<Box<Self>>,

@@ -1,11 +1,14 @@
 //! From a handler's answer to bytes.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use gustnado_http::fields::HeaderId;
 use gustnado_http::head::Version;
 use gustnado_http::method::Method;
 use gustnado_http::response_writer::{Opening, Persist, ResponseWriter, WrittenHead};
+use gustnado_http::status::Status;
 use gustnado_tasks::{ConnectionId, Now};
 
 use super::Conn;
@@ -15,14 +18,13 @@ use super::remainder::{Notices, Paced, Remainder, StreamOut};
 use super::terms::Terms;
 use crate::body::Body;
 use crate::contained::contained;
-use crate::files::{self, Mounted, Replied, Rest, Segment};
+use crate::error_page::error_page;
+use crate::files::{CachedFile, Segment};
 use crate::proxies::Proxies;
 use crate::request::{Origin, Request};
 use crate::request_head::Recycled;
 use crate::response::{Content, INLINE_BYTES_MAX, Response, ResponsePrefix, StatusLine};
 use crate::routes::Pages;
-use crate::status_page;
-use crate::status_page::Turn;
 
 /// What an answer is written for.
 pub(super) struct Asked<'a> {
@@ -86,7 +88,8 @@ fn write(mut response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Begun 
 }
 
 fn write_unpaced(response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Begun {
-    let Response { status, kind, lines, content, rare } = prepared(response, asked);
+    let Response { status, content_type, fields, content, rare } = prepared(response, asked);
+    let is_plain = rare.is_none();
     let rare = rare.map_or_else(Default::default, |rare| *rare);
     let view = asked.parts.view();
     let head_only = view.method() == Method::Head;
@@ -97,19 +100,21 @@ fn write_unpaced(response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Be
     let persist = ending.persist();
     let mut remainder = Remainder::new(Notices(rare.on_sent), ending);
     remainder.terms = asked.terms;
-    if matches!(content, Content::File(_) | Content::Folder { .. }) {
-        let Replied { written, rest } = write_file(&content, &lines, asked, persist, out);
-        if let Rest::Segments(segments) = rest {
-            remainder.segments = *segments;
-        }
+    if let Content::File(file) = &content
+        && is_plain
+        && status == Status::OK
+        && fields.is(file.fields())
+    {
+        let written = write_file(file, head_only, &asked.common.opening, persist, out);
+        remainder.segments.extend(file.segment().filter(|_| !head_only));
         return Begun { rest: remainder.boxed(), ending, written };
     }
     let before = out.len();
     let mut answer = rare.replaced.start(out, status, &asked.common.opening, persist);
-    if let Some(kind) = kind.filter(|_| status.may_have_body()) {
+    if let Some(kind) = content_type.filter(|_| status.may_have_body()) {
         answer.constant("Content-Type", kind.name());
     }
-    answer.ready_lines(&lines);
+    answer.fields(&fields);
     let mut written = match content {
         Content::Nothing => {
             // (A 304 speaks of the content it spares, whose length is not known here.)
@@ -138,16 +143,26 @@ fn write_unpaced(response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Be
             }
             written
         }
-        Content::Part { file, offset, length: len } => {
-            answer.content_length(len);
+        Content::File(file) => {
+            answer.content_length(file.size);
             let written = answer.finish();
-            if !head_only && status.may_have_body() && len > 0 {
-                remainder.segments.push_back(Segment::part_of(file, offset, len));
+            if !head_only && status.may_have_body() {
+                out.extend_from_slice(file.body());
+                remainder.segments.extend(file.segment());
+            }
+            written
+        }
+        Content::Segments { mut segments, length } => {
+            answer.content_length(length);
+            let written = answer.finish();
+            if !head_only && status.may_have_body() {
+                append_first(&mut segments, out);
+                remainder.segments = segments;
             }
             written
         }
         Content::Unsent(length) => finish_framed(answer, length, false),
-        Content::File(_) | Content::Folder { .. } => unreachable!("answered above"),
+        Content::Path(_) => unreachable!("it was opened"),
     };
     if let Some(line) = rare.status_line {
         written = with_status_line(line, before..before + status.line().len(), written, out);
@@ -172,6 +187,8 @@ fn with_status_line(
 /// With the page for its status, if that is its content; and without `Trailer` where no trailers
 /// can follow.
 fn prepared(response: Response, asked: &Asked<'_>) -> Response {
+    let mut response = response;
+    response.open_file(asked.parts.view(), asked.now);
     let mut response = if response.wants_page() { page(response, asked) } else { response };
     if response.rare.as_ref().is_some_and(|rare| rare.trailers.is_some()) {
         let view = asked.parts.view();
@@ -180,10 +197,51 @@ fn prepared(response: Response, asked: &Asked<'_>) -> Response {
             matches!(&response.content, Content::Stream(sent) if sent.length.is_none());
         let has_content = view.method() != Method::Head && response.status.may_have_body();
         if is_old || !is_endless || !has_content {
-            response.remove_header("trailer");
+            response.fields.to_mut().remove(HeaderId::Trailer);
         }
     }
     response
+}
+
+/// Writes 200 with all of a file out of ready parts, but for the bytes of one that is not small.
+#[inline]
+pub(super) fn write_file(
+    file: &CachedFile,
+    head_only: bool,
+    opening: &Opening,
+    persist: Persist,
+    out: &mut Vec<u8>,
+) -> WrittenHead {
+    let (before, ready) = (out.len(), file.ready(head_only));
+    ResponseWriter::ready(out, Status::OK, opening, persist, ready);
+    WrittenHead::new(Status::OK, out.len() - before, ready.len() - file.head_bytes())
+}
+
+/// Writes a response whose content is at hand, and nothing of any other content.
+pub(super) fn write_short(
+    response: &Response,
+    opening: &Opening,
+    persist: Persist,
+    head_only: bool,
+    out: &mut Vec<u8>,
+) -> WrittenHead {
+    let content: &[u8] = match &response.content {
+        Content::Bytes(bytes) if response.status.may_have_body() => bytes,
+        _ => &[],
+    };
+    let mut answer = ResponseWriter::start(out, response.status, opening, persist);
+    if let Some(kind) = response.content_type.filter(|_| response.status.may_have_body()) {
+        answer.constant("Content-Type", kind.name());
+    }
+    answer.fields(&response.fields);
+    if response.status.may_have_body() {
+        answer.content_length(content.len() as u64);
+    }
+    let written = answer.finish();
+    if !head_only {
+        out.extend_from_slice(content);
+    }
+    written
 }
 
 /// Ends a head with how its content is framed: by its length, in chunks, or by the end of the
@@ -201,24 +259,11 @@ fn finish_framed(
     answer.finish()
 }
 
-/// Writes an answer that a file is the content of.
-fn write_file(
-    content: &Content,
-    lines: &[u8],
-    asked: &Asked<'_>,
-    persist: Persist,
-    out: &mut Vec<u8>,
-) -> Replied {
-    let view = asked.parts.view();
-    let common = Opening::new(&[asked.common.opening.lines(), lines].concat());
-    let turn = Turn { common: &common, persist };
-    match content {
-        Content::Folder { files, mounted_at } => {
-            let place = asked.parts.path().ok().map(|path| Mounted { path, at: *mounted_at });
-            files.answer_at(place.as_ref(), &view, asked.now, &turn, out)
-        }
-        Content::File(path) => files::answer_file(path, view, asked.now, &turn, out),
-        _ => unreachable!("one of the two"),
+/// Moves what comes before the first part of a file into the buffer of the head.
+fn append_first(segments: &mut VecDeque<Segment>, out: &mut Vec<u8>) {
+    while let Some(Segment::Bytes(bytes)) = segments.front() {
+        out.extend_from_slice(bytes);
+        segments.pop_front();
     }
 }
 
@@ -231,9 +276,14 @@ fn page(response: Response, asked: &Asked<'_>) -> Response {
         let request = Request::new(asked.parts.clone(), Body::empty(), origin);
         contained(|| page(&request, status))
     });
-    let mut page = made.unwrap_or_else(|| Response::html(status_page::page(status)));
+    let hint = response.rare.as_ref().and_then(|rare| rare.hint);
+    let common = asked.common.opening.lines();
+    let mut page = made.unwrap_or_else(|| error_page(status, hint, (common, &response.fields)));
     page.status = status;
-    page.lines.splice(0..0, response.lines);
+    let of_page = std::mem::replace(&mut page.fields, response.fields);
+    if !of_page.is_empty() {
+        page.fields.to_mut().extend(&of_page);
+    }
     page.rare = response.rare.or(page.rare);
     page
 }
