@@ -1,4 +1,8 @@
-//! What completions mean: for the socket, for those that wait, for what comes next.
+//! Completions: what each means for its socket, for the task that waits, and what is submitted next.
+//!
+//! A completion may come after its socket was closed, and after the slot has its next socket. The key
+//! in it holds the generation, so a late one is told from one of the successor: [`Uring::live`]. A
+//! slot is not freed while any operation on it is under way, because the kernel still uses its number.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -20,9 +24,12 @@ impl Uring {
             Completion::Sent { key, result, out } => self.sent(key, result, out),
             Completion::AcceptedDirect { key, result, more } => {
                 let listening = &mut self.listening[key.index as usize];
+                // A multishot accept ends by itself, e.g. when the table is full. The next `accept`
+                // arms it again.
                 if !more {
                     listening.disarm();
                 }
+                // A cancelled accept is no failed one; anything else is for the acceptor to count.
                 if !result.as_ref().is_err_and(is_cancelled) {
                     listening.direct.push_back(result);
                 }
@@ -43,11 +50,14 @@ impl Uring {
                 socket.state.set(SocketState::POLLED);
                 self.finish(key)
             }
+            // No task waits for it, but the slot has to stay until it is over.
             Completion::ShutDown { key } => {
                 self.live(key)?.state.clear(SocketState::SHUTTING_DOWN);
                 self.finish_closing(key)
             }
             Completion::Woken { more } => {
+                // The kernel ends a multishot poll when the completion queue overflows. Without a new
+                // one no other thread could wake this one any more.
                 if !more {
                     self.ring.watch_waker(self.waker.as_fd());
                 }
@@ -60,9 +70,11 @@ impl Uring {
     fn sent(&mut self, key: Key, result: i32, mut out: Box<SendBuf>) -> Option<Token> {
         let target = self.target(key);
         let socket = self.live(key)?;
+        // An error counts as no bytes; it is kept in `sent` for the task.
         out.at += usize::try_from(result).unwrap_or(0);
         if result > 0 && !out.has_left() && !socket.state.has(SocketState::CLOSING) {
-            // Interrupted half-way: go on.
+            // The kernel took a part. Sent on from here, so that the task is woken once, and its
+            // deadline sees the send as one.
             self.ring.send(target, key, out);
             return None;
         }
@@ -73,7 +85,7 @@ impl Uring {
         self.finish(key)
     }
 
-    /// After a completion: closes a socket that only waited for it, or names who waits.
+    /// After a completion: frees a socket that only waited for it, or returns the waiting task.
     pub(super) fn finish(&mut self, key: Key) -> Option<Token> {
         if self.socket(key).state.has(SocketState::CLOSING) {
             return self.finish_closing(key);
@@ -91,6 +103,8 @@ impl Uring {
 
     pub(super) fn release(&mut self, key: Key) {
         let socket = self.socket(key);
+        // 24 bits, as a key has in `user_data`. It wraps after 16 million sockets of one slot, of
+        // which none can have an operation under way still.
         let generation = (socket.generation + 1) & 0xff_ffff;
         let had_descriptor = socket.fd.is_some();
         *socket = UringSocket { generation, ..UringSocket::default() };
@@ -101,7 +115,8 @@ impl Uring {
             self.forget_addrs(key.index);
         }
         if key.index < self.moved {
-            // At once: the slot may be filled again before the next turn.
+            // By a system call of its own: the slot may be filled again before the next submission,
+            // which would then close its successor.
             if self.ring.empty_slot(key.index).is_ok() {
                 self.moved_free.push(key.index);
             }

@@ -1,4 +1,4 @@
-//! Slots for tasks that any worker may run. The line of the ready ones is each scheduler's own.
+//! Slots for tasks that any worker may run. Each scheduler has its own run queue of the ready ones.
 
 use std::sync::PoisonError;
 
@@ -10,11 +10,12 @@ use crate::sync::atomic::{AtomicU32, Mutex, Ordering, yield_now};
 use crate::sync::claim::Claim;
 use crate::sync::queue::TokenQueue;
 
-/// A slot. The lock is never waited for: the claim decides who may open it.
+/// A slot. Its lock is never contended: only the thread that holds the claim takes it. It is there
+/// because safe code cannot show that to the compiler, and costs one uncontended exchange.
 #[derive(Default)]
 struct SharedSlot {
     claim: Claim,
-    /// Written by whoever runs the task.
+    /// Written by the worker that runs the task; read by dumps, which may be late.
     waits: AtomicU32,
     task: Mutex<Option<BoxTask>>,
 }
@@ -66,11 +67,14 @@ impl SharedSlots {
             if self.free.is_empty() {
                 return None;
             }
-            // Whoever gives one back right now may have lost its processor.
+            // Not empty, and yet nothing to take: a thread is between its two steps of a push, and
+            // may have lost its processor there.
             yield_now();
         }
     }
 
+    /// Takes a slot that was never used. Only after the free ones, so that few blocks of the table
+    /// are ever allocated.
     fn take_fresh(&self) -> Option<u32> {
         let mut fresh = self.fresh.load(Ordering::Relaxed);
         while fresh < self.limit {
@@ -92,12 +96,12 @@ impl SharedSlots {
         index < self.limit && self.slot(index).claim.ready(generation)
     }
 
-    /// Hands out a task that was taken from the line.
+    /// Hands out a task that was taken from the run queue.
     pub(super) fn claim(&self, index: u32) -> Claimed {
         let slot = self.slot(index);
         let generation = slot.claim.run();
         let task = slot.task.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let task = task.expect("what is in line is kept in its slot");
+        let task = task.expect("a queued task is in its slot");
         Claimed { slot: index, generation, task }
     }
 
@@ -106,9 +110,12 @@ impl SharedSlots {
         let slot = self.slot(index);
         if task.is_some() {
             slot.waits.store(waits.word(), Ordering::Relaxed);
+            // Back before the claim ends: the next worker may take it at once.
             keep(slot, task);
             return slot.claim.rest();
         }
+        // A new generation before the slot can be taken again, so that wakers of the old task do
+        // not reach the next one.
         slot.claim.close();
         let returned = self.free.push(u64::from(index));
         debug_assert!(returned.is_ok(), "the queue has room for every slot");
@@ -149,7 +156,6 @@ fn keep(slot: &SharedSlot, task: Option<BoxTask>) {
 mod tests {
     use super::*;
 
-    /// Of an idle connection's memory this is a part.
     #[test]
     fn a_slot_takes_32_bytes() {
         assert_eq!(size_of::<SharedSlot>(), 32);
