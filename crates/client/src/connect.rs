@@ -60,7 +60,7 @@ pub(super) async fn connect(
     Err(refused.unwrap_or_else(late))
 }
 
-/// Where an origin can be found, in the order of the resolver.
+/// Returns where an origin can be found, in the order of the resolver.
 async fn endpoints(
     client: &ClientShared,
     origin: &RequestOrigin,

@@ -1,8 +1,8 @@
-//! One request and its answer on one connection: bytes go out and come in at the same time.
+//! One request and its response on one connection: bytes go out and come in at the same time.
 //!
-//! A server may answer before it has read the whole request (an error, or an echo), so sending goes
-//! on beside receiving until the answer has ended. What cannot be sent any more is no error as long
-//! as an answer comes.
+//! A server may respond before it has read the whole request (an error, or an echo), so sending
+//! goes on while it receives, until the response has ended. What cannot be sent any more is no
+//! error as long as a response comes.
 
 use std::io;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::total::Total;
 use super::upload::BodyUpload;
 use super::{ClientShared, millis};
 
-/// Interim answers to one request. One or two are usual.
+/// Interim responses to one request. One or two are usual.
 const INTERIM_MAX: usize = 16;
 
 /// Pieces sent in a row before other tasks have their turn.
@@ -30,7 +30,7 @@ const PIECES_MAX: usize = 16;
 /// No deadline.
 const NEVER: u64 = u64::MAX;
 
-/// An answer's head together with its bytes.
+/// A response's head together with its bytes.
 #[derive(Clone)]
 pub(super) struct ReceivedHead {
     bytes: Bytes,
@@ -43,16 +43,16 @@ impl ReceivedHead {
     }
 }
 
-/// The answer's head, and what came with it.
+/// The response's head, and what came with it.
 pub(super) struct ResponseStart {
     pub(super) head: ReceivedHead,
-    /// The interim answers before it, `100 Continue` left out.
+    /// The interim responses before it, `100 Continue` left out.
     pub(super) interim: Vec<ReceivedHead>,
     /// Bytes behind the head.
     pub(super) buffer: BytesMut,
 }
 
-/// Why no answer came.
+/// Why no response came.
 pub(super) struct RequestFailure {
     pub(super) error: ClientError,
     /// The connection ended before anything was heard: perhaps the server had closed it before the
@@ -66,7 +66,7 @@ impl From<ClientError> for RequestFailure {
     }
 }
 
-/// One request and its answer on one connection.
+/// One request and its response on one connection.
 pub(super) struct ClientExchange {
     connection: Connection,
     pub(super) upload: BodyUpload,
@@ -78,7 +78,7 @@ pub(super) struct ClientExchange {
     head_read: bool,
     /// Why nothing can be sent any more.
     broken: Option<io::Error>,
-    /// The task that the link's alarm wakes.
+    /// The task that the connection's alarm wakes.
     task: Option<Waker>,
     /// The connection's last, as the server was told.
     is_last: bool,
@@ -120,7 +120,7 @@ impl ClientExchange {
         Ok(())
     }
 
-    /// The whole head of the final answer.
+    /// Returns the whole head of the final response.
     pub(super) fn poll_head(
         &mut self,
         cx: &mut Context<'_>,
@@ -242,15 +242,15 @@ impl ClientExchange {
         self.moved_ms = self.moved_ms.max(gustnado_tasks::now().mono_ms);
     }
 
-    /// The answer has ended, and both sides may go on: the connection is kept for the next request,
-    /// unless some of this one was not sent.
+    /// The response has ended, and both sides may go on: the connection is kept for the next
+    /// request, unless some of this one was not sent.
     pub(super) fn keep(self) {
         if self.is_sent() && !self.is_last {
             self.client.pool.put(self.origin, self.connection);
         }
     }
 
-    /// Whether the whole request was sent.
+    /// Returns whether the whole request was sent.
     pub(super) fn is_sent(&self) -> bool {
         self.upload.is_done() && !self.connection.is_sending() && self.broken.is_none()
     }
@@ -259,14 +259,14 @@ impl ClientExchange {
         Arc::clone(&self.origin.name)
     }
 
-    /// Whether the server has kept its word back for long enough (RFC 9110 §10.1.1).
+    /// Returns whether the server has kept its word back for long enough (RFC 9110 §10.1.1).
     fn is_held_too_long(&self) -> bool {
         self.upload.is_held()
             && !self.connection.is_sending()
             && self.connection.now().mono_ms < self.total.at_ms
     }
 
-    /// When the present wait has lasted too long, and what it is for.
+    /// Returns when the present wait has lasted too long, and what it is for.
     fn wait(&self) -> (u64, TimeoutPhase) {
         let options = &self.client.options;
         let after = |timeout| self.moved_ms.saturating_add(millis(timeout));
@@ -317,7 +317,7 @@ impl ClientExchange {
     }
 }
 
-/// What came of an answer's head so far.
+/// What came of a response's head so far.
 pub(super) struct HeadReader {
     buffer: BytesMut,
     /// How far the search for the head's end has come.
@@ -338,7 +338,7 @@ impl HeadReader {
         ResponseStart { head, interim: self.interim, buffer: self.buffer }
     }
 
-    /// Reads what is there. Interim answers are kept; the final one is returned.
+    /// Reads what is there. Interim responses are kept; the final one is returned.
     fn decode(
         &mut self,
         upload: &mut BodyUpload,

@@ -6,9 +6,9 @@
 //! use gustnado::client::{Client, ClientError, ClientOptions};
 //!
 //! async fn relay(client: &Client) -> Result<String, ClientError> {
-//!     let mut answer = client.get("http://127.0.0.1:8080/hello").send().await?;
-//!     assert_eq!(answer.status(), 200);
-//!     answer.text(64 * 1024).await
+//!     let mut response = client.get("http://127.0.0.1:8080/hello").send().await?;
+//!     assert_eq!(response.status(), 200);
+//!     response.text(64 * 1024).await
 //! }
 //!
 //! let client = Client::new(ClientOptions::default());
@@ -18,15 +18,15 @@
 //! A request runs inside a task of this house: in an async handler, in what it spawns, or, on a
 //! plain thread, inside `block_on`. Its connection belongs to the worker it runs on, so **each
 //! worker thread keeps connections of its own**: the bounds of the pool count per thread, and an
-//! answer is read (or dropped) on the worker that asked. Where workers share their tasks, any of
-//! them will do, and a connection is kept by the one on which its answer ended.
+//! response is read (or dropped) on the worker that asked. Where workers share their tasks, any of
+//! them will do, and a connection is kept by the one on which its response ended.
 //!
 //! A request is awaited by the task itself. It may be one of several futures that `select` or
 //! `timeout` look after; but a combinator that keeps wakers of its own (as `FuturesUnordered` does)
 //! would not hear that bytes have come: give each request a task there.
 //!
 //! What it does: keeps connections and uses them again, sends and receives bodies as streams in
-//! both directions at once, reads trailers and interim answers, keeps a time-out on every wait.
+//! both directions at once, reads trailers and interim responses, keeps a time-out on every wait.
 //! What it leaves to its caller: redirects, cookies, caching, content codings, TLS, proxies. There
 //! is no limit on requests at a time, for each is a task of its caller.
 //!
@@ -71,8 +71,8 @@ const RESOLVER_JOBS_MAX: usize = 64;
 pub struct ClientOptions {
     /// Longest time to look up a name and connect. Default: 10 seconds.
     pub connect_timeout: Duration,
-    /// Longest time from the request's last byte to the whole head of the answer, interim answers
-    /// included. Default: 30 seconds.
+    /// Longest time from the request's last byte to the whole head of the response, interim
+    /// responses included. Default: 30 seconds.
     pub head_timeout: Duration,
     /// Longest time without any byte while a body is sent or received. Time that the caller takes
     /// to give or to ask for bytes does not count. Default: 30 seconds.
@@ -89,9 +89,9 @@ pub struct ClientOptions {
     pub kept_per_host_max: usize,
     /// Unused connections kept in all, on each worker; 0 keeps none. Default: 64.
     pub kept_max: usize,
-    /// Bytes of an answer's head: 1 to 65,535; its trailers keep the same limit. Default: 32 KiB.
+    /// Bytes of a response's head: 1 to 65,535; its trailers keep the same limit. Default: 32 KiB.
     pub head_bytes_max: usize,
-    /// Field lines in an answer's head, and again in its trailers. Default: 128.
+    /// Field lines in a response's head, and again in its trailers. Default: 128.
     pub fields_max: usize,
     /// The address that TCP connections come from; port 0 lets the kernel pick one. Default: the
     /// kernel's choice.

@@ -1,11 +1,12 @@
 //! Connections that wait for their next request.
 //!
-//! A link belongs to its worker's reactor, so each worker thread has a rack of its own. (Workers
-//! that share their tasks share a reactor too: a link may be taken from one's rack and put on
-//! another's.) Each rack is held by a task of its worker, its keeper, which closes what nobody used
-//! for too long. So when the worker ends, its tasks are dropped, and the links with them, on the
-//! thread that can close them. The client itself holds racks by weak references only, and tells
-//! their keepers when it ends. A rack without links has no keeper, and costs nothing.
+//! A connection belongs to its worker's reactor, so each worker thread has an idle pool of its own.
+//! Workers that share their tasks share a reactor too: there, a connection may be taken from one
+//! pool and put into another. Each pool is held by a task of its worker, the reaper, which closes
+//! connections that were idle for too long. So when the worker ends, its tasks are dropped, and the
+//! connections with them, on the thread that can close them. The client itself holds pools by weak
+//! references only, and shuts their reapers down when it ends. A pool without connections has no
+//! reaper, and costs nothing.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::{Future, poll_fn};
@@ -28,13 +29,13 @@ pub(super) struct IdlePools {
     total_max: usize,
 }
 
-/// Where the rack of one worker is.
+/// The pool of one worker, and how to end its reaper.
 struct PoolEntry {
     pool: Weak<IdlePool>,
     shutdown: Arc<Shutdown>,
 }
 
-/// What a keeper is told from any thread.
+/// Ends a reaper, from any thread.
 #[derive(Default)]
 struct Shutdown(Lock<ReaperState>);
 
@@ -53,7 +54,7 @@ struct IdlePool(Lock<IdleConnections>);
 struct IdleConnections {
     /// The one that was put first is the first to expire.
     connections: VecDeque<IdleConnection>,
-    /// The keeper has gone: nothing can be put here any more.
+    /// The reaper has ended: no connection can be put here any more.
     closed: bool,
 }
 
@@ -98,7 +99,7 @@ impl IdlePools {
         let Some(pool) = open.or_else(|| self.new_pool()) else { return };
         let mut idle = pool.lock();
         if idle.closed {
-            return; // by a keeper on another thread, just now
+            return; // by a reaper on another thread, just now
         }
         let of_host = |connection: &IdleConnection| *connection.origin == *origin;
         if idle.connections.iter().filter(|connection| of_host(connection)).count()
@@ -113,17 +114,17 @@ impl IdlePools {
         idle.connections.push_back(IdleConnection { origin, connection, until_ms });
     }
 
-    /// How many the running thread keeps.
+    /// Returns how many the running thread keeps.
     pub(super) fn idle_here(&self) -> usize {
         self.pool().map_or(0, |pool| pool.lock().connections.len())
     }
 
-    /// The running thread's rack.
+    /// Returns the running thread's pool.
     fn pool(&self) -> Option<Arc<IdlePool>> {
         self.pools().get(&thread::current().id()).and_then(|place| place.pool.upgrade())
     }
 
-    /// Makes one, if a task can be had for its keeper.
+    /// Makes one, if there is room for the task of its reaper.
     fn new_pool(&self) -> Option<Arc<IdlePool>> {
         let (pool, shutdown) = (Arc::<IdlePool>::default(), Arc::<Shutdown>::default());
         let reaper = keep(Arc::clone(&pool), Arc::clone(&shutdown), self.keep_ms);
@@ -142,7 +143,7 @@ impl IdlePools {
 
 impl Drop for IdlePools {
     fn drop(&mut self) {
-        // On whichever thread this is, closing is the keepers'.
+        // Closing is left to the reapers: this may be any thread.
         for place in self.pools().values() {
             place.shutdown.begin();
         }
@@ -161,7 +162,7 @@ impl Shutdown {
         }
     }
 
-    /// Whether the keeper is to end now; if not, `waker` will rouse it.
+    /// Returns whether the reaper is to end now; if not, `waker` will wake it.
     fn is_over(&self, waker: &Waker) -> bool {
         let mut told = self.0.lock();
         told.reaper = Some(waker.clone());
@@ -174,8 +175,8 @@ impl IdlePool {
         self.0.lock()
     }
 
-    /// Closes what has waited for too long. Returns when to look again; `None` if nothing is left,
-    /// after which the rack is closed.
+    /// Closes connections that were idle for too long. Returns when to look again; `None` if none
+    /// is left, after which the pool is closed.
     fn sweep(&self) -> Option<u64> {
         let mut idle = self.lock();
         let now_ms = now().mono_ms;
@@ -195,7 +196,7 @@ impl IdlePool {
     }
 }
 
-/// Keeps a rack until nothing is left on it, the client has gone, or the server drains.
+/// Keeps a pool until it is empty, the client has gone, or the server drains.
 ///
 /// - `first_ms`: how long to wait before the first look.
 async fn keep(pool: Arc<IdlePool>, shutdown: Arc<Shutdown>, first_ms: u64) {
@@ -216,9 +217,9 @@ async fn keep(pool: Arc<IdlePool>, shutdown: Arc<Shutdown>, first_ms: u64) {
     }
 }
 
-/// Whether nothing came on a connection that nothing was asked on: neither its end, nor bytes that
-/// would be taken for the next answer. Without a deadline, the alarm of the task before is put
-/// away.
+/// Returns whether nothing came on a connection that nothing was asked on: neither its end, nor
+/// bytes that would be taken for the next response. Without a deadline, the alarm of the task
+/// before is put away.
 fn is_idle(connection: &mut Connection) -> bool {
     connection.set_deadline(u64::MAX);
     connection.poll_recv(true).is_pending()

@@ -22,8 +22,8 @@ use super::upload::{BodyUpload, RequestContent};
 use super::url::ParsedUrl;
 use super::{ClientOptions, ClientShared};
 
-/// A request, put together step by step and then [sent](ClientRequest::send). Whatever is wrong with it
-/// is said then.
+/// A request, put together step by step and then [sent](ClientRequest::send). Whatever is wrong
+/// with it is said then.
 #[must_use = "a request does nothing before `send`"]
 pub struct ClientRequest {
     client: Arc<ClientShared>,
@@ -71,7 +71,7 @@ impl ClientRequest {
     }
 
     /// Gives it a body that comes piece by piece. The stream is asked only when the server has
-    /// taken what came before; the answer may begin before it has ended.
+    /// taken what came before; the response may begin before it has ended.
     ///
     /// - `length`: its bytes, if that is known: then it is sent with a Content-Length, else in
     ///   chunks. Once so many bytes were given the stream is dropped; fewer are an error, and so
@@ -106,7 +106,7 @@ impl ClientRequest {
         self
     }
 
-    /// Longest time for all of it, body of the answer included; instead of the client's.
+    /// Longest time for all of it, body of the response included; instead of the client's.
     pub fn total_timeout(mut self, timeout: Duration) -> Self {
         self.total = Some(timeout);
         self
@@ -118,8 +118,8 @@ impl ClientRequest {
         self
     }
 
-    /// Sends it, and waits for the head of the answer. Any status is an answer; redirects are not
-    /// followed.
+    /// Sends it, and waits for the head of the response. Any status is a response; redirects are
+    /// not followed.
     ///
     /// # Errors
     /// [`ClientError`]. Nothing was sent if the URL, the method or a field is wrong.
@@ -146,7 +146,7 @@ impl ClientRequest {
         call.ask_on_new(content).await
     }
 
-    /// Sends it over a connection that somebody has made, and that ends with it.
+    /// Sends it over a connection of the caller, which ends with it.
     #[doc(hidden)]
     pub async fn send_over(self, connection: Connection) -> Result<ClientResponse, ClientError> {
         let (origin, head) = self.prepare()?;
@@ -212,7 +212,7 @@ impl ClientRequest {
         }
     }
 
-    /// Whether there may be anything in the body.
+    /// Returns whether there may be anything in the body.
     fn has_bytes(&self) -> bool {
         match &self.content {
             RequestContent::Nothing => false,

@@ -1,4 +1,4 @@
-//! The answer to a request: its head is here, its body comes.
+//! The response to a request: its head is here, its body comes.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -20,7 +20,7 @@ use super::exchange::{ClientExchange, ReceivedHead, ResponseStart};
 /// Room made at once for a body that is read whole; more is made as it comes.
 const WHOLE_BYTES_START: usize = 64 << 10;
 
-/// The answer to a request: its head is here, its body comes when it is asked for.
+/// The response to a request: its head is here, its body comes when it is asked for.
 ///
 /// Read the body to its end and the connection is used again; drop it before, and the connection
 /// closes. (A short body with a Content-Length often came with its head: then nothing is left to
@@ -38,58 +38,62 @@ impl ClientResponse {
         Self { head, interim, body }
     }
 
-    /// The status code, 200 to 999. A code above 599 is to be taken as a 5xx (RFC 9110 §15).
+    /// Returns the status code, 200 to 999. A code above 599 is to be taken as a 5xx (RFC 9110
+    /// §15).
     pub fn status(&self) -> u16 {
         self.head.head.status()
     }
 
-    /// The reason phrase, for people; may be empty.
+    /// Returns the reason phrase, for people; may be empty.
     pub fn reason(&self) -> &[u8] {
         self.head.view().reason()
     }
 
-    /// The server's version.
+    /// Returns the server's version.
     pub fn version(&self) -> Version {
         self.head.head.version()
     }
 
-    /// The first value of a field, by its name in any case; `None` also if it is not UTF-8.
+    /// Returns the first value of a field, by its name, whose case does not matter; `None` also if
+    /// it is not UTF-8.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.header_bytes(name).and_then(|value| std::str::from_utf8(value).ok())
     }
 
-    /// The first value of a field, by its name in any case. May be empty.
+    /// Returns the first value of a field, by its name, whose case does not matter. May be empty.
     pub fn header_bytes(&self, name: &str) -> Option<&[u8]> {
         self.head.view().field(name)
     }
 
-    /// All values of a field in order, by its name in any case.
+    /// Returns all values of a field in order, by its name, whose case does not matter.
     pub fn header_values(&self, name: &str) -> impl Iterator<Item = &[u8]> {
         self.head.view().values(name)
     }
 
-    /// All field lines in order: name and value.
+    /// Returns all field lines in order: name and value.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
         named(self.head.view().fields())
     }
 
-    /// What Content-Length says. To HEAD, that is what a GET would bring (RFC 9110 §8.6).
+    /// Returns what Content-Length says. To HEAD, that is what a GET would bring (RFC 9110 §8.6).
     pub fn content_length(&self) -> Option<u64> {
         self.head.head.content_length()
     }
 
-    /// The interim answers that came before (RFC 9110 §15.2), such as 103 Early Hints; at most 16.
+    /// Returns the interim responses that came before (RFC 9110 §15.2), such as 103 Early Hints; at
+    /// most 16.
     /// `100 Continue` is not among them.
     pub fn interim(&self) -> impl Iterator<Item = Response<'_>> {
         self.interim.iter().map(ReceivedHead::view)
     }
 
-    /// The next bytes of the body, 1 at least; `None` at its end. See [`ClientResponseBody::next`].
+    /// Returns the next bytes of the body, 1 at least; `None` at its end. See
+    /// [`ClientResponseBody::next`].
     pub async fn next(&mut self) -> Option<Result<Bytes, ClientError>> {
         self.body.next().await
     }
 
-    /// The rest of the body, whole.
+    /// Returns the rest of the body, whole.
     ///
     /// - `bytes_max`: a longer one is an error, and the connection closes.
     ///
@@ -99,7 +103,7 @@ impl ClientResponse {
         self.body.bytes(bytes_max).await
     }
 
-    /// The rest of the body as text, which must be UTF-8 whatever its Content-Type says.
+    /// Returns the rest of the body as text, which must be UTF-8 whatever its Content-Type says.
     ///
     /// # Errors
     /// [`ClientError::NotText`], and as [`ClientResponse::bytes`].
@@ -108,12 +112,12 @@ impl ClientResponse {
         String::from_utf8(bytes.into()).map_err(|_| ClientError::NotText)
     }
 
-    /// The trailer fields (RFC 9112 §7.1.2). See [`ClientResponseBody::trailers`].
+    /// Returns the trailer fields (RFC 9112 §7.1.2). See [`ClientResponseBody::trailers`].
     pub fn trailers(&self) -> Option<impl Iterator<Item = (&str, &[u8])>> {
         self.body.trailers()
     }
 
-    /// The body alone, as a stream.
+    /// Returns the body alone, as a stream.
     pub fn into_body(self) -> ClientResponseBody {
         self.body
     }
@@ -128,7 +132,7 @@ impl fmt::Debug for ClientResponse {
     }
 }
 
-/// The body of an answer: a stream of runs of bytes, as they come.
+/// The body of a response: a stream of runs of bytes, as they come.
 ///
 /// While it is read, what is left of the request's body is sent. After its last bytes it gives its
 /// end; after an error too.
@@ -169,7 +173,7 @@ impl ClientResponseBody {
         body
     }
 
-    /// The next bytes, 1 at least; `None` at the end.
+    /// Returns the next bytes, 1 at least; `None` at the end.
     ///
     /// # Errors
     /// [`ClientError`], after which nothing more comes.
@@ -177,7 +181,7 @@ impl ClientResponseBody {
         poll_fn(|cx| self.poll_bytes(cx)).await
     }
 
-    /// The rest of it, whole; see [`ClientResponse::bytes`].
+    /// Returns the rest of it, whole; see [`ClientResponse::bytes`].
     ///
     /// # Errors
     /// [`ClientError::TooLong`], and what may go wrong while it comes.
@@ -208,8 +212,8 @@ impl ClientResponseBody {
         self.decoder.received()
     }
 
-    /// The trailer fields in order, once the body was read to its end; `None` before. Many servers
-    /// send them only to those who ask ([`super::ClientRequest::accept_trailers`]).
+    /// Returns the trailer fields in order, once the body was read to its end; `None` before. Many
+    /// servers send them only to those who ask ([`super::ClientRequest::accept_trailers`]).
     pub fn trailers(&self) -> Option<impl Iterator<Item = (&str, &[u8])>> {
         self.decoder.trailers().map(named)
     }
@@ -283,15 +287,15 @@ impl ClientResponseBody {
         self.buffer.clear();
     }
 
-    /// Whether the whole request was sent.
+    /// Returns whether the whole request was sent.
     fn is_sent(&self) -> bool {
         self.exchange.as_ref().is_some_and(|exchange| exchange.is_sent())
     }
 
-    /// Nothing more is to come: gives the connection back. One on which more came than the answer
+    /// Nothing more is to come: gives the connection back. One on which more came than the response
     /// cannot be trusted.
     ///
-    /// - `is_here`: what is in the buffer is the answer's, and all of it.
+    /// - `is_here`: what is in the buffer is the response's, and all of it.
     fn end(&mut self, is_here: bool) {
         if let Some(exchange) = self.exchange.take()
             && self.keep_alive

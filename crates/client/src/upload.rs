@@ -105,12 +105,12 @@ impl BodyUpload {
         self.state == UploadState::Going
     }
 
-    /// Whether all of it was written.
+    /// Returns whether all of it was written.
     pub(super) fn is_done(&self) -> bool {
         self.state == UploadState::Done
     }
 
-    /// Whether nothing can be sent because the caller's stream has nothing yet.
+    /// Returns whether nothing can be sent because the caller's stream has nothing yet.
     pub(super) fn is_starving(&self) -> bool {
         self.starving
     }
@@ -200,7 +200,7 @@ impl BodyUpload {
         }
     }
 
-    /// The stream has ended.
+    /// Returns the stream has ended.
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), ClientError> {
         match self.announced {
             None => out.extend_from_slice(LAST_CHUNK),

@@ -42,13 +42,14 @@ impl<'a> ParsedUrl<'a> {
         Ok(Self { host: host.to_ascii_lowercase(), port, rest })
     }
 
-    /// The request target in origin-form (RFC 9112 §3.2.1).
+    /// Returns the request target in origin-form (RFC 9112 §3.2.1).
     pub(super) fn target(&self) -> String {
         let slash = if self.rest.starts_with('/') { "" } else { "/" };
         format!("{slash}{}", self.rest)
     }
 
-    /// The value of Host: without the port where that goes without saying (RFC 9110 §4.2.3).
+    /// Returns the value of Host: without the port where that goes without saying (RFC 9110
+    /// §4.2.3).
     pub(super) fn authority(&self) -> String {
         match self.port {
             PORT => self.host.clone(),

@@ -28,7 +28,8 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// The process exit code: 2 (usage) for a flag, 78 (`EX_CONFIG`) for what is set elsewhere.
+    /// Returns the process exit code: 2 (usage) for a flag, 78 (`EX_CONFIG`) for what is set
+    /// elsewhere.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Value { origin: Origin::Environment(_) | Origin::File { .. }, .. } => 78,

@@ -28,12 +28,12 @@ impl Headers {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether all of them can be sent.
+    /// Returns whether all of them can be sent.
     ///
     /// # Errors
     /// The name of the first that cannot, and why.

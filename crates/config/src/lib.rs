@@ -79,7 +79,7 @@ pub struct Config {
     /// passed.
     pub defer_accept: bool,
     /// Proxies that are believed when they say who the client is: `192.0.2.1`, `10.0.0.0/8`,
-    /// `2001:db8::/32`, `unix` for those on Unix sockets, `*` for everybody.
+    /// `2001:db8::/32`, `unix` for those on Unix sockets, `*` for all.
     pub forwarded_allow_ips: Vec<String>,
     /// The fields in which they say so.
     pub forwarded_fields: ForwardedFields,
@@ -275,7 +275,7 @@ impl Config {
         }
     }
 
-    /// What accepted connections inherit.
+    /// Returns what accepted connections inherit.
     #[doc(hidden)]
     pub fn sockets(&self) -> SocketOptions {
         SocketOptions {

@@ -48,7 +48,7 @@ impl Machine {
         }
     }
 
-    /// The number of workers: as set, or as many as there are CPUs to run them.
+    /// Returns the number of workers: as set, or as many as there are CPUs to run them.
     ///
     /// A quota is rounded down, because a worker beyond it would only be throttled.
     pub fn workers(&self, config: &Config) -> Resolved {

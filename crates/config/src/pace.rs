@@ -72,7 +72,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// What slows accepting and the workers themselves.
+    /// Returns what slows accepting and the workers themselves.
     #[doc(hidden)]
     pub fn throttle(&self) -> Throttle {
         Throttle {

@@ -21,7 +21,7 @@ impl ForwardedFields {
     /// What a person writes for each member.
     pub const NAMES: [&'static str; 2] = ["x-forwarded", "forwarded"];
 
-    /// What a person writes for this member.
+    /// Returns what a person writes for this member.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }

@@ -25,7 +25,7 @@ the same.
 This page is generated: `gustnado tuning > docs/tuning.md`.
 ";
 
-/// The whole of `docs/tuning.md`.
+/// Returns the whole of `docs/tuning.md`.
 pub fn reference() -> String {
     let mut page = HEAD.to_owned();
     for group in SettingGroup::ALL {

@@ -38,7 +38,7 @@ impl SettingGroup {
         Self::Output,
     ];
 
-    /// The group's heading.
+    /// Returns the group's heading.
     pub fn heading(self) -> &'static str {
         match self {
             Self::Address => "Address",
@@ -87,7 +87,7 @@ pub enum Field {
     Number {
         /// What is counted.
         unit: Unit,
-        /// Smallest value; a `zero` word is allowed besides.
+        /// Smallest value; a `zero` word is allowed as well.
         min: u64,
         /// Largest value.
         max: u64,
@@ -143,22 +143,22 @@ const YES: [&str; 4] = ["true", "1", "yes", "on"];
 const NO: [&str; 4] = ["false", "0", "no", "off"];
 
 impl Tunable {
-    /// The flag with its dashes, or `DIR` for the folder, which has none.
+    /// Returns the flag with its dashes, or `DIR` for the folder, which has none.
     pub fn flag(&self) -> String {
         if self.is_argument() { "DIR".to_owned() } else { format!("--{}", self.name) }
     }
 
-    /// The environment variable: `GUSTNADO_HEADER_TIMEOUT`.
+    /// Returns the environment variable: `GUSTNADO_HEADER_TIMEOUT`.
     pub fn variable(&self) -> String {
         format!("GUSTNADO_{}", self.name.to_ascii_uppercase().replace('-', "_"))
     }
 
-    /// Whether the setting is given as an argument instead of a flag.
+    /// Returns whether the setting is given as an argument instead of a flag.
     pub fn is_argument(&self) -> bool {
         self.name == "root"
     }
 
-    /// The method of `gustnado::Server` that sets it: `header_timeout`.
+    /// Returns the method of `gustnado::Server` that sets it: `header_timeout`.
     pub fn method(&self) -> String {
         match self.name {
             // `listen` takes one address, and starts; `host` is a site of its own.
@@ -168,8 +168,8 @@ impl Tunable {
         }
     }
 
-    /// Whether a server has to be started anew for another value to count: workers and what they
-    /// are made with do not change while they run.
+    /// Returns whether a server has to be restarted for another value to count: workers and what
+    /// they are made with do not change while they run.
     pub fn needs_restart(&self) -> bool {
         const BOUND: [&str; 12] = [
             "backlog",
@@ -188,7 +188,7 @@ impl Tunable {
         self.group == SettingGroup::Engine || BOUND.contains(&self.name)
     }
 
-    /// What the setting takes, for messages and documentation.
+    /// Returns what the setting takes, for messages and documentation.
     pub fn takes(&self) -> String {
         match &self.field {
             Field::Text { what, .. } => (*what).to_owned(),
@@ -204,7 +204,7 @@ impl Tunable {
         }
     }
 
-    /// What stands for the value in help.
+    /// Returns what stands for the value in help.
     pub fn placeholder(&self) -> &'static str {
         match &self.field {
             Field::Text { .. } => "TEXT",
@@ -217,7 +217,7 @@ impl Tunable {
         }
     }
 
-    /// The value in `config`, written as a person would; an empty one is `none`.
+    /// Returns the value in `config`, written as a person would; an empty one is `none`.
     pub fn show(&self, config: &Config) -> String {
         match &self.field {
             Field::Text { get, .. } if get(config).is_empty() => "none".to_owned(),

@@ -131,7 +131,7 @@ impl BodyDecoder {
         }
     }
 
-    /// Whether the whole body was read.
+    /// Returns whether the whole body was read.
     pub fn is_done(&self) -> bool {
         self.state == State::Done
     }
@@ -141,7 +141,7 @@ impl BodyDecoder {
         self.received
     }
 
-    /// How many bytes of data are still to come, where the body's length is known.
+    /// Returns how many bytes of data are still to come, where the body's length is known.
     pub fn left(&self) -> Option<u64> {
         match self.state {
             State::Length => Some(self.left),

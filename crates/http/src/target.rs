@@ -23,7 +23,7 @@ pub enum TargetForm {
 }
 
 impl TargetForm {
-    /// Whether the target names a path, and so something that this server may have.
+    /// Returns whether the target names a path, and so something that this server may have.
     #[inline]
     pub const fn has_path(self) -> bool {
         matches!(self, Self::Origin | Self::Absolute)
@@ -52,7 +52,8 @@ pub(crate) fn form(target: &[u8], method: Method) -> Option<(TargetForm, usize)>
     }
 }
 
-/// Where the authority of an absolute-form target starts. None if its scheme is not one of ours.
+/// Returns where the authority of an absolute-form target starts. None if its scheme is not one of
+/// ours.
 pub(crate) fn authority_start(target: &[u8]) -> Option<usize> {
     [b"http://".as_slice(), b"https://"].into_iter().find_map(|scheme| {
         let start = target.get(..scheme.len())?;
@@ -82,7 +83,7 @@ pub(crate) fn authority(bytes: &[u8]) -> Option<Port> {
     }
 }
 
-/// Where a registered name or an IPv4 address ends. None if it is empty.
+/// Returns where a registered name or an IPv4 address ends. None if it is empty.
 ///
 /// RFC 3986 §3.2.2 lets a name have escapes. No name of the Internet needs one, and whoever reads
 /// it unread would take it for another host's: it is refused.
@@ -91,7 +92,7 @@ fn name_end(bytes: &[u8]) -> Option<usize> {
     (end > 0).then_some(end)
 }
 
-/// Where an IPv6 literal ends, its brackets included.
+/// Returns where an IPv6 literal ends, its brackets included.
 fn literal_end(bytes: &[u8]) -> Option<usize> {
     let close = bytes.iter().position(|byte| *byte == b']')?;
     let address = std::str::from_utf8(&bytes[1..close]).ok()?;

@@ -61,7 +61,7 @@ impl RecvBuf {
         Self(RecvSource::Scratch { home, bytes: Some(bytes), len })
     }
 
-    /// The received bytes.
+    /// Returns the received bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         match &self.0 {
@@ -154,12 +154,12 @@ impl SendBuf {
         self.form = if self.shared.is_empty() { SendForm::Plain } else { SendForm::Parts };
     }
 
-    /// How many bytes there are in all, those that have left too.
+    /// Returns how many bytes there are in all, those that have left too.
     pub fn len(&self) -> usize {
         self.bytes.len() + self.shared.iter().map(|(_, piece)| piece.len()).sum::<usize>()
     }
 
-    /// Whether there is nothing in it.
+    /// Returns whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty() && self.shared.is_empty()
     }
@@ -177,13 +177,13 @@ impl SendBuf {
         bytes
     }
 
-    /// The bytes that have not left yet, where all of them lie in one place.
+    /// Returns the bytes that have not left yet, where all of them lie in one place.
     pub(crate) fn rest(&self) -> &[u8] {
         debug_assert!(self.shared.is_empty(), "there are parts");
         &self.bytes[self.at..]
     }
 
-    /// The bytes that have not left yet, place by place; none is empty.
+    /// Returns the bytes that have not left yet, place by place; none is empty.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &[u8]> {
         let end = [(self.bytes.len(), &[][..])];
         let shared = self.shared.iter().map(|(behind, piece)| (*behind, &piece[..])).chain(end);
@@ -200,7 +200,7 @@ impl SendBuf {
         })
     }
 
-    /// Whether all of it has left.
+    /// Returns whether all of it has left.
     pub(crate) fn has_left(&self) -> bool {
         self.at == self.len()
     }

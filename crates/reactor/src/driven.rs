@@ -28,7 +28,7 @@ impl Reactor {
         }
     }
 
-    /// The first half of a turn: sleeps until something happens, and nothing else.
+    /// Returns the first half of a turn: sleeps until something happens, and nothing else.
     ///
     /// - `timeout`: how long at most; `None`: for as long as it takes.
     ///
@@ -42,7 +42,8 @@ impl Reactor {
         self.queue_mut()?.sleep(timeout.as_ref())
     }
 
-    /// The second half: appends to `woken` the tokens whose operations have moved on, and to
+    /// Returns the second half: appends to `woken` the tokens whose operations have moved on, and
+    /// to
     /// `ready` what was found of watched descriptors, as many as there are at most.
     ///
     /// # Errors
@@ -116,13 +117,13 @@ impl Reactor {
         self.queue()?.descriptor()
     }
 
-    /// Whether it does no harm to write to a descriptor that may not be writable: it is a stream
-    /// socket that never blocks.
+    /// Returns whether it does no harm to write to a descriptor that may not be writable: it is a
+    /// stream socket that never blocks.
     pub fn may_be_tried(&self, number: RawFd) -> bool {
         is_patient_stream(number)
     }
 
-    /// How many descriptors are watched.
+    /// Returns how many descriptors are watched.
     pub fn watches(&self) -> usize {
         self.queue().map_or(0, Epoll::watches)
     }
@@ -132,7 +133,7 @@ impl Reactor {
         self.queue().map_or(0, Epoll::changes)
     }
 
-    /// Whether what was found of a descriptor still counts: it is watched as it was then.
+    /// Returns whether what was found of a descriptor still counts: it is watched as it was then.
     pub fn is_current(&self, found: &WatchEvent) -> bool {
         self.queue().is_ok_and(|queue| queue.is_current(found))
     }

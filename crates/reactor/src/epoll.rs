@@ -86,7 +86,7 @@ impl Epoll {
         Ok(Self { shared, ..Self::over(queue, table, waker) })
     }
 
-    /// What another thread needs to poll the same queue.
+    /// Returns what another thread needs to poll the same queue.
     pub(crate) fn seed(&self) -> EpollSeed {
         let (queue, table) = (self.queue.clone(), self.table.clone());
         let (waker, addrs) = (self.waker.clone(), self.addrs.clone());
@@ -124,7 +124,7 @@ impl Epoll {
     /// Takes a descriptor in; it must not block.
     pub(crate) fn adopt(&mut self, fd: OwnedFd) -> io::Result<EpollIo> {
         let mut io = EpollIo { fd, generation: 0 };
-        // Whoever had a descriptor of this number watched has closed it.
+        // The descriptor that was watched under this number has been closed.
         self.watched.forget(io.fd.as_raw_fd().cast_unsigned());
         // A descriptor past the table can only come from a limit raised after the start.
         let readiness = self.table.get(io.index()).ok_or(Errno::MFILE)?;
@@ -272,7 +272,7 @@ impl Epoll {
         self.attempt(io, OUT, token, || rustix::fs::sendfile(&io.fd, file, Some(offset), len))
     }
 
-    /// Waits for readiness itself, for whoever makes the call.
+    /// Waits for readiness only. The caller makes the system call.
     pub(crate) fn ready(&self, io: &EpollIo, interest: Interest, token: Token) -> Poll<()> {
         let readiness = self.readiness(io);
         let bits = if interest == Interest::Read { IN } else { OUT };
@@ -287,14 +287,14 @@ impl Epoll {
         }
     }
 
-    /// Readiness was used up by whoever waited for it.
+    /// Clears readiness that the caller has used up.
     pub(crate) fn used_up(&self, io: &EpollIo, interest: Interest) {
         let bits = if interest == Interest::Read { IN } else { OUT };
         self.readiness(io).clear(bits, self.shared);
     }
 
     /// Forgets a socket, and then closes its descriptor, which takes it out of epoll. In this
-    /// order: while its generation lasts, its number is nobody else's.
+    /// order: while its generation lasts, its number is no other socket's.
     pub(crate) fn close(&self, io: EpollIo) {
         if self.readiness(&io).retire(self.shared) {
             self.forget_addrs(&io);
@@ -317,7 +317,7 @@ impl Epoll {
         self.addrs.forget(io.fd.as_raw_fd().cast_unsigned(), io.generation);
     }
 
-    /// What is known of the names of a socket.
+    /// Returns what is known of the names of a socket.
     ///
     /// # Errors
     /// `NotFound`: it is not the socket any more that it was in this generation.
@@ -343,7 +343,7 @@ impl Epoll {
     ) -> io::Result<()> {
         self.addrs.keep(index, generation, addrs);
         let entry = self.table.get(index as usize);
-        // Whoever closes it forgets them, if it finds this bit; if it has closed, nobody does.
+        // The thread that closes it forgets them if it finds this bit. If it has closed, none does.
         let is_open =
             entry.is_some_and(|it| it.event(generation, HAS_ADDRS, self.shared).is_some());
         if !is_open {
@@ -456,7 +456,7 @@ fn note(table: &ReadinessTable, shared: bool, data: u64, flags: EventFlags) -> O
     entry.and_then(|entry| entry.event(generation, bits_of(flags), shared))
 }
 
-/// What the kernel hands back of a socket's edges.
+/// Returns what the kernel hands back of a socket's edges.
 fn data_of(index: usize, generation: u32) -> u64 {
     u64::from(generation) << 32 | index as u64
 }

@@ -14,7 +14,7 @@ pub struct Io(pub(crate) IoKind);
 pub(crate) enum IoKind {
     Epoll(EpollIo),
     Uring(UringIo),
-    /// Somebody has taken it.
+    /// It was taken out ([`Io::take`]).
     Gone,
 }
 
@@ -50,7 +50,7 @@ impl Io {
         Self(mem::replace(&mut self.0, IoKind::Gone))
     }
 
-    /// What names this socket.
+    /// Returns what names this socket.
     #[inline]
     pub fn id(&self) -> IoId {
         let (index, generation) = match &self.0 {

@@ -18,18 +18,18 @@ impl<T: Default> LazyTable<T> {
         Self { chunks: (0..limit.div_ceil(CHUNK)).map(|_| OnceLock::new()).collect() }
     }
 
-    /// The entry at `index`, made on first use; `None` past the limit.
+    /// Returns the entry at `index`, made on first use; `None` past the limit.
     pub fn get(&self, index: usize) -> Option<&T> {
         let chunk = self.chunks.get(index / CHUNK)?;
         chunk.get_or_init(|| (0..CHUNK).map(|_| T::default()).collect()).get(index % CHUNK)
     }
 
-    /// How many entries the table can hold.
+    /// Returns how many entries the table can hold.
     pub fn limit(&self) -> usize {
         self.chunks.len() * CHUNK
     }
 
-    /// The entries whose chunks are in use, with their indices.
+    /// Returns the entries whose chunks are in use, with their indices.
     pub fn touched(&self) -> impl Iterator<Item = (usize, &T)> {
         self.chunks.iter().enumerate().filter_map(|(at, chunk)| Some((at, chunk.get()?))).flat_map(
             |(at, entries)| {

@@ -16,10 +16,11 @@
 //! | close | cancel what is armed, close on its last completion | `close` |
 //! | wake-up | multishot poll on an eventfd | edge-triggered eventfd |
 //!
-//! Every operation is **completion-shaped**: ask for it with the [`Token`] of whoever waits; it is
-//! either complete (`Poll::Ready`) or under way, and then one [`Reactor::turn`] hands the token out
-//! and asking again gives the completion. Asking for an operation under way starts nothing twice.
-//! Buffers are owned: received bytes come in a [`RecvBuf`], bytes to send go in an [`SendBuf`].
+//! Every operation is **completion-shaped**: ask for it with the [`Token`] of the waiting task; it
+//! is either complete (`Poll::Ready`) or under way, and then one [`Reactor::turn`] hands the token
+//! out and asking again gives the completion. Asking for an operation under way starts nothing
+//! twice. Buffers are owned: received bytes come in a [`RecvBuf`], bytes to send go in an
+//! [`SendBuf`].
 //!
 //! What lives here: descriptors, rings, readiness, timers ([`Wheel`]), the clock. What does not:
 //! tasks, HTTP, any decision. It uses the kernel and nothing else of this house.

@@ -154,12 +154,12 @@ impl TrafficClass {
     /// What a person writes for each member.
     pub const NAMES: [&'static str; 3] = ["none", "latency", "throughput"];
 
-    /// What a person writes for this member.
+    /// Returns what a person writes for this member.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }
 
-    /// The byte in each packet's head: the code point, and two bits that are the kernel's.
+    /// Returns the byte in each packet's head: the code point, and two bits that are the kernel's.
     fn class(self) -> Option<u8> {
         match self {
             Self::None => None,
@@ -269,7 +269,8 @@ fn bind_unix(path: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Whether a socket file was left behind by a process that is gone: nobody answers there.
+/// Returns whether a socket file was left behind by a process that is gone: no process answers
+/// there.
 fn is_stale_socket(path: &Path, address: &SocketAddrUnix) -> bool {
     let is_socket = rustix::fs::lstat(path)
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket);
@@ -330,7 +331,7 @@ pub fn connect_socket(to: &Endpoint, outbound: &Outbound) -> io::Result<OwnedFd>
     }
 }
 
-/// How many descriptors this process may hold: raises the soft limit to the hard one first.
+/// Returns how many descriptors this process may hold: raises the soft limit to the hard one first.
 pub fn descriptor_limit() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };

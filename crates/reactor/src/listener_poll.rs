@@ -1,4 +1,4 @@
-//! Looking at listening sockets without accepting from them: whether somebody stands in line there,
+//! Polling listening sockets without accepting from them: whether a connection waits there,
 //! and taking one out of the line of a worker that does not come round.
 
 use std::io;
@@ -25,7 +25,7 @@ impl ListenerPoll {
         Ok(Self { waker: ReactorWaker::new()? })
     }
 
-    /// What ends [`ListenerPoll::wait`], from any thread.
+    /// Returns what ends [`ListenerPoll::wait`], from any thread.
     pub fn waker(&self) -> ReactorWaker {
         self.waker.clone()
     }
@@ -58,12 +58,12 @@ impl ListenerPoll {
 /// # Errors
 /// What the kernel says.
 pub fn prepare_to_share(listening: &OwnedFd) -> io::Result<()> {
-    // A ring needs its listeners to block, and then somebody else may have been quicker. (The
+    // A ring needs its listeners to block, and another acceptor may have been quicker. (The
     // connections inherit it, and never block.)
     Ok(set_socket_timeout(listening, Timeout::Recv, Some(Duration::from_millis(1)))?)
 }
 
-/// Whether a connection waits at a listening socket.
+/// Returns whether a connection waits at a listening socket.
 pub fn has_pending(listening: &OwnedFd) -> bool {
     let mut asked = [PollFd::new(listening, PollFlags::IN)];
     poll(&mut asked, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
@@ -112,7 +112,7 @@ mod tests {
         for _ in 0..2 {
             assert!(take_connection(&socket).expect("two wait").is_some());
         }
-        // As if somebody else had been quicker: it must not wait for the next one.
+        // As if another acceptor had been quicker: it must not wait for the next connection.
         let late = accept_with(&socket, SocketFlags::CLOEXEC);
         assert_eq!(late.expect_err("nobody is left"), Errno::AGAIN);
     }

@@ -24,7 +24,8 @@ const NIL: u16 = u16::MAX;
 /// The buffers of one ring, and the ring of those that the kernel may fill next.
 ///
 /// A buffer is in exactly one of three places: in the kernel's ring, in a connection's chain of
-/// received pieces ([`RecvQueue`]), or in a [`ProvidedBuf`]. Only in the first may the kernel write to it.
+/// received pieces ([`RecvQueue`]), or in a [`ProvidedBuf`]. Only in the first may the kernel write
+/// to it.
 pub(crate) struct ProvidedBufs {
     /// The kernel's ring (whole pages), then `count` buffers.
     base: NonNull<u8>,
@@ -89,7 +90,7 @@ impl ProvidedBufs {
         pool
     }
 
-    /// Where the kernel finds its ring, for registering it.
+    /// Returns where the kernel finds its ring, for registering it.
     pub(crate) fn ring_address(&self) -> u64 {
         self.base.as_ptr().expose_provenance() as u64
     }
@@ -98,12 +99,12 @@ impl ProvidedBufs {
         self.count
     }
 
-    /// How many buffers the kernel may fill.
+    /// Returns how many buffers the kernel may fill.
     pub(crate) fn available(&self) -> u16 {
         self.available.get()
     }
 
-    /// Whether any buffer is not the kernel's to fill.
+    /// Returns whether any buffer is not the kernel's to fill.
     pub(crate) fn has_lent(&self) -> bool {
         self.available.get() != self.count
     }
@@ -184,7 +185,7 @@ impl ProvidedBufs {
 impl Drop for ProvidedBufs {
     fn drop(&mut self) {
         // SAFETY: allocated in `new` with this layout; no `ProvidedBuf` is left, for each holds the
-        // pool; and whoever registered it with a ring keeps it until no receive is under way.
+        // pool; and the ring that it is registered with keeps it until no receive is under way.
         unsafe { dealloc(self.base.as_ptr(), self.layout) };
     }
 }
@@ -208,7 +209,7 @@ impl ProvidedBuf {
     pub(crate) fn bytes(&self) -> &[u8] {
         let start = self.pool.buffer(self.id);
         // SAFETY: the kernel wrote `len <= BUFFER_BYTES` bytes there and took the buffer out of its
-        // ring, so nobody writes while this loan lasts; all bytes were zeroed at the start.
+        // ring, so nothing writes to it while this loan lasts; all bytes were zeroed at the start.
         unsafe { std::slice::from_raw_parts(start.as_ptr(), usize::from(self.len)) }
     }
 }

@@ -37,7 +37,7 @@ impl IoChoice {
     /// What a person writes for each member.
     pub const NAMES: [&'static str; 3] = ["auto", "uring", "epoll"];
 
-    /// What a person writes for this member.
+    /// Returns what a person writes for this member.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }
@@ -53,7 +53,7 @@ pub enum BackendKind {
 }
 
 impl BackendKind {
-    /// The name that users see.
+    /// Returns the name that users see.
     pub fn name(self) -> &'static str {
         match self {
             Self::Uring => "io_uring",
@@ -71,8 +71,8 @@ pub struct Options {
     pub direct_max: usize,
     /// Receive buffers of 4 KiB per ring: a power of two, 8 to 32,768.
     pub buffers: u16,
-    /// Ordinary descriptors that a ring may have beside its own table, to send files with. Past
-    /// that files are read and sent; and half of them may stay with connections that are idle.
+    /// Ordinary descriptors that a ring may have in addition to its own table, to send files with.
+    /// Past that files are read and sent; and half of them may stay with connections that are idle.
     pub installed_max: usize,
     /// The clock whose origin all workers of one server share.
     pub clock: Clock,
@@ -160,7 +160,7 @@ impl Reactor {
         Self { backend, clock: options.clock.clone() }
     }
 
-    /// The backend at work.
+    /// Returns the backend at work.
     pub fn backend(&self) -> BackendKind {
         match self.backend {
             Backend::Epoll(_) => BackendKind::Epoll,
@@ -168,7 +168,7 @@ impl Reactor {
         }
     }
 
-    /// The time as of the last turn.
+    /// Returns the time as of the last turn.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
@@ -178,7 +178,7 @@ impl Reactor {
         self.clock.tick();
     }
 
-    /// What ends this reactor's sleep, from any thread.
+    /// Returns what ends this reactor's sleep, from any thread.
     pub fn waker(&self) -> ReactorWaker {
         match &self.backend {
             Backend::Epoll(epoll) => epoll.waker(),
@@ -186,7 +186,7 @@ impl Reactor {
         }
     }
 
-    /// Whether operations of closed sockets or listeners are still under way.
+    /// Returns whether operations of closed sockets or listeners are still under way.
     pub fn has_unfinished(&self) -> bool {
         match &self.backend {
             Backend::Epoll(_) => false,
@@ -245,7 +245,7 @@ impl Reactor {
         }
     }
 
-    /// How many bytes of a send are still on this side.
+    /// Returns how many bytes of a send are still on this side.
     ///
     /// - `out`: what [`Reactor::send`] has left in it.
     /// - `woken`: as for [`Reactor::with_descriptor`].
@@ -317,7 +317,7 @@ impl Reactor {
         }
     }
 
-    /// Whether an outgoing connection that became writable was made.
+    /// Returns whether an outgoing connection that became writable was made.
     ///
     /// # Errors
     /// Why it was not.
@@ -328,7 +328,7 @@ impl Reactor {
         }
     }
 
-    /// The socket's ordinary descriptor, if it has one.
+    /// Returns the socket's ordinary descriptor, if it has one.
     pub fn fd<'a>(&'a self, io: &'a Io) -> Option<BorrowedFd<'a>> {
         match (&self.backend, &io.0) {
             (_, IoKind::Epoll(io)) => Some(io.as_fd()),
@@ -350,7 +350,7 @@ impl Reactor {
         }
     }
 
-    /// Closes a socket. What is under way on it ends; nobody is woken for it.
+    /// Closes a socket. What is under way on it ends, and wakes no task.
     pub fn close(&mut self, io: Io) {
         match (&mut self.backend, io.0) {
             (Backend::Epoll(epoll), IoKind::Epoll(io)) => epoll.close(io),
@@ -402,14 +402,14 @@ pub struct ReactorSeed {
 }
 
 impl ReactorSeed {
-    /// The reactor of the thread that calls this.
+    /// Returns the reactor of the thread that calls this.
     pub fn grow(self) -> Reactor {
         let backend = Backend::Epoll(Epoll::from_seed(self.queue));
         Reactor { backend, clock: self.clock }
     }
 }
 
-/// Whether `io_uring` can be used here, found by trying.
+/// Returns whether `io_uring` can be used here, found by trying.
 ///
 /// # Errors
 /// The step that failed and why, in words.

@@ -35,12 +35,12 @@ impl ReadinessTable {
         Self { entries: zeroed_slice_box(limit) }
     }
 
-    /// How many descriptors it has entries for.
+    /// Returns how many descriptors it has entries for.
     pub(crate) fn limit(&self) -> usize {
         self.entries.len()
     }
 
-    /// The entry of a descriptor; `None` past the limit.
+    /// Returns the entry of a descriptor; `None` past the limit.
     pub(crate) fn get(&self, index: usize) -> Option<Readiness<'_>> {
         let [state, waiter] = self.entries.get(index)?;
         Some(Readiness { state, waiter })
@@ -91,12 +91,12 @@ impl Readiness<'_> {
         before & HAS_ADDRS != 0
     }
 
-    /// Whether the descriptor's present life is this one.
+    /// Returns whether the descriptor's present life is this one.
     pub(crate) fn is_of(self, generation: u32) -> bool {
         generation_of(self.state.load(Ordering::Acquire)) == generation
     }
 
-    /// The descriptor's present life.
+    /// Returns the descriptor's present life.
     pub(crate) fn generation(self) -> u32 {
         generation_of(self.state.load(Ordering::Acquire))
     }

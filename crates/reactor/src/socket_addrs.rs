@@ -52,7 +52,8 @@ impl SocketAddrs {
 /// Names that were asked for or said, by the number and the generation of their socket, for as long
 /// as that is open.
 ///
-/// Workers that share their connections share these. What nobody asks about is not in it.
+/// Workers that share their connections share these. Sockets that were never asked about are not in
+/// it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KnownAddrs(Arc<Mutex<HashMap<(u32, u32), SocketAddrs>>>);
 

@@ -82,7 +82,7 @@ pub(crate) enum Completion {
     ShutDown { key: Key },
     /// The eventfd was written to.
     Woken { more: bool },
-    /// Nobody waits for it.
+    /// No task waits for it.
     Nothing,
 }
 
@@ -270,7 +270,7 @@ impl Ring {
         self.push(&entry.user_data(OpKind::Send.tag(key)));
     }
 
-    /// What a socket is sending, if anything.
+    /// Returns what a socket is sending, if anything.
     pub(crate) fn sending(&self, key: Key) -> Option<&SendBuf> {
         self.sending.get(key.index as usize)?.as_deref()
     }
@@ -291,7 +291,7 @@ impl Ring {
         self.push(&entry.user_data(OpKind::Poll.tag(key)));
     }
 
-    /// Reports each write to an eventfd that nobody reads.
+    /// Reports each write to an eventfd that is never read.
     pub(crate) fn watch_waker(&mut self, eventfd: BorrowedFd<'_>) {
         let mask = mask_of(PollFlags::IN) | EDGE_TRIGGERED;
         let entry = opcode::PollAdd::new(Fd(eventfd.as_raw_fd()), mask).multi(true).build();
@@ -452,7 +452,8 @@ fn silent(entry: squeue::Entry) -> squeue::Entry {
     entry.flags(squeue::Flags::SKIP_SUCCESS).user_data(OpKind::Nothing.tag(NO_KEY))
 }
 
-/// The bits as the ring takes them. (Their type is signed where rustix goes through libc: in Miri.)
+/// Returns the bits as the ring takes them. (Their type is signed where rustix goes through libc:
+/// in Miri.)
 fn mask_of(events: PollFlags) -> u32 {
     u32::from(u16::from_ne_bytes(events.bits().to_ne_bytes()))
 }

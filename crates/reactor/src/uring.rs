@@ -57,13 +57,13 @@ pub(crate) struct Uring {
     /// Bytes that were copied out of their buffers, by the socket's index; few sockets have any.
     overflow: HashMap<u32, Vec<u8>>,
     completions: Vec<Completion>,
-    /// Names that somebody has asked for or said, by the socket's index, while it is open.
+    /// Addresses that were asked for or overridden, by the socket's index, while it is open.
     addrs: HashMap<u32, SocketAddrs>,
     /// How many sockets of the table have a descriptor beside it, or will; and how many may.
     installed: usize,
     installed_max: usize,
-    /// A descriptor that can be given up, so that one can be installed where no other is free. It is
-    /// the eventfd once more.
+    /// A descriptor that can be given up, so that one can be installed where no other is free. It
+    /// is the eventfd once more.
     reserve: Option<OwnedFd>,
     /// The kernel knows no such operation.
     cannot_install: bool,
@@ -118,7 +118,7 @@ impl Uring {
         &mut self.buf_pool
     }
 
-    /// Whether anything of closed sockets or listeners is still under way.
+    /// Returns whether anything of closed sockets or listeners is still under way.
     pub(crate) fn has_unfinished(&self) -> bool {
         let closing = |socket: &UringSocket| socket.state.has(SocketState::CLOSING);
         self.close_pushed
@@ -225,7 +225,7 @@ impl Uring {
         Poll::Pending
     }
 
-    /// What is being sent, if anything is.
+    /// Returns what is being sent, if anything is.
     pub(crate) fn sending(&self, io: UringIo) -> Option<&SendBuf> {
         self.ring.sending(io.key)
     }
@@ -314,7 +314,7 @@ impl Uring {
         Poll::Pending
     }
 
-    /// The socket's ordinary descriptor, if it has one.
+    /// Returns the socket's ordinary descriptor, if it has one.
     pub(crate) fn fd(&self, io: UringIo) -> Option<BorrowedFd<'_>> {
         self.get(io.key.index).and_then(|socket| socket.fd.as_ref()).map(AsFd::as_fd)
     }
@@ -364,7 +364,7 @@ impl Uring {
         self.completions = completions;
     }
 
-    /// The open socket of an index and a generation.
+    /// Returns the open socket of an index and a generation.
     pub(crate) fn find(&self, index: u32, generation: u32) -> Option<UringIo> {
         let is_it = |socket: &&UringSocket| {
             socket.generation == generation
@@ -390,7 +390,7 @@ impl Uring {
         }
     }
 
-    /// The socket of an index, whichever its generation, if there ever was one.
+    /// Returns the socket of an index, whichever its generation, if there ever was one.
     fn get(&self, index: u32) -> Option<&UringSocket> {
         match index.checked_sub(self.table) {
             None => self.direct.get(index as usize),
@@ -402,14 +402,14 @@ impl Uring {
         socket_of(&mut self.direct, &mut self.ordinary, self.table, key)
     }
 
-    /// The socket, unless the completion is a late one of its predecessor.
+    /// Returns the socket, unless the completion is a late one of its predecessor.
     fn live(&mut self, key: Key) -> Option<&mut UringSocket> {
         let socket = self.socket(key);
         socket.is_live(key).then_some(socket)
     }
 }
 
-/// The socket of a key, for who holds other parts of the ring at the same time.
+/// Returns the socket of a key, for who holds other parts of the ring at the same time.
 #[inline]
 fn socket_of<'a>(
     direct: &'a mut [UringSocket],

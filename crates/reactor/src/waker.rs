@@ -7,7 +7,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 /// Ends the [`crate::Reactor::turn`] that a reactor sleeps in, from any thread. Cheap to clone.
 ///
-/// It is an eventfd that nobody reads: each write is an edge, and an edge is all that is wanted.
+/// It is an eventfd that is never read: each write is an edge, and an edge is all that is needed.
 #[derive(Debug, Clone)]
 pub struct ReactorWaker {
     eventfd: Arc<OwnedFd>,

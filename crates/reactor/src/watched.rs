@@ -1,4 +1,5 @@
-//! Descriptors of somebody else's that a reactor watches beside its own sockets, level by level.
+//! Descriptors of the caller that a reactor watches in addition to its own sockets,
+//! level-triggered.
 //!
 //! Each is known by its number and a key of its owner's. What the kernel hands back is the number
 //! with a generation, so that nothing is ever reported under the key of an earlier descriptor.
@@ -37,7 +38,7 @@ pub struct WatchEvent {
 
 /// Set in what the kernel hands back of a watched descriptor, where no number of a socket has it.
 pub(crate) const WATCHED: u64 = 1 << 31;
-/// Events taken from the kernel per turn, beside one for each watched descriptor.
+/// Events taken from the kernel per turn, and one more for each watched descriptor.
 const EVENTS: usize = 64;
 
 /// The watched descriptors of one reactor, by their numbers.
@@ -59,12 +60,12 @@ struct WatchedFd {
 }
 
 impl Watched {
-    /// How many are watched.
+    /// Returns how many are watched.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// All watched numbers are below this.
+    /// Returns all watched numbers are below this.
     pub(crate) fn limit(&self) -> usize {
         self.entries.len()
     }
@@ -73,8 +74,8 @@ impl Watched {
         self.changes
     }
 
-    /// What the kernel is to be told of a number that is to be watched from now on. Keep it with
-    /// [`Watched::keep`] once the kernel has agreed.
+    /// Returns what the kernel is to be told of a number that is to be watched from now on. Keep it
+    /// with [`Watched::keep`] once the kernel has agreed.
     pub(crate) fn propose(&self, number: u32, wants: Wants) -> EpollChange {
         let generation = u64::from(self.changes.wrapping_add(1));
         change(generation << 32 | WATCHED | u64::from(number), wants)
@@ -90,12 +91,12 @@ impl Watched {
         self.changes = self.changes.wrapping_add(1);
     }
 
-    /// What its owner calls a watched number; `None` if it is not watched.
+    /// Returns what its owner calls a watched number; `None` if it is not watched.
     pub(crate) fn key(&self, number: u32) -> Option<u64> {
         self.entry(number).map(|entry| entry.key)
     }
 
-    /// What the kernel was told of a watched number.
+    /// Returns what the kernel was told of a watched number.
     pub(crate) fn told(&self, number: u32) -> Option<EpollChange> {
         self.entry(number).map(|entry| change(entry.mark, entry.wants))
     }
@@ -125,7 +126,7 @@ impl Watched {
         &mut self.events
     }
 
-    /// The events of the last turn. Give them back with [`Watched::put_back`].
+    /// Returns the events of the last turn. Give them back with [`Watched::put_back`].
     pub(crate) fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
@@ -148,7 +149,7 @@ impl Watched {
         true
     }
 
-    /// Whether what was found is still watched as it was then.
+    /// Returns whether what was found is still watched as it was then.
     pub(crate) fn is_current(&self, found: &WatchEvent) -> bool {
         self.live(found.mark).is_some()
     }

@@ -1,8 +1,9 @@
 //! Timers: a hierarchical wheel of one-millisecond slots. No tick: the next expiry is computed.
 //!
-//! Level 0 has 64 slots of 1 ms, level 1 has 64 of 64 ms, and so on. A timer lies in the finest slot
-//! that separates its deadline from now. When the time comes to a coarse slot, its timers move to
-//! finer ones. So a timer moves five times at most, and most are cancelled before they move at all.
+//! Level 0 has 64 slots of 1 ms, level 1 has 64 of 64 ms, and so on. A timer lies in the finest
+//! slot that separates its deadline from now. When the time comes to a coarse slot, its timers move
+//! to finer ones. So a timer moves five times at most, and most are cancelled before they move at
+//! all.
 
 use crate::Token;
 
@@ -91,11 +92,13 @@ impl Wheel {
         }
     }
 
-    /// When to look again, in the clock's milliseconds: not later than the next expiry, and at most
+    /// Returns when to look again, in the clock's milliseconds: not later than the next expiry, and
+    /// at most
     /// `LEVELS` looks before it. `None` if nothing is armed.
     pub fn next_ms(&self) -> Option<u64> {
-        // The finest level with a timer has the earliest one: a timer is in a coarse slot only while
-        // that slot does not hold the present moment, and all finer slots end before it begins.
+        // The finest level with a timer has the earliest one: a timer is in a coarse slot only
+        // while that slot does not hold the present moment, and all finer slots end before it
+        // begins.
         let level = (0..LEVELS).find(|&level| self.occupied[level] != 0)?;
         let shift = 6 * level;
         let current = slot_of(self.now_ms, level);
@@ -103,8 +106,8 @@ impl Wheel {
         let ahead = self.occupied[level].rotate_right(current).trailing_zeros();
         let base = self.now_ms >> shift << shift;
         let due = base + (u64::from(ahead) << shift);
-        // On a coarse level the current slot was emptied when it was entered. What is in it again is
-        // a full turn ahead.
+        // On a coarse level the current slot was emptied when it was entered. What is in it again
+        // is a full turn ahead.
         Some(if ahead == 0 && level > 0 { due + (64 << shift) } else { due.max(self.now_ms) })
     }
 
@@ -125,7 +128,7 @@ impl Wheel {
         self.now_ms = self.now_ms.max(now_ms);
     }
 
-    /// How many timers are armed.
+    /// Returns how many timers are armed.
     pub fn armed(&self) -> usize {
         self.entries.iter().filter(|entry| entry.home != NIL).count()
     }
@@ -154,8 +157,8 @@ impl Wheel {
     /// Puts an entry into the finest slot that can tell its deadline from now.
     fn link(&mut self, index: u32) {
         let deadline = self.entries[index as usize].deadline_ms;
-        // A deadline in the past fires at the current millisecond. One past the horizon stays in the
-        // last level until it is near enough.
+        // A deadline in the past fires at the current millisecond. One past the horizon stays in
+        // the last level until it is near enough.
         let at = deadline.clamp(self.now_ms, self.now_ms + HORIZON_MS - 1);
         // The highest bit in which the two times differ says which level first tells them apart.
         // (`| 1`: equal times belong to level 0.)
@@ -197,7 +200,7 @@ impl Wheel {
     }
 }
 
-/// The slot of a level in which a moment lies.
+/// Returns the slot of a level in which a moment lies.
 fn slot_of(ms: u64, level: usize) -> u32 {
     u32::try_from((ms >> (6 * level)) & 63).expect("six bits fit")
 }

@@ -10,8 +10,8 @@
 //! | wakers that are numbers | [`wakers`] |
 //! | a worker as other threads reach it, and what all workers share | [`worker`] |
 //!
-//! Listeners and the autoscaler are above and reached through traits: [`worker::arrival::IncomingHandler`]
-//! and [`worker::elastic::Elastic`].
+//! Listeners and the autoscaler are above and reached through traits:
+//! [`worker::arrival::IncomingHandler`] and [`worker::elastic::Elastic`].
 
 pub(crate) mod dump;
 pub(crate) mod error;

@@ -6,12 +6,12 @@
 //! runs them.
 //!
 //! ```text
-//! reactor event ─▶ schedule.ready ─▶ schedule.claim ─▶ worker polls ─▶ schedule.settle
+//! reactor event ─▶ schedule.ready ─▶ schedule.claim ─▶ worker polls ─▶ schedule.release
 //! ```
 //!
 //! | to | there is |
 //! | --- | --- |
-//! | start a task beside the running one | [`spawn`], [`spawn_named`], [`spawn_detached`] |
+//! | start another task | [`spawn`], [`spawn_named`], [`spawn_detached`] |
 //! | wait for it, cancel it | [`JoinHandle`], [`Attached`] |
 //! | have many, and their results as they finish | [`Group`] |
 //! | start one from any thread | [`Spawner`] |
@@ -108,13 +108,13 @@ pub use sync::connection_slots::Placement;
 pub use sync::lock::Lock;
 pub use sync::queue::TokenQueue;
 
-/// The running worker's number, from 0; `None` on a thread that is no worker. Numbers are below
-/// [`WorkerPlan::workers_max`], and equal to it on a dedicated accepting thread.
+/// Returns the running worker's number, from 0; `None` on a thread that is no worker. Numbers are
+/// below [`WorkerPlan::workers_max`], and equal to it on a dedicated accepting thread.
 pub fn worker() -> Option<usize> {
     exec::executor::context::try_with(|ctx| ctx.worker)
 }
 
-/// The phase of the server that the running task belongs to.
+/// Returns the phase of the server that the running task belongs to.
 ///
 /// # Panics
 /// Outside a task.

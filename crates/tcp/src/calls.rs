@@ -135,7 +135,7 @@ impl CallQueue {
         u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// The first whole millisecond at which `delay` has passed.
+    /// Returns the first whole millisecond at which `delay` has passed.
     fn after(&self, delay: Duration) -> u64 {
         let at = self.origin.elapsed().saturating_add(delay).as_nanos().div_ceil(1_000_000);
         u64::try_from(at).unwrap_or(u64::MAX)
@@ -176,7 +176,7 @@ impl CallTable {
         Some((at_ms, self.delayed.remove(&(at_ms, number))?))
     }
 
-    /// The next call to make now.
+    /// Returns the next call to make now.
     fn take(&mut self, now_ms: u64) -> Option<QueuedCall> {
         if let Some(first) = self.delayed.first_entry()
             && first.key().0 <= now_ms
@@ -188,7 +188,7 @@ impl CallTable {
         self.calls.pop_front()
     }
 
-    /// When the next call is to be made; 0 is now.
+    /// Returns when the next call is to be made; 0 is now.
     fn due_ms(&self) -> Option<u64> {
         if !self.calls.is_empty() {
             return Some(0);
@@ -231,7 +231,7 @@ impl DelayedCall {
         self.move_to(|at_ms| at_ms.saturating_add(by_ms))
     }
 
-    /// Whether the call is still to be made.
+    /// Returns whether the call is still to be made.
     pub fn is_active(&self) -> bool {
         self.calls.table().times.contains_key(&self.number)
     }

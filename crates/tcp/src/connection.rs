@@ -83,7 +83,7 @@ impl ProtocolLoop {
         Some(Box::new(Self { protocol, transport, counters: Arc::clone(counters), notified }))
     }
 
-    /// Says which task this is; without that, handles wake nobody.
+    /// Registers the running task; without that, handles wake no task.
     pub(super) async fn attend(&mut self) {
         poll_fn(|context| {
             self.transport.attend(context.waker());
@@ -185,7 +185,7 @@ impl ProtocolLoop {
         if self.transport.is_ending() {
             return false;
         }
-        // Whoever was told to wait is told to go on, however short that was.
+        // A protocol that was told to wait is told to go on, however short that was.
         if self.transport.take_was_congested() && !self.notified.congested {
             self.notified.congested = true;
             self.call(|protocol, transport| protocol.pause_producing(transport));

@@ -158,7 +158,7 @@ impl Connector {
         }
     }
 
-    /// The connection, if there is one.
+    /// Returns the connection, if there is one.
     pub fn handle(&self) -> Option<TransportHandle> {
         match &*self.stage() {
             ConnectorStage::Connected(handle) => Some(handle.clone()),
@@ -166,12 +166,12 @@ impl Connector {
         }
     }
 
-    /// Where it connects to.
+    /// Returns where it connects to.
     pub fn destination(&self) -> &Endpoint {
         &self.shared.to
     }
 
-    /// How far it is.
+    /// Returns how far it is.
     pub fn state(&self) -> ConnectorState {
         match &*self.stage() {
             ConnectorStage::Disconnected => ConnectorState::Disconnected,
@@ -180,7 +180,7 @@ impl Connector {
         }
     }
 
-    /// The engine that it belongs to.
+    /// Returns the engine that it belongs to.
     pub fn engine(&self) -> &Engine {
         &self.shared.engine
     }
@@ -313,7 +313,7 @@ impl Drop for Attempt {
 pub enum ConnectError {
     /// It took too long.
     TimedOut,
-    /// Nobody listens there, there is no way, or the source address is not this machine's.
+    /// Nothing listens there, there is no route, or the source address is not this machine's.
     Refused(io::Error),
     /// The factory built no protocol, or the peer was gone at once.
     NoProtocol,

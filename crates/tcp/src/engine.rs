@@ -153,7 +153,7 @@ impl Engine {
         self.shared.stop_bell.notify_all();
     }
 
-    /// Whether the engine was told to end.
+    /// Returns whether the engine was told to end.
     pub fn is_stopping(&self) -> bool {
         *self.stop_wanted()
     }
@@ -180,17 +180,17 @@ impl Engine {
         })
     }
 
-    /// What it has done so far.
+    /// Returns what it has done so far.
     pub fn stats(&self) -> EngineStats {
         self.shared.counters.stats()
     }
 
-    /// The backend at work: `io_uring` or `epoll`.
+    /// Returns the backend at work: `io_uring` or `epoll`.
     pub fn backend(&self) -> &'static str {
         self.shared.workers.backend().name()
     }
 
-    /// What a user should know about the start: why a wish was not granted.
+    /// Returns what a user should know about the start: why a wish was not granted.
     pub fn notes(&self) -> &[String] {
         self.shared.workers.notes()
     }
@@ -242,7 +242,7 @@ fn plan(config: &Config) -> WorkerPlan {
     }
 }
 
-/// The first address of a name; IPv4 first, as clients of `localhost` expect.
+/// Returns the first address of a name; IPv4 first, as clients of `localhost` expect.
 pub(super) fn first_address(name: impl ToSocketAddrs) -> io::Result<SocketAddr> {
     let mut addresses: Vec<SocketAddr> = name.to_socket_addrs()?.collect();
     addresses.sort_by_key(SocketAddr::is_ipv6);

@@ -1,4 +1,4 @@
-//! A connection as everybody else sees it: other threads, other connections, delayed calls.
+//! A connection for use from outside: other threads, other connections, delayed calls.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -32,7 +32,7 @@ struct HandleState {
     /// Written here and not yet fetched by the task.
     bytes: Vec<u8>,
     requests: HandleRequests,
-    /// What the transport has pending besides.
+    /// Bytes that the transport itself has pending.
     pending: usize,
     limits: WriteLimits,
     task: Waker,
@@ -75,23 +75,23 @@ impl TransportHandle {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Where the peer is.
+    /// Returns where the peer is.
     pub fn peer(&self) -> &Endpoint {
         &self.shared.peer
     }
 
-    /// Whether both are handles of the same connection.
+    /// Returns whether both are handles of the same connection.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// Whether the connection takes no more bytes.
+    /// Returns whether the connection takes no more bytes.
     pub fn is_closed(&self) -> bool {
         self.state().closed
     }
 
-    /// Writes bytes: all of them, or none. [`WriteFlow::Wait`] means that they were taken, and that the
-    /// next write should wait for [`TransportHandle::room`].
+    /// Writes bytes: all of them, or none. [`WriteFlow::Wait`] means that they were taken, and that
+    /// the next write should wait for [`TransportHandle::room`].
     ///
     /// # Errors
     /// [`WriteError::Full`]: the peer is slower than what is written to it. Try again later, leave
@@ -116,7 +116,8 @@ impl TransportHandle {
         Ok(flow)
     }
 
-    /// Waits, as a task, until there is room for more. Returns [`WriteFlow::Go`], or [`WriteFlow::Closed`].
+    /// Waits, as a task, until there is room for more. Returns [`WriteFlow::Go`], or
+    /// [`WriteFlow::Closed`].
     pub async fn room(&self) -> WriteFlow {
         poll_fn(|context| {
             let mut state = self.state();

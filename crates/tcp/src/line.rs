@@ -269,7 +269,7 @@ impl<L: LineProtocol> Protocol for LineReceiver<L> {
     }
 }
 
-/// Where the first delimiter begins, `from` there on.
+/// Returns where the first delimiter begins, `from` there on.
 fn find(bytes: &[u8], delimiter: &[u8], from: usize) -> Option<usize> {
     let last = *delimiter.last()?;
     let mut at = from + delimiter.len() - 1;

@@ -54,7 +54,7 @@ pub(super) struct Outbox {
     leaving: usize,
     limits: WriteLimits,
     congested: bool,
-    /// It has been congested since somebody asked last.
+    /// It has been congested since that was last asked.
     was_congested: bool,
 }
 
@@ -73,27 +73,27 @@ impl Outbox {
         self.waiting + self.leaving
     }
 
-    /// Whether a send is under way.
+    /// Returns whether a send is under way.
     pub(super) fn is_leaving(&self) -> bool {
         self.leaving > 0
     }
 
-    /// Whether bytes wait that no send has been started for.
+    /// Returns whether bytes wait that no send has been started for.
     pub(super) fn has_waiting(&self) -> bool {
         self.waiting > 0
     }
 
-    /// Whether writers are to wait.
+    /// Returns whether writers are to wait.
     pub(super) fn is_congested(&self) -> bool {
         self.congested
     }
 
-    /// Whether writers were told to wait since this was asked last.
+    /// Returns whether writers were told to wait since this was asked last.
     pub(super) fn take_was_congested(&mut self) -> bool {
         mem::take(&mut self.was_congested)
     }
 
-    /// How many bytes can be pushed now.
+    /// Returns how many bytes can be pushed now.
     pub(super) fn room(&self) -> usize {
         self.limits.max_bytes.saturating_sub(self.pending())
     }
@@ -115,7 +115,7 @@ impl Outbox {
         self.judge();
     }
 
-    /// The next bytes to send. [`Outbox::sent`] says when they have left.
+    /// Returns the next bytes to send. [`Outbox::sent`] says when they have left.
     pub(super) fn take_chunk(&mut self) -> Option<Box<SendBuf>> {
         debug_assert_eq!(self.leaving, 0, "one send at a time");
         let chunk = self.chunks.pop_front()?;

@@ -19,12 +19,12 @@ pub struct Port {
 }
 
 impl Port {
-    /// The address in fact listened on.
+    /// Returns the address in fact listened on.
     pub fn address(&self) -> &Endpoint {
         self.listening.endpoint()
     }
 
-    /// Whether it was not stopped.
+    /// Returns whether it was not stopped.
     pub fn is_listening(&self) -> bool {
         self.listening.is_open()
     }
@@ -181,7 +181,7 @@ impl std::error::Error for ListenError {
 mod tests {
     use super::*;
 
-    /// The size of what a function returns, without calling it.
+    /// Returns the size of what a function returns, without calling it.
     fn output_bytes<F, O>(_: F) -> usize
     where
         F: Fn(Connection, Arc<UsedFactory>, ConnectionPolicy) -> O,

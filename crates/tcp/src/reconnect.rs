@@ -40,7 +40,7 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The wait before the time that follows `retries` others. `deviation` is in standard
+    /// Returns the wait before the time that follows `retries` others. `deviation` is in standard
     /// deviations.
     fn wait(&self, retries: u32, deviation: f64) -> Duration {
         let exponent = i32::try_from(retries).unwrap_or(i32::MAX);
@@ -146,7 +146,7 @@ impl<F: Factory> ReconnectingClientFactory<F> {
         Self { factory, retry }
     }
 
-    /// What begins the waits anew, and ends them.
+    /// Returns what begins the waits anew, and ends them.
     pub fn retry(&self) -> Retry {
         self.retry.clone()
     }

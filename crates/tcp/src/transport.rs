@@ -99,12 +99,12 @@ impl Transport {
         }
     }
 
-    /// Where the peer is. A Unix socket's peer has an empty path.
+    /// Returns where the peer is. A Unix socket's peer has an empty path.
     pub fn peer(&self) -> &Endpoint {
         &self.peer
     }
 
-    /// The address of this end.
+    /// Returns the address of this end.
     pub fn local(&self) -> &Endpoint {
         &self.local
     }
@@ -136,7 +136,7 @@ impl Transport {
         self.flow()
     }
 
-    /// What a write would return now.
+    /// Returns what a write would return now.
     pub fn flow(&self) -> WriteFlow {
         let closed = self.ending.is_some() || self.writing.shut != WriteEnd::No;
         match (closed, self.outbox.is_congested()) {
@@ -151,7 +151,7 @@ impl Transport {
         self.outbox.pending()
     }
 
-    /// How many bytes can be written now.
+    /// Returns how many bytes can be written now.
     pub fn room(&self) -> usize {
         if self.flow() == WriteFlow::Closed { 0 } else { self.outbox.room() }
     }
@@ -204,7 +204,8 @@ impl Transport {
         }
     }
 
-    /// Whether the connection is about to end: nothing can be written, and nothing is received.
+    /// Returns whether the connection is about to end: nothing can be written, and nothing is
+    /// received.
     pub fn is_ending(&self) -> bool {
         self.ending.is_some()
     }
@@ -220,7 +221,7 @@ impl Transport {
         self.reading.paused = false;
     }
 
-    /// Whether data is received at present.
+    /// Returns whether data is received at present.
     pub fn is_reading(&self) -> bool {
         let held = self.reading.held && self.outbox.is_congested();
         !(self.reading.paused || held || self.reading.finished || self.ending.is_some())
@@ -357,12 +358,12 @@ impl Transport {
         self.cause = Some(Reason::Done);
     }
 
-    /// Whether the connection ends in order, with everything sent.
+    /// Returns whether the connection ends in order, with everything sent.
     pub(super) fn is_written_out(&self) -> bool {
         self.ending == Some(CloseMode::AfterWrites) && self.outbox.pending() == 0
     }
 
-    /// Whether the peer has sent its last byte.
+    /// Returns whether the peer has sent its last byte.
     pub(super) fn has_finished_reading(&self) -> bool {
         self.reading.finished
     }
@@ -372,12 +373,12 @@ impl Transport {
         mem::replace(&mut self.cause, reason)
     }
 
-    /// Whether writers were told to wait since this was asked last.
+    /// Returns whether writers were told to wait since this was asked last.
     pub(super) fn take_was_congested(&mut self) -> bool {
         self.outbox.take_was_congested()
     }
 
-    /// Begins the time anew in which something has to move.
+    /// Restarts the time in which something has to move.
     pub(super) fn restart_timeout(&mut self) {
         let closing_ms = self.ending.map(|_| self.closing_ms);
         let wait_ms = [self.idle_ms, closing_ms].into_iter().flatten().min();
@@ -388,7 +389,7 @@ impl Transport {
         }
     }
 
-    /// The connection itself; `None` where a test drives a protocol without one.
+    /// Returns the connection itself; `None` where a test drives a protocol without one.
     pub(super) fn connection(&mut self) -> Option<&mut Connection> {
         self.connection.as_mut()
     }

@@ -48,7 +48,7 @@ impl SiteError {
         Self { path: path.to_owned(), problems: vec![Problem { line: 0, text }] }
     }
 
-    /// The file, as it was named.
+    /// Returns the file, as it was named.
     pub fn path(&self) -> &Path {
         &self.path
     }

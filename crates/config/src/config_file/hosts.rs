@@ -6,7 +6,7 @@ use super::value::{ValueReader, ValueTable};
 #[derive(Default)]
 pub(super) struct Hosts(Vec<(String, usize)>);
 
-/// The hosts of a site.
+/// Returns the hosts of a site.
 pub(super) fn read_hosts(
     reader: &mut ValueReader<'_>,
     table: ValueTable<'_>,

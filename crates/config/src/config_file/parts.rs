@@ -16,7 +16,7 @@ pub(super) fn check_folder(reader: &mut ValueReader<'_>, line: usize, name: &str
     }
 }
 
-/// The header fields of a table.
+/// Returns the header fields of a table.
 pub(super) fn read_headers(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Headers {
     let mut fields = Headers::default();
     let Some(headers) = reader.table(table, "headers") else { return fields };

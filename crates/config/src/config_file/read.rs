@@ -16,7 +16,7 @@ use crate::file_settings::{FileSetting, FileSettings};
 use crate::table::TUNABLES;
 use crate::tunable::{Field, Tunable};
 
-/// The keys of a file beside the settings.
+/// The keys of a file that are no settings.
 pub(super) const TOP_KEYS: [&str; 5] = ["settings", "headers", "route", "site", "error-page"];
 /// The keys of a site.
 pub(super) const SITE_KEYS: [&str; 5] = ["hosts", "root", "headers", "route", "error-page"];

@@ -59,7 +59,7 @@ impl Template {
         Ok(Self { pieces, has_query: text.contains('?') })
     }
 
-    /// Where a request is led to. A query goes along, unless the template has one.
+    /// Returns where a request is led to. A query goes along, unless the template has one.
     ///
     /// - `raw_param`: the part of the request's path that has a name, as it was sent.
     /// - `raw_query`: the request's query, as it was sent.

@@ -117,7 +117,7 @@ fn read_folder(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Option<Ro
     Some(RouteAction::Folder(folder))
 }
 
-/// Whether a folder is listed, if that is said of it alone.
+/// Returns whether a folder is listed, if that is said of it alone.
 fn read_listing(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Option<bool> {
     let with_line = reader.text(table, "listing")?;
     let place = LISTINGS.iter().position(|word| *word == with_line.value);
@@ -292,7 +292,7 @@ impl Paths {
     }
 }
 
-/// The pattern of a path, if there is one.
+/// Returns the pattern of a path, if there is one.
 fn checked(reader: &mut ValueReader<'_>, path: &str, line: usize) -> Option<String> {
     match pattern(path) {
         Ok(pattern) => Some(pattern),

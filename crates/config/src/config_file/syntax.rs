@@ -26,7 +26,7 @@ pub(super) fn report(reader: &mut ValueReader<'_>, text: &str, errors: &[toml::d
     }
 }
 
-/// The key and the value of a line such as `root = ./public`.
+/// Returns the key and the value of a line such as `root = ./public`.
 fn unquoted(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.split_once('=')?;
     let (key, value) = (key.trim(), value.trim());
@@ -44,7 +44,7 @@ fn unquoted(line: &str) -> Option<(&str, &str)> {
         .then_some((key, value))
 }
 
-/// Which key is there twice, and where it was first.
+/// Returns which key is there twice, and where it was first.
 fn twice(text: &str, with_line: &str, line: usize) -> String {
     let key_of = |line: &str| match line.trim().strip_prefix('[') {
         Some(table) => table.split(']').next().unwrap_or_default().trim().to_owned(),

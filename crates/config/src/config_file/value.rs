@@ -52,7 +52,7 @@ impl<'a> ValueReader<'a> {
         self.problems.push(Problem { line, text: text.into() });
     }
 
-    /// The line of a place in the text.
+    /// Returns the line of a place in the text.
     pub(super) fn line(&self, at: usize) -> usize {
         let before = self.text.as_bytes().get(..at).unwrap_or(self.text.as_bytes());
         1 + memchr::memchr_iter(b'\n', before).count()
@@ -143,7 +143,7 @@ impl<'a> ValueReader<'a> {
                     let line = self.line_of(item);
                     match item.get_ref() {
                         DeValue::String(text) => {
-                            texts.push(WithLine { value: text.as_ref(), line })
+                            texts.push(WithLine { value: text.as_ref(), line });
                         }
                         other => {
                             let found = found(other);
@@ -212,7 +212,7 @@ impl<'a> ValueReader<'a> {
         }
     }
 
-    /// All tables of that name in a table.
+    /// Returns all tables of that name in a table.
     pub(super) fn tables<'t>(
         &mut self,
         table: ValueTable<'t>,
@@ -242,12 +242,12 @@ impl<'a> ValueReader<'a> {
     }
 }
 
-/// The name of a key in messages: `route.path`.
+/// Returns the name of a key in messages: `route.path`.
 pub(super) fn named(table: ValueTable<'_>, key: &str) -> String {
     if table.name.is_empty() { key.to_owned() } else { format!("{}.{key}", table.name) }
 }
 
-/// What was found, for a message.
+/// Returns what was found, for a message.
 pub(super) fn found(value: &DeValue<'_>) -> String {
     let short = |text: &str| text.chars().take(60).collect::<String>();
     match value {

@@ -63,7 +63,7 @@ pub enum HeadError {
 }
 
 impl HeadError {
-    /// The status that tells the client.
+    /// Returns the status that tells the client.
     pub const fn status(&self) -> Status {
         match self {
             Self::MethodUnknown | Self::CodingUnknown => Status::NOT_IMPLEMENTED,
@@ -77,7 +77,7 @@ impl HeadError {
         }
     }
 
-    /// The label under which it is counted.
+    /// Returns the label under which it is counted.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::MethodSyntax => "method_syntax",

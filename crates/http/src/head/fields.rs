@@ -125,7 +125,7 @@ impl Head {
         Ok(())
     }
 
-    /// What only the whole field section can tell.
+    /// Returns what only the whole field section can tell.
     #[inline]
     pub(super) fn finish(&self) -> Result<(), HeadError> {
         if self.version == Version::Http11 && self.indexed(HeaderId::Host).is_none() {
@@ -175,16 +175,16 @@ const fn lengths() -> [u32; 32] {
     lengths
 }
 
-/// Whether a field name may be one that [`Head::note`] knows. Most are not: this spares them the
-/// call.
+/// Returns whether a field name may be one that [`Head::note`] knows. Most are not: this spares
+/// them the call.
 #[inline]
 pub(super) fn is_looked_for(first: u8, len: usize) -> bool {
     LENGTHS[usize::from(first & 31)] >> (len & 31) & 1 == 1
 }
 
-/// Whether bytes are this word in any case. The word is given in lower case and has letters and
-/// hyphens only; the bytes hold no control byte: then none differs from one of the word's in the
-/// case bit alone.
+/// Returns whether bytes are this word in any case. The word is given in lower case and has letters
+/// and hyphens only; the bytes hold no control byte: then none differs from one of the word's in
+/// the case bit alone.
 #[inline]
 fn is_word<const N: usize>(bytes: &[u8], word: &[u8; N]) -> bool {
     let Ok(bytes) = <&[u8; N]>::try_from(bytes) else {

@@ -77,7 +77,7 @@ impl Epoll {
         }
     }
 
-    /// What a watched number is called; `ENOENT` where it is not watched.
+    /// Returns what a watched number is called; `ENOENT` where it is not watched.
     pub(crate) fn key(&self, number: i32) -> io::Result<u64> {
         let number = u32::try_from(number).map_err(|_| Errno::BADF)?;
         self.watched.key(number).ok_or_else(|| Errno::NOENT.into())
@@ -126,7 +126,7 @@ impl Epoll {
         Ok(())
     }
 
-    /// What the kernel was told of a descriptor.
+    /// Returns what the kernel was told of a descriptor.
     fn told(&self, number: u32) -> Option<EpollChange> {
         if let Some(told) = self.watched.told(number) {
             return Some(told);

@@ -72,7 +72,7 @@ fn refuse(listening: &OwnedFd) -> io::Result<()> {
 /// Takes what waits in a queue, `max` connections at most, and closes the descriptor when the queue
 /// is empty, with nothing in between. Returns the descriptor if more may wait.
 ///
-/// Nobody may accept from the socket any more by a ring: it will not block from now on.
+/// No ring may accept from the socket any more: it does not block from now on.
 pub fn take_queue(listening: Arc<OwnedFd>, max: usize) -> (Vec<OwnedFd>, Option<Arc<OwnedFd>>) {
     let mut taken = Vec::new();
     if ioctl_fionbio(&listening, true).is_err() {
@@ -109,7 +109,7 @@ mod tests {
         (sockets.into_iter().map(Arc::new).collect(), address)
     }
 
-    /// What the queues hold, which closes them.
+    /// Returns what the queues hold, which closes them.
     fn take_all(group: Vec<Arc<OwnedFd>>) -> usize {
         let take = |socket| {
             let (taken, left) = take_queue(socket, 64);

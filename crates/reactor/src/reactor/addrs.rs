@@ -30,8 +30,8 @@ impl Reactor {
         }
     }
 
-    /// The names of a socket's two ends. The kernel is asked once; they are kept for as long as the
-    /// socket is open.
+    /// Returns the names of a socket's two ends. The kernel is asked once; they are kept for as
+    /// long as the socket is open.
     ///
     /// Another worker of a shared reactor may close the socket meanwhile. The kernel is then asked
     /// by a number that may be another socket's, which does no harm, and the answer is thrown away:

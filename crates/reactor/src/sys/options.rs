@@ -23,7 +23,7 @@ pub(crate) fn bind_to_no_interface(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_number(socket, libc::SOL_SOCKET, SO_BINDTOIFINDEX, NO_INTERFACE)
 }
 
-/// Whether that was done.
+/// Returns whether that was done.
 pub(crate) fn is_bound_to_no_interface(socket: BorrowedFd<'_>) -> bool {
     super::by_number::socket_number(socket.as_raw_fd(), SO_BINDTOIFINDEX) == Some(NO_INTERFACE)
 }

@@ -1,8 +1,10 @@
-//! Completions: what each means for its socket, for the task that waits, and what is submitted next.
+//! Completions: what each means for its socket, for the task that waits, and what is submitted
+//! next.
 //!
-//! A completion may come after its socket was closed, and after the slot has its next socket. The key
-//! in it holds the generation, so a late one is told from one of the successor: [`Uring::live`]. A
-//! slot is not freed while any operation on it is under way, because the kernel still uses its number.
+//! A completion may come after its socket was closed, and after the slot has its next socket. The
+//! key in it holds the generation, so a late one is told from one of the successor:
+//! [`Uring::live`]. A slot is not freed while any operation on it is under way, because the kernel
+//! still uses its number.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -56,8 +58,8 @@ impl Uring {
                 self.finish_closing(key)
             }
             Completion::Woken { more } => {
-                // The kernel ends a multishot poll when the completion queue overflows. Without a new
-                // one no other thread could wake this one any more.
+                // The kernel ends a multishot poll when the completion queue overflows. Without a
+                // new one no other thread could wake this one any more.
                 if !more {
                     self.ring.watch_waker(self.waker.as_fd());
                 }

@@ -63,8 +63,8 @@ impl Uring {
         }
     }
 
-    /// The names of a socket's two ends. They are kept for as long as it is open, for the next one
-    /// who asks.
+    /// Returns the names of a socket's two ends. They are kept for as long as it is open, for the
+    /// next one who asks.
     ///
     /// # Errors
     /// As [`Uring::with_descriptor`].

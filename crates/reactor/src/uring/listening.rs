@@ -131,7 +131,7 @@ impl Uring {
         }
     }
 
-    /// Whether the kernel may still accept for this listener.
+    /// Returns whether the kernel may still accept for this listener.
     pub(crate) fn is_listening(&self, index: u32) -> bool {
         self.listening[index as usize].armed != Armed::No
     }

@@ -40,8 +40,8 @@ impl Uring {
             return Poll::Ready(Ok(RecvBuf::end()));
         }
         socket.waiter = token;
-        // `WANTS_BYTES` without `RECEIVING`: it is among the starved, or a cancellation is under way
-        // whose completion arms the next receive. A second one must not be armed beside that.
+        // `WANTS_BYTES` without `RECEIVING`: it is among the starved, or a cancellation is under
+        // way whose completion arms the next receive. A second one must not be armed beside that.
         if !socket.state.has(SocketState::RECEIVING | SocketState::WANTS_BYTES) {
             if ring.pool().available() == 0 {
                 starved.push_back(io.key);
@@ -75,8 +75,8 @@ impl Uring {
     fn empty_recv_queues(&mut self) {
         for id in 0..self.ring.pool().count() {
             let index = self.ring.pool().owner(id);
-            // The owner is only a hint: the buffer may have been given back since. If that socket has
-            // others queued, they are due as well.
+            // The owner is only a hint: the buffer may have been given back since. If that socket
+            // has others queued, they are due as well.
             if let Some(socket) = self.get(index)
                 && socket.recv_queue.len() > 0
             {
@@ -121,8 +121,8 @@ impl Uring {
     ) -> Option<Token> {
         let socket = socket_of(&mut self.direct, &mut self.ordinary, self.table, key);
         if !socket.is_live(key) {
-            // A completion of the slot's former socket. Its buffer still has to go back, or the ring
-            // would run out of them.
+            // A completion of the slot's former socket. Its buffer still has to go back, or the
+            // ring would run out of them.
             if let Some(buffer) = buffer {
                 self.ring.pool().offer(buffer);
             }

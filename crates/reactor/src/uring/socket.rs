@@ -22,7 +22,7 @@ pub(super) struct UringSocket {
 }
 
 impl UringSocket {
-    /// Whether it is the open socket that this names, and not its successor.
+    /// Returns whether it is the open socket that this names, and not its successor.
     #[inline]
     pub(super) fn is_live(&self, key: Key) -> bool {
         self.generation == key.generation && self.state.has(SocketState::OPEN)
@@ -39,7 +39,7 @@ impl UringSocket {
         FdTarget::Descriptor(self.fd.as_ref().map_or(-1, AsRawFd::as_raw_fd))
     }
 
-    /// Names who waits for bytes, if somebody does.
+    /// Returns the task that waits for bytes, if one does.
     #[inline]
     pub(super) fn wake_reader(&mut self) -> Option<Token> {
         let wants = self.state.has(SocketState::WANTS_BYTES);
@@ -47,7 +47,7 @@ impl UringSocket {
         wants.then_some(self.waiter)
     }
 
-    /// Whether anything is under way, or has completed and was not asked about since.
+    /// Returns whether anything is under way, or has completed and was not asked about since.
     pub(super) fn is_busy(&self) -> bool {
         self.state.has(SocketState::BUSY) || self.recv_queue.len() > 0
     }
@@ -92,7 +92,7 @@ impl SocketState {
     /// The task asks seldom on purpose: nothing is received ahead.
     pub(super) const ON_DEMAND: u16 = 1 << 15;
 
-    /// Whether a receive stays armed after its first bytes.
+    /// Returns whether a receive stays armed after its first bytes.
     pub(super) fn is_multishot(self) -> bool {
         self.0 & (Self::DRAINED | Self::ON_DEMAND) == Self::DRAINED
     }

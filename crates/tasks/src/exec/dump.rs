@@ -10,7 +10,7 @@ use crate::exec::worker::dump_request::{Dump, DumpRequest};
 use crate::exec::worker::workers_shared::WorkersShared;
 use crate::sync::parking;
 
-/// What the tasks of the running task's server do.
+/// Returns what the tasks of the running task's server do.
 ///
 /// - `within`: how long to wait for workers that are held by a task.
 ///
@@ -24,7 +24,8 @@ pub async fn dump(within: Duration) -> Dump {
     finish(&look, &shared)
 }
 
-/// What the tasks of a server do. Blocks the calling thread until its workers have answered.
+/// Returns what the tasks of a server do. Blocks the calling thread until its workers have
+/// answered.
 ///
 /// - `within`: how long to wait for workers that are held by a task.
 pub(crate) fn wait_for_dump(shared: &WorkersShared, now_ms: u64, within: Duration) -> Dump {

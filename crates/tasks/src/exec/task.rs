@@ -1,6 +1,6 @@
 //! Light tasks: starting one, naming one, giving way.
 //!
-//! What a spawned task comes to is told to whoever asked for it: a [`JoinHandle`] or a [`Group`].
+//! The result of a spawned task goes to a [`JoinHandle`] or a [`Group`].
 //! Both are a [`Report`]; the task carries it along and never ends without making it.
 
 pub(crate) mod blocking;
@@ -25,7 +25,7 @@ use crate::exec::schedule::BoxTask;
 use crate::exec::wakers::task_id::TaskId;
 use crate::exec::worker::workers_shared::{WorkersShared, count};
 
-/// Starts a task beside the running one, on the same worker (or group of workers). It runs when the
+/// Starts a task on the worker (or group of workers) of the running one. It runs when the
 /// running one next waits, or at once on a worker of the group that is free; and it goes on by
 /// itself if the handle is dropped.
 ///
@@ -112,7 +112,7 @@ where
 
 /// To whom a task tells what it came to.
 trait Report<T> {
-    /// Whether the task is to be dropped where it waits.
+    /// Returns whether the task is to be dropped where it waits.
     fn is_cancelled(&self) -> bool;
 
     /// The task waits, for the first time.
@@ -137,7 +137,7 @@ struct TaskRun<F: Future, R: Report<F::Output>> {
 
 impl<F: Future, R: Report<F::Output>> TaskRun<F, R> {
     fn end(&mut self, outcome: Result<F::Output, JoinError>) {
-        // Its destructor may panic too, and still somebody waits for the outcome.
+        // Its destructor may panic too, and a task may still wait for the result.
         let dropped = catch_unwind(AssertUnwindSafe(|| self.future = None));
         let outcome = if dropped.is_ok() { outcome } else { Err(JoinError::Panicked) };
         if matches!(outcome, Err(JoinError::Panicked)) {

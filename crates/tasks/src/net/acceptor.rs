@@ -50,7 +50,7 @@ impl Acceptor {
     /// What a person writes for each member.
     pub const NAMES: [&'static str; 2] = ["per-worker", "dedicated"];
 
-    /// What a person writes for this member.
+    /// Returns what a person writes for this member.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }
@@ -125,7 +125,7 @@ impl Drop for AcceptorGuard {
     }
 }
 
-/// The next connection, once there is room for it. `None` when that was the last.
+/// Returns the next connection, once there is room for it. `None` when that was the last.
 async fn next(
     listener: &Listener,
     me: AcceptorPlace,
@@ -163,7 +163,7 @@ async fn next(
     }
 }
 
-/// Whether connections are still accepted.
+/// Returns whether connections are still accepted.
 fn serves(ctx: &WorkerContext, listener_shared: &ListenerShared) -> bool {
     ctx.phase() == Phase::Serving && listener_shared.is_open()
 }
@@ -185,7 +185,7 @@ async fn rest(listener_shared: &ListenerShared) {
     .await;
 }
 
-/// How many connections one request to the kernel may bring into this reactor.
+/// Returns how many connections one request to the kernel may bring into this reactor.
 fn choose_room(ctx: &WorkerContext, me: AcceptorPlace, listener_shared: &ListenerShared) -> usize {
     // A connection that will go elsewhere must not come into this reactor's table.
     let stays = !listener_shared.descriptors && me.place.is_some() && choose(ctx, me) == me.place;
@@ -340,12 +340,13 @@ impl AcceptFailure {
         }
     }
 
-    /// Whether it may succeed once something is closed.
+    /// Returns whether it may succeed once something is closed.
     fn is_shortage(self) -> bool {
         self == Self::Exhausted
     }
 
-    /// Whether accepting rests: what waits in the backlog would fail as fast as it can be tried.
+    /// Returns whether accepting rests: what waits in the backlog would fail as fast as it can be
+    /// tried.
     fn rests(self) -> bool {
         self != Self::ThisOne
     }

@@ -25,8 +25,8 @@ pub(crate) struct Closing {
 /// The listener's sockets, and how far closing them has come.
 #[derive(Default)]
 struct Steps {
-    /// The sockets of each endpoint, in the order they were opened in. Weak: a socket that an acceptor
-    /// has closed must not be kept open from here, for its queue would then be reset late.
+    /// The sockets of each endpoint, in the order they were opened in. Weak: a socket that an
+    /// acceptor has closed must not be kept open from here, for its queue would then be reset late.
     groups: Vec<Vec<Weak<OwnedFd>>>,
     began_ms: Option<u64>,
     gathered_ms: Option<u64>,
@@ -63,8 +63,8 @@ impl Closing {
         let mut steps = self.steps();
         if steps.began_ms.is_none() {
             for socket in steps.open().flatten() {
-                // A connection that the kernel holds back for its first bytes is in no queue yet, so
-                // closing would reset it. If this fails, such a one is lost.
+                // A connection that the kernel holds back for its first bytes is in no queue yet,
+                // so closing would reset it. If this fails, such a one is lost.
                 let _ = stop_deferring(&socket);
             }
         }
@@ -77,8 +77,8 @@ impl Closing {
         let mut steps = self.steps();
         if steps.gathered_ms.is_none() {
             for group in steps.open() {
-                // While the sockets are told to refuse one by one, the kernel would still spread new
-                // connections over the group. If this fails, a client may have to try again.
+                // While the sockets are told to refuse one by one, the kernel would still spread
+                // new connections over the group. If this fails, a client may have to try again.
                 let _ = gather_connections(&group);
             }
         }

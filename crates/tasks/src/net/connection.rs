@@ -1,4 +1,4 @@
-//! Sockets as tasks see them: a link with deadlines, receiving, sending, files.
+//! Connections of tasks: deadlines, receiving, sending, files.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -50,11 +50,11 @@ pub struct Connection {
 /// The place of a connection that is not counted: an outgoing one.
 const NO_PLACE: u16 = u16::MAX;
 
-/// Why an operation on a link did not come to its end.
+/// Why an operation on a connection failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConnectionError {
-    /// The link's deadline has come.
+    /// The connection's deadline has come.
     TimedOut,
     /// The server is ending.
     Ending,
@@ -102,7 +102,7 @@ impl Connection {
         Self::connect_as(to, &Outbound { source, ..Outbound::default() }, timeout_ms).await
     }
 
-    /// The same for who has more to say about the connection.
+    /// Like [`Connection::connect`], with socket options.
     ///
     /// # Errors
     /// As [`Connection::connect`].
@@ -143,12 +143,12 @@ impl Connection {
         Ok(Self::new(io, None))
     }
 
-    /// The time as of the last operation on this link.
+    /// Returns the time as of the last operation on this connection.
     pub fn now(&self) -> Now {
         self.now
     }
 
-    /// Looks at the time anew: for a step that no operation on this link came just before.
+    /// Reads the time again: for a step that no operation on this connection came just before.
     pub fn refresh_now(&mut self) {
         self.now = crate::now();
     }
@@ -158,7 +158,7 @@ impl Connection {
         self.alarm.set(at_ms);
     }
 
-    /// The time past which operations fail.
+    /// Returns the time past which operations fail.
     pub fn deadline_ms(&self) -> u64 {
         self.alarm.at_ms()
     }
@@ -182,8 +182,8 @@ impl Connection {
         })
     }
 
-    /// The same for who sends something before receiving again, or receives little: the send alone
-    /// counts against what the task may do in one run.
+    /// Like [`Connection::poll_recv`], for tasks that send something before they receive again, or
+    /// receive little: the send alone counts against what the task may do in one run.
     ///
     /// # Errors
     /// [`ConnectionError`].
@@ -201,7 +201,7 @@ impl Connection {
     }
 
     /// From now on receives only when it is asked to: what the peer sends meanwhile stays in the
-    /// kernel, which makes it wait. For whoever is slow to ask on purpose.
+    /// kernel, which makes it wait. For callers that are slow to ask on purpose.
     pub fn receive_on_demand(&mut self) {
         context::with(|ctx| ctx.reactor.borrow_mut().receive_on_demand(&self.io));
     }
@@ -232,7 +232,7 @@ impl Connection {
         Some(out)
     }
 
-    /// Whether something that [`Connection::start_send`] took over was not sent yet.
+    /// Returns whether something that [`Connection::start_send`] took over was not sent yet.
     pub fn is_sending(&self) -> bool {
         self.sending
     }
@@ -355,7 +355,7 @@ impl Connection {
         }
     }
 
-    /// The deadline has come during a send: looks at how far it has come, and sets the next
+    /// Returns the deadline has come during a send: looks at how far it has come, and sets the next
     /// deadline. Returns false if the peer has had its time.
     ///
     /// - `of_file`: what of a file was and is to be sent, if it is one.
@@ -376,8 +376,8 @@ impl Connection {
         next.is_some()
     }
 
-    /// Bytes of a send that was given up which the kernel has not taken. (What a peer that is gone
-    /// has left behind may not be known, and is 0 then.)
+    /// Returns how many bytes of a send that was given up the kernel has not taken; 0 where the
+    /// peer is gone and that is not known.
     pub fn unsent_bytes(&self) -> u64 {
         self.unsent().here
     }
@@ -400,13 +400,13 @@ impl Connection {
         })
     }
 
-    /// What names this connection for those who run in its task without holding it.
+    /// Returns what names this connection for those who run in its task without holding it.
     #[inline]
     pub fn id(&self) -> ConnectionId {
         ConnectionId::of(&self.io)
     }
 
-    /// Where the peer is; a Unix socket's peer mostly has no name, which is an empty path.
+    /// Returns where the peer is; a Unix socket's peer mostly has no name, which is an empty path.
     ///
     /// Asking costs one to four calls to the kernel the first time, and none after that.
     ///
@@ -418,7 +418,7 @@ impl Connection {
         self.id().addrs()?.peer.ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// The address of this end.
+    /// Returns the address of this end.
     ///
     /// # Errors
     /// As [`Connection::peer`], but for `NotConnected`.
@@ -431,9 +431,8 @@ impl Connection {
         context::with(|ctx| ctx.reactor.borrow_mut().override_addrs(&self.io, addrs));
     }
 
-    /// Has the peer told by a reset, once this link is dropped, that what it sent was not all read
-    /// and what was sent to it did not all leave. (With `io_uring` before Linux 6.8 it may be told
-    /// nothing.)
+    /// Resets the connection when it is dropped, so that the peer learns that not all of its bytes
+    /// were read, or not all of ours sent. With `io_uring` before Linux 6.8 it may learn nothing.
     pub fn reset_on_drop(&self) {
         context::with(|ctx| {
             ctx.ask_reactor(|reactor, woken| {

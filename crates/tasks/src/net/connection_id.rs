@@ -25,7 +25,7 @@ impl ConnectionId {
         Self(io.id())
     }
 
-    /// The names of the connection's two ends.
+    /// Returns the names of the connection's two ends.
     ///
     /// # Errors
     /// As [`crate::Connection::peer`]. `NotFound`: there is no such connection, or this thread is
@@ -54,7 +54,7 @@ impl TaskMark {
         TaskId::of_waker(waker).map_or(Self::NONE, |task| Self(task.token()))
     }
 
-    /// Whether it was made in the running task, or is of any.
+    /// Returns whether it was made in the running task, or is of any.
     pub fn is_here(self) -> bool {
         self == Self::ANY || context::try_with(context::WorkerContext::token) == Some(self.0)
     }

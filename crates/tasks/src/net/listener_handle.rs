@@ -30,12 +30,12 @@ impl ListenerShared {
         Arc::new(Self { serve, descriptors, close_flag: Arc::default() })
     }
 
-    /// What its acceptors share while it closes.
+    /// Returns what its acceptors share while it closes.
     pub(crate) fn closing(&self) -> &Closing {
         &self.close_flag.closing
     }
 
-    /// Whether others hold its sockets too, so that their queues outlive us.
+    /// Returns whether others hold its sockets too, so that their queues outlive us.
     pub(crate) fn is_shared(&self) -> bool {
         self.close_flag.shared.load(Ordering::SeqCst)
     }
@@ -49,7 +49,7 @@ impl ListenerShared {
         }
     }
 
-    /// Whether connections are still accepted.
+    /// Returns whether connections are still accepted.
     pub(crate) fn is_open(&self) -> bool {
         !self.close_flag.closed.load(Ordering::SeqCst)
     }
@@ -92,22 +92,22 @@ impl ListenerHandle {
         Self { endpoint, refused, close_flag: Arc::clone(&listener_shared.close_flag) }
     }
 
-    /// The endpoint in fact bound.
+    /// Returns the endpoint in fact bound.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// What of the plan's socket options the kernel would not grant, in words.
+    /// Returns what of the plan's socket options the kernel would not grant, in words.
     pub fn refused(&self) -> &[String] {
         &self.refused
     }
 
-    /// Whether it has not been stopped.
+    /// Returns whether it has not been stopped.
     pub fn is_open(&self) -> bool {
         !self.close_flag.closed.load(Ordering::SeqCst)
     }
 
-    /// Takes an inherited socket over: nobody else will accept from it once this listener is
+    /// Takes an inherited socket over: no other process will accept from it once this listener is
     /// stopped, so its queue has to be served before.
     pub fn take_over(&self) {
         self.close_flag.shared.store(false, Ordering::SeqCst);
@@ -121,7 +121,7 @@ impl ListenerHandle {
             return;
         }
         if let Endpoint::Unix(path) = &self.endpoint {
-            // Whoever removed it first has done what was wanted.
+            // If another process has removed it, it is gone as well.
             let _ = std::fs::remove_file(path);
         }
         let acceptors = std::mem::take(&mut *self.close_flag.acceptors());

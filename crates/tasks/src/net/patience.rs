@@ -14,7 +14,7 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// When patience ends, for a transfer that began at `began_ms` and has moved `bytes` by
+    /// Returns when patience ends, for a transfer that began at `began_ms` and has moved `bytes` by
     /// `now_ms`, just now.
     pub fn deadline_ms(self, began_ms: u64, now_ms: u64, bytes: u64) -> u64 {
         let silent = now_ms.saturating_add(self.silence_ms);
@@ -26,8 +26,8 @@ impl Patience {
         }
     }
 
-    /// How long after its start a send is looked at first, in milliseconds. By then most are over:
-    /// an earlier look would cost each of them a timer.
+    /// Returns how long after its start a send is looked at first, in milliseconds. By then most
+    /// are over: an earlier look would cost each of them a timer.
     #[inline]
     pub fn first_look_ms(self) -> u64 {
         self.silence_ms - self.silence_ms / 4

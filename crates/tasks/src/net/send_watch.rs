@@ -27,7 +27,7 @@ impl SendWatch {
         Self { began_ms, moved_ms: began_ms, left: 0, left_at_first: 0 }
     }
 
-    /// When the send began, in milliseconds.
+    /// Returns when the send began, in milliseconds.
     pub(crate) fn began_ms(&self) -> u64 {
         self.began_ms
     }

@@ -1,5 +1,5 @@
 //! A worker on a thread that is its caller's: it works whenever the caller's loop has it take a
-//! turn, and watches descriptors of the caller's beside its own sockets.
+//! turn, and watches descriptors of the caller in addition to its own sockets.
 
 use std::cell::Cell;
 use std::fmt;
@@ -53,7 +53,7 @@ pub struct Turned {
 }
 
 impl Driven {
-    /// Whether one can be started on the running thread.
+    /// Returns whether one can be started on the running thread.
     pub(crate) fn check() -> Result<(), WorkersStartError> {
         let is_taken = context::is_own_thread() || block_on::is_busy() || is_driven();
         if is_taken { Err(WorkersStartError::Nested) } else { Ok(()) }
@@ -163,8 +163,8 @@ impl Driven {
         Ok(next_ms.map(|at| Duration::from_millis(at.saturating_sub(now_ms))))
     }
 
-    /// What can be read once a turn has something to do. It stays the same while nothing is watched
-    /// here.
+    /// Returns what can be read once a turn has something to do. It stays the same while nothing is
+    /// watched here.
     ///
     /// # Errors
     /// The process is out of descriptors.
@@ -235,7 +235,7 @@ impl Driven {
         self.ctx.reactor.borrow_mut().unwatch(number)
     }
 
-    /// How many descriptors are watched.
+    /// Returns how many descriptors are watched.
     pub fn watches(&self) -> usize {
         self.ctx.reactor.borrow().watches()
     }
@@ -255,7 +255,8 @@ impl Driven {
         self.ctx.insert(Box::pin(future)).map(drop).map_err(|_| SpawnError::Full)
     }
 
-    /// Whether its server has been stopped and it has no tasks any more. Turns then only watch.
+    /// Returns whether its server has been stopped and it has no tasks any more. Turns then only
+    /// watch.
     pub fn has_ended(&self) -> bool {
         self.has_ended.get()
     }
@@ -292,7 +293,7 @@ thread_local! {
     static DRIVES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the running thread drives a worker.
+/// Returns whether the running thread drives a worker.
 fn is_driven() -> bool {
     DRIVES.get()
 }

@@ -66,12 +66,12 @@ impl ElasticSetup {
         Ok(Self { growth, floor, state: Some((listener_poll, state)) })
     }
 
-    /// Whether workers may be added.
+    /// Returns whether workers may be added.
     pub(crate) fn is_elastic(&self) -> bool {
         self.state.is_some()
     }
 
-    /// What the rest of the crate sees of them.
+    /// Returns what the rest of the crate sees of them.
     pub(crate) fn handle(&self) -> Arc<dyn Elastic> {
         match &self.state {
             Some((_, state)) => Arc::clone(state) as Arc<dyn Elastic>,

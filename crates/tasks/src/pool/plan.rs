@@ -59,13 +59,13 @@ pub struct Capacity {
 }
 
 impl WorkerPlan {
-    /// Workers at most: those of the start, and what [`WorkerPlan::growth`] adds. (The shared schedulers
-    /// have 64 at most.)
+    /// Workers at most: those of the start, and what [`WorkerPlan::growth`] adds. (The shared
+    /// schedulers have 64 at most.)
     pub fn workers_max(&self) -> usize {
         self.workers.max(self.growth.workers_max)
     }
 
-    /// How many connections this plan can hold with a backend, given the descriptor limit.
+    /// Returns how many connections this plan can hold with a backend, given the descriptor limit.
     pub fn capacity(&self, backend: BackendKind) -> Capacity {
         let limit = descriptor_limit();
         let ordinary = descriptors_for_connections(limit);

@@ -73,7 +73,8 @@ impl Workers {
     /// - `serve`: makes the task that serves a connection; called on the worker that will run it.
     ///
     /// # Errors
-    /// An endpoint cannot be bound ([`WorkersStartError::Bind`]), or a thread or its reactor not be had.
+    /// An endpoint cannot be bound ([`WorkersStartError::Bind`]), or a thread or its reactor not be
+    /// had.
     pub fn start(
         plan: &WorkerPlan,
         endpoints: &[Endpoint],
@@ -102,7 +103,8 @@ impl Workers {
     /// The endpoints listen when this returns, and connections wait for the first turn.
     ///
     /// # Errors
-    /// As [`Workers::start`]; [`WorkersStartError::Nested`] where the calling thread is a worker already.
+    /// As [`Workers::start`]; [`WorkersStartError::Nested`] where the calling thread is a worker
+    /// already.
     pub fn start_driven(
         plan: &WorkerPlan,
         endpoints: &[Endpoint],
@@ -134,22 +136,22 @@ impl Workers {
         Self { shared, plan, running, addresses, notes, backend, capacity, clock }
     }
 
-    /// The endpoints in fact bound.
+    /// Returns the endpoints in fact bound.
     pub fn addresses(&self) -> &[Endpoint] {
         &self.addresses
     }
 
-    /// What a user should know about the start: why a wish was not granted.
+    /// Returns what a user should know about the start: why a wish was not granted.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// The backend at work.
+    /// Returns the backend at work.
     pub fn backend(&self) -> BackendKind {
         self.backend
     }
 
-    /// How many connections fit.
+    /// Returns how many connections fit.
     pub fn capacity(&self) -> Capacity {
         self.capacity
     }
@@ -176,8 +178,8 @@ impl Workers {
         self.shared.connection_slots.open()
     }
 
-    /// Whether no connection is open and, once the workers drain, none can come any more: what the
-    /// kernel had accepted by then has been served.
+    /// Returns whether no connection is open and, once the workers drain, none can come any more:
+    /// what the kernel had accepted by then has been served.
     pub fn is_quiet(&self) -> bool {
         !self.is_accepting() && self.connections_open() == 0
     }
@@ -187,7 +189,7 @@ impl Workers {
         self.shared.elastic.workers()
     }
 
-    /// Whether a listener may still bring connections.
+    /// Returns whether a listener may still bring connections.
     pub fn is_accepting(&self) -> bool {
         self.shared.acceptors.load(std::sync::atomic::Ordering::SeqCst) > 0
     }
@@ -200,7 +202,7 @@ impl Workers {
             .collect()
     }
 
-    /// What happened to connections and tasks since the start.
+    /// Returns what happened to connections and tasks since the start.
     pub fn counts(&self) -> &Counts {
         &self.shared.counts
     }
@@ -210,7 +212,7 @@ impl Workers {
         self.clock.read_ms()
     }
 
-    /// The phase that the workers are in.
+    /// Returns the phase that the workers are in.
     pub fn phase(&self) -> Phase {
         self.shared.phase()
     }

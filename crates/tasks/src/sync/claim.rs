@@ -52,8 +52,8 @@ impl Claim {
             if other_life || state & LIVE == 0 {
                 return false;
             }
-            // Written even if it is ready already: the exchange in `run` has to read this write, and
-            // so sees what the caller left for the task before it woke it.
+            // Written even if it is ready already: the exchange in `run` has to read this write,
+            // and so sees what the caller left for the task before it woke it.
             match self.0.compare_exchange_weak(
                 state,
                 state | READY,

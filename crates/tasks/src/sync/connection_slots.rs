@@ -27,7 +27,7 @@ impl Placement {
     /// What a person writes for each member.
     pub const NAMES: [&'static str; 2] = ["spread", "fill"];
 
-    /// What a person writes for this member.
+    /// Returns what a person writes for this member.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }
@@ -96,14 +96,14 @@ impl ConnectionSlots {
         self.open[worker].0.load(Ordering::SeqCst) == CLOSED
     }
 
-    /// How many more connections a worker could take.
+    /// Returns how many more connections a worker could take.
     pub(crate) fn room_on(&self, worker: usize) -> usize {
         let open = self.open[worker].0.load(Ordering::Relaxed);
         let room = self.per_worker_max.saturating_sub(open);
         room.min(self.total_max.saturating_sub(self.open()))
     }
 
-    /// The worker that a connection accepted by `me` goes to. `None`: all are full.
+    /// Returns the worker that a connection accepted by `me` goes to. `None`: all are full.
     ///
     /// - `hands_over`: whether one that is past the share of `me` goes to another.
     pub(crate) fn choose(
@@ -127,7 +127,7 @@ impl ConnectionSlots {
         }
     }
 
-    /// The worker with the fewest connections that has room.
+    /// Returns the worker with the fewest connections that has room.
     fn fewest(&self) -> Option<usize> {
         (0..self.open.len())
             .filter(|&worker| self.room_on(worker) > 0)
@@ -136,13 +136,15 @@ impl ConnectionSlots {
 
     /// Takes a slot of a worker. Returns whether there was one.
     pub(crate) fn take(&self, worker: usize) -> bool {
-        // A caller that finds the limit reached must not get to the wake-up below: it is among those
-        // that wait, so it would wake itself for ever. Only one that has passed the limit goes on.
+        // A caller that finds the limit reached must not get to the wake-up below: it is among
+        // those that wait, so it would wake itself for ever. Only one that has passed the limit
+        // goes on.
         if self.room_on(worker) == 0 {
             return false;
         }
-        // Add first, then check: two threads that check first could both take the last slot. Relaxed
-        // is enough for the worker's own count, since the fences below order it where it matters.
+        // Add first, then check: two threads that check first could both take the last slot.
+        // Relaxed is enough for the worker's own count, since the fences below order it where it
+        // matters.
         if self.total.fetch_add(1, Ordering::SeqCst) < self.total_max {
             if self.open[worker].0.fetch_add(1, Ordering::Relaxed) < self.per_worker_max {
                 return true;
@@ -150,7 +152,8 @@ impl ConnectionSlots {
             self.open[worker].0.fetch_sub(1, Ordering::Relaxed);
         }
         self.total.fetch_sub(1, Ordering::SeqCst);
-        // Another acceptor may have seen this passing excess and gone to wait for room that is there.
+        // Another acceptor may have seen this passing excess and gone to wait for room that is
+        // there.
         self.wake_waiting();
         false
     }
@@ -195,7 +198,8 @@ impl ConnectionSlots {
                 self.anyone_waits.store(true, Ordering::SeqCst);
             }
             fence(Ordering::SeqCst);
-            // A slot may have been freed before `anyone_waits` was set, and then none wakes this task.
+            // A slot may have been freed before `anyone_waits` was set, and then none wakes this
+            // task.
             done().map_or(Poll::Pending, Poll::Ready)
         })
         .await

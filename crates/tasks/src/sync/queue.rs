@@ -101,7 +101,7 @@ impl TokenQueue {
         }
     }
 
-    /// Whether nothing is queued, not even a token whose producer is still writing it.
+    /// Returns whether nothing is queued, not even a token whose producer is still writing it.
     pub fn is_empty(&self) -> bool {
         self.head.0.load(Ordering::SeqCst) == self.tail.0.load(Ordering::SeqCst)
     }

@@ -30,8 +30,9 @@ impl Roles {
 
     /// Gives the poller's role up. The caller then wakes a sleeper, who may take it.
     pub(crate) fn give_poller_up(&self) {
-        // Ordered before the caller's look for sleepers. A worker that goes to sleep because the role
-        // is taken sets its bit before it checks the role: it sees the role free, or its bit is seen.
+        // Ordered before the caller's look for sleepers. A worker that goes to sleep because the
+        // role is taken sets its bit before it checks the role: it sees the role free, or its bit
+        // is seen.
         self.polled.swap(false, Ordering::SeqCst);
     }
 
@@ -77,8 +78,8 @@ impl Roles {
         asleep + usize::from(self.is_polled())
     }
 
-    /// Takes one sleeper; the caller unparks it. Its bit is cleared here, so that two wake-ups never
-    /// go to the same worker while another one sleeps.
+    /// Takes one sleeper; the caller unparks it. Its bit is cleared here, so that two wake-ups
+    /// never go to the same worker while another one sleeps.
     pub(crate) fn pick_sleeper(&self) -> Option<usize> {
         fence(Ordering::SeqCst);
         let mut asleep = self.asleep.load(Ordering::SeqCst);

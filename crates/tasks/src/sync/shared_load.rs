@@ -69,7 +69,7 @@ impl SharedLoad {
         }
     }
 
-    /// Whether the others should accept before this process does, which has so many open.
+    /// Returns whether the others should accept before this process does, which has so many open.
     pub(crate) fn is_over_share(&self, open: usize) -> bool {
         if open as u64 <= SLACK {
             return false;

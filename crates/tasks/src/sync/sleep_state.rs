@@ -1,7 +1,8 @@
 //! Falling asleep and being woken, and answering a ping: flags between two threads.
 //!
-//! Both are the same pattern (Dekker): each side writes its own flag, passes a full fence, and reads
-//! the other's. Acquire and release would not do: both reads could still come before both writes.
+//! Both are the same pattern (Dekker): each side writes its own flag, passes a full fence, and
+//! reads the other's. Acquire and release would not do: both reads could still come before both
+//! writes.
 
 use crate::sync::atomic::{AtomicBool, Ordering, fence};
 
@@ -30,7 +31,8 @@ impl SleepState {
 
     /// Ends a sleep, or does not begin it.
     pub(crate) fn cancel_sleep(&self) {
-        // Relaxed: a visitor that still reads `true` raises one wake-up too many, which is harmless.
+        // Relaxed: a visitor that still reads `true` raises one wake-up too many, which is
+        // harmless.
         self.asleep.store(false, Ordering::Relaxed);
     }
 

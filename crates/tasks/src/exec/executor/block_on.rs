@@ -36,8 +36,8 @@ use crate::sync::connection_slots::{ConnectionSlots, Placement};
 /// future goes on in the caller.
 ///
 /// # Errors
-/// [`WorkersStartError::Nested`]: the thread runs tasks already. [`WorkersStartError::Thread`]: a reactor cannot
-/// be had, or the kernel refuses to wait.
+/// [`WorkersStartError::Nested`]: the thread runs tasks already. [`WorkersStartError::Thread`]: a
+/// reactor cannot be had, or the kernel refuses to wait.
 pub fn block_on<F: Future>(future: F) -> Result<F::Output, WorkersStartError> {
     block_on_with(&BlockOnOptions::default(), future)
 }
@@ -85,7 +85,7 @@ pub fn block_on_with<F: Future>(
     })
 }
 
-/// Whether the running thread is in [`block_on`].
+/// Returns whether the running thread is in [`block_on`].
 pub(crate) fn is_busy() -> bool {
     LONE.with(|lone| lone.get().is_some_and(|lone| lone.busy.get()))
 }

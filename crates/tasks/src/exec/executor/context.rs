@@ -37,7 +37,7 @@ pub(crate) struct WorkerContext {
     said: Cell<Waits>,
     /// What is left of that task's [`BUDGET`].
     left: Cell<u32>,
-    /// The future that this thread runs beside its tasks was woken.
+    /// The future of `block_on`, which is no task, was woken.
     pub(crate) main_woken: Cell<bool>,
     /// Whose thread it is sleeps elsewhere, and has to be alerted when a task becomes ready.
     pub(crate) tells: Cell<bool>,
@@ -65,7 +65,7 @@ pub(crate) struct OwnTimers {
 thread_local! {
     /// Set once: a thread of ours is one worker for its life. Its tasks are dropped before it ends.
     static OWN_CONTEXT: OnceCell<Rc<WorkerContext>> = const { OnceCell::new() };
-    /// The worker that a thread of somebody else's is for now.
+    /// The worker that a thread of the caller's is for now.
     static BORROWED_CONTEXT: RefCell<Option<Rc<WorkerContext>>> = const { RefCell::new(None) };
 }
 
@@ -116,17 +116,17 @@ impl WorkerContext {
 
     /// Makes the running thread what it was before.
     pub(crate) fn give_back(before: Option<Rc<Self>>) {
-        // Where the thread is ending, it is nobody's any more.
+        // While the thread ends, its thread-locals may be gone.
         let borrowed = BORROWED_CONTEXT.try_with(|borrowed| borrowed.replace(before));
         drop(borrowed);
     }
 
-    /// The running task, as the reactor names it.
+    /// Returns the running task, as the reactor names it.
     pub(crate) fn token(&self) -> Token {
         self.current().token()
     }
 
-    /// The running task.
+    /// Returns the running task.
     pub(crate) fn current(&self) -> TaskId {
         self.metrics.task()
     }
@@ -138,15 +138,15 @@ impl WorkerContext {
         self.left.set(BUDGET);
     }
 
-    /// The running task has ended its run. Returns what it has said that it waits for, and how many
-    /// units it has used.
+    /// Returns the running task has ended its run. Returns what it has said that it waits for, and
+    /// how many units it has used.
     pub(crate) fn end(&self) -> (Waits, u32) {
         self.metrics.set_task(TaskId::NONE);
         (self.said.get().and(self.metrics.since()), BUDGET - self.left.get())
     }
 
-    /// Whether the running task may do one more operation on a socket, which is counted. If not, it
-    /// is in the run queue again.
+    /// Returns whether the running task may do one more operation on a socket, which is counted. If
+    /// not, it is in the run queue again.
     #[inline]
     pub(crate) fn may_operate(&self) -> bool {
         let left = self.left.get();
@@ -158,7 +158,8 @@ impl WorkerContext {
         true
     }
 
-    /// Whether the running task defers what it sends. If so, it is run again within this turn.
+    /// Returns whether the running task defers what it sends. If so, it is run again within this
+    /// turn.
     #[inline]
     pub(crate) fn defer_send(&self) -> bool {
         self.send_batch.defer(|| self.current())
@@ -185,7 +186,7 @@ impl WorkerContext {
         self.said.set(self.said.get().on(on));
     }
 
-    /// Where this worker counts what comes and goes.
+    /// Returns where this worker counts what comes and goes.
     pub(crate) fn metrics(&self) -> &WorkerMetrics {
         &self.metrics
     }
@@ -240,7 +241,7 @@ impl WorkerContext {
         };
     }
 
-    /// Whether the waker kept here under this number is as good as `waker`.
+    /// Returns whether the waker kept here under this number is as good as `waker`.
     pub(crate) fn is_kept(&self, kept: TaskId, waker: &Waker) -> bool {
         match &self.timers {
             Timers::Own(timers) => timers.foreign.borrow().is_kept(kept, waker),
@@ -301,12 +302,12 @@ impl WorkerContext {
     }
 }
 
-/// Whether the running thread is one of ours.
+/// Returns whether the running thread is one of ours.
 pub(crate) fn is_own_thread() -> bool {
     OWN_CONTEXT.with(|ctx| ctx.get().is_some())
 }
 
-/// Whether this is the worker that the running thread is lent to.
+/// Returns whether this is the worker that the running thread is lent to.
 pub(crate) fn is_at(worker: &WorkerContext) -> bool {
     borrowed().is_some_and(|ctx| std::ptr::eq(Rc::as_ptr(&ctx), worker))
 }
@@ -348,8 +349,8 @@ pub(crate) fn with<T>(f: impl FnOnce(&WorkerContext) -> T) -> T {
     })
 }
 
-/// The worker that a thread of somebody else's is for now. (Apart, so that our own threads have
-/// nothing to ask.)
+/// Returns the worker that a thread of somebody else's is for now. (Apart, so that our own threads
+/// have nothing to ask.)
 #[cold]
 fn borrowed() -> Option<Rc<WorkerContext>> {
     BORROWED_CONTEXT.try_with(|borrowed| borrowed.borrow().clone()).ok().flatten()
@@ -422,7 +423,7 @@ fn wake_borrowed(id: TaskId) -> bool {
 /// itself.
 ///
 /// Moving a deadline a little later costs nothing: the timer that is armed fires early, and is
-/// armed anew.
+/// armed again.
 #[derive(Debug)]
 pub(crate) struct Alarm {
     at_ms: u64,
@@ -445,7 +446,7 @@ impl Alarm {
         self.at_ms = at_ms;
     }
 
-    /// Whether the deadline has come; if not, sees to it that the task is woken then.
+    /// Returns whether the deadline has come; if not, sees to it that the task is woken then.
     #[inline]
     pub(crate) fn poll_at(&mut self, now_ms: u64, ctx: &WorkerContext) -> Poll<()> {
         if now_ms >= self.at_ms {

@@ -190,8 +190,9 @@ pub(crate) fn pause(ctx: &WorkerContext, pause_us: u64) {
     ctx.note_time();
 }
 
-/// How long a worker may sleep that has lain down: until its next timer, but not into the end. (Who
-/// ends it says so first and wakes it then: either it is seen here, or the wake-up comes.)
+/// Returns how long a worker may sleep that has lain down: until its next timer, but not into the
+/// end. (Who ends it says so first and wakes it then: either it is seen here, or the wake-up
+/// comes.)
 pub(crate) fn wait(ctx: &WorkerContext, next_ms: Option<u64>) -> Wait {
     if ctx.phase() == Phase::Stopping {
         return Wait::Poll;

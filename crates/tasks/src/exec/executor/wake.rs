@@ -13,7 +13,7 @@ use crate::exec::wakers::task_id::TaskId;
 use crate::exec::wakers::wake_target;
 
 impl TaskId {
-    /// The task that a waker wakes, if it is a number.
+    /// Returns the task that a waker wakes, if it is a number.
     pub(crate) fn of_waker(waker: &Waker) -> Option<Self> {
         ptr::eq(waker.vtable(), &raw const TABLE)
             .then(|| Self::of_token(waker.data().addr() as u64))

@@ -31,7 +31,7 @@ pub enum TrySendError<T> {
 }
 
 impl<T> TrySendError<T> {
-    /// The value that was not sent.
+    /// Returns the value that was not sent.
     pub fn into_value(self) -> T {
         match self {
             Self::Full(value) | Self::Closed(value) => value,
@@ -70,7 +70,7 @@ pub enum SendTimeoutError<T> {
 }
 
 impl<T> SendTimeoutError<T> {
-    /// The value that was not sent.
+    /// Returns the value that was not sent.
     pub fn into_value(self) -> T {
         match self {
             Self::TimedOut(value) | Self::Closed(value) => value,

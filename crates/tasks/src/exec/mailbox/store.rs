@@ -1,8 +1,8 @@
 //! What sender and receiver of a mailbox share, behind one lock.
 //!
-//! Two rules keep it right. While a sender waits, the mailbox is full: whoever takes a value out
-//! puts the first waiting sender's in, so nobody passes those who wait. And no value and no waker
-//! is dropped, and nobody woken, under the lock: what they do may lead back here.
+//! Two rules keep it right. While a sender waits, the mailbox is full: a receiver that takes a
+//! value puts the first waiting sender's in, so no sender overtakes one that waits. And no value
+//! and no waker is dropped, and no task woken, under the lock: what they do may lead back here.
 
 use std::collections::VecDeque;
 use std::sync::MutexGuard;
@@ -102,7 +102,7 @@ impl<T> Store<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// Whether a value that waited for room has been put in.
+    /// Returns whether a value that waited for room has been put in.
     pub(super) fn poll_waiting(&self, ticket: u64, sender: &Waker) -> Poll<Result<(), Closed<T>>> {
         let mut state = self.lock();
         let Some(at) = state.place_of(ticket) else { return Poll::Ready(Ok(())) };
@@ -175,7 +175,7 @@ impl<T> Store<T> {
         senders.into_iter().for_each(wake);
     }
 
-    /// What [`Store::close`] does; and nobody will take out what is inside.
+    /// Does what [`Store::close`] does, and drops the values, which no receiver will take.
     pub(super) fn abandon(&self) {
         self.close();
         let mut state = self.lock();
@@ -203,7 +203,7 @@ impl<T> MailboxState<T> {
         sender
     }
 
-    /// Whether what is inside is all there will ever be.
+    /// Returns whether what is inside is all there will ever be.
     fn has_ended(&self) -> bool {
         self.closed || self.senders == 0
     }
@@ -213,7 +213,7 @@ impl<T> MailboxState<T> {
     }
 }
 
-/// Keeps a waker for whoever waits. Returns the one that it replaces.
+/// Keeps the waker of a waiting task. Returns the one that it replaces.
 fn replace(kept: &mut Option<Waker>, waker: &Waker) -> Option<Waker> {
     match kept {
         Some(kept) if kept.will_wake(waker) => None,
@@ -229,7 +229,7 @@ fn wake(waker: Option<Waker>) {
 
 #[cfg(all(test, not(loom)))]
 impl<T> Store<T> {
-    /// How many senders wait for room.
+    /// Returns how many senders wait for room.
     pub(super) fn waiting(&self) -> usize {
         self.lock().waiting.len()
     }

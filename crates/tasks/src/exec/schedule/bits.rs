@@ -51,7 +51,8 @@ impl RunQueue for Bits {
         self.count += 1;
     }
 
-    /// The first number at or after the cursor; after the last one, it goes on at the start.
+    /// Returns the first number at or after the cursor; after the last one, it goes on at the
+    /// start.
     fn pop(&mut self) -> Option<u32> {
         if self.count == 0 {
             return None;

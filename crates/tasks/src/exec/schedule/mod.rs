@@ -3,15 +3,15 @@
 //! | name | tasks live in | run by | in the order of | when full |
 //! | --- | --- | --- | --- | --- |
 //! | `pool` | a fixed array per worker | their worker | slots | the worker takes no more |
-//! | `pool-shared` | one fixed array | whoever claims them | slots | accepting pauses |
+//! | `pool-shared` | one fixed array | the worker that claims them | slots | accepting pauses |
 //! | `queue` | a growing table per worker | their worker | time | accepting pauses at the total |
-//! | `queue-shared` | one growing table | whoever is free | time | the same |
+//! | `queue-shared` | one growing table | a free worker | time | the same |
 //!
 //! A scheduler hands a ready task out ([`Scheduler::claim`]), the worker polls it and hands it back
 //! ([`Scheduler::release`]). Nothing else knows where tasks are kept.
 //!
-//! So there are two types, [`PinnedScheduler`] and [`SharedScheduler`], and two run queues for each: bits of slots,
-//! and lines.
+//! So there are two types, [`PinnedScheduler`] and [`SharedScheduler`], and two run queues for
+//! each: bits of slots, and lines.
 
 mod bits;
 mod pinned;
@@ -63,12 +63,12 @@ impl SchedulerKind {
     /// What a person writes for each member.
     pub const NAMES: [&'static str; 4] = ["pool", "pool-shared", "queue", "queue-shared"];
 
-    /// What a person writes for this member.
+    /// Returns what a person writes for this member.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }
 
-    /// Whether any worker may run any task.
+    /// Returns whether any worker may run any task.
     pub fn is_shared(self) -> bool {
         matches!(self, Self::PoolShared | Self::QueueShared)
     }
@@ -81,7 +81,7 @@ impl SchedulerKind {
         }
     }
 
-    /// The scheduler of one worker that does not share its tasks.
+    /// Returns the scheduler of one worker that does not share its tasks.
     ///
     /// - `connections`: how many it must hold.
     pub(crate) fn pinned(self, connections: usize) -> Box<dyn Scheduler> {
@@ -97,7 +97,7 @@ impl SchedulerKind {
         }
     }
 
-    /// The scheduler of all workers together.
+    /// Returns the scheduler of all workers together.
     ///
     /// - `connections`: how many it must hold.
     pub(crate) fn shared(self, connections: usize) -> Arc<dyn Scheduler + Send + Sync> {
@@ -154,10 +154,10 @@ pub(crate) trait Scheduler {
     /// - `spent`: it has used up what a task may do in one run.
     fn release(&self, slot: u32, task: Option<BoxTask>, waits: Waits, spent: bool) -> bool;
 
-    /// Whether a task is queued.
+    /// Returns whether a task is queued.
     fn has_ready(&self) -> bool;
 
-    /// Whether no task is kept here, or on loan.
+    /// Returns whether no task is kept here, or on loan.
     fn is_empty(&self) -> bool;
 
     /// Shows every task, in the order of their slots. It looks at each slot once and stops none,
@@ -177,7 +177,7 @@ pub(crate) trait RunQueue {
     /// Takes the next one out.
     fn pop(&mut self) -> Option<u32>;
 
-    /// Whether none is queued.
+    /// Returns whether none is queued.
     fn is_empty(&self) -> bool;
 }
 

@@ -39,7 +39,7 @@ impl<T: Send + 'static> Group<T> {
         Self { shared: Arc::new(shared), limit: limit.max(1), outstanding: 0, asked: 0 }
     }
 
-    /// Starts a task that belongs to the group, beside the running one.
+    /// Starts a task that belongs to the group.
     ///
     /// # Errors
     /// [`SpawnError::Full`]: take a result first ([`Group::next`]); or as [`crate::spawn`].
@@ -57,7 +57,7 @@ impl<T: Send + 'static> Group<T> {
         let number = self.asked;
         let member = GroupMember { shared: Arc::clone(&self.shared), number, seat: None };
         if let Err(error) = start_reporting(future, member) {
-            // It has told its end, like any other; but nobody is to hear of it.
+            // It has reported its end like any other, but no task is to hear of it.
             self.shared.lock().results.retain(|(task, _)| *task != number);
             return Err(error);
         }
@@ -67,7 +67,7 @@ impl<T: Send + 'static> Group<T> {
 }
 
 impl<T> Group<T> {
-    /// The result of the task that ended first among those left. `None`: there are no more.
+    /// Returns the result of the task that ended first among those left. `None`: there are no more.
     pub async fn next(&mut self) -> Option<Result<T, JoinError>> {
         poll_fn(|context| self.poll_result(context)).await
     }
@@ -84,12 +84,12 @@ impl<T> Group<T> {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// How many tasks run, or have ended without their result being taken.
+    /// Returns how many tasks run, or have ended without their result being taken.
     pub fn len(&self) -> usize {
         self.outstanding
     }
 
-    /// Whether all results were taken.
+    /// Returns whether all results were taken.
     pub fn is_empty(&self) -> bool {
         self.outstanding == 0
     }
@@ -186,7 +186,7 @@ impl<T> Report<T> for GroupMember<T> {
         let mut state = self.shared.lock();
         if self.is_cancelled() {
             drop(state);
-            // Whoever cancelled found nobody to wake.
+            // The cancelling thread found no task to wake.
             return task.waker().wake_by_ref();
         }
         let waker = Some(task.waker().clone());

@@ -31,12 +31,12 @@ impl<T> JoinHandle<T> {
         self.task.waker().wake();
     }
 
-    /// Whether the task has ended.
+    /// Returns whether the task has ended.
     pub fn is_finished(&self) -> bool {
         !matches!(*self.place.lock(), TaskResult::Awaited(_))
     }
 
-    /// The task's number, as a dump shows it.
+    /// Returns the task's number, as a dump shows it.
     pub fn id(&self) -> u64 {
         self.task.token()
     }
@@ -82,7 +82,7 @@ pub struct Attached<T> {
 }
 
 impl<T> Attached<T> {
-    /// The task's number, as a dump shows it.
+    /// Returns the task's number, as a dump shows it.
     pub fn id(&self) -> u64 {
         self.handle.id()
     }
@@ -130,7 +130,7 @@ struct ResultSlot<T> {
 }
 
 enum TaskResult<T> {
-    /// Somebody may wait for it.
+    /// A task may wait for it.
     Awaited(Option<Waker>),
     There(Result<T, JoinError>),
     Taken,

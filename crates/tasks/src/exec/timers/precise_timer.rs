@@ -1,4 +1,4 @@
-//! Waiting for less than a millisecond, for whoever keeps a beat.
+//! Waiting for less than a millisecond, for tasks that keep a beat.
 //!
 //! Timers of tasks count in milliseconds, which is all that time-outs need. This one is a timer of
 //! the kernel with a descriptor of its own, so a thread has one, not one per task.
@@ -58,7 +58,7 @@ impl PreciseTimer {
         Ok(())
     }
 
-    /// Starts the timer anew, which also forgets that it had run out before.
+    /// Restarts the timer, which also forgets that it had run out before.
     fn set(&self, duration: Duration) -> io::Result<()> {
         let tv_sec = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
         let it_value = Timespec { tv_sec, tv_nsec: duration.subsec_nanos().into() };

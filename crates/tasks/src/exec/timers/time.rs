@@ -66,7 +66,7 @@ impl Now {
     }
 }
 
-/// The time as of this worker's last turn.
+/// Returns the time as of this worker's last turn.
 pub fn now() -> Now {
     context::with(|ctx| Now::of(&ctx.reactor.borrow()))
 }
@@ -75,7 +75,7 @@ pub fn now() -> Now {
 struct Timer {
     /// Before the first poll, how many milliseconds are to pass; then when they will have.
     ms: u64,
-    /// Who is woken; nobody, before the first poll.
+    /// The waiter that is woken; none before the first poll.
     waiter: TaskId,
     key: TimerKey,
 }
@@ -125,7 +125,7 @@ impl Drop for Timer {
     }
 }
 
-/// Whether a timer here that carries `waiter` wakes what `waker` does.
+/// Returns whether a timer here that carries `waiter` wakes what `waker` does.
 fn wakes(ctx: &WorkerContext, waiter: TaskId, waker: &Waker) -> bool {
     if waiter.home() != ctx.wake_target {
         return false;
@@ -136,7 +136,7 @@ fn wakes(ctx: &WorkerContext, waiter: TaskId, waker: &Waker) -> bool {
     TaskId::of_waker(waker) == Some(waiter)
 }
 
-/// What a timer here has to carry to wake what `waker` does.
+/// Returns what a timer here has to carry to wake what `waker` does.
 fn waiter(ctx: &WorkerContext, waker: &Waker) -> TaskId {
     let own = TaskId::of_waker(waker).filter(|task| task.wake_target() == ctx.wake_target);
     own.unwrap_or_else(|| ctx.keep(waker.clone()))

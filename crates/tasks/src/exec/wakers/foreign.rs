@@ -46,7 +46,7 @@ impl ForeignWakers {
         TaskId::foreign(wake_target, at, slot.generation)
     }
 
-    /// Whether the waker kept under this number is as good as `waker`.
+    /// Returns whether the waker kept under this number is as good as `waker`.
     pub(crate) fn is_kept(&self, id: TaskId, waker: &Waker) -> bool {
         self.slots.get(id.slot() as usize).is_some_and(|slot| {
             slot.generation == id.generation()

@@ -28,12 +28,12 @@ impl TaskId {
         Self::new(wake_target | FOREIGN, place, generation)
     }
 
-    /// Whether it names a waker that is kept for a timer, and no task.
+    /// Returns whether it names a waker that is kept for a timer, and no task.
     pub(crate) fn is_foreign(self) -> bool {
         self.wake_target() & FOREIGN != 0
     }
 
-    /// The wake target whose timers wake it.
+    /// Returns the wake target whose timers wake it.
     pub(crate) fn home(self) -> u16 {
         self.wake_target() & !FOREIGN
     }

@@ -7,7 +7,8 @@ const RESERVED_DESCRIPTORS: usize = 128;
 /// sent files have these. The rest is for the files, and for all else.
 pub(crate) const INSTALLED_PART: usize = 4;
 
-/// How many connections may be ordinary descriptors in a process that may hold `limit` of these.
+/// Returns how many connections may be ordinary descriptors in a process that may hold `limit` of
+/// these.
 pub fn descriptors_for_connections(limit: usize) -> usize {
     (limit - RESERVED_DESCRIPTORS.min(limit - limit / 4)).max(1)
 }

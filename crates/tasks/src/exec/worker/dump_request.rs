@@ -162,7 +162,7 @@ impl DumpRequest {
         waits.waited_ms(self.now_ms).map(Duration::from_millis)
     }
 
-    /// Whether all have answered.
+    /// Returns whether all have answered.
     pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut answers = self.lock();
         if answers.wanted.is_some_and(|wanted| answers.wake_targets.len() >= wanted) {

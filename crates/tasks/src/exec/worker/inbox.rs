@@ -140,15 +140,15 @@ impl WorkerHandle for Inbox {
     }
 }
 
-/// What comes to a worker from another thread, beside wake-ups.
+/// A message to a worker from another thread. Wake-ups have a queue of their own.
 pub(crate) enum WorkerMessage {
     /// A connection or a listener.
     Arrival(Arrival),
     /// A task that is to run here.
     Task(BoxTask),
-    /// Somebody wants to know which tasks are here.
+    /// Write the tasks of this worker into a dump.
     Dump(Arc<DumpRequest>),
-    /// Somebody wants to know whether the worker comes round.
+    /// Answer that the worker comes round.
     Ping(Arc<Ping>),
 }
 
@@ -161,7 +161,7 @@ pub(crate) struct WorkerQueue {
 #[derive(Default)]
 struct QueuedMessages {
     messages: VecDeque<WorkerMessage>,
-    /// Nobody will open them any more.
+    /// The worker reads none any more.
     closed: bool,
 }
 
@@ -213,7 +213,7 @@ impl WorkerQueue {
         self.queued().closed = false;
     }
 
-    /// Takes the connections out that nobody has come to fetch.
+    /// Takes out the connections that the worker has not fetched.
     pub(crate) fn take_connections(&self) -> Vec<(OwnedFd, Arc<dyn IncomingHandler>)> {
         let mut queued = self.queued();
         let mut connections = Vec::new();
@@ -229,7 +229,7 @@ impl WorkerQueue {
         connections
     }
 
-    /// Whether a connection lies here.
+    /// Returns whether a connection lies here.
     pub(crate) fn has_connection(&self) -> bool {
         let is_connection = |message: &WorkerMessage| {
             matches!(message, WorkerMessage::Arrival(Arrival::Connection(..)))

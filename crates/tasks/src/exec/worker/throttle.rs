@@ -47,13 +47,13 @@ impl ThrottleState {
         }
     }
 
-    /// Whether acceptors wait between two connections.
+    /// Returns whether acceptors wait between two connections.
     pub(crate) fn has_paced_accepts(&self) -> bool {
         self.accept_room_max == 1
     }
 
-    /// How long an acceptor rests after a connection. (So each may be one ahead of the pace, and no
-    /// accepted connection waits.)
+    /// Returns how long an acceptor rests after a connection. (So each may be one ahead of the
+    /// pace, and no accepted connection waits.)
     pub(crate) fn rest_after_accept_ms(&self, now_ms: u64) -> u64 {
         let due_ms =
             self.accepts.as_ref().map_or(0, |(rate, bucket)| bucket.take(*rate, now_ms, 1));

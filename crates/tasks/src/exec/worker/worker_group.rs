@@ -89,7 +89,7 @@ impl WorkerGroup {
         }
     }
 
-    /// The thread of a worker that comes and goes.
+    /// Returns the thread of a worker that comes and goes.
     fn extra(&self, worker: usize) -> MutexGuard<'_, Option<Thread>> {
         let extra = &self.extra_threads[worker - self.threads.len()];
         extra.lock()
@@ -143,7 +143,7 @@ impl WorkerGroup {
             self.roles.wake_up(worker);
             return;
         }
-        // Whoever wakes this worker clears its bit first; anything else is a spurious return.
+        // The thread that wakes this worker clears its bit first; any other return is spurious.
         while self.roles.is_asleep(worker) {
             thread::park();
         }
@@ -206,7 +206,7 @@ impl WorkerGroup {
         next_ms
     }
 
-    /// The wakers kept for timers. Locked after the wheel, where both are.
+    /// Returns the wakers kept for timers. Locked after the wheel, where both are.
     pub(crate) fn foreign(&self) -> MutexGuard<'_, ForeignWakers> {
         self.foreign.lock()
     }

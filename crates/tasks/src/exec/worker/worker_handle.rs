@@ -16,7 +16,7 @@ pub(crate) trait WorkerHandle: WakeTarget {
     /// Hands a task over, to be run here. The error gives it back.
     fn take_task(&self, task: BoxTask) -> Result<(), (BoxTask, SpawnError)>;
 
-    /// How many tasks were taken in past all workers, by the thread that brought them.
+    /// Returns how many tasks were taken in past all workers, by the thread that brought them.
     fn tasks_taken(&self) -> u64;
 
     /// Has all tasks that live here written down, at once or soon. Returns whether there is

@@ -85,7 +85,7 @@ impl WorkerMetrics {
         add_one(&self.tasks_ended);
     }
 
-    /// What has come to this worker and gone from it.
+    /// Returns what has come to this worker and gone from it.
     pub(crate) fn workload(&self) -> Workload {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Workload {
@@ -98,7 +98,7 @@ impl WorkerMetrics {
         }
     }
 
-    /// The task that is being polled.
+    /// Returns the task that is being polled.
     pub(crate) fn task(&self) -> TaskId {
         TaskId::of_token(self.task.load(Ordering::Relaxed))
     }
@@ -107,7 +107,7 @@ impl WorkerMetrics {
         self.task.store(id.token(), Ordering::Relaxed);
     }
 
-    /// When the worker last looked at its clock: the task has run since then at most.
+    /// Returns when the worker last looked at its clock: the task has run since then at most.
     pub(crate) fn since(&self) -> Waits {
         Waits::of_word(self.since.load(Ordering::Relaxed))
     }

@@ -126,13 +126,13 @@ impl WorkersShared {
         }
     }
 
-    /// Whether other processes should accept first, which have fewer connections.
+    /// Returns whether other processes should accept first, which have fewer connections.
     pub(crate) fn is_over_share(&self) -> bool {
         self.shared_load.get().is_some_and(|load| load.is_over_share(self.connection_slots.open()))
     }
 
-    /// The metrics of a worker that starts now: a new one, or that of whoever had its number
-    /// before.
+    /// Returns the metrics of a worker that starts now: a new one, or that of whoever had its
+    /// number before.
     pub(crate) fn add_metrics(&self, worker: usize, wake_target: u16) -> Arc<WorkerMetrics> {
         let mut worker_metrics = self.worker_metrics();
         let left = worker_metrics
@@ -176,7 +176,7 @@ impl WorkersShared {
         Phase::ALL.get(usize::from(phase)).copied().unwrap_or(Phase::Stopping)
     }
 
-    /// Goes forward to `phase`, and tells everybody.
+    /// Goes forward to `phase`, and wakes all workers.
     pub(crate) fn advance(&self, phase: Phase) {
         self.phase.fetch_max(phase as u8, Ordering::SeqCst);
         self.connection_slots.wake_waiting();

@@ -127,7 +127,7 @@ async fn accept_until(
     }
 }
 
-/// The next connection; `None` when connections are cut.
+/// Returns the next connection; `None` when connections are cut.
 async fn next_or_cut(
     listener: &Listener,
     me: AcceptorPlace,

@@ -78,12 +78,12 @@ impl ElasticWorkers {
         }
     }
 
-    /// Whether this worker runs and has not been retired.
+    /// Returns whether this worker runs and has not been retired.
     pub(super) fn is_running(&self, worker: usize) -> bool {
         worker < self.floor || self.life(worker) == Some(Life::Running)
     }
 
-    /// Whether this worker has something to do, or had a moment ago.
+    /// Returns whether this worker has something to do, or had a moment ago.
     pub(super) fn is_present(&self, worker: usize) -> bool {
         let life = self.life(worker);
         worker < self.floor || matches!(life, None | Some(Life::Running | Life::Draining))
@@ -137,7 +137,7 @@ impl ElasticWorkers {
         }
     }
 
-    /// The wake target of an elastic worker, entered when it is needed first.
+    /// Returns the wake target of an elastic worker, entered when it is needed first.
     pub(super) fn wake_target(
         &self,
         worker: usize,

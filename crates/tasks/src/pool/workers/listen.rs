@@ -15,7 +15,7 @@ use crate::net::listener_handle::{ListenerHandle, ListenerShared, Serve};
 use crate::pool::plan::WorkerPlan;
 
 impl Workers {
-    /// Listens on one more endpoint, as the plan says, beside those given at the start.
+    /// Listens on one more endpoint, as the plan says.
     ///
     /// - `descriptors`: connections are to be ordinary descriptors, so that their addresses can be
     ///   asked for ([`crate::Connection::peer`]); under `io_uring` they then count against

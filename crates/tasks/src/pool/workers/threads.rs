@@ -78,7 +78,7 @@ impl ThreadStarter {
         let thread = thread::Builder::new().name(name.clone()).spawn(move || {
             let run = match prepare(shared) {
                 Ok((note, run)) => {
-                    // Nobody listens any more if another thread could not start.
+                    // The receiver is gone if another thread could not start.
                     let _ = report.send(Ok(note));
                     run
                 }

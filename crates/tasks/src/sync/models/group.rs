@@ -59,7 +59,7 @@ impl Workers {
         self.wake_worker();
     }
 
-    /// Has somebody else do what there is to do, or poll.
+    /// Wakes another worker to run what is ready, or to poll.
     fn pass_on(&self) {
         if self.has_work() {
             self.wake_worker();
