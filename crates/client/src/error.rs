@@ -1,4 +1,4 @@
-//! Why a request got no response, or not a whole one.
+//! Errors of requests that got no response, or not a whole one.
 
 use std::error::Error;
 use std::fmt;
@@ -14,7 +14,8 @@ use gustnado_tasks::Endpoint;
 
 pub use super::url::UrlError;
 
-/// Why a request got no response, or not a whole one. `Display` is one line: what, where, remedy.
+/// Errors of requests that got no response, or not a whole one. `Display` is one line: what, where,
+/// remedy.
 ///
 /// A status like 404 or 500 is a response, not an error.
 #[non_exhaustive]
@@ -127,7 +128,7 @@ pub enum ClientError {
     Ending,
 }
 
-/// What a request was waiting for when its time-out passed.
+/// The wait that a time-out has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeoutPhase {
     /// The name and the connection.

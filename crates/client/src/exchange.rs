@@ -52,7 +52,7 @@ pub(super) struct ResponseStart {
     pub(super) buffer: BytesMut,
 }
 
-/// Why no response came.
+/// The error of a request that got no response.
 pub(super) struct RequestFailure {
     pub(super) error: ClientError,
     /// The connection ended before anything was heard: perhaps the server had closed it before the
@@ -317,7 +317,7 @@ impl ClientExchange {
     }
 }
 
-/// What came of a response's head so far.
+/// Reader of a response's head, with the bytes that came so far.
 pub(super) struct HeadReader {
     buffer: BytesMut,
     /// How far the search for the head's end has come.

@@ -66,7 +66,7 @@ gustnado_tasks::debug_as_display!(ClientError, UrlError);
 const RESOLVER_THREADS_MAX: usize = 2;
 const RESOLVER_JOBS_MAX: usize = 64;
 
-/// How a client behaves. Every wait has its time-out, and everything kept has its bound.
+/// Options of a client. Every wait has its time-out, and everything kept has its bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientOptions {
     /// Longest time to look up a name and connect. Default: 10 seconds.
@@ -160,7 +160,7 @@ impl Client {
         ClientRequest::new(Arc::clone(&self.shared), method, url)
     }
 
-    /// How it behaves.
+    /// Returns the client's options.
     pub fn options(&self) -> &ClientOptions {
         &self.shared.options
     }

@@ -93,7 +93,7 @@ impl ClientRequest {
         self
     }
 
-    /// Says that trailers will be read (RFC 9110 §10.1.4).
+    /// Announces that trailers will be read (RFC 9110 §10.1.4).
     pub fn accept_trailers(mut self) -> Self {
         self.accepts_trailers = true;
         self

@@ -23,8 +23,8 @@ const WHOLE_BYTES_START: usize = 64 << 10;
 /// The response to a request: its head is here, its body comes when it is asked for.
 ///
 /// Read the body to its end and the connection is used again; drop it before, and the connection
-/// closes. (A short body with a Content-Length often came with its head: then nothing is left to
-/// read from the connection.)
+/// closes. A short body with a Content-Length often came with its head: then nothing is left to
+/// read from the connection.
 pub struct ClientResponse {
     head: ReceivedHead,
     interim: Vec<ReceivedHead>,

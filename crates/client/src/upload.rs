@@ -33,7 +33,7 @@ where
     }
 }
 
-/// What a request has for a body.
+/// The content of a request.
 pub(super) enum RequestContent {
     /// None at all.
     Nothing,
@@ -44,7 +44,7 @@ pub(super) enum RequestContent {
 }
 
 impl RequestContent {
-    /// The same once more, where that is possible: a stream runs once.
+    /// Returns a second copy, where that is possible: a stream runs once.
     pub(super) fn again(&self) -> Option<Self> {
         match self {
             Self::Nothing => Some(Self::Nothing),
@@ -54,7 +54,7 @@ impl RequestContent {
     }
 }
 
-/// How far a body is on its way.
+/// Progress of a body that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UploadState {
     /// It waits for the server's word.
@@ -122,7 +122,7 @@ impl BodyUpload {
         }
     }
 
-    /// What was not written is not sent any more.
+    /// Drops what was not written yet.
     pub(super) fn give_up(&mut self) {
         if self.state != UploadState::Done {
             self.state = UploadState::GivenUp;

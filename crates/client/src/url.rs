@@ -1,4 +1,4 @@
-//! What a URL says: whom to connect to, and what to ask for (RFC 9110 §4.2.1).
+//! The parts of a URL: the host to connect to, and the target (RFC 9110 §4.2.1).
 //!
 //! Only the parts are told apart here. Whether they are well formed is checked where they are
 //! written: [`gustnado_http::request_writer::RequestWriter::start`].
@@ -20,7 +20,7 @@ pub(super) struct ParsedUrl<'a> {
 }
 
 impl<'a> ParsedUrl<'a> {
-    /// Tells the parts of a URL apart. What stands behind a `#` is for the client alone (RFC 9110
+    /// Splits a URL into its parts. What stands behind a `#` is for the client alone (RFC 9110
     /// §4.2.5) and is left out.
     pub(super) fn parse(url: &'a str) -> Result<Self, UrlError> {
         let (scheme, rest) = url.split_once("://").ok_or(UrlError::Scheme)?;
@@ -72,7 +72,7 @@ fn split_port(authority: &str) -> Result<(&str, u16), UrlError> {
     Ok((host, port))
 }
 
-/// What is wrong with a URL.
+/// An error in a URL.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UrlError {

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// What the groups around this process allow; the tightest group counts.
+/// Limits of the control groups around this process; the tightest counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Allowance {
     /// Thousandths of a CPU.

@@ -3,7 +3,8 @@
 use super::origin::Origin;
 use std::fmt;
 
-/// Why a setting cannot be used. `Display` is one line: where, expected, found, remedy.
+/// The error of a setting that cannot be used. `Display` is one line: where, expected, found,
+/// remedy.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigError {

@@ -256,7 +256,7 @@ pub(super) const ACCESS_LOG_FORMAT: Tunable = Tunable {
     doc: "What its lines say: common, combined, json, brief, or atoms such as %(h)s",
     field: Field::Text {
         what: "common, combined, json, or a format such as %(h)s %(r)s %(s)s",
-        // (The start says what exactly is wrong with one.)
+        // The start says what exactly is wrong with one.
         allowed: |text| !text.is_empty(),
         get: |config| &config.access_log_format,
         set: |config, text| text.clone_into(&mut config.access_log_format),

@@ -58,7 +58,7 @@ pub use unit::Unit;
 
 gustnado_tasks::debug_as_display!(ConfigError, config_file::SiteError);
 
-/// What the server is to do. [`Config::default`] is the table's defaults.
+/// The configuration of a server. [`Config::default`] is the table's defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Config {
@@ -169,7 +169,7 @@ pub struct Config {
     pub cache_bytes: u64,
     /// Whether names that begin with a dot are served.
     pub hidden: bool,
-    /// Whether the files of a folder without `index.html` are listed.
+    /// Listing of folders that have no `index.html`.
     pub listing: Listing,
     /// Value of the `Server` field; empty leaves the field out.
     pub server_name: String,
@@ -187,7 +187,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// How the number of workers grows and shrinks.
+    /// Returns how the number of workers grows and shrinks.
     #[doc(hidden)]
     pub fn growth(&self) -> Growth {
         Growth {
@@ -212,7 +212,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What the table's defaults are written over.
+    /// Returns what the table's defaults are written over.
     fn blank() -> Self {
         Self {
             root: None,

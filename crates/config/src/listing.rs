@@ -1,10 +1,10 @@
-//! Whether a folder without an index shows what is in it.
+//! Listing of folders that have no index.
 
 use gustnado_tasks::Endpoint;
 
 use super::Config;
 
-/// Whether the files of a folder without `index.html` are listed.
+/// Listing of folders that have no `index.html`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Listing {
     /// While the server listens on loopback addresses only, believes no proxy, and standard error

@@ -1,4 +1,4 @@
-//! What this machine allows, and what `auto` comes to on it.
+//! Limits of this machine, and the values that `auto` has on it.
 
 use super::{Config, SchedulerKind, cgroup};
 use gustnado_tasks::descriptors_for_connections;

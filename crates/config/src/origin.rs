@@ -1,10 +1,10 @@
-//! Where a setting's value came from.
+//! The origin of a setting's value.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// No layer gave one.

@@ -1,4 +1,4 @@
-//! How fast anything may go: the settings of that kind, and their declarations.
+//! Settings of pace, and their declarations.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const SECOND_US: u64 = 1_000_000;
 /// Accepts or requests per second.
 const COUNT: u64 = 1_000_000_000;
 
-/// How fast anything may go. Zeros, which are nearly all defaults, slow nothing down.
+/// Limits of pace. Zeros, which are nearly all defaults, slow nothing down.
 ///
 /// A burst is how many bytes (or requests) may go at once after a pause. A burst of 0 is a quarter
 /// of a second's worth of bytes, or a second's worth of requests; less than a twentieth of a
@@ -83,7 +83,7 @@ impl Pace {
         }
     }
 
-    /// What the table's defaults are written over.
+    /// Returns what the table's defaults are written over.
     pub(super) fn blank() -> Self {
         Self {
             accept_delay: Duration::ZERO,

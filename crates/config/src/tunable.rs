@@ -1,4 +1,4 @@
-//! What one declaration in the table says, and how a value is read into and written out of a
+//! The declaration of a setting, and how its value is read into and written out of a
 //! [`Config`] by it.
 
 use super::Config;
@@ -52,7 +52,7 @@ impl SettingGroup {
     }
 }
 
-/// How a setting is read, checked, kept and shown.
+/// The field of [`Config`](crate::Config) that a setting is kept in, and its type.
 pub enum Field {
     /// Words. `allowed` says which; `what` describes them for messages.
     Text {
@@ -130,7 +130,7 @@ pub struct Tunable {
     pub field: Field,
 }
 
-/// Why a value was refused, without the place it came from.
+/// The error of a refused value, without the place that it came from.
 #[derive(Debug, PartialEq, Eq)]
 pub struct InvalidValue {
     /// What the setting takes.

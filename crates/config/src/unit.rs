@@ -1,6 +1,6 @@
 //! Numbers with units: how a person writes them, and how they are written back.
 
-/// What a number counts. The number itself is always kept in the unit's base.
+/// The unit of a setting. Its value is always kept in the unit's base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Plain things: `4096`.
@@ -15,7 +15,7 @@ pub enum Unit {
     Microseconds,
 }
 
-/// Why a text is no number of its unit.
+/// The error of a text that is no number of its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnitError {
     /// It has no digits where digits belong, or a suffix that this unit does not have.

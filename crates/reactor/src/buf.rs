@@ -89,7 +89,7 @@ impl Drop for RecvBuf {
     }
 }
 
-/// How many parts one call to the kernel takes at most. (It would take 1,024.)
+/// How many parts one call to the kernel takes at most. It would take 1,024.
 pub(crate) const PARTS_MAX: usize = 256;
 
 /// Bytes on their way out, and how many of them have left.
@@ -104,7 +104,7 @@ pub struct SendBuf {
     pub(crate) at: usize,
 }
 
-/// What there is to know of a send. (One value, so that a plain one has one thing to ask.)
+/// The form of a send. It is one value, so that a plain send costs one comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SendForm {
     /// All of it lies in one place, and leaves at once.
@@ -118,7 +118,7 @@ pub(crate) enum SendForm {
     Waiting,
 }
 
-/// Where the bytes of a send are that its peer has not taken yet.
+/// The bytes of a send that its peer has not taken yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsent {
     /// In its buffer.
@@ -137,13 +137,13 @@ impl SendBuf {
         self.shared.push((self.bytes.len(), piece));
     }
 
-    /// Says that more follows at once, by another operation: the kernel may hold a last short
+    /// Announces that more follows at once, by another operation: the kernel may hold a last short
     /// packet back for it.
     pub fn expect_more(&mut self) {
         self.form = SendForm::MoreFollows;
     }
 
-    /// Has it stay where it is when it is sent, until it is taken back: what follows is to leave
+    /// Keeps it back when it is sent, until it is taken back: what follows is to leave
     /// with it.
     pub fn wait_for_more(&mut self) {
         self.form = SendForm::Waiting;

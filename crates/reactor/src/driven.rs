@@ -73,7 +73,7 @@ impl Reactor {
         self.queue_mut()?.watch(number, wants, key)
     }
 
-    /// Has something else told of a watched descriptor, under the same key.
+    /// Changes what is watched of a descriptor. Its key stays.
     ///
     /// # Errors
     /// `ENOENT` where it is not watched, or `EBADF` where it is not open any more; then it is

@@ -206,7 +206,7 @@ impl Epoll {
         })
     }
 
-    /// The same for what is not plain.
+    /// Like [`Epoll::send`], for any other form than a plain one.
     #[inline(never)]
     fn send_formed(
         &mut self,
@@ -306,7 +306,7 @@ impl Epoll {
     /// which would go on telling of it.
     pub(crate) fn close_listener(&self, listener: EpollIo) {
         if self.readiness(&listener).has(REGISTERED) {
-            // (It was registered; and that it is not any more is as good.)
+            // It was registered; and that it is not any more is as good.
             let _ = epoll::delete(&self.queue, &listener.fd);
         }
         self.close(listener);

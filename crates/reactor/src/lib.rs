@@ -64,5 +64,5 @@ pub use waker::ReactorWaker;
 pub use watched::{Wants, WatchEvent};
 pub use wheel::{TimerKey, Wheel};
 
-/// Who waits for an operation. The reactor stores it and hands it back; it knows no tasks.
+/// The waiter of an operation. The reactor stores it and hands it back; it knows no tasks.
 pub type Token = u64;

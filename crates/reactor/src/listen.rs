@@ -24,7 +24,7 @@ use crate::sys::options::{bind_without_port, set_defer_accept};
 pub use crate::sys::by_number::duplicate;
 pub use closing::{gather_connections, refuse_connections, stop_deferring, take_queue};
 
-/// Where a server listens, or a client connects to.
+/// An address to listen on or to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
     /// An IPv4 or IPv6 address and port.
@@ -111,8 +111,8 @@ fn inherited(number: RawFd) -> io::Result<OwnedFd> {
 /// retransmission of its handshake.
 const DEFER_SECONDS: u32 = 1;
 
-/// Has the kernel keep connections back until their first bytes are here, for a second at most, so
-/// that a worker is woken once for the two. It saves 40 % of the CPU time of a connection that
+/// Makes the kernel keep connections back until their first bytes are here, for a second at most,
+/// so that a worker is woken once for the two. It saves 40 % of the CPU time of a connection that
 /// brings one request. For protocols in which the client speaks first. A Unix socket stays as it
 /// is.
 ///
@@ -125,7 +125,7 @@ pub fn defer_accept(listening: &OwnedFd) -> io::Result<()> {
     set_defer_accept(listening.as_fd(), DEFER_SECONDS)
 }
 
-/// What a listening TCP socket hands down to its connections.
+/// Options that a listening TCP socket hands down to its connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SocketOptions {
     /// Bytes that the kernel may hold received for a connection (`SO_RCVBUF`); 0: as it sees fit.
@@ -136,7 +136,7 @@ pub struct SocketOptions {
     pub preference: TrafficClass,
 }
 
-/// What packets ask routers for, by their class of service (RFC 2474). Many pass over it.
+/// The class of service that packets ask routers for (RFC 2474). Many routers ignore it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TrafficClass {
     /// Nothing.
@@ -169,7 +169,7 @@ impl TrafficClass {
     }
 }
 
-/// Has the connections that a listening socket accepts be as `options` say. They inherit it. A Unix
+/// Sets options of a listening socket, which the connections that it accepts inherit. A Unix
 /// socket stays as it is, for its connections would not.
 ///
 /// Returns what the kernel would not grant, for the user.
@@ -294,7 +294,7 @@ fn nonblocking() -> SocketFlags {
     SocketFlags::NONBLOCK | SocketFlags::CLOEXEC
 }
 
-/// What an outgoing connection is to be like.
+/// Options of an outgoing connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outbound {
     /// Where it comes from; with port 0 the kernel picks one that is free for this peer. `None`:

@@ -12,7 +12,7 @@ use rustix::net::{SocketFlags, accept_with};
 
 use crate::ReactorWaker;
 
-/// What one thread sleeps in while it watches listening sockets.
+/// Poll of listening sockets, in which one thread sleeps.
 #[derive(Debug)]
 pub struct ListenerPoll {
     waker: ReactorWaker,
@@ -58,8 +58,8 @@ impl ListenerPoll {
 /// # Errors
 /// What the kernel says.
 pub fn prepare_to_share(listening: &OwnedFd) -> io::Result<()> {
-    // A ring needs its listeners to block, and another acceptor may have been quicker. (The
-    // connections inherit it, and never block.)
+    // A ring needs its listeners to block, and another acceptor may have been quicker. The
+    // connections inherit it, and never block.
     Ok(set_socket_timeout(listening, Timeout::Recv, Some(Duration::from_millis(1)))?)
 }
 

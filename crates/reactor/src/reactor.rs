@@ -62,7 +62,7 @@ impl BackendKind {
     }
 }
 
-/// What a reactor is made with.
+/// Options of a reactor.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Which backend to try.
@@ -100,7 +100,7 @@ pub enum Accepted {
     Away(OwnedFd),
 }
 
-/// How long a turn may sleep.
+/// The longest sleep of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// Not at all: take what is there.
@@ -204,8 +204,8 @@ impl Reactor {
         }
     }
 
-    /// Has a socket receive only when [`Reactor::recv`] asks for it, and hold no buffer while it
-    /// does not. (Under epoll that is always so.)
+    /// Makes a socket receive only when [`Reactor::recv`] asks for it, and hold no buffer while it
+    /// does not. Under epoll that is always so.
     pub fn receive_on_demand(&mut self, io: &Io) {
         if let (Backend::Uring(uring), IoKind::Uring(io)) = (&mut self.backend, &io.0) {
             uring.receive_on_demand(*io);
@@ -292,7 +292,7 @@ impl Reactor {
     }
 
     /// Takes note that the last byte of a file was sent: a descriptor that a ring has made for that
-    /// goes, unless there are few of them. (The next file costs another one then.)
+    /// goes, unless there are few of them. The next file costs another one then.
     pub fn file_sent(&mut self, io: &Io) {
         if let (Backend::Uring(uring), IoKind::Uring(io)) = (&mut self.backend, &io.0) {
             uring.file_sent(*io);
@@ -394,7 +394,7 @@ impl Reactor {
     }
 }
 
-/// What a worker thread makes its share of a shared reactor of.
+/// The part of a shared reactor that a worker thread makes its own of.
 #[derive(Clone)]
 pub struct ReactorSeed {
     queue: crate::epoll::EpollSeed,

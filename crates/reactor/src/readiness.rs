@@ -20,7 +20,7 @@ pub(crate) const HAS_ADDRS: u64 = 16;
 
 const GENERATION_SHIFT: u32 = 32;
 
-/// What is known of each descriptor, and who waits for it; indexed by descriptor.
+/// State and waiter of each descriptor, indexed by descriptor.
 ///
 /// It comes from zeroed memory that the kernel gives page by page, as it is touched.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub enum Interest {
     Write,
 }
 
-/// What is known of one descriptor, and who waits for it.
+/// State and waiter of one descriptor.
 ///
 /// Where one thread polls and runs the task (`shared == false`), all accesses are plain loads and
 /// stores. Where any thread may do either, they are read-modify-write operations, and the token of
@@ -80,7 +80,7 @@ impl Readiness<'_> {
     /// whether its names were known.
     pub(crate) fn retire(self, shared: bool) -> bool {
         let before = self.state.load(Ordering::Relaxed);
-        // (The generation is its owner's to change, so what was read of that holds.)
+        // The generation is its owner's to change, so what was read of that holds.
         let generation = generation_of(before).wrapping_add(1);
         let after = u64::from(generation) << GENERATION_SHIFT;
         if shared {
@@ -121,7 +121,7 @@ impl Readiness<'_> {
         }
     }
 
-    /// Says who is to be woken by events from now on.
+    /// Sets the waiter that events wake from now on.
     pub(crate) fn wait(self, token: Token) {
         self.waiter.store(token, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! What a connection's two ends are called.
+//! The addresses of a connection's two ends.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;

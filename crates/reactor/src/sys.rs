@@ -29,8 +29,8 @@ use rustix::io::Errno;
 use crate::buf::{PARTS_MAX, SendBuf, SendForm};
 use crate::provided_bufs::ProvidedBufs;
 
-/// `MSG_NOSIGNAL`. (With `MSG_WAITALL` the kernel would go on by itself until everything is sent,
-/// and nobody could tell a peer that takes bytes slowly from one that takes none.)
+/// `MSG_NOSIGNAL`. With `MSG_WAITALL` the kernel would go on by itself until everything is sent,
+/// and nobody could tell a peer that takes bytes slowly from one that takes none.
 const SEND_FLAGS: i32 = 0x4000;
 const MSG_MORE: i32 = 0x8000;
 /// `SOCK_NONBLOCK | SOCK_CLOEXEC`, for sockets accepted as ordinary descriptors.
@@ -38,7 +38,7 @@ const ACCEPT_FLAGS: i32 = 0o4000 | 0o2_000_000;
 const EDGE_TRIGGERED: u32 = 1 << 31;
 const BUFFER_GROUP: u16 = 0;
 
-/// Who an operation is for: an index into a table and the generation of its entry.
+/// The socket of an operation: an index into a table, and the generation of its entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) index: u32,
@@ -55,7 +55,7 @@ pub(crate) enum FdTarget {
     Descriptor(i32),
 }
 
-/// How long to wait for a completion.
+/// The longest wait for a completion.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum EnterWait {
     Not,
@@ -63,7 +63,7 @@ pub(crate) enum EnterWait {
     Forever,
 }
 
-/// What an operation came to.
+/// The completion of an operation.
 #[derive(Debug)]
 pub(crate) enum Completion {
     /// A connection in the ring's descriptor table.
@@ -242,7 +242,7 @@ impl Ring {
         let flags = SEND_FLAGS | if out.form == SendForm::MoreFollows { MSG_MORE } else { 0 };
         let entry = if out.form == SendForm::Parts {
             let place = self.messages.entry(key.index);
-            // As below. (It is asked for once it lies where it stays.)
+            // As below. It is asked for once it lies where it stays.
             assert!(matches!(place, Entry::Vacant(_)), "a socket has one send in flight");
             let header = &raw const place.or_insert(Box::new(Message::of(&out))).header;
             let flags = flags.cast_unsigned();
@@ -452,8 +452,8 @@ fn silent(entry: squeue::Entry) -> squeue::Entry {
     entry.flags(squeue::Flags::SKIP_SUCCESS).user_data(OpKind::Nothing.tag(NO_KEY))
 }
 
-/// Returns the bits as the ring takes them. (Their type is signed where rustix goes through libc:
-/// in Miri.)
+/// Returns the bits as the ring takes them. Their type is signed where rustix goes through libc: in
+/// Miri.
 fn mask_of(events: PollFlags) -> u32 {
     u32::from(u16::from_ne_bytes(events.bits().to_ne_bytes()))
 }

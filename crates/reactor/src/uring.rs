@@ -325,8 +325,8 @@ impl Uring {
         self.ring.shutdown_write(target, io.key);
     }
 
-    /// Closes a socket: at once if nothing is under way, else after the last completion. (A
-    /// descriptor closed with a receive armed would keep the peer waiting for its end.)
+    /// Closes a socket: at once if nothing is under way, else after the last completion. A
+    /// descriptor closed with a receive armed would keep the peer waiting for its end.
     pub(crate) fn close(&mut self, io: UringIo) {
         let target = self.target(io.key);
         let pool = self.ring.pool().clone();

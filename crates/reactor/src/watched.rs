@@ -17,7 +17,7 @@ pub struct Wants {
     pub write: bool,
 }
 
-/// What one turn has found of a watched descriptor. It is found again by the next one for as long
+/// An event of a watched descriptor. It is found again by the next one for as long
 /// as it lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -29,7 +29,7 @@ pub struct WatchEvent {
     pub read: bool,
     /// Bytes may be written.
     pub write: bool,
-    /// It has failed. (The reading end of a pipe has gone, a socket has an error.)
+    /// It has failed. The reading end of a pipe has gone, a socket has an error.
     pub error: bool,
     /// Both directions have ended, or a pipe has lost its writers.
     pub hang_up: bool,

@@ -160,8 +160,8 @@ impl Wheel {
         // A deadline in the past fires at the current millisecond. One past the horizon stays in
         // the last level until it is near enough.
         let at = deadline.clamp(self.now_ms, self.now_ms + HORIZON_MS - 1);
-        // The highest bit in which the two times differ says which level first tells them apart.
-        // (`| 1`: equal times belong to level 0.)
+        // The highest bit in which the two times differ says which level first tells them apart. `|
+        // 1`: equal times belong to level 0.
         let differing = ((at ^ self.now_ms) | 1).ilog2();
         let level = (differing as usize / 6).min(LEVELS - 1);
         let slot = slot_of(at, level);

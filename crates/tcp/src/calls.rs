@@ -25,7 +25,7 @@ const DELAYED_MAX: usize = 1 << 20;
 /// Calls made before other tasks have their turn.
 const RUNS_MAX: u32 = 64;
 
-/// Where calls wait for their time.
+/// Calls that wait for their time.
 pub(super) struct CallQueue {
     /// All times here are milliseconds since then.
     origin: Instant,
@@ -53,7 +53,7 @@ impl CallQueue {
         Arc::new(Self { origin: Instant::now(), table: Lock::default(), counters })
     }
 
-    /// Has `call` made soon.
+    /// Queues `call`, to be made soon.
     pub(super) fn call(&self, call: QueuedCall) -> Result<(), CallError> {
         let mut table = self.table();
         if table.closed {
@@ -67,7 +67,7 @@ impl CallQueue {
         Ok(())
     }
 
-    /// Has `call` made after `delay`.
+    /// Queues `call`, to be made after `delay`.
     pub(super) fn call_later(
         self: &Arc<Self>,
         delay: Duration,
@@ -219,13 +219,13 @@ impl DelayedCall {
         taken.is_some()
     }
 
-    /// Has the call made `delay` from now. Returns whether it was still to be made.
+    /// Moves the call to `delay` from now. Returns whether it was still to be made.
     pub fn reset(&self, delay: Duration) -> bool {
         let at_ms = self.calls.after(delay);
         self.move_to(|_| at_ms)
     }
 
-    /// Has the call made `by` later than it was to be. Returns whether it was still to be made.
+    /// Moves the call `by` later. Returns whether it was still to be made.
     pub fn delay(&self, by: Duration) -> bool {
         let by_ms = u64::try_from(by.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
         self.move_to(|at_ms| at_ms.saturating_add(by_ms))
@@ -250,7 +250,7 @@ impl fmt::Debug for DelayedCall {
     }
 }
 
-/// Why a call is not made.
+/// The error of a call that is not made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallError {

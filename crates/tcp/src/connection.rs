@@ -32,7 +32,7 @@ pub(super) struct ProtocolLoop {
     notified: NotifiedState,
 }
 
-/// What the protocol was told last.
+/// State that the protocol was told last.
 #[derive(Debug)]
 struct NotifiedState {
     stage: ProtocolStage,
@@ -48,7 +48,7 @@ enum ProtocolStage {
     Lost,
 }
 
-/// How connections of one kind are treated.
+/// The policy of connections of one kind.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConnectionPolicy {
     /// See [`Transport::hold_reading`].
@@ -58,7 +58,7 @@ pub(super) struct ConnectionPolicy {
 }
 
 impl ProtocolLoop {
-    /// Has the factory build a protocol for a connection. `None`: it does not want to, or the peer
+    /// Builds a protocol for a connection. `None`: the factory built none, or the peer
     /// has gone; the connection is closed.
     pub(super) fn build(
         connection: Connection,

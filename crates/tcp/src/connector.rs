@@ -20,7 +20,7 @@ use super::handle::TransportHandle;
 use super::port::OpenGuard;
 use super::{Factory, Reason};
 
-/// How a connection is made.
+/// Options of an outgoing connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectOptions {
     /// How long that may take. 30 s by default. Whole milliseconds count.
@@ -50,7 +50,7 @@ struct ConnectorShared {
     stage: Lock<ConnectorStage>,
 }
 
-/// How far a connector is.
+/// The state of a connector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectorState {
     /// There is no connection, and none is being made.
@@ -308,7 +308,7 @@ impl Drop for Attempt {
     }
 }
 
-/// Why a connection could not be made.
+/// The error of a connection that could not be made.
 #[non_exhaustive]
 pub enum ConnectError {
     /// It took too long.

@@ -1,8 +1,8 @@
-//! What an engine counts.
+//! Counters of an engine.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// What an engine has done since its start.
+/// Counters of an engine since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EngineStats {
     /// Connections open now, accepted and outgoing.

@@ -147,7 +147,7 @@ impl Engine {
         self.drain(self.shared.drain_within)
     }
 
-    /// Has [`Engine::run`] end the engine. From any thread, and from callbacks.
+    /// Makes [`Engine::run`] end the engine. From any thread, and from callbacks.
     pub fn stop(&self) {
         *self.stop_wanted() = true;
         self.shared.stop_bell.notify_all();
@@ -207,7 +207,7 @@ impl Engine {
         &self.shared.counters
     }
 
-    /// How connections that the engine makes are treated.
+    /// Returns the policy of connections that the engine makes.
     pub(super) fn client_policy(&self) -> ConnectionPolicy {
         ConnectionPolicy { hold_reading: false, closing_ms: self.shared.closing_ms }
     }
@@ -263,7 +263,7 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// Why an engine did not start.
+/// The error of an engine that did not start.
 #[non_exhaustive]
 pub enum EngineError {
     /// A worker thread, or its door to the kernel, could not be had.

@@ -43,7 +43,7 @@ struct HandleState {
     closed: bool,
 }
 
-/// What a connection's task is asked to do: one bit each.
+/// Requests to a connection's task: one bit each.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HandleRequests(u8);
 
@@ -160,12 +160,12 @@ impl TransportHandle {
         self.request(HandleRequests::SHUT, 0);
     }
 
-    /// Has the connection receive no more data until [`TransportHandle::resume_reading`].
+    /// Makes the connection receive no more data until [`TransportHandle::resume_reading`].
     pub fn pause_reading(&self) {
         self.request(HandleRequests::PAUSE, HandleRequests::RESUME);
     }
 
-    /// Has the connection receive data again.
+    /// Makes the connection receive data again.
     pub fn resume_reading(&self) {
         self.request(HandleRequests::RESUME, HandleRequests::PAUSE);
     }
@@ -204,8 +204,8 @@ impl TransportHandle {
         self.state().limits = limits;
     }
 
-    /// Says what the transport has pending, and whether it takes no more. Wakes writers if there is
-    /// room again.
+    /// Notes what the transport has pending, and whether it takes no more. Wakes writers if there
+    /// is room again.
     pub(super) fn set_pending(&self, pending: usize, closed: bool) {
         let mut state = self.state();
         state.pending = pending;
@@ -252,7 +252,7 @@ impl fmt::Debug for TransportHandle {
     }
 }
 
-/// Why a handle did not take bytes.
+/// The error of a handle that did not take bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WriteError {

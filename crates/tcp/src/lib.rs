@@ -61,7 +61,7 @@ pub use transport::Transport;
 
 gustnado_tasks::debug_as_display!(CallError, ConnectError, EngineError, ListenError, WriteError);
 
-/// What is done with one connection. Every callback has it to itself; what it writes leaves when it
+/// The callbacks of one connection. Every callback has it to itself; what it writes leaves when it
 /// returns. A panic in one ends this connection, and no other.
 pub trait Protocol: Send {
     /// The connection is there. Servers that speak first do so here.

@@ -12,7 +12,7 @@ mod tests;
 /// otherwise.
 pub const LINE_BYTES_MAX: usize = 16_384;
 
-/// What is done with the lines of one connection.
+/// The callbacks of a connection that is read line by line.
 pub trait LineProtocol: Send {
     /// The connection is there.
     fn connection_made(&mut self, _lines: &mut Lines<'_>) {}
@@ -72,13 +72,13 @@ impl Lines<'_> {
         self.transport.write_sequence(&[line.as_ref(), self.delimiter])
     }
 
-    /// Has data, from the end of this line on, handed to
+    /// Hands data, from the end of this line on, to
     /// [`raw_data_received`](LineProtocol::raw_data_received) as it comes.
     pub fn set_raw_mode(&mut self) {
         self.mode.raw = true;
     }
 
-    /// Has data cut into lines again.
+    /// Cuts data into lines again.
     ///
     /// - `rest`: data that was received raw and already belongs to a line. It comes first.
     pub fn set_line_mode(&mut self, rest: &[u8]) {

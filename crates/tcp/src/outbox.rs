@@ -1,4 +1,4 @@
-//! What a connection has still to send, and how much that may be.
+//! Bytes that a connection has still to send, and their limits.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -8,7 +8,7 @@ use gustnado_tasks::{Connection, SendBuf};
 /// Bytes that leave in one send at most: so that progress is seen, and others have their turn.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// How much a connection may have pending: written, and not yet taken by the kernel.
+/// Limits of what a connection has pending: written, and not yet taken by the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteLimits {
     /// With more than so many bytes pending, writers are asked to wait. 64 KiB by default.
@@ -33,7 +33,7 @@ impl WriteLimits {
     }
 }
 
-/// What a writer learns of each write.
+/// The result of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteFlow {
     /// There is room: write on.
@@ -128,7 +128,7 @@ impl Outbox {
         Some(chunk)
     }
 
-    /// What [`Outbox::take_chunk`] gave has left.
+    /// Notes that what [`Outbox::take_chunk`] gave has left.
     pub(super) fn sent(&mut self) {
         self.leaving = 0;
         self.judge();

@@ -131,7 +131,7 @@ impl Drop for OpenGuard {
     }
 }
 
-/// Why an engine does not listen somewhere.
+/// The error of an engine that cannot listen.
 #[non_exhaustive]
 pub enum ListenError {
     /// What was given is no address, and no name that has one.

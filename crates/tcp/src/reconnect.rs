@@ -11,7 +11,7 @@ use gustnado_tasks::{Endpoint, Lock};
 use super::calls::DelayedCall;
 use super::{ConnectError, Connector, Factory, Protocol, Reason};
 
-/// How long to wait before a connection is made again.
+/// The waits before a connection is made again.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Backoff {
     /// Before the first time; at least 1 ms. 1 s by default.
@@ -52,7 +52,7 @@ impl Backoff {
     }
 }
 
-/// What is known of the attempts of one [`ReconnectingClientFactory`]. Clones are the same.
+/// The attempts of one [`ReconnectingClientFactory`]. Clones are the same.
 ///
 /// Make it before the factory where protocols are to call [`Retry::reset_delay`] once they see that
 /// the connection is of use.
@@ -98,7 +98,8 @@ impl Retry {
         self.tries().retries
     }
 
-    /// Has `connector` connect again after the next wait, unless that is over or the engine stops.
+    /// Makes `connector` connect again after the next wait, unless that is over or the engine
+    /// stops.
     pub fn retry(&self, connector: &Connector) {
         let mut tries = self.tries();
         let enough = tries.backoff.retries_max.is_some_and(|max| tries.retries >= max);

@@ -43,7 +43,7 @@ pub struct Transport {
     writing: WriteState,
 }
 
-/// How soon a connection ends.
+/// The way a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CloseMode {
     AfterWrites,
@@ -65,7 +65,7 @@ struct WriteState {
     shut: WriteEnd,
 }
 
-/// How far the end of this side's stream is.
+/// Progress of ending this side's stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WriteEnd {
     No,
@@ -172,8 +172,8 @@ impl Transport {
         }
     }
 
-    /// Whether what was written leaves when the callback returns, which is the default. If not, it
-    /// waits for [`Transport::flush`], the high-water mark, or the end.
+    /// Sets whether what was written leaves when the callback returns, which is the default. If
+    /// not, it waits for [`Transport::flush`], the high-water mark, or the end.
     pub fn set_auto_flush(&mut self, auto_flush: bool) {
         self.writing.auto_flush = auto_flush;
     }
@@ -227,9 +227,9 @@ impl Transport {
         !(self.reading.paused || held || self.reading.finished || self.ending.is_some())
     }
 
-    /// Whether reading rests while more is pending than the high-water mark. That is the default
-    /// for accepted connections. It is not for those that were made by `connect_tcp`: if both ends
-    /// did that, each could wait for the other to read.
+    /// Sets whether reading rests while more is pending than the high-water mark. That is the
+    /// default for accepted connections. It is not for those that were made by `connect_tcp`: if
+    /// both ends did that, each could wait for the other to read.
     pub fn hold_reading(&mut self, hold: bool) {
         self.reading.held = hold;
     }
@@ -254,7 +254,7 @@ impl Transport {
 
 /// What the connection's task does with it.
 impl Transport {
-    /// Says which task this connection is.
+    /// Registers the connection's task.
     pub(super) fn attend(&mut self, task: &Waker) {
         self.task.clone_from(task);
     }
@@ -368,7 +368,8 @@ impl Transport {
         self.reading.finished
     }
 
-    /// Has `reason` told if the protocol now ends the connection. Returns what it would have been.
+    /// Sets the reason that is given if the protocol now ends the connection. Returns the former
+    /// one.
     pub(super) fn set_cause(&mut self, reason: Option<Reason>) -> Option<Reason> {
         mem::replace(&mut self.cause, reason)
     }

@@ -1,4 +1,4 @@
-//! What a file, a site and a route may have alike: header fields, folders.
+//! Parts that a file, a site and a route may all have: header fields, folders.
 
 use std::path::Path;
 

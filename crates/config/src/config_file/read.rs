@@ -144,7 +144,7 @@ fn address(reader: &ValueReader<'_>, text: &str) -> String {
     }
 }
 
-/// What no setting can say for itself.
+/// Checks what no setting can check for itself.
 fn check_settings(reader: &mut ValueReader<'_>, settings: &[FileSetting]) {
     let of = |name: &str| settings.iter().find(|setting| setting.name == name);
     if let Some(root) = of("root") {

@@ -1,4 +1,4 @@
-//! Where a redirect leads: a text with parts of the request's path in it.
+//! The target of a redirect: a text with parts of the request's path in it.
 
 use std::fmt;
 

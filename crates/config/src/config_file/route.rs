@@ -39,7 +39,7 @@ pub(super) const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
 /// The type of an answer that says none.
 pub const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// The methods that a file may name. (The server answers CONNECT and TRACE itself.)
+/// The methods that a file may name. The server answers CONNECT and TRACE itself.
 pub(super) const METHODS: [Method; 7] = [
     Method::Get,
     Method::Head,

@@ -1,8 +1,8 @@
-//! What is wrong with a file as TOML: one line for each line of it, in words that help.
+//! TOML errors of a file, one for each line, with the remedy.
 
 use super::value::ValueReader;
 
-/// Says what the parser has found. Of several things in one line only the first is said: the others
+/// Reports what the parser has found. Of several problems in one line only the first: the others
 /// most often come of it.
 pub(super) fn report(reader: &mut ValueReader<'_>, text: &str, errors: &[toml::de::Error]) {
     let mut last = None;
@@ -33,7 +33,7 @@ fn unquoted(line: &str) -> Option<(&str, &str)> {
     let is_key =
         !key.is_empty() && key.chars().all(|one| one.is_ascii_alphanumeric() || "-_".contains(one));
     let is_word = |one: char| one.is_alphanumeric() || "./:_-*@~%+".contains(one);
-    // (What begins with a sign, a digit or a bracket may be a slip in something else.)
+    // What begins with a sign, a digit or a bracket may be a slip in something else.
     let begins = value.starts_with(|one: char| one.is_alphabetic() || "./~*:".contains(one));
     let is_number =
         value.starts_with('.') && value[1..].starts_with(|one: char| one.is_ascii_digit());

@@ -36,14 +36,14 @@ pub(super) struct ValueReader<'a> {
     pub(super) check_folder: FolderCheck,
 }
 
-/// Whether a folder can be served; if not, why, and the remedy.
+/// Check of a folder that is to be served. The error says why it cannot be, and the remedy.
 pub type FolderCheck = fn(&Path) -> Result<(), String>;
 
 impl<'a> ValueReader<'a> {
     pub(super) fn new(path: &Path, text: &'a str, check_folder: FolderCheck) -> Self {
         let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let base = folder.unwrap_or(Path::new("."));
-        // (Where the current folder is gone, relative paths stay so.)
+        // Where the current folder is gone, relative paths stay so.
         let base = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
         Self { text, base, problems: Vec::new(), check_folder }
     }
@@ -68,7 +68,7 @@ impl<'a> ValueReader<'a> {
         std::path::absolute(&joined).unwrap_or(joined)
     }
 
-    /// Says which keys of a table are none.
+    /// Reports the unknown keys of a table.
     pub(super) fn only(&mut self, table: ValueTable<'_>, known: &[&str]) {
         for (key, value) in table.values {
             let name = key.get_ref();

@@ -39,8 +39,8 @@ pub fn gather_connections(group: &[Arc<OwnedFd>]) -> io::Result<()> {
     choose_first_of_group(first.as_fd())
 }
 
-/// Has the kernel refuse new connections to a group of sockets from now on, as if they were closed.
-/// Handshakes under way still end, and what is in their queues can be accepted.
+/// Makes the kernel refuse new connections to a group of sockets from now on, as if they were
+/// closed. Handshakes under way still end, and what is in their queues can be accepted.
 ///
 /// It holds for the sockets, not for the descriptors: others that hold them cannot listen with them
 /// any more.
@@ -62,7 +62,7 @@ fn refuse(listening: &OwnedFd) -> io::Result<()> {
     if sockopt::socket_domain(listening)? == AddressFamily::UNIX {
         return Ok(shutdown(listening, Shutdown::Read)?);
     }
-    // (Once bound, only the privileged may bind it again.)
+    // Once bound, only the privileged may bind it again.
     if is_bound_to_no_interface(listening.as_fd()) {
         return Ok(());
     }

@@ -28,7 +28,7 @@ impl Reactor {
     }
 
     /// Accepts a connection: into this reactor where it has `room` for more sockets, else as a
-    /// descriptor for another one. (Under epoll it is always a descriptor.)
+    /// descriptor for another one. Under epoll it is always a descriptor.
     ///
     /// # Errors
     /// As `accept(2)`: `EMFILE` and its like mean "later", `ECONNABORTED` "go on".

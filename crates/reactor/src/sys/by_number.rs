@@ -128,7 +128,7 @@ pub(crate) fn send_by_number(number: i32, bytes: &[u8]) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// What epoll is to do with a descriptor.
+/// An operation of `epoll_ctl`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EpollOrder {
     Add = libc::EPOLL_CTL_ADD as isize,
@@ -136,7 +136,7 @@ pub(crate) enum EpollOrder {
     Delete = libc::EPOLL_CTL_DEL as isize,
 }
 
-/// What epoll is to tell of a descriptor, and with which words.
+/// The events that epoll reports of a descriptor, and the data that it reports with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct EpollChange {
     pub(crate) read: bool,

@@ -1,4 +1,4 @@
-//! What the ring's user remembers of each socket.
+//! State of each socket of a ring.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -6,7 +6,7 @@ use crate::Token;
 use crate::provided_bufs::RecvQueue;
 use crate::sys::{FdTarget, Key};
 
-/// What is under way on a socket, and what is known of it.
+/// State of a socket: what is under way, and what has completed.
 #[derive(Debug, Default)]
 pub(super) struct UringSocket {
     pub(super) generation: u32,
@@ -28,7 +28,7 @@ impl UringSocket {
         self.generation == key.generation && self.state.has(SocketState::OPEN)
     }
 
-    /// How the ring knows it.
+    /// Returns how the ring names it.
     ///
     /// - `table`: the size of the ring's own table.
     #[inline]
@@ -75,8 +75,8 @@ impl SocketState {
     /// The peer has sent its last byte.
     pub(super) const END: u16 = 1 << 6;
     /// The last receive did not fill its buffer, so the socket is empty and the connection is kept:
-    /// the next receive is multishot. (From a socket that is full it would take the buffers of all
-    /// the others at once.)
+    /// the next receive is multishot. From a socket that is full it would take the buffers of all
+    /// the others at once.
     pub(super) const DRAINED: u16 = 1 << 7;
     /// The task waits for bytes.
     pub(super) const WANTS_BYTES: u16 = 1 << 8;

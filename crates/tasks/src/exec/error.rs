@@ -1,10 +1,10 @@
-//! Why workers or a task did not start.
+//! Errors of starting workers or a task.
 
 use std::{fmt, io};
 
 use gustnado_reactor::Endpoint;
 
-/// Why workers did not start.
+/// The error of workers that did not start.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum WorkersStartError {
@@ -28,7 +28,7 @@ impl fmt::Display for WorkersStartError {
 
 impl std::error::Error for WorkersStartError {}
 
-/// Why a task was not started.
+/// The error of a task that was not started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpawnError {

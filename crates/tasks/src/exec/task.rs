@@ -122,8 +122,8 @@ trait Report<T> {
     fn tell(&mut self, outcome: Result<T, JoinError>);
 }
 
-/// What a spawned task does: runs its future to the end, drops it, and tells what it came to; also
-/// if it is itself dropped before.
+/// The body of a spawned task: it runs its future to the end, drops it, and reports its result;
+/// also if it is itself dropped before.
 ///
 /// The future has a box of its own. Without `unsafe` it could only lie inside of a coroutine, which
 /// keeps room both for what it was given and for where it moved that; measured, that took half as

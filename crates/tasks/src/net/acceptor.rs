@@ -28,13 +28,13 @@ use crate::net::listener_handle::ListenerShared;
 /// How long accepting rests when descriptors or memory have run out, or all is refused.
 /// Connections wait in the backlog.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
-/// For how long one with more than its share lets other processes accept first. (One of them that
-/// is held does not hold the connection for longer.)
+/// For how long one with more than its share lets other processes accept first. One of them that is
+/// held does not hold the connection for longer.
 const OTHERS_FIRST: Duration = Duration::from_millis(1);
 /// Connections accepted in one go before other tasks have their turn.
 const BURST_MAX: u32 = 64;
 
-/// Who accepts connections.
+/// The threads that accept connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Acceptor {
     /// The workers themselves, for TCP each from a listening socket of its own (`SO_REUSEPORT`).
@@ -56,10 +56,10 @@ impl Acceptor {
     }
 }
 
-/// Who accepts from a listener.
+/// The position of an acceptor.
 #[derive(Clone, Copy)]
 struct AcceptorPlace {
-    /// The place that belongs to the running thread, if connections may stay here.
+    /// The worker of the running thread, if connections may stay here.
     place: Option<usize>,
     /// Whether connections past this worker's share go to others. They are ordinary descriptors
     /// then, so it is not done where each has a socket of its own, among which the kernel spreads.
@@ -68,7 +68,7 @@ struct AcceptorPlace {
 
 /// Accepts from one listener until it is stopped, or the server drains.
 ///
-/// - `me`: the place that belongs to the running thread, if connections may stay here.
+/// - `me`: the worker of the running thread, if connections may stay here.
 /// - `polled`: keeps the socket polled for a backlog, if there is an autoscaler.
 async fn accept_all(
     listener: Listener,
@@ -197,7 +197,7 @@ fn choose(ctx: &WorkerContext, me: AcceptorPlace) -> Option<usize> {
     ctx.shared.connection_slots.choose(me.place, ctx.shared.placement, me.hands_over)
 }
 
-/// Waits for `done`, looking whenever a place is freed or the phase changes.
+/// Waits for `done`, looking whenever a slot is freed or the phase changes.
 async fn wait_here<T>(mut done: impl FnMut(&WorkerContext) -> Option<T>) -> T {
     let shared = context::with(|ctx| ctx.shared.clone());
     let look = || {
@@ -210,7 +210,7 @@ async fn wait_here<T>(mut done: impl FnMut(&WorkerContext) -> Option<T>) -> T {
     shared.connection_slots.wait_for(look).await
 }
 
-/// Gives a connection its place and its task. It was accepted, so it is kept while all are full.
+/// Gives a connection its slot and its task. It was accepted, so it is kept while all are full.
 async fn place(accepted: Accepted, me: AcceptorPlace, listener_shared: &Arc<ListenerShared>) {
     context::with(|ctx| count(&ctx.shared.counts.accepted));
     match (accepted, me) {
@@ -226,7 +226,7 @@ async fn place(accepted: Accepted, me: AcceptorPlace, listener_shared: &Arc<List
     }
 }
 
-/// Places a connection that is in this worker's reactor already. Should the last place here have
+/// Places a connection that is in this worker's reactor already. Should the last slot here have
 /// gone to another one meanwhile, it moves to a worker that has room.
 async fn place_own(io: Io, me: AcceptorPlace, listener_shared: &Arc<ListenerShared>) {
     let worker = wait_for_place(|ctx| choose(ctx, me)).await;
@@ -258,7 +258,7 @@ async fn place_own(io: Io, me: AcceptorPlace, listener_shared: &Arc<ListenerShar
     context::with(|ctx| ctx.reactor.borrow_mut().close(io));
 }
 
-/// Gives a connection to the worker whose place it has.
+/// Hands a connection to the worker whose slot it has.
 fn hand_over(worker: usize, connection: OwnedFd, listener_shared: &Arc<ListenerShared>) {
     context::with(|ctx| {
         let incoming = Arc::clone(listener_shared) as Arc<dyn IncomingHandler>;
@@ -267,7 +267,7 @@ fn hand_over(worker: usize, connection: OwnedFd, listener_shared: &Arc<ListenerS
     });
 }
 
-/// Takes a place on the worker that `wanted` names. `None` when the server cuts connections.
+/// Takes a slot of the worker that `wanted` names. `None` when the server cuts connections.
 async fn wait_for_place(mut wanted: impl FnMut(&WorkerContext) -> Option<usize>) -> Option<usize> {
     wait_here(|ctx| {
         if ctx.phase() >= Phase::Cutting {
@@ -292,7 +292,7 @@ impl IncomingHandler for ListenerShared {
     }
 }
 
-/// Takes in a connection whose place is taken.
+/// Takes in a connection whose slot is taken.
 fn take_in(
     ctx: &WorkerContext,
     connection: OwnedFd,
@@ -313,13 +313,13 @@ fn serve(ctx: &WorkerContext, io: Io, place: usize, listener_shared: &ListenerSh
     ctx.metrics().add_connection();
     ctx.shared.publish_load();
     let task = (listener_shared.serve)(Connection::new(io, Some(place)));
-    // Without a slot the task is dropped, which closes the connection and frees its place.
+    // Without a slot the task is dropped, which closes the connection and frees its slot.
     if ctx.insert(task).is_err() {
         count(&ctx.shared.counts.accept_exhausted);
     }
 }
 
-/// What a failed accept means for the next one.
+/// The meaning of a failed accept for the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AcceptFailure {
     /// The connection was at fault, or a signal came: the next one may be fine.

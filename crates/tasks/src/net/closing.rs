@@ -1,4 +1,4 @@
-//! How far the acceptors of one listener have come with closing it.
+//! Closing of a listener by its acceptors, step by step.
 //!
 //! The first acceptor that comes to a step does it for all of them, so an acceptor whose worker is
 //! held does not hold up the others.
@@ -14,7 +14,7 @@ use crate::sync::lock::Lock;
 /// Accepting ends once no connection has come for so long.
 pub(crate) const QUIET_MS: u64 = 20;
 
-/// What the acceptors of one listener share while it closes.
+/// State that the acceptors of one listener share while it closes.
 #[derive(Default)]
 pub(crate) struct Closing {
     steps: Lock<Steps>,

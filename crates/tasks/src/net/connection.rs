@@ -43,14 +43,14 @@ pub struct Connection {
     alarm: Alarm,
     /// The time of the last operation's turn.
     now: Now,
-    /// Whose place among the counted connections it holds.
+    /// The worker whose slot it has.
     place: u16,
 }
 
-/// The place of a connection that is not counted: an outgoing one.
+/// The mark of a connection that has no slot: an outgoing one.
 const NO_PLACE: u16 = u16::MAX;
 
-/// Why an operation on a connection failed.
+/// The error of an operation on a connection.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConnectionError {

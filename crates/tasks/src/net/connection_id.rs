@@ -48,7 +48,7 @@ impl TaskMark {
     /// Of no task.
     const NONE: Self = Self(u64::MAX - 1);
 
-    /// The task that is woken by this waker. (Reading it there is cheaper than asking the thread.)
+    /// The task that is woken by this waker. Reading it there is cheaper than asking the thread.
     #[inline]
     pub fn of(waker: &Waker) -> Self {
         TaskId::of_waker(waker).map_or(Self::NONE, |task| Self(task.token()))

@@ -1,5 +1,8 @@
 //! The lingering close: reading on after the last byte was sent, so that the peer can read it.
 
+use std::future::{Future, poll_fn};
+use std::task::{Poll, ready};
+
 use crate::net::connection::Connection;
 
 impl Connection {
@@ -11,14 +14,27 @@ impl Connection {
     /// - `idle`: as for [`Connection::poll_recv`].
     /// - `wait_ms`: how long at most.
     /// - `bytes_max`: how many bytes at most.
-    pub async fn linger(&mut self, idle: bool, wait_ms: u64, bytes_max: usize) {
+    pub fn linger(
+        &mut self,
+        idle: bool,
+        wait_ms: u64,
+        bytes_max: usize,
+    ) -> impl Future<Output = ()> + Send + '_ {
         self.set_deadline(self.now().mono_ms + wait_ms);
-        let mut discarded = 0;
-        while let Ok(received) = self.recv(idle).await {
-            discarded += received.bytes().len();
-            if received.bytes().is_empty() || discarded > bytes_max {
-                return;
+        let mut left = bytes_max;
+        // No `async fn`: each idle connection has room for the largest of its futures.
+        poll_fn(move |_| {
+            loop {
+                match ready!(self.poll_recv(idle)) {
+                    Ok(received) if !received.bytes().is_empty() => {
+                        let Some(rest) = left.checked_sub(received.bytes().len()) else {
+                            return Poll::Ready(());
+                        };
+                        left = rest;
+                    }
+                    _ => return Poll::Ready(()),
+                }
             }
-        }
+        })
     }
 }

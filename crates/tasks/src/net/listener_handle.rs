@@ -54,13 +54,13 @@ impl ListenerShared {
         !self.close_flag.closed.load(Ordering::SeqCst)
     }
 
-    /// Has an acceptor's task woken when the listener ends.
+    /// Registers an acceptor's task to be woken when the listener ends.
     pub(crate) fn join(&self, acceptor: &Waker) {
         self.close_flag.acceptors().push(acceptor.clone());
     }
 }
 
-/// What ends a listener.
+/// The flag that ends a listener.
 #[derive(Default)]
 struct CloseFlag {
     closed: AtomicBool,

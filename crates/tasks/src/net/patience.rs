@@ -1,10 +1,11 @@
-//! How slow a peer may be.
+//! The slowest pace that is accepted of a peer.
 
 /// How often a blocked send is looked at, at most, in milliseconds: a peer that takes nothing is
 /// noticed that much late.
 const LOOK_MS: u64 = 1_000;
 
-/// How slow a peer may be: silent for `silence_ms` at most, and on average at least `rate_min`.
+/// The slowest pace that is accepted of a peer: silent for `silence_ms` at most, and on average at
+/// least `rate_min`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
     /// Longest time without any progress, and the head start for the rate, in milliseconds.

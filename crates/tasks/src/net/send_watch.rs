@@ -8,7 +8,7 @@ use gustnado_reactor::Unsent;
 
 use crate::net::patience::Patience;
 
-/// What is known of the progress of one send.
+/// Progress of one send.
 #[derive(Debug)]
 pub struct SendWatch {
     began_ms: u64,

@@ -42,7 +42,7 @@ pub struct Driven {
     has_ended: Cell<bool>,
 }
 
-/// What a turn has come to.
+/// The outcome of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Turned {
@@ -219,7 +219,7 @@ impl Driven {
         self.ctx.reactor.borrow_mut().watch(number, wants, key)
     }
 
-    /// Has something else told of a watched descriptor, under the same key.
+    /// Changes what is watched of a descriptor. Its key stays.
     ///
     /// # Errors
     /// `ENOENT` where it is not watched (any more), `EBADF` where it is not open any more.

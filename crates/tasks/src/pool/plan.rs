@@ -1,4 +1,4 @@
-//! What workers are started from: how many, which backend, how connections come to them.
+//! The plan that workers are started from: how many, which backend, how connections come to them.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::net::acceptor::Acceptor;
 use crate::pool::elastic::growth::Growth;
 use crate::sync::connection_slots::Placement;
 
-/// How many workers, how they poll, and how connections come to them.
+/// A plan for workers: how many, how they poll, and how connections come to them.
 #[derive(Debug, Clone)]
 pub struct WorkerPlan {
     /// Threads at the start, at least 1. They always stay.
@@ -47,7 +47,7 @@ pub struct WorkerPlan {
     pub throttle: Throttle,
 }
 
-/// What a plan comes to on this machine.
+/// The capacity of a plan on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
     /// Connections per worker (for the shared schedulers: of all workers together).
@@ -59,8 +59,8 @@ pub struct Capacity {
 }
 
 impl WorkerPlan {
-    /// Workers at most: those of the start, and what [`WorkerPlan::growth`] adds. (The shared
-    /// schedulers have 64 at most.)
+    /// Workers at most: those of the start, and what [`WorkerPlan::growth`] adds. The shared
+    /// schedulers have 64 at most.
     pub fn workers_max(&self) -> usize {
         self.workers.max(self.growth.workers_max)
     }
@@ -88,7 +88,7 @@ impl WorkerPlan {
         Capacity { per_place, total: total.max(1), direct }
     }
 
-    /// What it becomes where one of its workers is driven: it shares nothing, uses epoll, and
+    /// Returns the plan where one of its workers is driven: it shares nothing, uses epoll, and
     /// never holds its thread. Returns what of that was wished otherwise.
     pub(crate) fn driven(&self) -> (Self, Vec<String>) {
         let mut notes = Vec::new();

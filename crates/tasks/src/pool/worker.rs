@@ -71,7 +71,7 @@ pub(crate) fn run_shared<const IS_ELASTIC: bool>(
             return Ok(());
         }
         while let Some(message) = group.arrivals().take() {
-            // All workers of a group share one place in the tables.
+            // All workers of a group share one entry in the tables.
             open(ctx, message, 0);
         }
         if runs < RUNS_MAX

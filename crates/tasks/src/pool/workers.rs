@@ -96,8 +96,9 @@ impl Workers {
         Ok(Self::of(started, factory, addresses, notes))
     }
 
-    /// The same with the first worker on the calling thread, which works whenever the caller has
-    /// it [take a turn](Driven::turn). The others, if there are any, are threads as ever.
+    /// Like [`Workers::start`], with the first worker on the calling thread. It works when the
+    /// caller has it [take a turn](Driven::turn). The others, if there are any, are threads as
+    /// ever.
     ///
     /// All of them use epoll and share no tasks; a note says so where something else was wished.
     /// The endpoints listen when this returns, and connections wait for the first turn.
@@ -262,7 +263,7 @@ impl Drop for Workers {
     }
 }
 
-/// What is to be ended.
+/// The threads that are to be ended.
 struct RunningThreads {
     threads: Vec<JoinHandle<()>>,
     wake_targets: Vec<u16>,

@@ -20,7 +20,7 @@ const USUAL_BURSTS_PER_SECOND: u64 = 4;
 /// A bucket that holds less than a twentieth would lose what it cannot hold to late timers.
 const BURSTS_PER_SECOND_MAX: u64 = 20;
 
-/// How much per second, and how much at once.
+/// A rate: how much per second, and how much at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     per_second: u64,
@@ -110,7 +110,7 @@ impl Default for SharedBucket {
     }
 }
 
-// (The number stands for nothing but itself, so no ordering with other memory is needed.)
+// The number stands for nothing but itself, so no ordering with other memory is needed.
 impl SharedBucket {
     /// [`Bucket::portion`]
     pub fn portion(&self, rate: Rate, now_ms: u64, wanted: u64) -> u64 {

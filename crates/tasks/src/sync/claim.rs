@@ -11,7 +11,7 @@ pub(crate) const GENERATION_BITS: u32 = 20;
 /// The largest generation of a slot; the next one is zero again.
 pub(crate) const GENERATION_MAX: u32 = (1 << GENERATION_BITS) - 1;
 
-/// Whether a task runs, is queued, or waits.
+/// The activity of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TaskActivity {
     Runs,
@@ -80,7 +80,7 @@ impl Claim {
         self.0.fetch_and(!RUNNING, Ordering::AcqRel) & READY != 0
     }
 
-    /// How a life stands, by its generation; `None` between two lives.
+    /// Returns the generation and the activity of a life; `None` between two lives.
     pub(crate) fn look(&self) -> Option<(u32, TaskActivity)> {
         let state = self.0.load(Ordering::Relaxed);
         let doing = match state & (RUNNING | READY) {

@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn every_token_of_many_threads_comes_out_once() {
-        // (Miri takes its time.)
+        // Miri takes its time.
         const EACH: u64 = if cfg!(miri) { 100 } else { 20_000 };
         let queue = TokenQueue::new(64);
         let sum = AtomicU64::new(0);

@@ -19,8 +19,8 @@ const ABSENT: u32 = u32::MAX;
 const ENTRY_BYTES: usize = size_of::<u32>();
 /// What is read of the table at a time.
 const READ_BYTES: usize = 64 * ENTRY_BYTES;
-/// A process may have so much more than the mean: this many connections, and this part of it.
-/// (Where connections come and go with each request, who has a few more is soon rid of them.)
+/// A process may have so much more than the mean: this many connections, and this part of it. Where
+/// connections come and go with each request, who has a few more is soon rid of them.
 const SLACK: u64 = 4;
 /// Others are told of a change by so many connections.
 const NEWS: usize = 3;
@@ -92,7 +92,7 @@ impl SharedLoad {
     }
 }
 
-/// What processes have together.
+/// Connections of all processes together.
 #[derive(Default)]
 struct LoadShare {
     processes: u64,

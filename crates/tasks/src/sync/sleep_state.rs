@@ -6,7 +6,7 @@
 
 use crate::sync::atomic::{AtomicBool, Ordering, fence};
 
-/// Whether a thread sleeps and must be woken for what was just left for it.
+/// The sleep of a thread that must be woken for what was just left for it.
 ///
 /// The sleeper sets the flag and then checks its queues a last time. A visitor queues something and
 /// then checks the flag. At least one of the two sees the other, so no wake-up is lost.
@@ -50,7 +50,7 @@ impl SleepState {
     }
 }
 
-/// Whether a worker has come round since it was asked to. It has two flags, so that a worker which
+/// A request to a worker to come round, and its answer. It has two flags, so that a worker which
 /// answers in time tells nothing.
 #[derive(Debug)]
 pub(crate) struct Ping {

@@ -2,7 +2,7 @@
 //!
 //! The thread becomes a worker of a server of its own, with one reactor, and stays one: the next
 //! call finds all of that made. The future itself is no task, for it may borrow from its caller.
-//! A task stands in for it in the line; when that is run, the future is polled.
+//! A task stands in for it in the run queue; when that is run, the future is polled.
 
 use std::cell::{Cell, OnceCell};
 use std::future::{Future, poll_fn};
@@ -42,7 +42,7 @@ pub fn block_on<F: Future>(future: F) -> Result<F::Output, WorkersStartError> {
     block_on_with(&BlockOnOptions::default(), future)
 }
 
-/// What the reactor of a thread that runs a future is like.
+/// Options of the reactor of a thread that runs a future.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockOnOptions {
     /// Which backend. Where `io_uring` is asked for it is had, or the call fails; `Auto` is

@@ -1,4 +1,4 @@
-//! What the running thread is: a worker with its reactor, its tasks and its timers.
+//! The context of the running thread: a worker with its reactor, its tasks and its timers.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -45,7 +45,7 @@ pub(crate) struct WorkerContext {
     pub(crate) send_batch: SendBatch,
     /// Where wake-ups of this worker's tasks go.
     pub(crate) wake_target: u16,
-    /// This worker's number, from 0; also its place in all tables kept per worker.
+    /// This worker's number, from 0; also its index in all tables kept per worker.
     pub(crate) worker: usize,
     pub(crate) shared: Arc<WorkersShared>,
 }
@@ -181,7 +181,7 @@ impl WorkerContext {
         self.left.set(self.left.get().saturating_sub(units));
     }
 
-    /// Says what the running task waits for, should it wait now.
+    /// Notes what the running task waits for, should it wait now.
     pub(crate) fn waits_on(&self, on: WaitsOn) {
         self.said.set(self.said.get().on(on));
     }
@@ -226,7 +226,8 @@ impl WorkerContext {
         Ok(TaskId::new(self.wake_target, slot, generation))
     }
 
-    /// Has `waiter` woken at `at_ms`: a task of this wake target, or a waker kept here.
+    /// Arms a timer that wakes `waiter` at `at_ms`: a task of this wake target, or a waker kept
+    /// here.
     pub(crate) fn arm(&self, at_ms: u64, waiter: TaskId) -> TimerKey {
         match &self.timers {
             Timers::Own(timers) => timers.wheel.borrow_mut().arm(at_ms, waiter.token()),
@@ -349,14 +350,15 @@ pub(crate) fn with<T>(f: impl FnOnce(&WorkerContext) -> T) -> T {
     })
 }
 
-/// Returns the worker that a thread of somebody else's is for now. (Apart, so that our own threads
-/// have nothing to ask.)
+/// Returns the worker that a thread of somebody else's is for now. Apart, so that our own threads
+/// have nothing to ask.
 #[cold]
 fn borrowed() -> Option<Rc<WorkerContext>> {
     BORROWED_CONTEXT.try_with(|borrowed| borrowed.borrow().clone()).ok().flatten()
 }
 
-/// Says what the running task waits for, should it wait now. (Not every future runs in a task.)
+/// Notes what the running task waits for, should it wait now. A future outside any task notes
+/// nothing.
 pub(crate) fn waits_on(on: WaitsOn) {
     try_with(|ctx| ctx.waits_on(on));
 }
@@ -408,7 +410,7 @@ fn wake_own(ctx: &WorkerContext, id: TaskId) -> bool {
     own
 }
 
-/// The same on a thread of somebody else's, who may have to be told.
+/// Like [`wake_local`] on a thread of the caller's, whose own loop may have to be woken.
 #[cold]
 fn wake_borrowed(id: TaskId) -> bool {
     let Some(ctx) = borrowed() else { return false };

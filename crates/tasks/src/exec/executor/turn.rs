@@ -19,7 +19,7 @@ pub(crate) const RUNS_MAX: u32 = 256;
 /// What tasks from the run queue may do, in units of their [`BUDGET`], before the worker looks at
 /// the kernel again. Tasks that the kernel wakes do not wait behind those that never sleep.
 const UNITS_MAX: u32 = BUDGET;
-/// Letters opened in a row before tasks have their turn.
+/// Messages handled in a row before tasks have their turn.
 const MESSAGES_MAX: u32 = 256;
 /// Turns a worker spends on letting its last operations end, 10 ms each at most.
 const LAST_TURNS: u32 = 100;
@@ -65,7 +65,7 @@ pub(crate) fn pass(
     Ok(Poll::Pending)
 }
 
-/// What the kernel has woken runs in the order of its events, without being queued. Behind a
+/// Runs what the kernel has woken in the order of its events, without queueing it. Behind a
 /// task that has used its whole budget, the others are queued like that one.
 #[inline]
 fn run_woken(ctx: &WorkerContext, woken: &mut Vec<Token>) {
@@ -191,8 +191,7 @@ pub(crate) fn pause(ctx: &WorkerContext, pause_us: u64) {
 }
 
 /// Returns how long a worker may sleep that has lain down: until its next timer, but not into the
-/// end. (Who ends it says so first and wakes it then: either it is seen here, or the wake-up
-/// comes.)
+/// end. Who ends it says so first and wakes it then: either it is seen here, or the wake-up comes.
 pub(crate) fn wait(ctx: &WorkerContext, next_ms: Option<u64>) -> Wait {
     if ctx.phase() == Phase::Stopping {
         return Wait::Poll;
@@ -258,7 +257,7 @@ pub(crate) fn end(ctx: &WorkerContext) {
     ctx.schedule.clear();
     ctx.reactor.borrow_mut().unlisten_all();
     let mut woken = Vec::new();
-    // (Under epoll nothing ever is, and a turn might take another worker's wake-up.)
+    // Under epoll nothing ever is, and a turn might take another worker's wake-up.
     for _ in 0..LAST_TURNS {
         let unfinished = ctx.reactor.borrow().has_unfinished();
         let until_ms = ctx.reactor.borrow().clock().read_ms() + 10;

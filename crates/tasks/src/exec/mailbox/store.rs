@@ -1,4 +1,4 @@
-//! What sender and receiver of a mailbox share, behind one lock.
+//! The state that sender and receiver of a mailbox share, behind one lock.
 //!
 //! Two rules keep it right. While a sender waits, the mailbox is full: a receiver that takes a
 //! value puts the first waiting sender's in, so no sender overtakes one that waits. And no value

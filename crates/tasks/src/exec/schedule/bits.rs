@@ -15,7 +15,7 @@ pub(super) struct Bits {
 }
 
 impl Bits {
-    /// - `count`: room for so many slots. (Others that come on top make it grow.)
+    /// - `count`: room for so many slots. Others that come on top make it grow.
     pub(super) fn new(count: usize) -> Self {
         let words = count.div_ceil(64);
         Self { words: vec![0; words], summary: vec![0; words.div_ceil(64)], count: 0, cursor: 0 }

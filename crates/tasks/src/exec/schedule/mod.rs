@@ -11,7 +11,7 @@
 //! ([`Scheduler::release`]). Nothing else knows where tasks are kept.
 //!
 //! So there are two types, [`PinnedScheduler`] and [`SharedScheduler`], and two run queues for
-//! each: bits of slots, and lines.
+//! each: bits of slots, and lists.
 
 mod bits;
 mod pinned;
@@ -87,7 +87,7 @@ impl SchedulerKind {
     pub(crate) fn pinned(self, connections: usize) -> Box<dyn Scheduler> {
         let count = connections.saturating_add(SPARE_SLOTS);
         match self {
-            // (Others that come on top make it grow.)
+            // Others that come on top make it grow.
             Self::Pool | Self::PoolShared => {
                 Box::new(PinnedScheduler::new(Slots::with_capacity(count), Bits::new(count)))
             }
@@ -137,13 +137,13 @@ pub(crate) trait Scheduler {
     /// Takes the next ready task out to run it.
     fn claim(&self) -> Option<Claimed>;
 
-    /// Takes a task out to run it at once, past the queue, if it neither is queued nor runs. (If it
-    /// does, it becomes ready.)
+    /// Takes a task out to run it at once, past the queue, if it neither is queued nor runs. If it
+    /// does, it becomes ready.
     fn claim_idle(&self, slot: u32, generation: u32) -> Option<Claimed>;
 
-    /// Takes the next of those out that have used up what a task may do in one run. They stand in
-    /// a line of their own, so that others, new connections above all, do not wait behind them.
-    /// (Where workers share their tasks there is one line, and nothing here.)
+    /// Takes the next of those out that have used up what a task may do in one run. They stand in a
+    /// line of their own, so that others, new connections above all, do not wait behind them. Where
+    /// workers share their tasks there is one run queue, and nothing here.
     fn claim_spent(&self) -> Option<Claimed> {
         None
     }
@@ -168,8 +168,8 @@ pub(crate) trait Scheduler {
     fn clear(&self);
 }
 
-/// Slots whose tasks are ready, each at most once, and which of them is next. (What several threads
-/// use at once is one by reference, as with `io::Write`.)
+/// Slots whose tasks are ready, each at most once, and which of them is next. What several threads
+/// use at once is one by reference, as with `io::Write`.
 pub(crate) trait RunQueue {
     /// Queues a slot. There is room for every slot.
     fn push(&mut self, slot: u32);

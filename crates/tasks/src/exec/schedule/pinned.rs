@@ -7,7 +7,7 @@ use super::slots::Slots;
 use super::{BoxTask, Claimed, RunQueue, Scheduler, TaskSnapshot, drop_all};
 use crate::exec::waits::Waits;
 
-/// A worker's own tasks. Those that have used up their budget stand in a line of their own.
+/// A worker's own tasks. Those that have used up their budget have a queue of their own.
 pub(crate) struct PinnedScheduler<Q>(RefCell<PinnedTasks<Q>>);
 
 struct PinnedTasks<Q> {

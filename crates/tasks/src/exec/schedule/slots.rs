@@ -1,4 +1,4 @@
-//! Slots for one worker's tasks: plain memory, one thread. The line of the ready ones is each
+//! Slots for one worker's tasks: plain memory, one thread. The run queue of the ready ones is each
 //! scheduler's own.
 
 use super::{BoxTask, Claimed, TaskSnapshot};
@@ -79,7 +79,7 @@ impl Slots {
         }
     }
 
-    /// Hands out a task that was taken from the line.
+    /// Hands out a task that was taken from the run queue.
     pub(super) fn claim(&mut self, index: u32) -> Claimed {
         let slot = &mut self.slots[index as usize];
         slot.set_state(RUNNING);

@@ -117,7 +117,7 @@ impl BlockingPool {
     /// [`PoolFull`], at once: the call is dropped.
     pub fn start(&self, call: impl FnOnce() + Send + 'static) -> Result<(), PoolFull> {
         self.submit(Box::new(move || {
-            // (A panic in it is its own.)
+            // A panic in it is its own.
             _ = catch_unwind(AssertUnwindSafe(call));
         }))
     }

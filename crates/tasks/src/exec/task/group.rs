@@ -72,7 +72,7 @@ impl<T> Group<T> {
         poll_fn(|context| self.poll_result(context)).await
     }
 
-    /// Has all tasks dropped where they wait. Those that have not ended give
+    /// Cancels all tasks where they wait. Those that have not ended give
     /// [`JoinError::Cancelled`]; and so will those that are spawned after this.
     pub fn cancel(&mut self) {
         let waiting: Vec<_> = {
@@ -141,7 +141,7 @@ impl<T> fmt::Debug for Group<T> {
     }
 }
 
-/// What a group and its tasks share.
+/// State that a group and its tasks share.
 struct GroupShared<T> {
     cancelled: AtomicBool,
     state: Lock<GroupState<T>>,

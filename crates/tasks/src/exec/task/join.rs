@@ -1,4 +1,4 @@
-//! Waiting for one task: its handle, and the place where it leaves its result.
+//! Waiting for one task: its handle, and the slot of its result.
 
 use std::fmt;
 use std::future::Future;
@@ -23,7 +23,7 @@ pub struct JoinHandle<T> {
 }
 
 impl<T> JoinHandle<T> {
-    /// Has the task dropped where it waits: its destructors run before its next poll would have.
+    /// Cancels the task where it waits: its destructors run before its next poll would have.
     /// The handle then gives [`JoinError::Cancelled`], unless the task was done already.
     pub fn cancel(&self) {
         // Written before the wake-up, so the poll that follows it sees it.
@@ -123,7 +123,7 @@ where
     Ok(JoinHandle { place, task })
 }
 
-/// Where a task leaves its result.
+/// The slot of a task's result.
 struct ResultSlot<T> {
     cancelled: AtomicBool,
     outcome: Lock<TaskResult<T>>,
@@ -155,7 +155,7 @@ impl<T> Report<T> for Arc<ResultSlot<T>> {
     }
 }
 
-/// Why a task gave no result.
+/// The error of a task that gave no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JoinError {

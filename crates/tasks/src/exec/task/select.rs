@@ -63,7 +63,7 @@ pub async fn select3<A: Future, B: Future, C: Future>(
 }
 
 /// Waits for the first of many futures of one type. Returns its place and its output; all stay
-/// where they are, so that the others can be waited for again. (That one must not be: take it out.)
+/// where they are, so that the others can be waited for again. That one must not be: take it out.
 ///
 /// Each wake-up looks at all of them: for more than a few dozen, a [`crate::Group`] is cheaper.
 /// Futures that cannot be moved come as `Pin<Box<F>>`. Of none, none is ever ready.

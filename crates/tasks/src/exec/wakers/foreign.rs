@@ -2,7 +2,7 @@
 //!
 //! A timer carries one number. A future that looks after several others (and so has a waker of its
 //! own for each) must be woken through that waker; so it waits here, and its timer carries the
-//! number of its place.
+//! number of its slot.
 
 use std::task::Waker;
 
@@ -15,7 +15,7 @@ const NIL: u32 = u32::MAX;
 struct WakerSlot {
     waker: Option<Waker>,
     generation: u32,
-    /// The next free place, while this one is.
+    /// The next free slot, while this one is.
     next_free: u32,
 }
 

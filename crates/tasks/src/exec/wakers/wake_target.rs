@@ -1,10 +1,11 @@
-//! Stations: where wake-ups from other threads go, by number.
+//! Wake targets: where wake-ups from other threads go, by number.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::exec::wakers::task_id::{TaskId, WAKE_TARGETS_MAX};
 
-/// Where wake-ups from other threads go: a worker, or a group of workers that share their tasks.
+/// The target of wake-ups from other threads: a worker, or a group of workers that share their
+/// tasks.
 pub(crate) trait WakeTarget: Send + Sync {
     /// Makes a task ready. Any thread.
     fn wake(&self, id: TaskId);
@@ -39,7 +40,7 @@ pub(crate) fn leave(number: u16) {
     }
 }
 
-/// Has the wake target of a task make it ready, if it is still there.
+/// Makes a task ready by its wake target, if that is still there.
 pub(crate) fn wake(id: TaskId) {
     let wake_targets = WAKE_TARGETS.read().unwrap_or_else(PoisonError::into_inner);
     if let Some(Some(wake_target)) = wake_targets.get(usize::from(id.wake_target())) {

@@ -3,9 +3,9 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// What comes to a worker, or to the accepting thread, from elsewhere.
+/// A connection or a listener on its way to a worker, or to the accepting thread.
 pub(crate) enum Arrival {
-    /// An accepted connection whose place is taken.
+    /// An accepted connection, whose slot is taken.
     Connection(OwnedFd, Arc<dyn IncomingHandler>),
     /// A socket to accept from. Its connections may `stay` where they are accepted.
     Listener { socket: Arc<OwnedFd>, incoming: Arc<dyn IncomingHandler>, stay: bool },
@@ -14,7 +14,7 @@ pub(crate) enum Arrival {
 impl Arrival {
     /// Takes it in, on the worker that it came to.
     ///
-    /// - `place`: that of this worker.
+    /// - `place`: the index of this worker.
     pub(crate) fn take_in(self, place: usize) {
         match self {
             Self::Connection(connection, incoming) => incoming.serve(connection, place),
@@ -29,11 +29,11 @@ impl Arrival {
 pub(crate) trait IncomingHandler: Send + Sync {
     /// Serves an accepted connection.
     ///
-    /// - `place`: the one that it has taken.
+    /// - `place`: the worker whose slot it has.
     fn serve(&self, connection: OwnedFd, place: usize);
 
     /// Accepts from one more socket of the listener.
     ///
-    /// - `place`: that of the running thread, if connections may stay here.
+    /// - `place`: the running worker, if connections may stay here.
     fn accept_from(self: Arc<Self>, socket: Arc<OwnedFd>, place: Option<usize>);
 }

@@ -1,4 +1,4 @@
-//! How many of the process's descriptors connections may have.
+//! The number of descriptors that connections may have.
 
 /// Descriptors that are left for files, listeners and the rest of the process: so many, or three of
 /// four where there are few.

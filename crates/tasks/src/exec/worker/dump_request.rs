@@ -1,9 +1,9 @@
-//! What every task does, waits for, and for how long: the question, and its answer.
+//! Dumps of tasks: a request to all workers, and the tasks with their waits.
 //!
 //! The question goes into each worker's queue of messages, and the worker writes its tasks down
-//! between two of them; where workers share their tasks, whoever asks looks for itself. Nobody
-//! waits for anybody: a worker that a task holds does not answer in time, and then its metrics
-//! still says which task that is.
+//! between two of them. Where workers share their tasks, the asking thread looks for itself. No
+//! worker waits: one that a task holds does not answer in time, and then its metrics still says
+//! which task that is.
 
 mod table;
 
@@ -24,7 +24,7 @@ use crate::sync::lock::Lock;
 /// milliseconds.
 const TASKS_MAX: usize = 100_000;
 
-/// What the tasks of a server did at one moment, or nearly. `Display` makes a table of it.
+/// The tasks of a server at one moment, or nearly. `Display` makes a table of it.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Dump {
@@ -55,7 +55,7 @@ pub struct TaskInfo {
     pub since: Option<Duration>,
 }
 
-/// What a task does.
+/// The state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TaskState {

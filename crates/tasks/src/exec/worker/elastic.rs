@@ -41,7 +41,7 @@ pub(crate) trait Elastic: Send + Sync {
     fn take_threads(&self) -> (Vec<JoinHandle<()>>, Vec<u16>);
 }
 
-/// What the autoscaler hears of.
+/// An event that is reported to the autoscaler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoadEvent {
     /// A worker answered late, or left; or a listener closed.
@@ -58,7 +58,7 @@ pub(crate) enum LoadEvent {
     PhaseChanged,
 }
 
-/// What a retired worker does that has nothing left.
+/// The action of a retired worker that has nothing left to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RetireAction {
     /// It goes on: it is needed again, or something has come.

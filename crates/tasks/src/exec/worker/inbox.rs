@@ -1,4 +1,4 @@
-//! What other threads send to one worker: wake-ups, connections, tasks, questions.
+//! The queues by which other threads reach one worker: wake-ups, connections, tasks, dump requests.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -20,10 +20,10 @@ use crate::sync::sleep_state::{Ping, SleepState};
 
 /// Wake-ups that are kept one by one; with more, all tasks are woken, which is as good.
 const WAKES_MAX: usize = 1024;
-/// Letters that may lie in a box when a task or a question is added to it.
+/// Messages that may be queued when a task or a dump request is added.
 const MESSAGES_MAX: usize = 1024;
 
-/// A worker's queue of messages. It is bounded: connections by their places, wake-ups by
+/// A worker's queue of messages. It is bounded: connections by their slots, wake-ups by
 /// [`WAKES_MAX`], the rest by [`MESSAGES_MAX`].
 pub(crate) struct Inbox {
     wakes: TokenQueue,
@@ -75,7 +75,7 @@ impl Inbox {
         &self.arrivals
     }
 
-    /// Says that the worker goes to sleep. Returns whether it may: nothing has come meanwhile.
+    /// Announces that the worker sleeps. Returns whether it may: nothing has come meanwhile.
     pub(crate) fn prepare_sleep(&self) -> bool {
         self.sleep_state.prepare_sleep();
         if self.is_empty() {
@@ -152,7 +152,7 @@ pub(crate) enum WorkerMessage {
     Ping(Arc<Ping>),
 }
 
-/// Letters on their way to a worker.
+/// Messages on their way to a worker.
 pub(crate) struct WorkerQueue {
     any: AtomicBool,
     queued: Lock<QueuedMessages>,
@@ -190,8 +190,8 @@ impl WorkerQueue {
         Ok(())
     }
 
-    /// Puts a question in. One for which there is no room is not answered. Returns whether anybody
-    /// opens the box.
+    /// Queues a dump request. One for which there is no room is not answered. Returns whether the
+    /// worker still reads messages.
     fn put_dump(&self, look: &Arc<DumpRequest>) -> bool {
         let queued = self.queued();
         let is_open = !queued.closed;

@@ -1,8 +1,8 @@
-//! What slows accepting and the workers down, or keeps them looking for work.
+//! Throttles of accepting and of workers, and the spinning before a sleep.
 
 use crate::sync::bucket::{Rate, SharedBucket};
 
-/// What slows accepting and the workers themselves down. Zeros: nothing does.
+/// Throttles of accepting and of the workers. Zeros: there is none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Throttle {
     /// Milliseconds that an acceptor rests after each connection.
@@ -52,8 +52,8 @@ impl ThrottleState {
         self.accept_room_max == 1
     }
 
-    /// Returns how long an acceptor rests after a connection. (So each may be one ahead of the
-    /// pace, and no accepted connection waits.)
+    /// Returns how long an acceptor rests after a connection. So each may be one ahead of the pace,
+    /// and no accepted connection waits.
     pub(crate) fn rest_after_accept_ms(&self, now_ms: u64) -> u64 {
         let due_ms =
             self.accepts.as_ref().map_or(0, |(rate, bucket)| bucket.take(*rate, now_ms, 1));

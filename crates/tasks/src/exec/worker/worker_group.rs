@@ -1,9 +1,9 @@
 //! A group of workers that share their tasks: one polls, the others sleep or run.
 //!
-//! Whoever finds nothing to run takes the poller's role, collects up to 64 events, puts their tasks
-//! in line, gives the role up and wakes a sleeper **before** it runs anything. So a handler that
-//! holds its thread holds nothing else: the events it collected are queued for all, and the woken
-//! worker polls on.
+//! A worker that finds nothing to run takes the poller's role, collects up to 64 events, queues
+//! their tasks, gives the role up and wakes a sleeper **before** it runs anything. So a handler
+//! that holds its thread holds nothing else: the events it collected are queued for all, and the
+//! woken worker polls on.
 
 use std::sync::{Arc, MutexGuard, OnceLock};
 use std::task::Waker;
@@ -28,7 +28,7 @@ use crate::sync::sleep_state::SleepState;
 /// Most workers that one group can have: one bit each says who sleeps.
 pub(crate) const WORKERS_MAX: usize = 64;
 
-/// What the workers of a group share.
+/// State that the workers of a group share.
 pub(crate) struct WorkerGroup {
     pub(crate) schedule: Arc<dyn Scheduler + Send + Sync>,
     wake_target: OnceLock<u16>,
@@ -95,7 +95,7 @@ impl WorkerGroup {
         extra.lock()
     }
 
-    /// Has a worker leave the group.
+    /// Makes a worker leave the group.
     pub(crate) fn retire(&self, worker: usize) {
         self.roles.retire(worker);
         self.unpark(worker);
@@ -118,7 +118,7 @@ impl WorkerGroup {
         &self.roles
     }
 
-    /// Says that the poller goes to sleep until `until_ms`. Returns whether it may.
+    /// Announces that the poller sleeps until `until_ms`. Returns whether it may.
     pub(crate) fn prepare_sleep(&self, until_ms: Option<u64>) -> bool {
         self.poller_until_ms.store(until_ms.unwrap_or(u64::MAX), Ordering::SeqCst);
         self.sleep_state.prepare_sleep();

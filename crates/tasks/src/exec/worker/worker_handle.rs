@@ -19,8 +19,8 @@ pub(crate) trait WorkerHandle: WakeTarget {
     /// Returns how many tasks were taken in past all workers, by the thread that brought them.
     fn tasks_taken(&self) -> u64;
 
-    /// Has all tasks that live here written down, at once or soon. Returns whether there is
-    /// somebody to do it.
+    /// Writes all tasks that live here into a dump, at once or soon. Returns whether there is
+    /// a worker to do it.
     fn answer(&self, look: &Arc<DumpRequest>) -> bool;
 
     /// Makes all tasks ready, so that they see the phase has changed.

@@ -1,4 +1,4 @@
-//! What other threads may know of a worker at any time: which task it runs, since which turn, and
+//! Metrics of a worker that other threads may read at any time: the task that runs, since when, and
 //! how much has come to it and gone.
 //!
 //! Only the worker writes, plain stores; a dump reads, where a worker does not answer because a
@@ -27,7 +27,7 @@ pub(crate) struct WorkerMetrics {
     tasks_ended: AtomicU64,
 }
 
-/// What has come to one worker and gone from it. Totals count from the start and only grow.
+/// Counters of one worker. They count from the start and only grow.
 ///
 /// Where workers share their tasks, one may add what another one ends: then only the sums over all
 /// workers say what is live.

@@ -1,4 +1,4 @@
-//! What all workers of one server have in common: how to reach each, the places for connections,
+//! State that all workers of one server share: how to reach each, the connection slots,
 //! and the phase that the server is in.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use crate::sync::connection_slots::{ConnectionSlots, Placement};
 use crate::sync::lock::Lock;
 use crate::sync::shared_load::SharedLoad;
 
-/// How far a server is from its end. It only ever goes forward.
+/// The phase of a server. It only goes forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Phase {
@@ -34,12 +34,12 @@ impl Phase {
     const ALL: [Self; 4] = [Self::Serving, Self::Draining, Self::Cutting, Self::Stopping];
 }
 
-/// What the workers of one server share.
+/// State that the workers of one server share.
 pub(crate) struct WorkersShared {
     phase: AtomicU8,
-    /// One per place of [`ConnectionSlots`]: each worker, or the group of all.
+    /// One per entry of [`ConnectionSlots`]: each worker, or the group of all.
     pub(crate) handles: Vec<Arc<dyn WorkerHandle>>,
-    /// The accepting thread, if there is one: it has no place, but must hear of each phase.
+    /// The accepting thread, if there is one: it has no connections, but must hear of each phase.
     pub(crate) acceptor: OnceLock<Arc<dyn WorkerHandle>>,
     /// How many workers there are, and what may change that.
     pub(crate) elastic: Arc<dyn Elastic>,
@@ -62,7 +62,7 @@ pub(crate) struct WorkersShared {
     next_handle: AtomicUsize,
 }
 
-/// What happened to connections and tasks since the start.
+/// Counters of connections and tasks since the start.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Connections accepted.
@@ -72,7 +72,7 @@ pub struct Counts {
     /// Accepts that failed otherwise: the peer had gone, or the system refuses them all, and
     /// accepting paused for a moment.
     pub accept_failed: AtomicU64,
-    /// Times that accepting paused because all places were taken.
+    /// Times that accepting paused because all slots were taken.
     pub accept_paused: AtomicU64,
     /// Workers added since the start, those included that came back.
     pub workers_grown: AtomicU64,

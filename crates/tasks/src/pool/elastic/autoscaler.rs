@@ -53,7 +53,7 @@ pub(super) trait Policy: Send {
     fn call_last(&self, shared: &WorkersShared, state: &AutoscaleState);
 }
 
-/// What one look at the workers has shown.
+/// The result of one look at the workers.
 #[derive(Debug, Default)]
 pub(super) struct Observation {
     /// A worker is to be added.

@@ -1,4 +1,4 @@
-//! How many workers there ought to be: the rules, without threads or a clock.
+//! Rules for the number of workers, without threads or a clock.
 
 use std::time::Duration;
 

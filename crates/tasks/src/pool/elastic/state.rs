@@ -1,4 +1,4 @@
-//! What the autoscaler and the workers have in common: what it wants to hear, and what was said.
+//! State that autoscaler and workers share: what it wants to hear, and what was reported.
 //!
 //! Workers report only where their path is cold: an acceptor that waits for a slot, a poller that
 //! finds no worker to poll after it. Each report that may come often has a flag, so that it costs a
@@ -15,7 +15,7 @@ use super::life_cycle::ElasticWorkers;
 use crate::exec::worker::elastic::{Elastic, LoadEvent, PolledListener, RetireAction};
 use crate::sync::lock::Lock;
 
-/// What the autoscaler and the workers have in common.
+/// State that autoscaler and workers share.
 pub(super) struct AutoscaleState {
     pub(super) elastic: ElasticWorkers,
     /// Workers share their tasks, so none has a listener of its own to be polled.

@@ -52,7 +52,7 @@ pub(super) fn choose_backend(plan: &WorkerPlan, notes: &mut Vec<String>) -> Back
     }
 }
 
-/// What every thread of a server is started from.
+/// The factory of all threads of a server.
 #[derive(Clone)]
 pub(super) struct WorkerFactory {
     pub(super) plan: WorkerPlan,

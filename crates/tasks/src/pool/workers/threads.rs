@@ -8,7 +8,7 @@ use crate::exec::wakers::wake_target;
 use crate::exec::worker::worker_handle::WorkerHandle;
 use crate::exec::worker::workers_shared::{Phase, WorkersShared};
 
-/// What was started.
+/// The threads that were started.
 pub(super) struct StartedWorkers {
     pub(super) shared: Arc<WorkersShared>,
     pub(super) threads: Vec<JoinHandle<()>>,

@@ -141,7 +141,7 @@ impl Workers {
     /// Nothing may stay queued unnoticed, and if a worker sleeps, another one polls or will.
     fn check(&self, ends: [End; 2]) {
         let up = (0..2).any(|worker| self.is_up(worker, ends[worker]));
-        // (Where all are held, a worker is added.)
+        // Where all are held, a worker is added.
         let held = ends.iter().all(|end| matches!(end, End::Runs | End::Left));
         assert!(up || !self.has_work() || held, "work unnoticed: {ends:?}");
         let polled = ends.contains(&End::Polls);
