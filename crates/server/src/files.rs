@@ -18,6 +18,7 @@ mod open_file;
 mod path;
 mod resolve;
 mod response;
+mod segment;
 mod select;
 #[cfg(test)]
 mod tests;
@@ -55,7 +56,8 @@ pub use error::FilesError;
 pub(crate) use folders::Folders;
 pub(crate) use headers::FolderHeaders;
 pub(crate) use open_file::OpenFile;
-pub(crate) use response::{FileContent, FileResponse, FolderResponse, Segment};
+pub(crate) use response::{FileContent, FileResponse};
+pub(crate) use segment::Segment;
 pub(crate) use waiting::Lookup;
 
 /// The methods that a file takes.
@@ -87,6 +89,13 @@ impl Mounted<'_> {
     fn below(&self) -> &str {
         self.path.as_str().get(self.at..).unwrap_or("")
     }
+}
+
+/// What a folder responds with where that is not all of a file that the worker's cache holds.
+pub(crate) enum FolderResponse {
+    Ready(Box<FileResponse>),
+    /// Unknown until the disk has been waited for.
+    Wait(Box<Lookup>),
 }
 
 /// How a folder is served.
@@ -257,7 +266,7 @@ impl Files {
             Method::Options => FileResponse::new(Status::NO_CONTENT).with(HeaderId::Allow, ALLOW),
             _ => FileResponse::new(Status::METHOD_NOT_ALLOWED).with(HeaderId::Allow, ALLOW),
         };
-        FolderResponse::Ready(Box::new(self.folder.headers.add_to(response)))
+        FolderResponse::Ready(Box::new(response.with_headers(&self.folder.headers)))
     }
 
     /// How often the system would not let a file be answered, since the start.
@@ -363,7 +372,7 @@ fn respond_with(
             // So that relative links work.
             let location = location::with_slash(&place.path, request.query());
             let response = FileResponse::new(Status::MOVED_PERMANENTLY);
-            folder.headers.add_to(response.with(HeaderId::Location, &location))
+            response.with(HeaderId::Location, &location).with_headers(&folder.headers)
         }
         Ok(Found::Listed(listed)) => listed.response(place, &folder.headers),
         Err(error) => failure(folder, error),
@@ -372,7 +381,7 @@ fn respond_with(
 
 fn failure(folder: &Folder, failure: Failure) -> FileResponse {
     folder.count(failure);
-    let mut response = folder.headers.add_to(FileResponse::new(failure.status()));
+    let mut response = FileResponse::new(failure.status()).with_headers(&folder.headers);
     if response.status == Status::SERVICE_UNAVAILABLE {
         response.put(HeaderId::RetryAfter, b"1");
     }

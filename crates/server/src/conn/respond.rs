@@ -1,6 +1,5 @@
 //! From a handler's answer to bytes.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,12 +13,12 @@ use gustnado_tasks::{ConnectionId, Now};
 use super::Conn;
 use super::arrived::HeadAt;
 use super::body_end::Ending;
-use super::remainder::{Notices, Paced, Remainder, StreamOut};
+use super::remainder::{Notices, Paced, Remainder};
 use super::terms::Terms;
 use crate::body::Body;
 use crate::contained::contained;
 use crate::error_page::error_page;
-use crate::files::{CachedFile, Segment};
+use crate::files::CachedFile;
 use crate::proxies::Proxies;
 use crate::request::{Origin, Request};
 use crate::request_head::Recycled;
@@ -115,55 +114,13 @@ fn write_unpaced(response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Be
         answer.constant("Content-Type", kind.name());
     }
     answer.fields(&fields);
-    let mut written = match content {
-        Content::Nothing => {
-            // (A 304 speaks of the content it spares, whose length is not known here.)
-            if status.may_have_body() {
-                answer.content_length(0);
-            }
-            answer.finish()
-        }
-        Content::Bytes(bytes) => {
-            answer.content_length(bytes.len() as u64);
-            let written = answer.finish();
-            if head_only || !status.may_have_body() {
-            } else if bytes.len() <= INLINE_BYTES_MAX && asked.terms.is_none() {
-                out.extend_from_slice(&bytes);
-            } else {
-                remainder.bytes = bytes;
-            }
-            written
-        }
-        Content::Stream(streamed) => {
-            let chunked = streamed.length.is_none() && !is_old;
-            let written = finish_framed(answer, streamed.length, chunked);
-            if !head_only && status.may_have_body() {
-                let trailers = rare.trailers.filter(|_| chunked);
-                remainder.stream = Some(StreamOut { streamed, chunked, trailers });
-            }
-            written
-        }
-        Content::File(file) => {
-            answer.content_length(file.size);
-            let written = answer.finish();
-            if !head_only && status.may_have_body() {
-                out.extend_from_slice(file.body());
-                remainder.segments.extend(file.segment());
-            }
-            written
-        }
-        Content::Segments { mut segments, length } => {
-            answer.content_length(length);
-            let written = answer.finish();
-            if !head_only && status.may_have_body() {
-                append_first(&mut segments, out);
-                remainder.segments = segments;
-            }
-            written
-        }
-        Content::Unsent(length) => finish_framed(answer, length, false),
-        Content::Path(_) => unreachable!("it was opened"),
-    };
+    let chunked = is_endless && !is_old;
+    let mut written = finish_framed(answer, content.length(status), chunked);
+    if !head_only && status.may_have_body() {
+        let trailers = rare.trailers.filter(|_| chunked);
+        let inline_max = if asked.terms.is_none() { INLINE_BYTES_MAX } else { 0 };
+        remainder.place(content, (chunked, trailers), inline_max, out);
+    }
     if let Some(line) = rare.status_line {
         written = with_status_line(line, before..before + status.line().len(), written, out);
     }
@@ -257,14 +214,6 @@ fn finish_framed(
         None => {}
     }
     answer.finish()
-}
-
-/// Moves what comes before the first part of a file into the buffer of the head.
-fn append_first(segments: &mut VecDeque<Segment>, out: &mut Vec<u8>) {
-    while let Some(Segment::Bytes(bytes)) = segments.front() {
-        out.extend_from_slice(bytes);
-        segments.pop_front();
-    }
 }
 
 /// The page for an answer without content: somebody's, or the plain one.

@@ -19,7 +19,7 @@ use super::error::Failure;
 use super::headers::FolderHeaders;
 use super::open_file::OpenFile;
 use super::resolve::{Located, Root};
-use super::response::Segment;
+use super::segment::Segment;
 use super::warmth;
 
 /// The largest file that is held in memory with its head. From 8 KiB on, sending straight from the

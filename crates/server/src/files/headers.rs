@@ -4,8 +4,6 @@ use gustnado_config::Headers;
 use gustnado_http::fields::{Fields, HeaderId};
 use gustnado_http::response_writer::has_field;
 
-use super::response::FileResponse;
-
 /// The header fields of one folder's responses.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct FolderHeaders {
@@ -22,21 +20,5 @@ impl FolderHeaders {
         let name = HeaderId::XContentTypeOptions;
         let has_nosniff = fields.contains(name) || has_field(common, name.name());
         Self { fields, has_nosniff }
-    }
-
-    /// Adds the fields to a response.
-    pub(super) fn add_to(&self, mut response: FileResponse) -> FileResponse {
-        if !self.fields.is_empty() {
-            response.fields.to_mut().extend(&self.fields);
-        }
-        response
-    }
-
-    /// Adds them to a response with content of a file, whose type is to be believed.
-    pub(super) fn add_to_content(&self, mut response: FileResponse) -> FileResponse {
-        if !self.has_nosniff {
-            response.put(HeaderId::XContentTypeOptions, b"nosniff");
-        }
-        self.add_to(response)
     }
 }

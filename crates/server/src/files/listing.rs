@@ -85,7 +85,7 @@ impl Listed {
             .with(HeaderId::ContentType, b"text/html; charset=utf-8")
             .with(HeaderId::CacheControl, b"no-cache");
         let content = FileContent::Bytes(self.page(place).into_bytes());
-        FileResponse { content, ..headers.add_to_content(response) }
+        FileResponse { content, ..response.with_headers_of_content(headers) }
     }
 
     fn page(&self, place: &Mounted<'_>) -> String {

@@ -5,18 +5,10 @@ use std::sync::Arc;
 
 use gustnado_http::fields::{FieldsRef, HeaderId};
 use gustnado_http::status::Status;
-use gustnado_tasks::BlockingPool;
 
 use super::cached_file::CachedFile;
-use super::open_file::OpenFile;
-use super::waiting::Lookup;
-
-/// What a folder responds with where that is not all of a file that the worker's cache holds.
-pub(crate) enum FolderResponse {
-    Ready(Box<FileResponse>),
-    /// Unknown until the disk has been waited for.
-    Wait(Box<Lookup>),
-}
+use super::headers::FolderHeaders;
+use super::segment::Segment;
 
 /// A response about a file or a folder.
 #[derive(Debug)]
@@ -41,25 +33,6 @@ pub(crate) enum FileContent {
     Segments { segments: VecDeque<Segment>, length: u64 },
 }
 
-/// One piece of a response's content.
-#[derive(Debug)]
-pub(crate) enum Segment {
-    /// Bytes made for this response.
-    Bytes(Vec<u8>),
-    /// A part of a regular file, to be sent without reading it into memory. A file that is shorter
-    /// by now must cut the connection: the promised length cannot be kept.
-    File {
-        /// Open for reading, perhaps shared with other responses: its position is not to be used.
-        file: Arc<OpenFile>,
-        /// First byte to send.
-        offset: u64,
-        /// Bytes to send, at least 1.
-        len: u64,
-        /// Reads it into memory before it is sent, where it may lie on a disk that is slow.
-        cold: Option<BlockingPool>,
-    },
-}
-
 impl FileResponse {
     /// A response without content.
     pub(super) fn new(status: Status) -> Self {
@@ -81,5 +54,21 @@ impl FileResponse {
     pub(super) fn with(mut self, id: HeaderId, value: &[u8]) -> Self {
         self.put(id, value);
         self
+    }
+
+    /// The same with the folder's fields.
+    pub(super) fn with_headers(mut self, headers: &FolderHeaders) -> Self {
+        if !headers.fields.is_empty() {
+            self.fields.to_mut().extend(&headers.fields);
+        }
+        self
+    }
+
+    /// The same for a response with content of a file, whose type is to be believed.
+    pub(super) fn with_headers_of_content(mut self, headers: &FolderHeaders) -> Self {
+        if !headers.has_nosniff {
+            self.put(HeaderId::XContentTypeOptions, b"nosniff");
+        }
+        self.with_headers(headers)
     }
 }

@@ -17,7 +17,8 @@ use gustnado_tasks::Now;
 use super::cached_file::CachedFile;
 use super::headers::FolderHeaders;
 use super::multipart::{Multipart, content_range};
-use super::response::{FileContent, FileResponse, Segment};
+use super::response::{FileContent, FileResponse};
+use super::segment::Segment;
 
 /// Returns the response to a GET or HEAD of a file; `None` where that is 200 with all of it.
 #[inline]
@@ -58,10 +59,12 @@ fn by_conditions(
         Verdict::Perform => by_range(file, headers, request, now),
         // RFC 9110 §15.4.5: the validator and no other metadata, as the client has it already.
         Verdict::NotModified => {
-            let response = headers.add_to(FileResponse::new(Status::NOT_MODIFIED));
+            let response = FileResponse::new(Status::NOT_MODIFIED).with_headers(headers);
             Some(response.with(HeaderId::ETag, file.validators.tag.as_bytes()))
         }
-        Verdict::Failed => Some(headers.add_to(FileResponse::new(Status::PRECONDITION_FAILED))),
+        Verdict::Failed => {
+            Some(FileResponse::new(Status::PRECONDITION_FAILED).with_headers(headers))
+        }
     }
 }
 
@@ -95,7 +98,7 @@ fn by_range(
         Selected::Several(ranges) => several_ranges(file, headers, &ranges),
         Selected::Unsatisfiable => {
             let size = format!("bytes */{}", file.size);
-            let response = headers.add_to(FileResponse::new(Status::RANGE_NOT_SATISFIABLE));
+            let response = FileResponse::new(Status::RANGE_NOT_SATISFIABLE).with_headers(headers);
             response.with(HeaderId::ContentRange, size.as_bytes())
         }
     })
@@ -141,7 +144,7 @@ fn partial(
         .with(HeaderId::ETag, file.validators.tag.as_bytes())
         .with(HeaderId::AcceptRanges, b"bytes");
     let content = FileContent::Segments { segments, length };
-    FileResponse { content, ..headers.add_to_content(response) }
+    FileResponse { content, ..response.with_headers_of_content(headers) }
 }
 
 fn segment_of(file: &CachedFile, range: ByteRange) -> Segment {

@@ -15,7 +15,8 @@ use gustnado_http::response_writer::write_fields;
 use tempfile::TempDir;
 
 use super::resolve::{Backend, Reopen};
-use super::response::{FileContent, Segment};
+use super::response::FileContent;
+use super::segment::Segment;
 use super::*;
 
 const OPTIONS: FileOptions = FileOptions {

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures_core::Stream;
+use gustnado_http::status::Status;
 
 use crate::files::{CachedFile, Segment};
 
@@ -74,6 +75,22 @@ where
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let piece = ready!(self.0.as_mut().poll_next(context));
         Poll::Ready(piece.map(|piece| piece.ok().map(Into::into)))
+    }
+}
+
+impl Content {
+    /// Returns how long it is, if that is known and may be told.
+    pub(crate) fn length(&self, status: Status) -> Option<u64> {
+        match self {
+            // (A 304 speaks of the content it spares, whose length is not known here.)
+            Self::Nothing => status.may_have_body().then_some(0),
+            Self::Bytes(bytes) => Some(bytes.len() as u64),
+            Self::File(file) => Some(file.size),
+            Self::Segments { length, .. } => Some(*length),
+            Self::Stream(streamed) => streamed.length,
+            Self::Unsent(length) => *length,
+            Self::Path(_) => None,
+        }
     }
 }
 
