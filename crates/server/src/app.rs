@@ -13,7 +13,7 @@ use gustnado_config::{Networks, millis};
 use gustnado_http::date::imf_fixdate;
 use gustnado_http::limits::Limits;
 use gustnado_http::response_writer::Persist;
-use gustnado_tasks::{Patience, Workload};
+use gustnado_tasks::{ProgressTimeout, Workload};
 
 use crate::access_log::AccessLog;
 use crate::config::{AnswerVersion, Config};
@@ -45,9 +45,9 @@ pub(crate) struct Times {
     pub(crate) first_ms: u64,
     pub(crate) header_ms: u64,
     pub(crate) keep_alive_ms: u64,
-    pub(crate) body: Patience,
-    pub(crate) write: Patience,
-    /// When a send is looked at first: see [`Patience::first_look_ms`].
+    pub(crate) body: ProgressTimeout,
+    pub(crate) write: ProgressTimeout,
+    /// When a send is looked at first: see [`ProgressTimeout::first_look_ms`].
     pub(crate) write_look_ms: u64,
     /// How long a client that sends no more may wait for a handler.
     pub(crate) half_close_ms: u64,
@@ -104,8 +104,10 @@ impl App {
         lasting: Arc<Lasting>,
         current: Weak<Current>,
     ) -> Self {
-        let write =
-            Patience { silence_ms: millis(config.write_timeout), rate_min: config.write_rate_min };
+        let write = ProgressTimeout {
+            silence_ms: millis(config.write_timeout),
+            rate_min: config.write_rate_min,
+        };
         Self {
             limits: Limits {
                 head_bytes_max: config.limit_head_bytes,
@@ -120,7 +122,7 @@ impl App {
                 }),
                 header_ms: millis(config.header_timeout),
                 keep_alive_ms: millis(config.timeout_keep_alive),
-                body: Patience {
+                body: ProgressTimeout {
                     silence_ms: millis(config.body_timeout),
                     rate_min: config.body_rate_min,
                 },

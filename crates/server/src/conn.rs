@@ -35,7 +35,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use gustnado_http::response_writer::WrittenHead;
-use gustnado_tasks::{Connection, ConnectionError, Patience, RecvBuf, SendBuf};
+use gustnado_tasks::{Connection, ConnectionError, ProgressTimeout, RecvBuf, SendBuf};
 
 use crate::access_log::Journal;
 use crate::app::App;
@@ -312,7 +312,7 @@ impl Conn {
     async fn send_segment(
         &mut self,
         segment: Segment,
-        write: Patience,
+        write: ProgressTimeout,
     ) -> Result<(), ConnectionError> {
         match segment {
             Segment::Bytes(bytes) => {
@@ -358,7 +358,7 @@ impl Conn {
         &mut self,
         out: Box<SendBuf>,
         content_bytes: u64,
-        write: Patience,
+        write: ProgressTimeout,
     ) -> Result<(), ConnectionError> {
         self.app.count_response(0, out.len() as u64);
         let sent = self.send_out(out, write).await;

@@ -95,7 +95,7 @@ pub use net::acceptor::Acceptor;
 pub use net::connection::{Connection, ConnectionError};
 pub use net::connection_id::{ConnectionId, TaskMark};
 pub use net::listener_handle::{ListenerHandle, Serve};
-pub use net::patience::Patience;
+pub use net::progress_timeout::ProgressTimeout;
 pub use net::send_watch::SendWatch;
 pub use pool::drain_report::DrainReport;
 pub use pool::driven::{Driven, Turned};

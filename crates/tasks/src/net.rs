@@ -6,5 +6,5 @@ pub(crate) mod connection;
 pub(crate) mod connection_id;
 mod lingering;
 pub(crate) mod listener_handle;
-pub(crate) mod patience;
+pub(crate) mod progress_timeout;
 pub(crate) mod send_watch;

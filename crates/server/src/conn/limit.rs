@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use gustnado_config::millis;
 use gustnado_http::head::HeadError;
 use gustnado_http::status::Status;
-use gustnado_tasks::{ConnectionError, Patience, SendBuf, SendWatch};
+use gustnado_tasks::{ConnectionError, ProgressTimeout, SendBuf, SendWatch};
 
 use super::arrived::{HeadAt, Moment};
 use super::flight::Flight;
@@ -144,7 +144,7 @@ impl Conn {
     pub(super) async fn send_within(
         &mut self,
         out: Box<SendBuf>,
-        patience: Patience,
+        patience: ProgressTimeout,
         target: &[u8],
     ) -> Result<(), SendFailed> {
         // What is sent may have been long in coming.
@@ -159,7 +159,7 @@ impl Conn {
     pub(super) async fn sent(
         &mut self,
         mut watch: SendWatch,
-        patience: Patience,
+        patience: ProgressTimeout,
         target: &[u8],
     ) -> Result<(), SendFailed> {
         loop {
@@ -182,7 +182,7 @@ impl Conn {
         self.sent(SendWatch::new(began_ms), patience, b"").await
     }
 
-    fn has_more_send_time(&mut self, patience: Patience, target: &[u8]) -> bool {
+    fn has_more_send_time(&mut self, patience: ProgressTimeout, target: &[u8]) -> bool {
         self.more_time(Limit::Write, patience.silence_ms, 0, target).is_some()
     }
 

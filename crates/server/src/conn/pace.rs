@@ -16,7 +16,8 @@ use gustnado_http::method::Method;
 use gustnado_http::response_writer::Persist;
 use gustnado_http::status::Status;
 use gustnado_tasks::{
-    BlockingPool, Connection, ConnectionError, Patience, Rate, RecvBuf, SendBuf, SendWatch, now,
+    BlockingPool, Connection, ConnectionError, ProgressTimeout, Rate, RecvBuf, SendBuf, SendWatch,
+    now,
 };
 
 use super::arrived::HeadAt;
@@ -265,7 +266,7 @@ impl Conn {
     pub(super) async fn send_out(
         &mut self,
         out: Box<SendBuf>,
-        write: Patience,
+        write: ProgressTimeout,
     ) -> Result<(), SendFailed> {
         if self.is_paced() {
             return Box::pin(self.send_paced(out, write)).await;
@@ -276,7 +277,7 @@ impl Conn {
     async fn send_paced(
         &mut self,
         mut out: Box<SendBuf>,
-        write: Patience,
+        write: ProgressTimeout,
     ) -> Result<(), SendFailed> {
         if out.is_empty() {
             Connection::put_back(out);
@@ -315,7 +316,7 @@ impl Conn {
         &mut self,
         step: Box<SendBuf>,
         bytes: u64,
-        write: Patience,
+        write: ProgressTimeout,
     ) -> Result<(), SendFailed> {
         let began_ms = now().mono_ms;
         let patience = self.step_patience(write, began_ms);
@@ -334,7 +335,7 @@ impl Conn {
         file: &Arc<OpenFile>,
         (mut at, end): (u64, u64),
         cold: Option<&BlockingPool>,
-        write: Patience,
+        write: ProgressTimeout,
     ) -> Result<(), ConnectionError> {
         while at < end {
             let granted = self.await_turn((end - at).min(FILE_STEP_BYTES_MAX)).await?;
@@ -354,7 +355,7 @@ impl Conn {
         file: &File,
         at: &mut u64,
         bytes: u64,
-        write: Patience,
+        write: ProgressTimeout,
     ) -> Result<(), ConnectionError> {
         let (began_ms, end) = (now().mono_ms, *at + bytes);
         let mut patience = self.step_patience(write, began_ms);
@@ -375,9 +376,9 @@ impl Conn {
 
     /// How slow the peer may be during one step. What it has earned in earlier ones is in the
     /// silence that it may still keep.
-    fn step_patience(&mut self, write: Patience, began_ms: u64) -> Patience {
+    fn step_patience(&mut self, write: ProgressTimeout, began_ms: u64) -> ProgressTimeout {
         let until_ms = self.pacer().send_deadline_ms(write, began_ms);
-        Patience { silence_ms: until_ms.saturating_sub(began_ms), ..write }
+        ProgressTimeout { silence_ms: until_ms.saturating_sub(began_ms), ..write }
     }
 
     /// Waits until some of the wanted bytes may be sent, and the answer may begin. Returns how many

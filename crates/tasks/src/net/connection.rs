@@ -23,7 +23,7 @@ use crate::exec::timers::time::Now;
 use crate::exec::waits::WaitsOn;
 use crate::exec::worker::workers_shared::Phase;
 use crate::net::connection_id::ConnectionId;
-use crate::net::patience::Patience;
+use crate::net::progress_timeout::ProgressTimeout;
 use crate::net::send_watch::SendWatch;
 
 /// Most bytes handed to one `sendfile`, after which other tasks have their turn.
@@ -270,7 +270,7 @@ impl Connection {
         file: &File,
         offset: &mut u64,
         end: u64,
-        patience: Patience,
+        patience: ProgressTimeout,
     ) -> Result<(), ConnectionError> {
         let start = *offset;
         let mut watch = SendWatch::new(self.now.mono_ms);
@@ -321,7 +321,7 @@ impl Connection {
     }
 
     /// Sets when a step of a file is looked at, should it take long.
-    fn expect_file_step(&mut self, watch: &SendWatch, patience: Patience, sent: u64) {
+    fn expect_file_step(&mut self, watch: &SendWatch, patience: ProgressTimeout, sent: u64) {
         let now_ms = self.now.mono_ms;
         let until_ms = patience.deadline_ms(watch.began_ms(), now_ms, sent);
         self.set_deadline(until_ms.min(now_ms + patience.first_look_ms()));
@@ -333,7 +333,7 @@ impl Connection {
         file: &File,
         at: u64,
         step: usize,
-        patience: Patience,
+        patience: ProgressTimeout,
     ) -> Result<u64, ConnectionError> {
         let mut out = Self::outgoing();
         out.bytes.resize(step, 0);
@@ -362,7 +362,7 @@ impl Connection {
     pub fn look_at_send(
         &mut self,
         watch: &mut SendWatch,
-        patience: Patience,
+        patience: ProgressTimeout,
         of_file: Option<(u64, u64)>,
     ) -> bool {
         let mut unsent = self.unsent();

@@ -7,15 +7,15 @@ const LOOK_MS: u64 = 1_000;
 /// The slowest pace that is accepted of a peer: silent for `silence_ms` at most, and on average at
 /// least `rate_min`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct ProgressTimeout {
     /// Longest time without any progress, and the head start for the rate, in milliseconds.
     pub silence_ms: u64,
     /// Bytes per second on average after that; 0 for no such demand.
     pub rate_min: u64,
 }
 
-impl Patience {
-    /// Returns when patience ends, for a transfer that began at `began_ms` and has moved `bytes` by
+impl ProgressTimeout {
+    /// Returns the deadline of a transfer that began at `began_ms` and has moved `bytes` by
     /// `now_ms`, just now.
     pub fn deadline_ms(self, began_ms: u64, now_ms: u64, bytes: u64) -> u64 {
         let silent = now_ms.saturating_add(self.silence_ms);
