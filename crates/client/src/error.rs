@@ -202,8 +202,8 @@ impl fmt::Display for ClientError {
             }
             Self::TooLong { limit_bytes } => write!(
                 f,
-                "the response's body is longer than {limit_bytes} bytes: read it piece by piece, or \
-                 raise the limit"
+                "the response's body is longer than {limit_bytes} bytes: read it piece by piece, \
+                 or raise the limit"
             ),
             Self::NotText => f.write_str("the response's body is no UTF-8: read it as bytes"),
             Self::Source(_) => f.write_str("the stream of the request's body failed"),

@@ -15,7 +15,7 @@
 //! # let _ = relay(&client);
 //! ```
 //!
-//! A request runs inside a task of this house: in an async handler, in what it spawns, or, on a
+//! A request runs inside a task of the engine: in an async handler, in what it spawns, or, on a
 //! plain thread, inside `block_on`. Its connection belongs to the worker it runs on, so **each
 //! worker thread keeps connections of its own**: the bounds of the pool count per thread, and an
 //! response is read (or dropped) on the worker that asked. Where workers share their tasks, any of

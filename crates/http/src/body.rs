@@ -19,7 +19,7 @@ use crate::syntax::{TOKEN, VALUE, is};
 /// Hexadecimal digits of a chunk size, leading zeros included: all that 64 bits need.
 pub const SIZE_DIGITS_MAX: u8 = 16;
 
-/// Bytes of the extensions of one chunk. Nobody sends any, but to keep a server busy.
+/// Bytes of the extensions of one chunk. No client sends any but to keep a server busy.
 pub const CHUNK_EXTENSION_BYTES_MAX: u32 = 256;
 
 /// Bytes of the extensions of all chunks of one body.

@@ -1,7 +1,7 @@
 //! What proxies say of the client they speak for: entries of `X-Forwarded-For` and its like, and
 //! elements of `Forwarded` (RFC 7239).
 //!
-//! Each proxy adds to the right, so what is further left was said by somebody further away. Whose
+//! Each proxy adds to the right, so what is further left was said by a proxy further away. Whose
 //! word counts is not known here.
 
 use std::borrow::Cow;
@@ -45,7 +45,8 @@ pub fn port(digits: &[u8]) -> Option<u16> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
-/// `http` or `https`, of a scheme in any case; `ws` and `wss` go over one or the other.
+/// `http` or `https`, of a scheme, whose case does not matter; `ws` and `wss` go over one or the
+/// other.
 pub fn scheme(text: &[u8]) -> Option<&'static str> {
     let is = |word: &str| text.eq_ignore_ascii_case(word.as_bytes());
     match () {

@@ -17,7 +17,7 @@ impl<'a> MediaType<'a> {
         Self { name: value[..end].trim_ascii(), parameters: &value[end..] }
     }
 
-    /// Returns whether it is `name`, in any case.
+    /// Returns whether it is `name`; case does not matter.
     pub fn is(self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
@@ -27,10 +27,11 @@ impl<'a> MediaType<'a> {
         self.name
     }
 
-    /// Returns the first value of a parameter, by its name in any case, without its quotes.
+    /// Returns the first value of a parameter, by its name, whose case does not matter, without its
+    /// quotes.
     ///
     /// In quotes, a backslash makes `"` and `\` ordinary, and is one itself before anything else:
-    /// names of files come with backslashes that nobody has quoted.
+    /// names of files come with backslashes that were not quoted.
     pub fn parameter(self, name: &str) -> Option<Cow<'a, [u8]>> {
         let mut rest = self.parameters;
         loop {

@@ -31,7 +31,7 @@ pub struct CanonicalPath<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PathError {
-    /// A segment is `..` after decoding. It is not resolved: whoever stands before us may have
+    /// A segment is `..` after decoding. It is not resolved: a proxy before us may have
     /// resolved it otherwise. 400.
     Parent,
     /// It does not begin with a slash. 400.

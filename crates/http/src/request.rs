@@ -117,8 +117,8 @@ impl<'a> Request<'a> {
         self.head.is_conditional()
     }
 
-    /// Returns the first value of any field, by its name in any case. Walks the fields: prefer
-    /// [`Request::known`].
+    /// Returns the first value of any field, by its name; case does not matter. Walks the fields:
+    /// prefer [`Request::known`].
     pub fn field(self, name: &str) -> Option<&'a [u8]> {
         self.fields()
             .find(|field| field.0.eq_ignore_ascii_case(name.as_bytes()))

@@ -150,13 +150,13 @@ impl<'a> Response<'a> {
         self.head.reason.of(self.bytes)
     }
 
-    /// Returns the first value of a field, by its name in any case. Without the space around it;
-    /// may be empty.
+    /// Returns the first value of a field, by its name; case does not matter. Without the space
+    /// around it; may be empty.
     pub fn field(self, name: &str) -> Option<&'a [u8]> {
         self.values(name).next()
     }
 
-    /// Returns all values of a field in order, by its name in any case.
+    /// Returns all values of a field in order, by its name; case does not matter.
     pub fn values(self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         let of_name =
             self.fields().filter(move |field| field.0.eq_ignore_ascii_case(name.as_bytes()));

@@ -1,7 +1,7 @@
 //! The four forms of a request target (RFC 9112 §3.2) and the syntax of authorities (RFC 3986
 //! §3.2).
 //!
-//! A `%` is not looked behind here: whoever decodes the path decides what a broken escape means.
+//! A `%` is not decoded here: the decoder of the path decides what a broken escape means.
 
 use std::net::Ipv6Addr;
 
@@ -85,8 +85,8 @@ pub(crate) fn authority(bytes: &[u8]) -> Option<Port> {
 
 /// Returns where a registered name or an IPv4 address ends. None if it is empty.
 ///
-/// RFC 3986 §3.2.2 lets a name have escapes. No name of the Internet needs one, and whoever reads
-/// it unread would take it for another host's: it is refused.
+/// RFC 3986 §3.2.2 lets a name have escapes. No name of the Internet needs one, and a program that
+/// reads it unread would take it for another host's: it is refused.
 fn name_end(bytes: &[u8]) -> Option<usize> {
     let end = bytes.len() - skip(bytes, HOST).len();
     (end > 0).then_some(end)

@@ -23,7 +23,7 @@
 //! [`SendBuf`].
 //!
 //! What lives here: descriptors, rings, readiness, timers ([`Wheel`]), the clock. What does not:
-//! tasks, HTTP, any decision. It uses the kernel and nothing else of this house.
+//! tasks, HTTP, any decision. It uses the kernel, and no other crate of the workspace.
 
 mod buf;
 mod clock;

@@ -1,5 +1,5 @@
 //! Provided buffers: memory that the kernel fills when bytes arrive, so that an idle connection
-//! holds none. One of the two files of this room that may say `unsafe`.
+//! holds none. One of the files that may say `unsafe` (`CONTRIBUTING.md`).
 
 #![expect(
     unsafe_code,

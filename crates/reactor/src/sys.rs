@@ -1,6 +1,6 @@
 //! The `io_uring` system calls: submissions go in as typed calls, completions come out as an enum.
 //! Calls on descriptors by number are in [`by_number`], what rustix does not name in [`options`].
-//! One of the four files of this room that may say `unsafe`.
+//! One of the files that may say `unsafe` (`CONTRIBUTING.md`).
 //!
 //! All memory that the kernel may touch after a submission is owned here until its completion:
 //! bytes to send in `sending`, lists of them in `messages`, received bytes in the [`ProvidedBufs`].

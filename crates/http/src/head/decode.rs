@@ -20,7 +20,7 @@ const HEAD_BYTES_MAX: usize = u16::MAX as usize;
 ///
 /// `NeedMore` promises that the bytes can still become a head that is served, or one that is
 /// refused for a reason that only bytes to come can tell: a version or a coding that this server
-/// does not know, a target that its method does not allow, or a limit. Whoever returns it asks
+/// does not know, a target that its method does not allow, or a limit. The caller that gets it asks
 /// [`unfinished`] first.
 ///
 /// An error is that of the first byte after which it was certain: so it is the same whether or not

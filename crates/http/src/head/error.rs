@@ -50,7 +50,7 @@ pub enum HeadError {
     LengthSyntax,
     /// Content-Length more than once, be it the same one.
     LengthRepeated,
-    /// Content-Length beside Transfer-Encoding.
+    /// Content-Length together with Transfer-Encoding.
     LengthWithCoding,
     /// Transfer-Encoding in HTTP/1.0.
     CodingInOldVersion,

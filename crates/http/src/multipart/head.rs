@@ -51,7 +51,7 @@ impl PartHead {
         self.file_name.as_deref()
     }
 
-    /// Returns the first value of a header field of the part, by its name in any case.
+    /// Returns the first value of a header field of the part, by its name; case does not matter.
     pub fn field(&self, name: &str) -> Option<&[u8]> {
         value_of(&self.fields, name)
     }

@@ -146,7 +146,7 @@ impl Driven {
     /// As [`Driven::turn`].
     pub fn look(&self) -> io::Result<Option<Duration>> {
         let ctx = &*self.ctx;
-        ctx.tells.set(false);
+        ctx.wakes_caller.set(false);
         self.inbox.cancel_sleep();
         // What is watched is so by the caller's own loop.
         self.turn(Some(Duration::ZERO), &mut Vec::new(), &mut |sleep| sleep())?;
@@ -157,8 +157,9 @@ impl Driven {
         if ctx.schedule.has_ready() || !self.inbox.prepare_sleep() {
             return Ok(Some(Duration::ZERO));
         }
-        // From here on, what wakes a task has the descriptor say so, on this thread too.
-        ctx.tells.set(true);
+        // Outside a turn, a wake-up on this very thread has to make the descriptor readable too:
+        // the caller's loop goes to sleep on it without another look at the run queue.
+        ctx.wakes_caller.set(true);
         let now_ms = ctx.reactor.borrow().clock().now_ms();
         Ok(next_ms.map(|at| Duration::from_millis(at.saturating_sub(now_ms))))
     }

@@ -31,19 +31,19 @@ pub(crate) struct WorkerContext {
     pub(crate) reactor: RefCell<Reactor>,
     pub(crate) schedule: Box<dyn Scheduler>,
     timers: Timers,
-    /// What others may know of the task that is being polled.
+    /// The metrics that other threads read, with the task that is being polled.
     metrics: Arc<WorkerMetrics>,
-    /// What that task has said that it waits for.
+    /// The wait that this task has noted.
     said: Cell<Waits>,
-    /// What is left of that task's [`BUDGET`].
+    /// The rest of its [`BUDGET`].
     left: Cell<u32>,
     /// The future of `block_on`, which is no task, was woken.
     pub(crate) main_woken: Cell<bool>,
-    /// Whose thread it is sleeps elsewhere, and has to be alerted when a task becomes ready.
-    pub(crate) tells: Cell<bool>,
-    /// Which tasks wait with what they send.
+    /// The caller's loop sleeps elsewhere, and has to be woken when a task becomes ready.
+    pub(crate) wakes_caller: Cell<bool>,
+    /// The tasks that have deferred their sends.
     pub(crate) send_batch: SendBatch,
-    /// Where wake-ups of this worker's tasks go.
+    /// The target of wake-ups of this worker's tasks.
     pub(crate) wake_target: u16,
     /// This worker's number, from 0; also its index in all tables kept per worker.
     pub(crate) worker: usize,
@@ -90,7 +90,7 @@ impl WorkerContext {
             said: Cell::new(Waits::UNSAID),
             left: Cell::new(BUDGET),
             main_woken: Cell::new(false),
-            tells: Cell::new(false),
+            wakes_caller: Cell::new(false),
             send_batch: SendBatch::default(),
             wake_target,
             worker,
@@ -415,7 +415,7 @@ fn wake_own(ctx: &WorkerContext, id: TaskId) -> bool {
 fn wake_borrowed(id: TaskId) -> bool {
     let Some(ctx) = borrowed() else { return false };
     let own = wake_own(&ctx, id);
-    if own && ctx.tells.take() {
+    if own && ctx.wakes_caller.take() {
         ctx.reactor.borrow().waker().wake();
     }
     own

@@ -54,12 +54,14 @@ pub(crate) fn pass(
         return Ok(Poll::Ready(()));
     }
     let next_ms = ctx.expire();
+    // The sleep is announced last: from then on a wake-up costs another thread a system call.
     if !ctx.schedule.has_ready() && !spin(ctx, woken)? && inbox.prepare_sleep() {
         // The wake-up that came with the last phase may have been taken in above.
         let result = turn(ctx, wait(ctx, next_ms), woken);
         inbox.cancel_sleep();
         result?;
     } else if woken.is_empty() {
+        // Asked although tasks are ready: those that never wait must not shut the events out.
         turn(ctx, Wait::Poll, woken)?;
     }
     Ok(Poll::Pending)
