@@ -52,7 +52,7 @@ impl SettingGroup {
     }
 }
 
-/// The field of [`Config`](crate::Config) that a setting is kept in, and its type.
+/// The field of [`Config`] that a setting is kept in, and its type.
 pub enum Field {
     /// Words. `allowed` says which; `what` describes them for messages.
     Text {

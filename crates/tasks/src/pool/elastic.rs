@@ -2,8 +2,8 @@
 //!
 //! A server has them only if `workers_max` is above `workers`. Everything that they need beyond the
 //! lock-free parts is in this folder; the rest of the crate sees [`Elastic`]. One thread, the
-//! [autoscaler](autoscaler), decides; the rules are a [`Policy`](autoscaler::Policy) for workers
-//! with tasks of their own and one for workers that share them.
+//! [`autoscaler`], decides; the rules are a [`Policy`] for workers with tasks of their own and one
+//! for workers that share them.
 
 mod autoscaler;
 pub(crate) mod growth;
