@@ -92,7 +92,8 @@ pub use gustnado_reactor::{
     probe_uring,
 };
 pub use net::acceptor::Acceptor;
-pub use net::connection::{Connection, ConnectionError};
+pub use net::connection::Connection;
+pub use net::connection_error::ConnectionError;
 pub use net::connection_id::{ConnectionId, TaskMark};
 pub use net::listener_handle::{ListenerHandle, Serve};
 pub use net::progress_timeout::ProgressTimeout;

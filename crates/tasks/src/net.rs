@@ -3,8 +3,8 @@
 pub(crate) mod acceptor;
 pub(crate) mod closing;
 pub(crate) mod connection;
+pub(crate) mod connection_error;
 pub(crate) mod connection_id;
-mod lingering;
 pub(crate) mod listener_handle;
 pub(crate) mod progress_timeout;
 pub(crate) mod send_watch;

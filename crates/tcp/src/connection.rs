@@ -5,17 +5,19 @@
 //! ```
 
 use std::future::poll_fn;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use gustnado_tasks::{Connection, ConnectionError, Endpoint, Phase};
+use gustnado_tasks::{ConnectionError, Endpoint, Phase};
+use gustnado_tls::Socket;
 
 use super::counters::{EngineCounters, count};
 use super::handle::TransportHandle;
 use super::outbox::WriteFlow;
 use super::reason::Reason;
-use super::transport::Transport;
+use super::transport::{HandedOver, Transport};
 use super::{Factory, Protocol};
 
 /// Steps of one connection before other tasks have their turn.
@@ -61,26 +63,50 @@ impl ProtocolLoop {
     /// Builds a protocol for a connection. `None`: the factory built none, or the peer
     /// has gone; the connection is closed.
     pub(super) fn build(
-        connection: Connection,
+        socket: Socket,
         factory: &dyn Factory,
         counters: &Arc<EngineCounters>,
         policy: ConnectionPolicy,
     ) -> Option<Box<Self>> {
-        let (peer, local) = (connection.peer().ok()?, connection.local().ok()?);
+        let (peer, local) = (socket.peer().ok()?, socket.local().ok()?);
         let Some(protocol) = build_protocol(factory, &peer, counters) else {
             count(&counters.refused);
             return None;
         };
         count(&counters.made);
         let ConnectionPolicy { hold_reading, closing_ms } = policy;
-        let transport = Transport::new(Some(connection), peer, local, hold_reading, closing_ms);
+        let transport = Transport::new(Some(socket), peer, local, hold_reading, closing_ms);
+        Some(Self::new(protocol, transport, Arc::clone(counters)))
+    }
+
+    /// Puts a protocol on a socket that another one has had before.
+    ///
+    /// # Errors
+    /// The peer has gone.
+    pub(super) fn take_over(
+        socket: Socket,
+        handed: HandedOver,
+        protocol: Box<dyn Protocol>,
+        closing_ms: u64,
+    ) -> io::Result<Box<Self>> {
+        let (peer, local) = (socket.peer()?, socket.local()?);
+        let mut transport = Transport::new(Some(socket), peer, local, true, closing_ms);
+        transport.take_over(handed);
+        Ok(Self::new(protocol, transport, Arc::default()))
+    }
+
+    fn new(
+        protocol: Box<dyn Protocol>,
+        transport: Transport,
+        counters: Arc<EngineCounters>,
+    ) -> Box<Self> {
         let notified = NotifiedState {
             stage: ProtocolStage::Built,
             congested: false,
             reading: true,
             stopping: false,
         };
-        Some(Box::new(Self { protocol, transport, counters: Arc::clone(counters), notified }))
+        Box::new(Self { protocol, transport, counters, notified })
     }
 
     /// Registers the running task; without that, handles wake no task.
@@ -109,17 +135,14 @@ impl ProtocolLoop {
     /// Gives the peer the chance to read everything, or tells it that it will not.
     pub(super) async fn linger(&mut self, reason: Reason) {
         let talks_on = self.transport.is_written_out() && !self.transport.has_finished_reading();
-        if talks_on {
-            self.transport.shut();
-        }
-        let Some(connection) = self.transport.connection() else { return };
+        let Some(socket) = self.transport.socket() else { return };
         if matches!(reason, Reason::Aborted | Reason::Overrun) {
-            connection.reset_on_drop();
+            socket.reset_on_drop();
         }
-        if !talks_on {
-            return;
+        if talks_on {
+            // Boxed, so that no connection keeps room for its end.
+            Box::pin(socket.linger(LINGER_MS, LINGER_BYTES_MAX, true)).await;
         }
-        connection.linger(true, LINGER_MS, LINGER_BYTES_MAX).await;
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Reason> {
@@ -153,14 +176,15 @@ impl ProtocolLoop {
             return Poll::Ready(None);
         }
         let reads = self.transport.is_reading();
-        let Some(connection) = self.transport.connection() else {
+        if reads && let Some(unread) = self.transport.take_unread() {
+            self.take(&unread);
+            return Poll::Ready(None);
+        }
+        let Some(socket) = self.transport.socket() else {
             return Poll::Ready(Some(Reason::Closed));
         };
-        let received = if reads {
-            connection.poll_recv(false)
-        } else {
-            connection.poll_deadline(false).map(Err)
-        };
+        let received =
+            if reads { socket.poll_recv(false) } else { socket.poll_deadline(false).map(Err) };
         received.map(|received| match received {
             Ok(piece) => {
                 self.take(piece.bytes());

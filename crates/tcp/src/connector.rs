@@ -12,6 +12,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use gustnado_tasks::{Connection, ConnectionError, Endpoint, Lock, Phase};
+use gustnado_tls::Socket;
 
 use super::connection::ProtocolLoop;
 use super::counters::{EngineCounters, count};
@@ -270,7 +271,7 @@ impl Attempt {
         connection.set_deadline(u64::MAX);
         let policy = self.connector.engine().client_policy();
         let factory = &*self.connector.shared.factory;
-        let built = ProtocolLoop::build(connection, factory, counters, policy);
+        let built = ProtocolLoop::build(Socket::new(connection), factory, counters, policy);
         let mut running = built.ok_or(ConnectError::NoProtocol)?;
         running.attend().await;
         Ok(running)

@@ -36,6 +36,7 @@ mod connector;
 mod counters;
 mod engine;
 mod handle;
+mod handover;
 mod line;
 mod outbox;
 mod port;
@@ -52,6 +53,8 @@ pub use connector::{ConnectError, ConnectOptions, Connector, ConnectorState};
 pub use counters::EngineStats;
 pub use engine::{Engine, EngineError};
 pub use handle::{TransportHandle, WriteError};
+#[doc(hidden)]
+pub use handover::run_on;
 pub use line::{LINE_BYTES_MAX, LineProtocol, LineReceiver, Lines};
 pub use outbox::{WriteFlow, WriteLimits};
 pub use port::{ListenError, Port};

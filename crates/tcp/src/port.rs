@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use gustnado_tasks::{Connection, Endpoint, ListenerHandle, Workers};
+use gustnado_tls::Socket;
 
 use super::Factory;
 use super::connection::{ConnectionPolicy, ProtocolLoop};
@@ -101,12 +102,13 @@ fn serve(
     used_factory: Arc<UsedFactory>,
     policy: ConnectionPolicy,
 ) -> impl Future<Output = ()> + Send {
-    let open = OpenGuard::new(Arc::clone(&used_factory.counters));
+    let (open, socket) =
+        (OpenGuard::new(Arc::clone(&used_factory.counters)), Socket::new(connection));
     count(&open.0.accepted);
     async move {
         let _open = open;
         let built =
-            ProtocolLoop::build(connection, &*used_factory.factory, &used_factory.counters, policy);
+            ProtocolLoop::build(socket, &*used_factory.factory, &used_factory.counters, policy);
         drop(used_factory);
         let Some(mut running) = built else { return };
         running.attend().await;

@@ -1,10 +1,10 @@
 //! Connections of tasks: deadlines, receiving, sending, files.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::fs::File;
 use std::future::poll_fn;
 use std::io;
+use std::mem;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
@@ -22,6 +22,7 @@ use crate::exec::task::yield_now;
 use crate::exec::timers::time::Now;
 use crate::exec::waits::WaitsOn;
 use crate::exec::worker::workers_shared::Phase;
+use crate::net::connection_error::ConnectionError;
 use crate::net::connection_id::ConnectionId;
 use crate::net::progress_timeout::ProgressTimeout;
 use crate::net::send_watch::SendWatch;
@@ -49,40 +50,6 @@ pub struct Connection {
 
 /// The mark of a connection that has no slot: an outgoing one.
 const NO_PLACE: u16 = u16::MAX;
-
-/// The error of an operation on a connection.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ConnectionError {
-    /// The connection's deadline has come.
-    TimedOut,
-    /// The server is ending.
-    Ending,
-    /// The peer has gone, or the network failed.
-    Broken(io::Error),
-    /// A file is shorter than it was said to be; part of it has been sent.
-    FileTruncated,
-}
-
-impl fmt::Display for ConnectionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TimedOut => f.write_str("the deadline has come"),
-            Self::Ending => f.write_str("the server is ending"),
-            Self::Broken(_) => f.write_str("the connection broke"),
-            Self::FileTruncated => f.write_str("the file became shorter while it was sent"),
-        }
-    }
-}
-
-impl std::error::Error for ConnectionError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Broken(error) => Some(error),
-            _ => None,
-        }
-    }
-}
 
 impl Connection {
     pub(crate) fn new(io: Io, place: Option<u16>) -> Self {
@@ -143,7 +110,26 @@ impl Connection {
         Ok(Self::new(io, None))
     }
 
-    /// Returns the time as of the last operation on this connection.
+    /// Takes the connection out, for an owner that cannot be taken apart. What is left is closed,
+    /// and every operation on it panics.
+    #[must_use = "dropping it closes the connection"]
+    pub fn take(&mut self) -> Self {
+        Self {
+            io: self.io.take(),
+            out: self.out.take(),
+            sending: mem::take(&mut self.sending),
+            alarm: mem::replace(&mut self.alarm, Alarm::unset()),
+            now: self.now,
+            place: mem::replace(&mut self.place, NO_PLACE),
+        }
+    }
+
+    /// Whether [`Connection::take`] has not taken it out.
+    pub fn is_open(&self) -> bool {
+        !self.io.is_taken()
+    }
+
+    /// The time as of the last operation on this connection.
     pub fn now(&self) -> Now {
         self.now
     }
@@ -482,6 +468,9 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        if self.io.is_taken() {
+            return;
+        }
         context::try_with(|ctx| {
             self.alarm.disarm(ctx);
             ctx.reactor.borrow_mut().close(self.io.take());
