@@ -11,7 +11,7 @@ use pyo3::types::PyDict;
 use send_wrapper::SendWrapper;
 
 use gustnado::config::Listing;
-use gustnado::driven::{Alert as EngineAlert, Driven, Ready, Wants};
+use gustnado::driven::{Driven, ReactorWaker, Wants, WatchEvent};
 use gustnado::{Drain, Method, Routes, Running, Server};
 
 use crate::asgi::Asgi;
@@ -59,7 +59,7 @@ impl Pulse {
 pub(crate) struct Engine {
     running: Running,
     driven: Driven,
-    ready: RefCell<Vec<Ready>>,
+    ready: RefCell<Vec<WatchEvent>>,
     /// [`Engine::run`] is to return.
     is_alerted: Arc<AtomicBool>,
     pulse: Arc<Pulse>,
@@ -209,7 +209,7 @@ impl Engine {
     /// What ends a turn's sleep from another thread.
     fn alert(&self) -> Alert {
         let (is_alerted, pulse) = (Arc::clone(&self.is_alerted), Arc::clone(&self.pulse));
-        Alert { raised: self.driven.alert(), is_alerted, pulse }
+        Alert { raised: self.driven.waker(), is_alerted, pulse }
     }
 
     /// Where it listens.
@@ -281,7 +281,7 @@ impl Engine {
 /// Ends a sleep, and [`Engine::run`], from any thread.
 #[pyclass(frozen, module = "gustnado._gustnado")]
 pub(crate) struct Alert {
-    raised: EngineAlert,
+    raised: ReactorWaker,
     is_alerted: Arc<AtomicBool>,
     pulse: Arc<Pulse>,
 }
@@ -290,7 +290,7 @@ pub(crate) struct Alert {
 impl Alert {
     fn set(&self) {
         self.is_alerted.store(true, Ordering::Relaxed);
-        self.raised.raise();
+        self.raised.wake();
     }
 
     /// A number that is another one after each sleep, and for how many seconds the engine is up

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use rustix::io::Errno;
 use send_wrapper::SendWrapper;
 
-use gustnado_reactor::{Clock, IoChoice, Options, Reactor, Ready, Token, Wants};
+use gustnado_reactor::{Clock, IoChoice, Options, Reactor, Token, Wants, WatchEvent};
 
 use crate::errors;
 use crate::kept::Kept;
@@ -48,7 +48,7 @@ struct State {
 /// What the thread that looks has.
 struct Own {
     reactor: Reactor,
-    ready: Vec<Ready>,
+    ready: Vec<WatchEvent>,
     /// Nobody has sockets of the reactor's own here.
     woken: Vec<Token>,
 }
@@ -319,7 +319,7 @@ fn wants(events: u32) -> Wants {
     Wants { read: events & IN != 0, write: events & OUT != 0 }
 }
 
-fn events(ready: &Ready) -> u32 {
+fn events(ready: &WatchEvent) -> u32 {
     let all = [(ready.read, IN), (ready.write, OUT), (ready.error, ERR), (ready.hang_up, HUP)];
     all.iter().filter(|(is, _)| *is).fold(0, |events, (_, event)| events | event)
 }

@@ -13,7 +13,7 @@ use gustnado_config::{Networks, millis};
 use gustnado_http::date::imf_fixdate;
 use gustnado_http::limits::Limits;
 use gustnado_http::response_writer::Persist;
-use gustnado_tasks::Patience;
+use gustnado_tasks::ProgressTimeout;
 
 use crate::hooks::Hooks;
 use crate::pace::Pace;
@@ -47,9 +47,9 @@ pub struct Times {
     pub first_ms: u64,
     pub header_ms: u64,
     pub keep_alive_ms: u64,
-    pub body: Patience,
-    pub write: Patience,
-    /// When a send is looked at first: see [`Patience::first_look_ms`].
+    pub body: ProgressTimeout,
+    pub write: ProgressTimeout,
+    /// When a send is looked at first: see [`ProgressTimeout::first_look_ms`].
     pub write_look_ms: u64,
     /// How long a client that sends no more may wait for a handler.
     pub half_close_ms: u64,
@@ -108,8 +108,10 @@ impl App {
         lasting: Arc<ServerShared>,
         current: Weak<Current>,
     ) -> Self {
-        let write =
-            Patience { silence_ms: millis(config.write_timeout), rate_min: config.write_rate_min };
+        let write = ProgressTimeout {
+            silence_ms: millis(config.write_timeout),
+            rate_min: config.write_rate_min,
+        };
         Self {
             limits: Limits {
                 head_bytes_max: config.limit_head_bytes,
@@ -124,7 +126,7 @@ impl App {
                 }),
                 header_ms: millis(config.header_timeout),
                 keep_alive_ms: millis(config.timeout_keep_alive),
-                body: Patience {
+                body: ProgressTimeout {
                     silence_ms: millis(config.body_timeout),
                     rate_min: config.body_rate_min,
                 },

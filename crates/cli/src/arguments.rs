@@ -9,7 +9,7 @@ use crate::{doctor, exit, lab};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::OsStringValueParser};
 use gustnado::Server;
-use gustnado::config::{Field, Group, Origin, Settings, TUNABLES, Tunable, nearest};
+use gustnado::config::{Field, Origin, SettingGroup, Settings, TUNABLES, Tunable, nearest};
 use gustnado::site::SiteFile;
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -269,14 +269,14 @@ const FIRST: [&str; 10] = [
     "workers",
 ];
 /// The other settings, by what more people look for.
-const GROUPS: [Group; 7] = [
-    Group::Files,
-    Group::Output,
-    Group::Limits,
-    Group::Time,
-    Group::Address,
-    Group::Engine,
-    Group::Pace,
+const GROUPS: [SettingGroup; 7] = [
+    SettingGroup::Files,
+    SettingGroup::Output,
+    SettingGroup::Limits,
+    SettingGroup::Time,
+    SettingGroup::Address,
+    SettingGroup::Engine,
+    SettingGroup::Pace,
 ];
 
 /// The help of `serve`: how it is called, and then everything.

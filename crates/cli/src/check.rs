@@ -4,7 +4,7 @@ use crate::arguments::Asked;
 use crate::figures::grouped;
 use crate::output::{Output, Paint, page, page_paint};
 use crate::{exit, root};
-use gustnado::config::{Config, Group, Machine, Origin, Resolved, Settings, TUNABLES};
+use gustnado::config::{Config, Machine, Origin, Resolved, SettingGroup, Settings, TUNABLES};
 use gustnado::site::SiteFile;
 
 /// Prints the settings; the exit code says whether the server could be started with them.
@@ -48,7 +48,7 @@ fn verdict(asked: &Asked, output: Output) -> u8 {
 }
 
 struct Row {
-    group: Group,
+    group: SettingGroup,
     name: &'static str,
     value: String,
     origin: Origin,
@@ -81,7 +81,7 @@ fn text(
         format!("{}\n", line.trim_end())
     };
     let mut page = String::new();
-    for group in Group::ALL {
+    for group in SettingGroup::ALL {
         let lines: String = rows.iter().filter(|row| row.group == group).map(line).collect();
         let gap = if page.is_empty() { "" } else { "\n" };
         page = format!("{page}{gap}{}\n{lines}", paint.bold(group.heading()));

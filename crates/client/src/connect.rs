@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use gustnado_tasks::{Connection, ConnectionError, Endpoint, now, timeout};
 
-use super::error::{ClientError, Waiting};
+use super::error::{ClientError, TimeoutPhase};
 use super::total::Total;
-use super::{Inside, millis};
+use super::{ClientShared, millis};
 
 /// Addresses of one name that are tried.
 const ADDRESSES_MAX: usize = 8;
 
 /// Whose connections can serve the same requests.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Origin {
+pub(super) struct RequestOrigin {
     /// What Host says.
     pub(super) name: Arc<str>,
     /// The host in lower case; an IPv6 address in its brackets.
@@ -28,14 +28,14 @@ pub(super) struct Origin {
 
 /// Connects to an origin. Each of its addresses in turn gets a fair share of the time that is left.
 pub(super) async fn connect(
-    client: &Inside,
-    origin: &Origin,
+    client: &ClientShared,
+    origin: &RequestOrigin,
     total: &Total,
 ) -> Result<Connection, ClientError> {
     let late = || {
         let (waiting, after) = match total.timeout {
-            Some(timeout) if now().mono_ms >= total.at_ms => (Waiting::Total, timeout),
-            _ => (Waiting::Connect, client.options.connect_timeout),
+            Some(timeout) if now().mono_ms >= total.at_ms => (TimeoutPhase::Total, timeout),
+            _ => (TimeoutPhase::Connect, client.options.connect_timeout),
         };
         ClientError::Timeout { waiting, host: Arc::clone(&origin.name), after }
     };
@@ -60,8 +60,11 @@ pub(super) async fn connect(
     Err(refused.unwrap_or_else(late))
 }
 
-/// Where an origin can be found, in the order of the resolver.
-async fn endpoints(client: &Inside, origin: &Origin) -> Result<Vec<Endpoint>, ClientError> {
+/// Returns where an origin can be found, in the order of the resolver.
+async fn endpoints(
+    client: &ClientShared,
+    origin: &RequestOrigin,
+) -> Result<Vec<Endpoint>, ClientError> {
     if let Some(via) = &origin.via {
         return Ok(vec![via.clone()]);
     }

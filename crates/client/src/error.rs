@@ -1,4 +1,4 @@
-//! Why a request got no answer, or not a whole one.
+//! Errors of requests that got no response, or not a whole one.
 
 use std::error::Error;
 use std::fmt;
@@ -14,9 +14,10 @@ use gustnado_tasks::Endpoint;
 
 pub use super::url::UrlError;
 
-/// Why a request got no answer, or not a whole one. `Display` is one line: what, where, remedy.
+/// Errors of requests that got no response, or not a whole one. `Display` is one line: what, where,
+/// remedy.
 ///
-/// A status like 404 or 500 is an answer, not an error.
+/// A status like 404 or 500 is a response, not an error.
 #[non_exhaustive]
 pub enum ClientError {
     /// The running thread is no worker, so it has no sockets.
@@ -54,65 +55,65 @@ pub enum ClientError {
     /// A time-out of [`super::ClientOptions`] or of the request has passed.
     Timeout {
         /// What was waited for.
-        waiting: Waiting,
+        waiting: TimeoutPhase,
         /// The host.
         host: Arc<str>,
         /// The time-out.
         after: Duration,
     },
-    /// The connection broke before the answer was whole.
+    /// The connection broke before the response was whole.
     Broken {
         /// The host.
         host: Arc<str>,
         /// What the kernel says.
         error: io::Error,
     },
-    /// The server closed before the answer's head was whole.
+    /// The server closed before the response's head was whole.
     Closed {
         /// The host.
         host: Arc<str>,
         /// Bytes of the head that came.
         received: usize,
     },
-    /// The answer's head is no HTTP/1.1, or past a limit.
+    /// The response's head is no HTTP/1.1, or past a limit.
     Head {
         /// The host.
         host: Arc<str>,
         /// What is wrong with it.
         error: ResponseError,
     },
-    /// The server switched to a protocol that nobody asked for (RFC 9110 §15.2.2).
+    /// The server switched to a protocol that was not asked for (RFC 9110 §15.2.2).
     Switched {
         /// The host.
         host: Arc<str>,
     },
-    /// More interim answers than anybody needs.
+    /// More interim responses than are taken.
     TooManyInterim {
         /// The host.
         host: Arc<str>,
         /// How many are taken.
         limit: usize,
     },
-    /// The answer's body is misframed.
+    /// The response's body is misframed.
     Body {
         /// The host.
         host: Arc<str>,
         /// What is wrong with it.
         error: BodyError,
     },
-    /// The server closed before the answer's body was whole (RFC 9112 §8).
+    /// The server closed before the response's body was whole (RFC 9112 §8).
     Truncated {
         /// The host.
         host: Arc<str>,
         /// Bytes of the body that came.
         received: u64,
     },
-    /// The answer's body is longer than the caller takes.
+    /// The response's body is longer than the caller takes.
     TooLong {
         /// The limit that the caller gave.
         limit_bytes: usize,
     },
-    /// The answer's body is no UTF-8.
+    /// The response's body is no UTF-8.
     NotText,
     /// The stream of the request's body failed.
     Source(io::Error),
@@ -127,12 +128,12 @@ pub enum ClientError {
     Ending,
 }
 
-/// What a request was waiting for when its time-out passed.
+/// The wait that a time-out has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waiting {
+pub enum TimeoutPhase {
     /// The name and the connection.
     Connect,
-    /// The whole head of the answer, once the request was sent.
+    /// The whole head of the response, once the request was sent.
     Head,
     /// The next bytes of a body, either way.
     Bytes,
@@ -141,17 +142,17 @@ pub enum Waiting {
 }
 
 impl ClientError {
-    /// Whether a time-out has passed.
+    /// Returns whether a time-out has passed.
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::Timeout { .. })
     }
 }
 
-impl fmt::Display for Waiting {
+impl fmt::Display for TimeoutPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Connect => "no connection (connect_timeout)",
-            Self::Head => "no whole answer head (head_timeout)",
+            Self::Head => "no whole response head (head_timeout)",
             Self::Bytes => "no progress (idle_timeout)",
             Self::Total => "not finished (total_timeout)",
         })
@@ -183,28 +184,28 @@ impl fmt::Display for ClientError {
             }
             Self::Broken { host, .. } => write!(f, "{host}: the connection broke"),
             Self::Closed { host, received: 0 } => {
-                write!(f, "{host}: closed without an answer; ask again if twice does no harm")
+                write!(f, "{host}: closed without a response; send it again if twice does no harm")
             }
             Self::Closed { host, received } => {
-                write!(f, "{host}: closed after {received} bytes of the answer's head")
+                write!(f, "{host}: closed after {received} bytes of the response's head")
             }
-            Self::Head { host, .. } => write!(f, "{host}: the answer cannot be read"),
+            Self::Head { host, .. } => write!(f, "{host}: the response cannot be read"),
             Self::Switched { host } => {
                 write!(f, "{host}: switched protocols, though nobody had asked for it")
             }
             Self::TooManyInterim { host, limit } => {
-                write!(f, "{host}: more than {limit} interim answers")
+                write!(f, "{host}: more than {limit} interim responses")
             }
-            Self::Body { host, .. } => write!(f, "{host}: the answer's body cannot be read"),
+            Self::Body { host, .. } => write!(f, "{host}: the response's body cannot be read"),
             Self::Truncated { host, received } => {
                 write!(f, "{host}: closed after {received} bytes of the body, before its end")
             }
             Self::TooLong { limit_bytes } => write!(
                 f,
-                "the answer's body is longer than {limit_bytes} bytes: read it piece by piece, or \
-                 raise the limit"
+                "the response's body is longer than {limit_bytes} bytes: read it piece by piece, \
+                 or raise the limit"
             ),
-            Self::NotText => f.write_str("the answer's body is no UTF-8: read it as bytes"),
+            Self::NotText => f.write_str("the response's body is no UTF-8: read it as bytes"),
             Self::Source(_) => f.write_str("the stream of the request's body failed"),
             Self::SourceLength { announced, given } => write!(
                 f,

@@ -1,8 +1,8 @@
-//! One request and its answer on one connection: bytes go out and come in at the same time.
+//! One request and its response on one connection: bytes go out and come in at the same time.
 //!
-//! A server may answer before it has read the whole request (an error, or an echo), so sending goes
-//! on beside receiving until the answer has ended. What cannot be sent any more is no error as long
-//! as an answer comes.
+//! A server may respond before it has read the whole request (an error, or an echo), so sending
+//! goes on while it receives, until the response has ended. What cannot be sent any more is no
+//! error as long as a response comes.
 
 use std::io;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use gustnado_http::method::Method;
 use gustnado_http::response::{Response, ResponseHead};
 use gustnado_tasks::{Connection, ConnectionError, RecvBuf};
 
-use super::connect::Origin;
-use super::error::{ClientError, Waiting};
+use super::connect::RequestOrigin;
+use super::error::{ClientError, TimeoutPhase};
 use super::total::Total;
-use super::upload::Upload;
-use super::{Inside, millis};
+use super::upload::BodyUpload;
+use super::{ClientShared, millis};
 
-/// Interim answers to one request. One or two are usual.
+/// Interim responses to one request. One or two are usual.
 const INTERIM_MAX: usize = 16;
 
 /// Pieces sent in a row before other tasks have their turn.
@@ -30,67 +30,67 @@ const PIECES_MAX: usize = 16;
 /// No deadline.
 const NEVER: u64 = u64::MAX;
 
-/// An answer's head together with its bytes.
+/// A response's head together with its bytes.
 #[derive(Clone)]
-pub(super) struct Head {
+pub(super) struct ReceivedHead {
     bytes: Bytes,
     pub(super) head: ResponseHead,
 }
 
-impl Head {
+impl ReceivedHead {
     pub(super) fn view(&self) -> Response<'_> {
         self.head.on(&self.bytes)
     }
 }
 
-/// The answer's head, and what came with it.
-pub(super) struct Heard {
-    pub(super) head: Head,
-    /// The interim answers before it, `100 Continue` left out.
-    pub(super) interim: Vec<Head>,
+/// The response's head, and what came with it.
+pub(super) struct ResponseStart {
+    pub(super) head: ReceivedHead,
+    /// The interim responses before it, `100 Continue` left out.
+    pub(super) interim: Vec<ReceivedHead>,
     /// Bytes behind the head.
     pub(super) buffer: BytesMut,
 }
 
-/// Why no answer came.
-pub(super) struct Failed {
+/// The error of a request that got no response.
+pub(super) struct RequestFailure {
     pub(super) error: ClientError,
     /// The connection ended before anything was heard: perhaps the server had closed it before the
     /// request.
-    pub(super) unheard: bool,
+    pub(super) nothing_received: bool,
 }
 
-impl From<ClientError> for Failed {
+impl From<ClientError> for RequestFailure {
     fn from(error: ClientError) -> Self {
-        Self { error, unheard: false }
+        Self { error, nothing_received: false }
     }
 }
 
-/// One request and its answer on one connection.
-pub(super) struct Exchange {
+/// One request and its response on one connection.
+pub(super) struct ClientExchange {
     connection: Connection,
-    pub(super) upload: Upload,
+    pub(super) upload: BodyUpload,
     total: Total,
-    client: Arc<Inside>,
-    origin: Arc<Origin>,
+    client: Arc<ClientShared>,
+    origin: Arc<RequestOrigin>,
     /// When something last moved: bytes sent; once the head is read, bytes received too.
     moved_ms: u64,
     head_read: bool,
     /// Why nothing can be sent any more.
     broken: Option<io::Error>,
-    /// The task that the link's alarm wakes.
+    /// The task that the connection's alarm wakes.
     task: Option<Waker>,
     /// The connection's last, as the server was told.
     is_last: bool,
 }
 
-impl Exchange {
+impl ClientExchange {
     /// - `is_last`: the connection's, as the server is told.
     pub(super) fn new(
         connection: Connection,
-        upload: Upload,
-        client: &Arc<Inside>,
-        origin: &Arc<Origin>,
+        upload: BodyUpload,
+        client: &Arc<ClientShared>,
+        origin: &Arc<RequestOrigin>,
         (total, is_last): (Total, bool),
     ) -> Self {
         Self {
@@ -120,14 +120,14 @@ impl Exchange {
         Ok(())
     }
 
-    /// The whole head of the final answer.
+    /// Returns the whole head of the final response.
     pub(super) fn poll_head(
         &mut self,
         cx: &mut Context<'_>,
-        hearing: &mut Hearing,
-    ) -> Poll<Result<Head, Failed>> {
+        reader: &mut HeadReader,
+    ) -> Poll<Result<ReceivedHead, RequestFailure>> {
         loop {
-            if let Some(head) = hearing.decode(&mut self.upload, &self.origin)? {
+            if let Some(head) = reader.decode(&mut self.upload, &self.origin)? {
                 if self.upload.is_held() {
                     self.upload.give_up(); // it was not wanted (RFC 9110 §10.1.1)
                 }
@@ -136,22 +136,23 @@ impl Exchange {
                 return Poll::Ready(Ok(head));
             }
             self.poll_upload(cx)?;
-            let unheard = hearing.buffer.is_empty() && hearing.interim_count == 0;
-            let received = match self.poll_receive(cx, &mut hearing.buffer) {
+            let nothing_received = reader.buffer.is_empty() && reader.interim_count == 0;
+            let received = match self.poll_receive(cx, &mut reader.buffer) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(received)) => received,
                 Poll::Ready(Err(error)) => {
-                    let unheard = unheard && matches!(error, ClientError::Broken { .. });
-                    return Poll::Ready(Err(Failed { error, unheard }));
+                    let nothing_received =
+                        nothing_received && matches!(error, ClientError::Broken { .. });
+                    return Poll::Ready(Err(RequestFailure { error, nothing_received }));
                 }
             };
             if received == 0 {
-                let received = hearing.buffer.len();
+                let received = reader.buffer.len();
                 let error = match self.broken.take() {
-                    Some(error) if unheard => self.broke(error),
+                    Some(error) if nothing_received => self.broke(error),
                     _ => ClientError::Closed { host: self.host(), received },
                 };
-                return Poll::Ready(Err(Failed { error, unheard }));
+                return Poll::Ready(Err(RequestFailure { error, nothing_received }));
             }
         }
     }
@@ -204,7 +205,7 @@ impl Exchange {
             // away, and the next deadline arms one for this task.
             self.connection.set_deadline(NEVER);
             if let Poll::Ready(received) = self.connection.poll_recv(false) {
-                return Poll::Ready(self.received(received, Waiting::Bytes, buffer));
+                return Poll::Ready(self.received(received, TimeoutPhase::Bytes, buffer));
             }
         }
         if is_other || self.task.is_none() {
@@ -225,7 +226,7 @@ impl Exchange {
     fn received(
         &mut self,
         received: Result<RecvBuf, ConnectionError>,
-        waiting: Waiting,
+        waiting: TimeoutPhase,
         buffer: &mut BytesMut,
     ) -> Result<usize, ClientError> {
         let piece = received.map_err(|error| self.failed(error, waiting))?;
@@ -241,15 +242,15 @@ impl Exchange {
         self.moved_ms = self.moved_ms.max(gustnado_tasks::now().mono_ms);
     }
 
-    /// The answer has ended, and both sides may go on: the connection is kept for the next request,
-    /// unless some of this one was not sent.
+    /// The response has ended, and both sides may go on: the connection is kept for the next
+    /// request, unless some of this one was not sent.
     pub(super) fn keep(self) {
         if self.is_sent() && !self.is_last {
             self.client.pool.put(self.origin, self.connection);
         }
     }
 
-    /// Whether the whole request was sent.
+    /// Returns whether the whole request was sent.
     pub(super) fn is_sent(&self) -> bool {
         self.upload.is_done() && !self.connection.is_sending() && self.broken.is_none()
     }
@@ -258,41 +259,41 @@ impl Exchange {
         Arc::clone(&self.origin.name)
     }
 
-    /// Whether the server has kept its word back for long enough (RFC 9110 §10.1.1).
+    /// Returns whether the server has kept its word back for long enough (RFC 9110 §10.1.1).
     fn is_held_too_long(&self) -> bool {
         self.upload.is_held()
             && !self.connection.is_sending()
             && self.connection.now().mono_ms < self.total.at_ms
     }
 
-    /// When the present wait has lasted too long, and what it is for.
-    fn wait(&self) -> (u64, Waiting) {
+    /// Returns when the present wait has lasted too long, and what it is for.
+    fn wait(&self) -> (u64, TimeoutPhase) {
         let options = &self.client.options;
         let after = |timeout| self.moved_ms.saturating_add(millis(timeout));
         let (at_ms, waiting) = if self.connection.is_sending() {
-            (after(options.idle_timeout), Waiting::Bytes)
+            (after(options.idle_timeout), TimeoutPhase::Bytes)
         } else if self.upload.is_starving() {
-            (NEVER, Waiting::Bytes)
+            (NEVER, TimeoutPhase::Bytes)
         } else if self.upload.is_held() {
-            (after(options.continue_timeout), Waiting::Head)
+            (after(options.continue_timeout), TimeoutPhase::Head)
         } else if self.head_read {
-            (after(options.idle_timeout), Waiting::Bytes)
+            (after(options.idle_timeout), TimeoutPhase::Bytes)
         } else {
-            (after(options.head_timeout), Waiting::Head)
+            (after(options.head_timeout), TimeoutPhase::Head)
         };
         if self.total.at_ms < at_ms {
-            return (self.total.at_ms, Waiting::Total);
+            return (self.total.at_ms, TimeoutPhase::Total);
         }
         (at_ms, waiting)
     }
 
-    fn set_deadline(&mut self) -> Waiting {
+    fn set_deadline(&mut self) -> TimeoutPhase {
         let (at_ms, waiting) = self.wait();
         self.connection.set_deadline(at_ms);
         waiting
     }
 
-    fn failed(&self, error: ConnectionError, waiting: Waiting) -> ClientError {
+    fn failed(&self, error: ConnectionError, waiting: TimeoutPhase) -> ClientError {
         match error {
             ConnectionError::TimedOut => self.timed_out(waiting),
             ConnectionError::Broken(error) => self.broke(error),
@@ -304,52 +305,52 @@ impl Exchange {
         ClientError::Broken { host: self.host(), error }
     }
 
-    fn timed_out(&self, waiting: Waiting) -> ClientError {
+    fn timed_out(&self, waiting: TimeoutPhase) -> ClientError {
         let options = &self.client.options;
         let after = match waiting {
-            Waiting::Connect => options.connect_timeout,
-            Waiting::Head => options.head_timeout,
-            Waiting::Bytes => options.idle_timeout,
-            Waiting::Total => self.total.timeout.unwrap_or_default(),
+            TimeoutPhase::Connect => options.connect_timeout,
+            TimeoutPhase::Head => options.head_timeout,
+            TimeoutPhase::Bytes => options.idle_timeout,
+            TimeoutPhase::Total => self.total.timeout.unwrap_or_default(),
         };
         ClientError::Timeout { waiting, host: self.host(), after }
     }
 }
 
-/// What came of an answer's head so far.
-pub(super) struct Hearing {
+/// Reader of a response's head, with the bytes that came so far.
+pub(super) struct HeadReader {
     buffer: BytesMut,
     /// How far the search for the head's end has come.
     seen: usize,
-    interim: Vec<Head>,
+    interim: Vec<ReceivedHead>,
     interim_count: usize,
     method: Method,
     limits: Limits,
 }
 
-impl Hearing {
+impl HeadReader {
     pub(super) fn new(method: Method, limits: Limits) -> Self {
         let (buffer, interim) = (BytesMut::new(), Vec::new());
         Self { buffer, seen: 0, interim, interim_count: 0, method, limits }
     }
 
-    pub(super) fn heard(self, head: Head) -> Heard {
-        Heard { head, interim: self.interim, buffer: self.buffer }
+    pub(super) fn finish(self, head: ReceivedHead) -> ResponseStart {
+        ResponseStart { head, interim: self.interim, buffer: self.buffer }
     }
 
-    /// Reads what is there. Interim answers are kept; the final one is returned.
+    /// Reads what is there. Interim responses are kept; the final one is returned.
     fn decode(
         &mut self,
-        upload: &mut Upload,
-        origin: &Origin,
-    ) -> Result<Option<Head>, ClientError> {
+        upload: &mut BodyUpload,
+        origin: &RequestOrigin,
+    ) -> Result<Option<ReceivedHead>, ClientError> {
         let host = || Arc::clone(&origin.name);
         loop {
             let (method, limits) = (self.method, &self.limits);
             let decoded = ResponseHead::decode(&self.buffer, &mut self.seen, method, limits)
                 .map_err(|error| ClientError::Head { host: host(), error })?;
             let Decoded::Done(head) = decoded else { return Ok(None) };
-            let head = Head { bytes: self.buffer.split_to(head.len()).freeze(), head };
+            let head = ReceivedHead { bytes: self.buffer.split_to(head.len()).freeze(), head };
             self.seen = 0;
             match head.head.status() {
                 100 => upload.release(),

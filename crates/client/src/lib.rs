@@ -6,42 +6,42 @@
 //! use gustnado::client::{Client, ClientError, ClientOptions};
 //!
 //! async fn relay(client: &Client) -> Result<String, ClientError> {
-//!     let mut answer = client.get("http://127.0.0.1:8080/hello").send().await?;
-//!     assert_eq!(answer.status(), 200);
-//!     answer.text(64 * 1024).await
+//!     let mut response = client.get("http://127.0.0.1:8080/hello").send().await?;
+//!     assert_eq!(response.status(), 200);
+//!     response.text(64 * 1024).await
 //! }
 //!
 //! let client = Client::new(ClientOptions::default());
 //! # let _ = relay(&client);
 //! ```
 //!
-//! A request runs inside a task of this house: in an async handler, in what it spawns, or, on a
+//! A request runs inside a task of the engine: in an async handler, in what it spawns, or, on a
 //! plain thread, inside `block_on`. Its connection belongs to the worker it runs on, so **each
 //! worker thread keeps connections of its own**: the bounds of the pool count per thread, and an
-//! answer is read (or dropped) on the worker that asked. Where workers share their tasks, any of
-//! them will do, and a connection is kept by the one on which its answer ended.
+//! response is read (or dropped) on the worker that asked. Where workers share their tasks, any of
+//! them will do, and a connection is kept by the one on which its response ended.
 //!
 //! A request is awaited by the task itself. It may be one of several futures that `select` or
 //! `timeout` look after; but a combinator that keeps wakers of its own (as `FuturesUnordered` does)
 //! would not hear that bytes have come: give each request a task there.
 //!
 //! What it does: keeps connections and uses them again, sends and receives bodies as streams in
-//! both directions at once, reads trailers and interim answers, keeps a time-out on every wait.
+//! both directions at once, reads trailers and interim responses, keeps a time-out on every wait.
 //! What it leaves to its caller: redirects, cookies, caching, content codings, TLS, proxies. There
 //! is no limit on requests at a time, for each is a task of its caller.
 //!
 //! A kept connection may be closed by the server at the very moment it is used again. A request
 //! that found nothing but the end is sent once more on a fresh connection, if that does no harm:
 //! its method is idempotent (RFC 9110 §9.2.2) and its body can be sent twice. That is the only
-//! retry. A POST is safe from this with [`Request::alone`].
+//! retry. A POST is safe from this with [`ClientRequest::alone`].
 #![forbid(unsafe_code)]
 
-mod answer;
 mod connect;
 mod error;
 mod exchange;
 mod pool;
 mod request;
+mod response;
 mod total;
 mod upload;
 mod url;
@@ -54,11 +54,11 @@ use std::time::Duration;
 use gustnado_http::method::Method;
 use gustnado_tasks::BlockingPool;
 
-pub use answer::{Answer, AnswerBody};
-pub use error::{ClientError, UrlError, Waiting};
-pub use request::Request;
+pub use error::{ClientError, TimeoutPhase, UrlError};
+pub use request::ClientRequest;
+pub use response::{ClientResponse, ClientResponseBody};
 
-use pool::Pool;
+use pool::IdlePools;
 
 gustnado_tasks::debug_as_display!(ClientError, UrlError);
 
@@ -66,13 +66,13 @@ gustnado_tasks::debug_as_display!(ClientError, UrlError);
 const RESOLVER_THREADS_MAX: usize = 2;
 const RESOLVER_JOBS_MAX: usize = 64;
 
-/// How a client behaves. Every wait has its time-out, and everything kept has its bound.
+/// Options of a client. Every wait has its time-out, and everything kept has its bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientOptions {
     /// Longest time to look up a name and connect. Default: 10 seconds.
     pub connect_timeout: Duration,
-    /// Longest time from the request's last byte to the whole head of the answer, interim answers
-    /// included. Default: 30 seconds.
+    /// Longest time from the request's last byte to the whole head of the response, interim
+    /// responses included. Default: 30 seconds.
     pub head_timeout: Duration,
     /// Longest time without any byte while a body is sent or received. Time that the caller takes
     /// to give or to ask for bytes does not count. Default: 30 seconds.
@@ -89,9 +89,9 @@ pub struct ClientOptions {
     pub kept_per_host_max: usize,
     /// Unused connections kept in all, on each worker; 0 keeps none. Default: 64.
     pub kept_max: usize,
-    /// Bytes of an answer's head: 1 to 65,535; its trailers keep the same limit. Default: 32 KiB.
+    /// Bytes of a response's head: 1 to 65,535; its trailers keep the same limit. Default: 32 KiB.
     pub head_bytes_max: usize,
-    /// Field lines in an answer's head, and again in its trailers. Default: 128.
+    /// Field lines in a response's head, and again in its trailers. Default: 128.
     pub fields_max: usize,
     /// The address that TCP connections come from; port 0 lets the kernel pick one. Default: the
     /// kernel's choice.
@@ -124,12 +124,12 @@ impl Default for ClientOptions {
 /// connections; dropping the last one closes those that are not in use.
 #[derive(Clone)]
 pub struct Client {
-    inside: Arc<Inside>,
+    shared: Arc<ClientShared>,
 }
 
-struct Inside {
+struct ClientShared {
     options: ClientOptions,
-    pool: Pool,
+    pool: IdlePools,
     /// Looking a name up blocks. Its threads start with the first name and end when idle.
     resolver: BlockingPool,
 }
@@ -137,43 +137,43 @@ struct Inside {
 impl Client {
     /// A client without connections. It starts nothing.
     pub fn new(options: ClientOptions) -> Self {
-        let pool = Pool::new(&options);
+        let pool = IdlePools::new(&options);
         let resolver = BlockingPool::new(RESOLVER_THREADS_MAX, RESOLVER_JOBS_MAX);
-        Self { inside: Arc::new(Inside { options, pool, resolver }) }
+        Self { shared: Arc::new(ClientShared { options, pool, resolver }) }
     }
 
     /// A GET request (RFC 9110 §9.3.1).
     ///
     /// - `url`: `http://host[:port]/path?query`, percent-encoded. What is wrong with it is said
     ///   when the request is sent.
-    pub fn get(&self, url: &str) -> Request {
+    pub fn get(&self, url: &str) -> ClientRequest {
         self.request(Method::Get, url)
     }
 
     /// A POST request (RFC 9110 §9.3.3); see [`Client::get`].
-    pub fn post(&self, url: &str) -> Request {
+    pub fn post(&self, url: &str) -> ClientRequest {
         self.request(Method::Post, url)
     }
 
     /// A request with any method but CONNECT; see [`Client::get`].
-    pub fn request(&self, method: Method, url: &str) -> Request {
-        Request::new(Arc::clone(&self.inside), method, url)
+    pub fn request(&self, method: Method, url: &str) -> ClientRequest {
+        ClientRequest::new(Arc::clone(&self.shared), method, url)
     }
 
-    /// How it behaves.
+    /// Returns the client's options.
     pub fn options(&self) -> &ClientOptions {
-        &self.inside.options
+        &self.shared.options
     }
 
     /// Unused connections that the running thread keeps.
     pub fn connections_kept(&self) -> usize {
-        self.inside.pool.kept_here()
+        self.shared.pool.idle_here()
     }
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("options", &self.inside.options).finish_non_exhaustive()
+        f.debug_struct("Client").field("options", &self.shared.options).finish_non_exhaustive()
     }
 }
 

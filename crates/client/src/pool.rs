@@ -1,73 +1,74 @@
 //! Connections that wait for their next request.
 //!
-//! A link belongs to its worker's reactor, so each worker thread has a rack of its own. (Workers
-//! that share their tasks share a reactor too: a link may be taken from one's rack and put on
-//! another's.) Each rack is held by a task of its worker, its keeper, which closes what nobody used
-//! for too long. So when the worker ends, its tasks are dropped, and the links with them, on the
-//! thread that can close them. The client itself holds racks by weak references only, and tells
-//! their keepers when it ends. A rack without links has no keeper, and costs nothing.
+//! A connection belongs to its worker's reactor, so each worker thread has an idle pool of its own.
+//! Workers that share their tasks share a reactor too: there, a connection may be taken from one
+//! pool and put into another. Each pool is held by a task of its worker, the reaper, which closes
+//! connections that were idle for too long. So when the worker ends, its tasks are dropped, and the
+//! connections with them, on the thread that can close them. The client itself holds pools by weak
+//! references only, and shuts their reapers down when it ends. A pool without connections has no
+//! reaper, and costs nothing.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 use std::task::{Poll, Waker};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use gustnado_tasks::{Connection, Phase, now, phase, sleep, spawn_named};
+use gustnado_tasks::{Connection, Lock, Phase, now, phase, sleep, spawn_named};
 
-use super::connect::Origin;
+use super::connect::RequestOrigin;
 use super::{ClientOptions, millis};
 
 /// The kept connections of one client.
-pub(super) struct Pool {
-    racks: Mutex<HashMap<ThreadId, Place>>,
+pub(super) struct IdlePools {
+    pools: Lock<HashMap<ThreadId, PoolEntry>>,
     keep_ms: u64,
     per_host_max: usize,
     total_max: usize,
 }
 
-/// Where the rack of one worker is.
-struct Place {
-    rack: Weak<Rack>,
-    notice: Arc<Notice>,
+/// The pool of one worker, and how to end its reaper.
+struct PoolEntry {
+    pool: Weak<IdlePool>,
+    shutdown: Arc<Shutdown>,
 }
 
-/// What a keeper is told from any thread.
+/// Ends a reaper, from any thread.
 #[derive(Default)]
-struct Notice(Mutex<Told>);
+struct Shutdown(Lock<ReaperState>);
 
 #[derive(Default)]
-struct Told {
+struct ReaperState {
     /// The client has gone.
-    dismissed: bool,
-    keeper: Option<Waker>,
+    has_begun: bool,
+    reaper: Option<Waker>,
 }
 
 /// The kept connections of one client on one worker.
 #[derive(Default)]
-struct Rack(Mutex<Kept>);
+struct IdlePool(Lock<IdleConnections>);
 
 #[derive(Default)]
-struct Kept {
+struct IdleConnections {
     /// The one that was put first is the first to expire.
-    connections: VecDeque<Waiting>,
-    /// The keeper has gone: nothing can be put here any more.
+    connections: VecDeque<IdleConnection>,
+    /// The reaper has ended: no connection can be put here any more.
     closed: bool,
 }
 
 /// A connection that waits for its next request.
-struct Waiting {
-    origin: Arc<Origin>,
+struct IdleConnection {
+    origin: Arc<RequestOrigin>,
     connection: Connection,
     until_ms: u64,
 }
 
-impl Pool {
+impl IdlePools {
     pub(super) fn new(options: &ClientOptions) -> Self {
         Self {
-            racks: Mutex::default(),
+            pools: Lock::default(),
             keep_ms: millis(options.keep_timeout),
             per_host_max: options.kept_per_host_max,
             total_max: options.kept_max,
@@ -75,12 +76,13 @@ impl Pool {
     }
 
     /// A connection to an origin that still stands: the one used last.
-    pub(super) fn take(&self, origin: &Origin) -> Option<Connection> {
-        let rack = self.rack()?;
-        let mut kept = rack.lock();
-        while let Some(at) = kept.connections.iter().rposition(|waiting| *waiting.origin == *origin)
+    pub(super) fn take(&self, origin: &RequestOrigin) -> Option<Connection> {
+        let pool = self.pool()?;
+        let mut idle = pool.lock();
+        while let Some(at) =
+            idle.connections.iter().rposition(|connection| *connection.origin == *origin)
         {
-            let mut connection = kept.connections.remove(at)?.connection;
+            let mut connection = idle.connections.remove(at)?.connection;
             if is_idle(&mut connection) {
                 return Some(connection);
             }
@@ -89,133 +91,135 @@ impl Pool {
     }
 
     /// Keeps a connection for its next request. In a full pool the oldest one makes room.
-    pub(super) fn put(&self, origin: Arc<Origin>, mut connection: Connection) {
+    pub(super) fn put(&self, origin: Arc<RequestOrigin>, mut connection: Connection) {
         if self.per_host_max == 0 || self.total_max == 0 || !is_idle(&mut connection) {
             return;
         }
-        let open = self.rack().filter(|rack| !rack.lock().closed);
-        let Some(rack) = open.or_else(|| self.new_rack()) else { return };
-        let mut kept = rack.lock();
-        if kept.closed {
-            return; // by a keeper on another thread, just now
+        let open = self.pool().filter(|pool| !pool.lock().closed);
+        let Some(pool) = open.or_else(|| self.new_pool()) else { return };
+        let mut idle = pool.lock();
+        if idle.closed {
+            return; // by a reaper on another thread, just now
         }
-        let of_host = |waiting: &Waiting| *waiting.origin == *origin;
-        if kept.connections.iter().filter(|waiting| of_host(waiting)).count() >= self.per_host_max {
-            let oldest = kept.connections.iter().position(of_host);
-            oldest.and_then(|at| kept.connections.remove(at));
-        } else if kept.connections.len() >= self.total_max {
-            kept.connections.pop_front();
+        let of_host = |connection: &IdleConnection| *connection.origin == *origin;
+        if idle.connections.iter().filter(|connection| of_host(connection)).count()
+            >= self.per_host_max
+        {
+            let oldest = idle.connections.iter().position(of_host);
+            oldest.and_then(|at| idle.connections.remove(at));
+        } else if idle.connections.len() >= self.total_max {
+            idle.connections.pop_front();
         }
         let until_ms = now().mono_ms.saturating_add(self.keep_ms);
-        kept.connections.push_back(Waiting { origin, connection, until_ms });
+        idle.connections.push_back(IdleConnection { origin, connection, until_ms });
     }
 
-    /// How many the running thread keeps.
-    pub(super) fn kept_here(&self) -> usize {
-        self.rack().map_or(0, |rack| rack.lock().connections.len())
+    /// Returns how many the running thread keeps.
+    pub(super) fn idle_here(&self) -> usize {
+        self.pool().map_or(0, |pool| pool.lock().connections.len())
     }
 
-    /// The running thread's rack.
-    fn rack(&self) -> Option<Arc<Rack>> {
-        self.racks().get(&thread::current().id()).and_then(|place| place.rack.upgrade())
+    /// Returns the running thread's pool.
+    fn pool(&self) -> Option<Arc<IdlePool>> {
+        self.pools().get(&thread::current().id()).and_then(|place| place.pool.upgrade())
     }
 
-    /// Makes one, if a task can be had for its keeper.
-    fn new_rack(&self) -> Option<Arc<Rack>> {
-        let (rack, notice) = (Arc::<Rack>::default(), Arc::<Notice>::default());
-        let keeper = keep(Arc::clone(&rack), Arc::clone(&notice), self.keep_ms);
-        drop(spawn_named("client: keeper", keeper).ok()?); // it goes on alone
-        let place = Place { rack: Arc::downgrade(&rack), notice };
-        let mut racks = self.racks();
-        racks.retain(|_, place| place.rack.strong_count() > 0);
-        racks.insert(thread::current().id(), place);
-        Some(rack)
+    /// Makes one, if there is room for the task of its reaper.
+    fn new_pool(&self) -> Option<Arc<IdlePool>> {
+        let (pool, shutdown) = (Arc::<IdlePool>::default(), Arc::<Shutdown>::default());
+        let reaper = keep(Arc::clone(&pool), Arc::clone(&shutdown), self.keep_ms);
+        drop(spawn_named("client: reaper", reaper).ok()?); // it goes on alone
+        let place = PoolEntry { pool: Arc::downgrade(&pool), shutdown };
+        let mut pools = self.pools();
+        pools.retain(|_, place| place.pool.strong_count() > 0);
+        pools.insert(thread::current().id(), place);
+        Some(pool)
     }
 
-    fn racks(&self) -> MutexGuard<'_, HashMap<ThreadId, Place>> {
-        self.racks.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pools(&self) -> MutexGuard<'_, HashMap<ThreadId, PoolEntry>> {
+        self.pools.lock()
     }
 }
 
-impl Drop for Pool {
+impl Drop for IdlePools {
     fn drop(&mut self) {
-        // On whichever thread this is, closing is the keepers'.
-        for place in self.racks().values() {
-            place.notice.dismiss();
+        // Closing is left to the reapers: this may be any thread.
+        for place in self.pools().values() {
+            place.shutdown.begin();
         }
     }
 }
 
-impl Notice {
-    fn dismiss(&self) {
-        let keeper = {
-            let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            told.dismissed = true;
-            told.keeper.take()
+impl Shutdown {
+    fn begin(&self) {
+        let reaper = {
+            let mut told = self.0.lock();
+            told.has_begun = true;
+            told.reaper.take()
         };
-        if let Some(keeper) = keeper {
-            keeper.wake();
+        if let Some(reaper) = reaper {
+            reaper.wake();
         }
     }
 
-    /// Whether the keeper is to end now; if not, `waker` will rouse it.
+    /// Returns whether the reaper is to end now; if not, `waker` will wake it.
     fn is_over(&self, waker: &Waker) -> bool {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        told.keeper = Some(waker.clone());
-        told.dismissed || phase() >= Phase::Draining
+        let mut told = self.0.lock();
+        told.reaper = Some(waker.clone());
+        told.has_begun || phase() >= Phase::Draining
     }
 }
 
-impl Rack {
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl IdlePool {
+    fn lock(&self) -> MutexGuard<'_, IdleConnections> {
+        self.0.lock()
     }
 
-    /// Closes what has waited for too long. Returns when to look again; `None` if nothing is left,
-    /// after which the rack is closed.
+    /// Closes connections that were idle for too long. Returns when to look again; `None` if none
+    /// is left, after which the pool is closed.
     fn sweep(&self) -> Option<u64> {
-        let mut kept = self.lock();
+        let mut idle = self.lock();
         let now_ms = now().mono_ms;
-        while kept.connections.front().is_some_and(|waiting| waiting.until_ms <= now_ms) {
-            kept.connections.pop_front();
+        while idle.connections.front().is_some_and(|connection| connection.until_ms <= now_ms) {
+            idle.connections.pop_front();
         }
-        let next_ms = kept.connections.front().map(|waiting| waiting.until_ms);
-        kept.closed = next_ms.is_none();
+        let next_ms = idle.connections.front().map(|connection| connection.until_ms);
+        idle.closed = next_ms.is_none();
         next_ms
     }
 
     /// Closes all, for good.
     fn clear(&self) {
-        let mut kept = self.lock();
-        kept.closed = true;
-        kept.connections.clear();
+        let mut idle = self.lock();
+        idle.closed = true;
+        idle.connections.clear();
     }
 }
 
-/// Keeps a rack until nothing is left on it, the client has gone, or the server drains.
+/// Keeps a pool until it is empty, the client has gone, or the server drains.
 ///
 /// - `first_ms`: how long to wait before the first look.
-async fn keep(rack: Arc<Rack>, notice: Arc<Notice>, first_ms: u64) {
+async fn keep(pool: Arc<IdlePool>, shutdown: Arc<Shutdown>, first_ms: u64) {
     let mut next_ms = Some(now().mono_ms.saturating_add(first_ms));
     while let Some(at_ms) = next_ms {
         let wait = Duration::from_millis(at_ms.saturating_sub(now().mono_ms));
         let mut rest = pin!(sleep(wait));
         let is_over = poll_fn(|cx| {
-            if notice.is_over(cx.waker()) {
+            if shutdown.is_over(cx.waker()) {
                 return Poll::Ready(true);
             }
             rest.as_mut().poll(cx).map(|()| false)
         });
         if is_over.await {
-            return rack.clear();
+            return pool.clear();
         }
-        next_ms = rack.sweep();
+        next_ms = pool.sweep();
     }
 }
 
-/// Whether nothing came on a connection that nothing was asked on: neither its end, nor bytes that
-/// would be taken for the next answer. Without a deadline, the alarm of the task before is put
-/// away.
+/// Returns whether nothing came on a connection that nothing was asked on: neither its end, nor
+/// bytes that would be taken for the next response. Without a deadline, the alarm of the task
+/// before is put away.
 fn is_idle(connection: &mut Connection) -> bool {
     connection.set_deadline(u64::MAX);
     connection.poll_recv(true).is_pending()

@@ -13,24 +13,24 @@ use gustnado_http::method::Method;
 use gustnado_http::request_writer::{AskError, RequestWriter};
 use gustnado_tasks::{Connection, Endpoint};
 
-use super::answer::Answer;
-use super::connect::{Origin, connect};
+use super::connect::{RequestOrigin, connect};
 use super::error::{ClientError, UrlError};
-use super::exchange::{Exchange, Failed, Hearing};
+use super::exchange::{ClientExchange, HeadReader, RequestFailure};
+use super::response::ClientResponse;
 use super::total::Total;
-use super::upload::{Content, Upload};
-use super::url::Url;
-use super::{ClientOptions, Inside};
+use super::upload::{BodyUpload, RequestContent};
+use super::url::ParsedUrl;
+use super::{ClientOptions, ClientShared};
 
-/// A request, put together step by step and then [sent](Request::send). Whatever is wrong with it
-/// is said then.
+/// A request, put together step by step and then [sent](ClientRequest::send). Whatever is wrong
+/// with it is said then.
 #[must_use = "a request does nothing before `send`"]
-pub struct Request {
-    client: Arc<Inside>,
+pub struct ClientRequest {
+    client: Arc<ClientShared>,
     method: Method,
     url: String,
     fields: Vec<(String, Vec<u8>)>,
-    content: Content,
+    content: RequestContent,
     expects_continue: bool,
     accepts_trailers: bool,
     is_alone: bool,
@@ -38,15 +38,15 @@ pub struct Request {
     via: Option<Endpoint>,
 }
 
-impl Request {
-    pub(super) fn new(client: Arc<Inside>, method: Method, url: &str) -> Self {
+impl ClientRequest {
+    pub(super) fn new(client: Arc<ClientShared>, method: Method, url: &str) -> Self {
         let total = client.options.total_timeout;
         Self {
             client,
             method,
             url: url.to_owned(),
             fields: Vec::new(),
-            content: Content::Nothing,
+            content: RequestContent::Nothing,
             expects_continue: false,
             accepts_trailers: false,
             is_alone: false,
@@ -66,12 +66,12 @@ impl Request {
 
     /// Gives it a body whose bytes are here.
     pub fn body(mut self, bytes: impl Into<Bytes>) -> Self {
-        self.content = Content::Whole(bytes.into());
+        self.content = RequestContent::Whole(bytes.into());
         self
     }
 
     /// Gives it a body that comes piece by piece. The stream is asked only when the server has
-    /// taken what came before; the answer may begin before it has ended.
+    /// taken what came before; the response may begin before it has ended.
     ///
     /// - `length`: its bytes, if that is known: then it is sent with a Content-Length, else in
     ///   chunks. Once so many bytes were given the stream is dropped; fewer are an error, and so
@@ -81,7 +81,7 @@ impl Request {
         S: Stream<Item = Result<Bytes, E>> + Send + 'static,
         E: std::error::Error + Send + Sync + 'static,
     {
-        self.content = Content::Stream { source: Box::pin(stream), length };
+        self.content = RequestContent::Stream { source: Box::pin(stream), length };
         self
     }
 
@@ -93,7 +93,7 @@ impl Request {
         self
     }
 
-    /// Says that trailers will be read (RFC 9110 §10.1.4).
+    /// Announces that trailers will be read (RFC 9110 §10.1.4).
     pub fn accept_trailers(mut self) -> Self {
         self.accepts_trailers = true;
         self
@@ -106,7 +106,7 @@ impl Request {
         self
     }
 
-    /// Longest time for all of it, body of the answer included; instead of the client's.
+    /// Longest time for all of it, body of the response included; instead of the client's.
     pub fn total_timeout(mut self, timeout: Duration) -> Self {
         self.total = Some(timeout);
         self
@@ -118,12 +118,12 @@ impl Request {
         self
     }
 
-    /// Sends it, and waits for the head of the answer. Any status is an answer; redirects are not
-    /// followed.
+    /// Sends it, and waits for the head of the response. Any status is a response; redirects are
+    /// not followed.
     ///
     /// # Errors
     /// [`ClientError`]. Nothing was sent if the URL, the method or a field is wrong.
-    pub async fn send(self) -> Result<Answer, ClientError> {
+    pub async fn send(self) -> Result<ClientResponse, ClientError> {
         if gustnado_tasks::worker().is_none() {
             return Err(ClientError::NoWorker);
         }
@@ -131,39 +131,41 @@ impl Request {
         let total = Total::start(self.total);
         let Self { client, method, content, expects_continue, is_alone, .. } = self;
         let origin = Arc::new(origin);
-        let call = Call { client, method, origin, head, total, expects_continue, is_alone };
-        let kept = if is_alone { None } else { call.client.pool.take(&call.origin) };
-        if let Some(connection) = kept {
+        let call = ClientCall { client, method, origin, head, total, expects_continue, is_alone };
+        let idle = if is_alone { None } else { call.client.pool.take(&call.origin) };
+        if let Some(connection) = idle {
             // RFC 9110 §9.2.2: what may have been done already must do no harm a second time.
             let spare = if method.is_idempotent() { content.again() } else { None };
             return match (call.ask(connection, content).await, spare) {
-                (Err(Failed { unheard: true, .. }), Some(spare)) => call.ask_anew(spare).await,
+                (Err(RequestFailure { nothing_received: true, .. }), Some(spare)) => {
+                    call.ask_on_new(spare).await
+                }
                 (outcome, _) => outcome.map_err(|failed| failed.error),
             };
         }
-        call.ask_anew(content).await
+        call.ask_on_new(content).await
     }
 
-    /// Sends it over a connection that somebody has made, and that ends with it.
+    /// Sends it over a connection of the caller, which ends with it.
     #[doc(hidden)]
-    pub async fn send_over(self, connection: Connection) -> Result<Answer, ClientError> {
+    pub async fn send_over(self, connection: Connection) -> Result<ClientResponse, ClientError> {
         let (origin, head) = self.prepare()?;
         let total = Total::start(self.total);
         let Self { client, method, content, expects_continue, .. } = self;
         let origin = Arc::new(origin);
         let is_alone = true;
-        let call = Call { client, method, origin, head, total, expects_continue, is_alone };
+        let call = ClientCall { client, method, origin, head, total, expects_continue, is_alone };
         call.ask(connection, content).await.map_err(|failed| failed.error)
     }
 
     /// Checks all parts, and writes the head.
-    fn prepare(&self) -> Result<(Origin, Vec<u8>), ClientError> {
-        let has_body = !matches!(self.content, Content::Nothing);
+    fn prepare(&self) -> Result<(RequestOrigin, Vec<u8>), ClientError> {
+        let has_body = !matches!(self.content, RequestContent::Nothing);
         let is_nameless = matches!(self.method, Method::Connect | Method::Other);
         if is_nameless || (self.method == Method::Trace && has_body) {
             return Err(ClientError::Method(self.method));
         }
-        let url = Url::parse(&self.url).map_err(|error| self.url_error(error))?;
+        let url = ParsedUrl::parse(&self.url).map_err(|error| self.url_error(error))?;
         let name = url.authority();
         let mut head = Vec::with_capacity(256);
         let (target, host) = (url.target(), name.as_bytes());
@@ -191,31 +193,31 @@ impl Request {
             ask.close();
         }
         ask.finish();
-        let Url { host, port, .. } = url;
-        Ok((Origin { name: name.into(), host, port, via: self.via.clone() }, head))
+        let ParsedUrl { host, port, .. } = url;
+        Ok((RequestOrigin { name: name.into(), host, port, via: self.via.clone() }, head))
     }
 
     /// RFC 9110 §8.6: a length is said where there is a body, and where the method makes one
     /// expect it.
     fn write_framing(&self, ask: &mut RequestWriter<'_>) {
         match &self.content {
-            Content::Nothing => {
+            RequestContent::Nothing => {
                 if matches!(self.method, Method::Post | Method::Put | Method::Patch) {
                     ask.content_length(0);
                 }
             }
-            Content::Whole(bytes) => ask.content_length(bytes.len() as u64),
-            Content::Stream { length: Some(bytes), .. } => ask.content_length(*bytes),
-            Content::Stream { length: None, .. } => ask.chunked(),
+            RequestContent::Whole(bytes) => ask.content_length(bytes.len() as u64),
+            RequestContent::Stream { length: Some(bytes), .. } => ask.content_length(*bytes),
+            RequestContent::Stream { length: None, .. } => ask.chunked(),
         }
     }
 
-    /// Whether there may be anything in the body.
+    /// Returns whether there may be anything in the body.
     fn has_bytes(&self) -> bool {
         match &self.content {
-            Content::Nothing => false,
-            Content::Whole(bytes) => !bytes.is_empty(),
-            Content::Stream { length, .. } => *length != Some(0),
+            RequestContent::Nothing => false,
+            RequestContent::Whole(bytes) => !bytes.is_empty(),
+            RequestContent::Stream { length, .. } => *length != Some(0),
         }
     }
 
@@ -229,40 +231,45 @@ impl Request {
     }
 }
 
-impl fmt::Debug for Request {
+impl fmt::Debug for ClientRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.method.as_str().unwrap_or("?"), self.url)
     }
 }
 
 /// A request that is ready to be sent.
-pub(super) struct Call {
-    pub(super) client: Arc<Inside>,
+pub(super) struct ClientCall {
+    pub(super) client: Arc<ClientShared>,
     method: Method,
-    pub(super) origin: Arc<Origin>,
+    pub(super) origin: Arc<RequestOrigin>,
     head: Vec<u8>,
     pub(super) total: Total,
     expects_continue: bool,
     pub(super) is_alone: bool,
 }
 
-impl Call {
+impl ClientCall {
     /// Asks on a fresh connection.
-    async fn ask_anew(&self, content: Content) -> Result<Answer, ClientError> {
+    async fn ask_on_new(&self, content: RequestContent) -> Result<ClientResponse, ClientError> {
         let connection = connect(&self.client, &self.origin, &self.total).await?;
         self.ask(connection, content).await.map_err(|failed| failed.error)
     }
 
     /// Asks on this connection.
-    async fn ask(&self, connection: Connection, content: Content) -> Result<Answer, Failed> {
+    async fn ask(
+        &self,
+        connection: Connection,
+        content: RequestContent,
+    ) -> Result<ClientResponse, RequestFailure> {
         let limits = limits(&self.client.options);
-        let upload = Upload::new(content, self.expects_continue);
+        let upload = BodyUpload::new(content, self.expects_continue);
         let bounds = (self.total, self.is_alone);
-        let mut exchange = Exchange::new(connection, upload, &self.client, &self.origin, bounds);
+        let mut exchange =
+            ClientExchange::new(connection, upload, &self.client, &self.origin, bounds);
         poll_fn(|cx| Poll::Ready(exchange.start(cx, &self.head))).await?;
-        let mut hearing = Hearing::new(self.method, limits);
-        let head = poll_fn(|cx| exchange.poll_head(cx, &mut hearing)).await?;
-        Ok(Answer::new(hearing.heard(head), exchange, &limits))
+        let mut reader = HeadReader::new(self.method, limits);
+        let head = poll_fn(|cx| exchange.poll_head(cx, &mut reader)).await?;
+        Ok(ClientResponse::new(reader.finish(head), exchange, &limits))
     }
 }
 

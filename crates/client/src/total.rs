@@ -1,4 +1,4 @@
-//! How long a request may take in all.
+//! The total time of a request.
 
 use std::time::Duration;
 

@@ -19,11 +19,11 @@ const PIECE_BYTES_MAX: usize = 64 << 10;
 const ASKS_MAX: usize = 64;
 
 /// A stream of bytes whose errors are all of one type.
-pub(super) trait Source {
+pub(super) trait ByteSource {
     fn poll_bytes(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>>;
 }
 
-impl<S, E> Source for S
+impl<S, E> ByteSource for S
 where
     S: Stream<Item = Result<Bytes, E>>,
     E: std::error::Error + Send + Sync + 'static,
@@ -33,18 +33,18 @@ where
     }
 }
 
-/// What a request has for a body.
-pub(super) enum Content {
+/// The content of a request.
+pub(super) enum RequestContent {
     /// None at all.
     Nothing,
     /// These bytes, perhaps none.
     Whole(Bytes),
     /// What a stream gives, so many bytes if that is known.
-    Stream { source: Pin<Box<dyn Source + Send>>, length: Option<u64> },
+    Stream { source: Pin<Box<dyn ByteSource + Send>>, length: Option<u64> },
 }
 
-impl Content {
-    /// The same once more, where that is possible: a stream runs once.
+impl RequestContent {
+    /// Returns a second copy, where that is possible: a stream runs once.
     pub(super) fn again(&self) -> Option<Self> {
         match self {
             Self::Nothing => Some(Self::Nothing),
@@ -54,9 +54,9 @@ impl Content {
     }
 }
 
-/// How far a body is on its way.
+/// Progress of a body that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum UploadState {
     /// It waits for the server's word.
     Held,
     Going,
@@ -67,30 +67,30 @@ enum State {
 }
 
 /// A body on its way out.
-pub(super) struct Upload {
-    source: Option<Pin<Box<dyn Source + Send>>>,
+pub(super) struct BodyUpload {
+    source: Option<Pin<Box<dyn ByteSource + Send>>>,
     /// Bytes that the source gave and that were not written yet.
     rest: Bytes,
     /// Bytes that were announced; `None` where the body goes in chunks.
     announced: Option<u64>,
     /// Bytes that were written.
     given: u64,
-    state: State,
+    state: UploadState,
     /// The source was asked last, and had nothing yet.
     starving: bool,
 }
 
-impl Upload {
-    /// - `held`: nothing is sent before [`Upload::release`].
-    pub(super) fn new(content: Content, held: bool) -> Self {
-        let state = if held { State::Held } else { State::Going };
+impl BodyUpload {
+    /// - `held`: nothing is sent before [`BodyUpload::release`].
+    pub(super) fn new(content: RequestContent, held: bool) -> Self {
+        let state = if held { UploadState::Held } else { UploadState::Going };
         let (source, rest, announced) = match content {
-            Content::Nothing => (None, Bytes::new(), Some(0)),
-            Content::Whole(bytes) => {
+            RequestContent::Nothing => (None, Bytes::new(), Some(0)),
+            RequestContent::Whole(bytes) => {
                 let announced = bytes.len() as u64;
                 (None, bytes, Some(announced))
             }
-            Content::Stream { source, length } => (Some(source), Bytes::new(), length),
+            RequestContent::Stream { source, length } => (Some(source), Bytes::new(), length),
         };
         let mut upload = Self { source, rest, announced, given: 0, state, starving: false };
         upload.finish_if_complete();
@@ -98,34 +98,34 @@ impl Upload {
     }
 
     pub(super) fn is_held(&self) -> bool {
-        self.state == State::Held
+        self.state == UploadState::Held
     }
 
     pub(super) fn is_going(&self) -> bool {
-        self.state == State::Going
+        self.state == UploadState::Going
     }
 
-    /// Whether all of it was written.
+    /// Returns whether all of it was written.
     pub(super) fn is_done(&self) -> bool {
-        self.state == State::Done
+        self.state == UploadState::Done
     }
 
-    /// Whether nothing can be sent because the caller's stream has nothing yet.
+    /// Returns whether nothing can be sent because the caller's stream has nothing yet.
     pub(super) fn is_starving(&self) -> bool {
         self.starving
     }
 
     /// The server wants it, or said nothing for long enough.
     pub(super) fn release(&mut self) {
-        if self.state == State::Held {
-            self.state = State::Going;
+        if self.state == UploadState::Held {
+            self.state = UploadState::Going;
         }
     }
 
-    /// What was not written is not sent any more.
+    /// Drops what was not written yet.
     pub(super) fn give_up(&mut self) {
-        if self.state != State::Done {
-            self.state = State::GivenUp;
+        if self.state != UploadState::Done {
+            self.state = UploadState::GivenUp;
             self.source = None;
             self.rest = Bytes::new();
             self.starving = false;
@@ -144,7 +144,7 @@ impl Upload {
     ) -> Poll<Result<(), ClientError>> {
         let (mut room, mut asked) = (PIECE_BYTES_MAX, 0);
         self.starving = false;
-        while self.state == State::Going && room > 0 {
+        while self.state == UploadState::Going && room > 0 {
             if !self.rest.is_empty() {
                 let piece = self.rest.split_to(self.rest.len().min(room));
                 room -= piece.len();
@@ -195,12 +195,12 @@ impl Upload {
     /// past them is not asked for.
     fn finish_if_complete(&mut self) {
         if self.rest.is_empty() && self.announced == Some(self.given) {
-            self.state = State::Done;
+            self.state = UploadState::Done;
             drop(mem::take(&mut self.source));
         }
     }
 
-    /// The stream has ended.
+    /// Returns the stream has ended.
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), ClientError> {
         match self.announced {
             None => out.extend_from_slice(LAST_CHUNK),
@@ -209,7 +209,7 @@ impl Upload {
             }
             Some(_) => {}
         }
-        self.state = State::Done;
+        self.state = UploadState::Done;
         Ok(())
     }
 }
@@ -235,18 +235,18 @@ mod tests {
         }
     }
 
-    fn given(length: Option<u64>, pieces: &[&'static str]) -> Upload {
+    fn given(length: Option<u64>, pieces: &[&'static str]) -> BodyUpload {
         let source = Box::pin(Given(Some(pieces.iter().copied().collect())));
-        Upload::new(Content::Stream { source, length }, false)
+        BodyUpload::new(RequestContent::Stream { source, length }, false)
     }
 
-    fn fill(upload: &mut Upload) -> Poll<Result<Vec<u8>, ClientError>> {
+    fn fill(upload: &mut BodyUpload) -> Poll<Result<Vec<u8>, ClientError>> {
         let mut out = Vec::new();
         let filled = upload.poll_fill(&mut Context::from_waker(Waker::noop()), &mut out);
         filled.map_ok(|()| out)
     }
 
-    fn filled(upload: &mut Upload) -> Vec<u8> {
+    fn filled(upload: &mut BodyUpload) -> Vec<u8> {
         match fill(upload) {
             Poll::Ready(Ok(out)) => out,
             other => panic!("{other:?}"),
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn no_turn_is_longer_than_its_share() {
         let whole = Bytes::from(vec![7; 3 * PIECE_BYTES_MAX + 1]);
-        let mut upload = Upload::new(Content::Whole(whole.clone()), false);
+        let mut upload = BodyUpload::new(RequestContent::Whole(whole.clone()), false);
         let mut sent = Vec::new();
         for _ in 0..4 {
             assert!(!upload.is_done());
@@ -291,14 +291,14 @@ mod tests {
         }
         assert!(upload.is_done() && sent == whole);
         let source = Box::pin(Given(None));
-        let mut upload = Upload::new(Content::Stream { source, length: None }, false);
+        let mut upload = BodyUpload::new(RequestContent::Stream { source, length: None }, false);
         assert!(fill(&mut upload).is_pending() && upload.is_starving());
     }
 
     #[test]
     fn a_body_that_is_held_stays_until_it_is_released_or_given_up() {
         for wanted in [true, false] {
-            let mut upload = Upload::new(Content::Whole(Bytes::from("body")), true);
+            let mut upload = BodyUpload::new(RequestContent::Whole(Bytes::from("body")), true);
             assert!(upload.is_held() && filled(&mut upload).is_empty());
             if wanted {
                 upload.release();
@@ -309,6 +309,6 @@ mod tests {
             }
             assert_eq!(upload.is_done(), wanted);
         }
-        assert!(Upload::new(Content::Nothing, true).is_done());
+        assert!(BodyUpload::new(RequestContent::Nothing, true).is_done());
     }
 }

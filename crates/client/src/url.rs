@@ -1,4 +1,4 @@
-//! What a URL says: whom to connect to, and what to ask for (RFC 9110 §4.2.1).
+//! The parts of a URL: the host to connect to, and the target (RFC 9110 §4.2.1).
 //!
 //! Only the parts are told apart here. Whether they are well formed is checked where they are
 //! written: [`gustnado_http::request_writer::RequestWriter::start`].
@@ -11,7 +11,7 @@ const PORT: u16 = 80;
 
 /// The parts of an http URL.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Url<'a> {
+pub(super) struct ParsedUrl<'a> {
     /// The host in lower case; an IPv6 address in its brackets.
     pub(super) host: String,
     pub(super) port: u16,
@@ -19,8 +19,8 @@ pub(super) struct Url<'a> {
     rest: &'a str,
 }
 
-impl<'a> Url<'a> {
-    /// Tells the parts of a URL apart. What stands behind a `#` is for the client alone (RFC 9110
+impl<'a> ParsedUrl<'a> {
+    /// Splits a URL into its parts. What stands behind a `#` is for the client alone (RFC 9110
     /// §4.2.5) and is left out.
     pub(super) fn parse(url: &'a str) -> Result<Self, UrlError> {
         let (scheme, rest) = url.split_once("://").ok_or(UrlError::Scheme)?;
@@ -42,13 +42,14 @@ impl<'a> Url<'a> {
         Ok(Self { host: host.to_ascii_lowercase(), port, rest })
     }
 
-    /// The request target in origin-form (RFC 9112 §3.2.1).
+    /// Returns the request target in origin-form (RFC 9112 §3.2.1).
     pub(super) fn target(&self) -> String {
         let slash = if self.rest.starts_with('/') { "" } else { "/" };
         format!("{slash}{}", self.rest)
     }
 
-    /// The value of Host: without the port where that goes without saying (RFC 9110 §4.2.3).
+    /// Returns the value of Host: without the port where that goes without saying (RFC 9110
+    /// §4.2.3).
     pub(super) fn authority(&self) -> String {
         match self.port {
             PORT => self.host.clone(),
@@ -71,7 +72,7 @@ fn split_port(authority: &str) -> Result<(&str, u16), UrlError> {
     Ok((host, port))
 }
 
-/// What is wrong with a URL.
+/// An error in a URL.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UrlError {
@@ -108,7 +109,7 @@ impl Error for UrlError {}
 
 #[cfg(test)]
 mod tests {
-    use super::{Url, UrlError};
+    use super::{ParsedUrl, UrlError};
 
     #[test]
     fn the_parts_are_told_apart() {
@@ -124,7 +125,7 @@ mod tests {
             ("http://a//b/../c", "a", 80, "//b/../c"),
             ("http://a/b@c", "a", 80, "/b@c"),
         ] {
-            let parsed = Url::parse(url).expect(url);
+            let parsed = ParsedUrl::parse(url).expect(url);
             assert_eq!(parsed.authority(), authority, "{url}");
             assert_eq!((parsed.port, parsed.target().as_str()), (port, target), "{url}");
         }
@@ -149,7 +150,7 @@ mod tests {
             ("http://a:65536/", UrlError::Port),
             ("http://a:1:2/", UrlError::Port),
         ] {
-            assert_eq!(Url::parse(url), Err(error), "{url}");
+            assert_eq!(ParsedUrl::parse(url), Err(error), "{url}");
         }
     }
 }

@@ -7,7 +7,7 @@ pub enum AnswerVersion {
     /// 1.1, also to a client of 1.0, as RFC 9110 §2.5 has it.
     #[default]
     Newest,
-    /// 1.0 to everybody: no chunks, and each answer says whether the connection goes on.
+    /// 1.0 to all clients: no chunks, and each response says whether the connection goes on.
     Old,
     /// The version of the request.
     AsAsked,
@@ -19,7 +19,7 @@ impl AnswerVersion {
     /// What a person writes for each member.
     pub const NAMES: [&'static str; 3] = ["1.1", "1.0", "as-asked"];
 
-    /// What a person writes for this member.
+    /// Returns what a person writes for this member.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }

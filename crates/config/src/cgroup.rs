@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// What the groups around this process allow; the tightest group counts.
+/// Limits of the control groups around this process; the tightest counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Allowance {
     /// Thousandths of a CPU.
@@ -54,8 +54,8 @@ impl Allowance {
     }
 }
 
-/// The group's folder and all those above it, up to `base`. Inside a container the path may name
-/// folders that only the host sees; those are simply not there to be read.
+/// Returns the group's folder and all those above it, up to `base`. Inside a container the path may
+/// name folders that only the host sees; those are simply not there to be read.
 fn upwards(base: &Path, path: &str) -> Vec<PathBuf> {
     let path = Path::new(path.trim_start_matches('/'));
     path.ancestors().map(|ancestor| base.join(ancestor)).collect()

@@ -77,7 +77,7 @@ impl ConfigFile {
         read::read(path, text, check_folder)
     }
 
-    /// How much it holds, in a few words: `3 routes, 1 site`.
+    /// Returns how much it holds, in a few words: `3 routes, 1 site`.
     pub fn summary(&self) -> String {
         let counted = |count: usize, noun: &str| {
             format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
@@ -88,7 +88,7 @@ impl ConfigFile {
         format!("{settings}, {routes}, {}", counted(self.sites.len(), "site"))
     }
 
-    /// The settings of the file alone, over the defaults.
+    /// Returns the settings of the file alone, over the defaults.
     pub fn over_defaults(&self) -> Settings {
         Settings::layered(&[], [], Some(&self.settings))
             .expect("each setting was checked when it was read")

@@ -3,7 +3,8 @@
 use super::origin::Origin;
 use std::fmt;
 
-/// Why a setting cannot be used. `Display` is one line: where, expected, found, remedy.
+/// The error of a setting that cannot be used. `Display` is one line: where, expected, found,
+/// remedy.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -28,7 +29,8 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// The process exit code: 2 (usage) for a flag, 78 (`EX_CONFIG`) for what is set elsewhere.
+    /// Returns the process exit code: 2 (usage) for a flag, 78 (`EX_CONFIG`) for what is set
+    /// elsewhere.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Value { origin: Origin::Environment(_) | Origin::File { .. }, .. } => 78,

@@ -24,22 +24,22 @@ pub struct FileSetting {
 }
 
 impl FileSettings {
-    /// The file, as it was named.
+    /// Returns the file, as it was named.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// All of them, in the order of the table of settings.
+    /// Returns all of them, in the order of the table of settings.
     pub fn all(&self) -> &[FileSetting] {
         &self.settings
     }
 
-    /// The setting of that name, if the file has it.
+    /// Returns the setting of that name, if the file has it.
     pub fn get(&self, name: &str) -> Option<&FileSetting> {
         self.settings.iter().find(|setting| setting.name == name)
     }
 
-    /// The value of a setting, and its line.
+    /// Returns the value of a setting, and its line.
     pub fn value(&self, name: &str) -> Option<(&OsStr, usize)> {
         self.get(name).map(|setting| (&*setting.value, setting.line))
     }

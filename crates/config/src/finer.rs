@@ -2,14 +2,14 @@
 //! stand in the table beside the others.
 
 use super::numbers::{DAY, HOUR, millis, narrow};
-use super::tunable::{Field, Group, Tunable};
+use super::tunable::{Field, SettingGroup, Tunable};
 use super::unit::Unit;
 use super::{AnswerVersion, Listing, TrafficClass};
 use std::time::Duration;
 
 pub(super) const RECV_BUFFER_BYTES: Tunable = Tunable {
     name: "recv-buffer-bytes",
-    group: Group::Address,
+    group: SettingGroup::Address,
     default: "system",
     doc: "Bytes the kernel may hold received for a TCP connection (SO_RCVBUF)",
     field: Field::Number {
@@ -24,7 +24,7 @@ pub(super) const RECV_BUFFER_BYTES: Tunable = Tunable {
 
 pub(super) const SEND_BUFFER_BYTES: Tunable = Tunable {
     name: "send-buffer-bytes",
-    group: Group::Address,
+    group: SettingGroup::Address,
     default: "system",
     doc: "Bytes the kernel may hold to be sent on a TCP connection (SO_SNDBUF)",
     field: Field::Number {
@@ -39,7 +39,7 @@ pub(super) const SEND_BUFFER_BYTES: Tunable = Tunable {
 
 pub(super) const SOCKET_PREFERENCE: Tunable = Tunable {
     name: "socket-preference",
-    group: Group::Address,
+    group: SettingGroup::Address,
     default: "none",
     doc: "What packets ask routers for: low latency (AF21) or high throughput (AF11)",
     field: Field::Choice {
@@ -51,7 +51,7 @@ pub(super) const SOCKET_PREFERENCE: Tunable = Tunable {
 
 pub(super) const BLOCKING_QUEUE: Tunable = Tunable {
     name: "blocking-queue",
-    group: Group::Engine,
+    group: SettingGroup::Engine,
     default: "1024",
     doc: "Blocking handlers that may wait for a thread; more are answered with 503",
     field: Field::Number {
@@ -66,7 +66,7 @@ pub(super) const BLOCKING_QUEUE: Tunable = Tunable {
 
 pub(super) const LISTING: Tunable = Tunable {
     name: "listing",
-    group: Group::Files,
+    group: SettingGroup::Files,
     default: "auto",
     doc: "List folders without index.html; auto does at a terminal, on loopback only",
     field: Field::Choice {
@@ -78,7 +78,7 @@ pub(super) const LISTING: Tunable = Tunable {
 
 pub(super) const FILE_THREADS: Tunable = Tunable {
     name: "file-threads",
-    group: Group::Files,
+    group: SettingGroup::Files,
     default: "4",
     doc: "Threads of each folder that wait for its disk, at most, so that no worker does",
     field: Field::Number {
@@ -93,7 +93,7 @@ pub(super) const FILE_THREADS: Tunable = Tunable {
 
 pub(super) const URING_BUFFERS: Tunable = Tunable {
     name: "uring-buffers",
-    group: Group::Engine,
+    group: SettingGroup::Engine,
     default: "64",
     doc: "Receive buffers of 4 KiB per worker under io_uring; rounded up to a power of 2",
     field: Field::Number {
@@ -108,7 +108,7 @@ pub(super) const URING_BUFFERS: Tunable = Tunable {
 
 pub(super) const LIMIT_TARGET_BYTES: Tunable = Tunable {
     name: "limit-target-bytes",
-    group: Group::Limits,
+    group: SettingGroup::Limits,
     default: "8k",
     doc: "Largest request target; a larger one is answered 414",
     field: Field::Number {
@@ -123,7 +123,7 @@ pub(super) const LIMIT_TARGET_BYTES: Tunable = Tunable {
 
 pub(super) const LIMIT_HEADER_FIELDS: Tunable = Tunable {
     name: "limit-header-fields",
-    group: Group::Limits,
+    group: SettingGroup::Limits,
     default: "100",
     doc: "Most header fields of a request; more are answered 431",
     field: Field::Number {
@@ -138,7 +138,7 @@ pub(super) const LIMIT_HEADER_FIELDS: Tunable = Tunable {
 
 pub(super) const READ_AHEAD_BYTES: Tunable = Tunable {
     name: "read-ahead-bytes",
-    group: Group::Limits,
+    group: SettingGroup::Limits,
     default: "64k",
     doc: "Bytes of later requests that are taken while a handler is at work",
     field: Field::Number {
@@ -153,7 +153,7 @@ pub(super) const READ_AHEAD_BYTES: Tunable = Tunable {
 
 pub(super) const STREAM_BUFFER_BYTES: Tunable = Tunable {
     name: "stream-buffer-bytes",
-    group: Group::Limits,
+    group: SettingGroup::Limits,
     default: "16k",
     doc: "Bytes of a stream gathered into one send; 16 times as many of pieces from 4k on",
     field: Field::Number {
@@ -168,7 +168,7 @@ pub(super) const STREAM_BUFFER_BYTES: Tunable = Tunable {
 
 pub(super) const FIRST_REQUEST_TIMEOUT: Tunable = Tunable {
     name: "first-request-timeout",
-    group: Group::Time,
+    group: SettingGroup::Time,
     default: "auto",
     doc: "How long a connection may stay without its first byte; auto is header-timeout",
     field: Field::Number {
@@ -183,7 +183,7 @@ pub(super) const FIRST_REQUEST_TIMEOUT: Tunable = Tunable {
 
 pub(super) const DRAIN_ACCEPT: Tunable = Tunable {
     name: "drain-accept",
-    group: Group::Time,
+    group: SettingGroup::Time,
     default: "250ms",
     doc: "How long a drain goes on accepting connections at most; less when none come",
     field: Field::Number {
@@ -198,7 +198,7 @@ pub(super) const DRAIN_ACCEPT: Tunable = Tunable {
 
 pub(super) const HALF_CLOSE_TIMEOUT: Tunable = Tunable {
     name: "half-close-timeout",
-    group: Group::Time,
+    group: SettingGroup::Time,
     default: "10s",
     doc: "How long a client that sends no more may wait for a handler",
     field: Field::Number {
@@ -213,7 +213,7 @@ pub(super) const HALF_CLOSE_TIMEOUT: Tunable = Tunable {
 
 pub(super) const ANSWER_VERSION: Tunable = Tunable {
     name: "answer-version",
-    group: Group::Output,
+    group: SettingGroup::Output,
     default: "1.1",
     doc: "HTTP version in status lines: the newest, 1.0 to all, or that of the request",
     field: Field::Choice {
@@ -225,7 +225,7 @@ pub(super) const ANSWER_VERSION: Tunable = Tunable {
 
 pub(super) const STATS_INTERVAL: Tunable = Tunable {
     name: "stats-interval",
-    group: Group::Output,
+    group: SettingGroup::Output,
     default: "off",
     doc: "How often a line of statistics is written to standard error",
     field: Field::Number {
@@ -240,7 +240,7 @@ pub(super) const STATS_INTERVAL: Tunable = Tunable {
 
 pub(super) const ACCESS_LOG: Tunable = Tunable {
     name: "access-log",
-    group: Group::Output,
+    group: SettingGroup::Output,
     default: "",
     doc: "File that a line for each request is appended to; - is standard output",
     field: Field::Path {
@@ -251,12 +251,12 @@ pub(super) const ACCESS_LOG: Tunable = Tunable {
 
 pub(super) const ACCESS_LOG_FORMAT: Tunable = Tunable {
     name: "access-log-format",
-    group: Group::Output,
+    group: SettingGroup::Output,
     default: "combined",
     doc: "What its lines say: common, combined, json, brief, or atoms such as %(h)s",
     field: Field::Text {
         what: "common, combined, json, or a format such as %(h)s %(r)s %(s)s",
-        // (The start says what exactly is wrong with one.)
+        // The start says what exactly is wrong with one.
         allowed: |text| !text.is_empty(),
         get: |config| &config.access_log_format,
         set: |config, text| text.clone_into(&mut config.access_log_format),

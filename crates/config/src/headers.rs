@@ -8,7 +8,7 @@ use gustnado_http::response_writer::write_fields;
 pub struct Headers(Vec<(String, String)>);
 
 impl Headers {
-    /// Says one more, or another value of one that was said.
+    /// Adds a header, or replaces the value of one that is there.
     pub fn set(&mut self, name: &str, value: &str) {
         match self.0.iter_mut().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
             Some(known) => *known = (name.to_owned(), value.to_owned()),
@@ -28,12 +28,12 @@ impl Headers {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether all of them can be sent.
+    /// Returns whether all of them can be sent.
     ///
     /// # Errors
     /// The name of the first that cannot, and why.
@@ -43,7 +43,7 @@ impl Headers {
         })
     }
 
-    /// The same as fields of a message. To be called only if they [can be sent](Self::check).
+    /// Returns them as fields of a message. To be called only if they [can be sent](Self::check).
     pub fn fields(&self) -> Fields {
         let mut fields = Fields::new();
         for (name, value) in self.iter() {

@@ -8,7 +8,7 @@ use super::nearest::nearest;
 use super::origin::Origin;
 use super::table::TUNABLES;
 use super::text::{is_address, is_host};
-use super::tunable::{Refused, Tunable};
+use super::tunable::{InvalidValue, Tunable};
 use std::ffi::{OsStr, OsString};
 
 /// Variables of other conventions that count here too.
@@ -139,7 +139,7 @@ impl Settings {
             .collect()
     }
 
-    /// Where the value of `name` came from; the default for a name that is no setting.
+    /// Returns where the value of `name` came from; the default for a name that is no setting.
     pub fn origin(&self, name: &str) -> &Origin {
         index_of(name).map_or(&Origin::Default, |index| &self.origins[index])
     }
@@ -176,8 +176,8 @@ impl Settings {
     }
 }
 
-/// The sockets that a service manager has opened for this process (systemd's `sd_listen_fds(3)`),
-/// as `listen` takes them: the first is descriptor 3.
+/// Returns the sockets that a service manager has opened for this process (systemd's
+/// `sd_listen_fds(3)`), as `listen` takes them: the first is descriptor 3.
 fn activated(variables: &[(String, OsString)]) -> Option<String> {
     let number = |wanted: &str| {
         let (_, value) = variables.iter().find(|(name, _)| name == wanted)?;
@@ -200,7 +200,7 @@ fn unknown(name: &str) -> ConfigError {
     ConfigError::Unknown { name: name.to_owned(), nearest }
 }
 
-fn refusal(tunable: &Tunable, refused: Refused, value: &OsStr, origin: Origin) -> ConfigError {
+fn refusal(tunable: &Tunable, refused: InvalidValue, value: &OsStr, origin: Origin) -> ConfigError {
     let remedy = match (refused.nearest, &origin) {
         (Some(name), _) => format!("did you mean {name}?"),
         _ if tunable.name == "listen" => address_remedy(value),
@@ -213,7 +213,7 @@ fn refusal(tunable: &Tunable, refused: Refused, value: &OsStr, origin: Origin) -
     ConfigError::Value { origin, expected: refused.expected, found, remedy }
 }
 
-/// What an address lacks.
+/// Returns what an address lacks.
 fn address_remedy(value: &OsStr) -> String {
     let text = value.to_string_lossy();
     let found = text.split(',').map(str::trim).find(|one| !one.is_empty() && !is_address(one));
@@ -300,7 +300,7 @@ mod tests {
         // A flag says more than the manager.
         let with_flag = layered(&[("listen", "127.0.0.1:81")], &vars).expect("valid");
         assert_eq!(with_flag.config.listen, ["127.0.0.1:81"]);
-        // They were for somebody else, or are none.
+        // They are another program's, or none.
         for vars in [
             [("LISTEN_PID", "1"), ("LISTEN_FDS", "2")],
             [("LISTEN_PID", own.as_str()), ("LISTEN_FDS", "0")],

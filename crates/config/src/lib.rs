@@ -53,12 +53,12 @@ pub use pace::Pace;
 pub use proxies::ForwardedFields;
 pub use reference::reference;
 pub use table::TUNABLES;
-pub use tunable::{Field, Group, Tunable};
+pub use tunable::{Field, SettingGroup, Tunable};
 pub use unit::Unit;
 
 gustnado_tasks::debug_as_display!(ConfigError, config_file::SiteError);
 
-/// What the server is to do. [`Config::default`] is the table's defaults.
+/// The configuration of a server. [`Config::default`] is the table's defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Config {
@@ -79,7 +79,7 @@ pub struct Config {
     /// passed.
     pub defer_accept: bool,
     /// Proxies that are believed when they say who the client is: `192.0.2.1`, `10.0.0.0/8`,
-    /// `2001:db8::/32`, `unix` for those on Unix sockets, `*` for everybody.
+    /// `2001:db8::/32`, `unix` for those on Unix sockets, `*` for all.
     pub forwarded_allow_ips: Vec<String>,
     /// The fields in which they say so.
     pub forwarded_fields: ForwardedFields,
@@ -169,7 +169,7 @@ pub struct Config {
     pub cache_bytes: u64,
     /// Whether names that begin with a dot are served.
     pub hidden: bool,
-    /// Whether the files of a folder without `index.html` are listed.
+    /// Listing of folders that have no `index.html`.
     pub listing: Listing,
     /// Value of the `Server` field; empty leaves the field out.
     pub server_name: String,
@@ -187,7 +187,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// How the number of workers grows and shrinks.
+    /// Returns how the number of workers grows and shrinks.
     #[doc(hidden)]
     pub fn growth(&self) -> Growth {
         Growth {
@@ -212,7 +212,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What the table's defaults are written over.
+    /// Returns what the table's defaults are written over.
     fn blank() -> Self {
         Self {
             root: None,
@@ -275,7 +275,7 @@ impl Config {
         }
     }
 
-    /// What accepted connections inherit.
+    /// Returns what accepted connections inherit.
     #[doc(hidden)]
     pub fn sockets(&self) -> SocketOptions {
         SocketOptions {

@@ -1,14 +1,14 @@
-//! Whether a folder without an index shows what is in it.
+//! Listing of folders that have no index.
 
 use gustnado_tasks::Endpoint;
 
 use super::Config;
 
-/// Whether the files of a folder without `index.html` are listed.
+/// Listing of folders that have no `index.html`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Listing {
     /// While the server listens on loopback addresses only, believes no proxy, and standard error
-    /// is a terminal: somebody tries something out, and nobody else can ask.
+    /// is a terminal: a person tries something out, and no other machine can ask.
     #[default]
     Auto,
     /// Always.
@@ -23,12 +23,12 @@ impl Listing {
     /// What a person writes for each member.
     pub const NAMES: [&'static str; 3] = ["auto", "on", "off"];
 
-    /// What a person writes for this member.
+    /// Returns what a person writes for this member.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }
 
-    /// Whether folders are listed.
+    /// Returns whether folders are listed.
     ///
     /// - `endpoints`: all places where the server listens.
     /// - `on_terminal`: whether standard error is a terminal.
@@ -38,7 +38,7 @@ impl Listing {
             Endpoint::Tcp(address) => address.ip().to_canonical().is_loopback(),
             _ => false,
         };
-        // Behind a proxy, loopback is everybody.
+        // Behind a proxy, every client comes from loopback.
         let has_proxy = config.proxy_protocol || !config.forwarded_allow_ips.is_empty();
         match self {
             Self::On => true,

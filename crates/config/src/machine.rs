@@ -1,4 +1,4 @@
-//! What this machine allows, and what `auto` comes to on it.
+//! Limits of this machine, and the values that `auto` has on it.
 
 use super::{Config, SchedulerKind, cgroup};
 use gustnado_tasks::descriptors_for_connections;
@@ -48,7 +48,7 @@ impl Machine {
         }
     }
 
-    /// The number of workers: as set, or as many as there are CPUs to run them.
+    /// Returns the number of workers: as set, or as many as there are CPUs to run them.
     ///
     /// A quota is rounded down, because a worker beyond it would only be throttled.
     pub fn workers(&self, config: &Config) -> Resolved {
@@ -119,7 +119,7 @@ fn counted(number: usize, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gustnado_tasks::{BackendKind, Plan, Throttle};
+    use gustnado_tasks::{BackendKind, Throttle, WorkerPlan};
 
     fn machine() -> Machine {
         Machine {
@@ -171,7 +171,7 @@ mod tests {
     fn what_is_told_is_what_the_engine_takes() {
         let config = Config::default();
         let machine = Machine::read();
-        let plan = Plan {
+        let plan = WorkerPlan {
             workers: machine.workers(&config).value,
             growth: config.growth(),
             io: config.io,

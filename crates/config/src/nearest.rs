@@ -1,6 +1,7 @@
 //! The nearest valid name to a mistyped one.
 
-/// The candidate that `found` most probably meant, if any is near enough to be worth saying.
+/// Returns the candidate that `found` most probably meant, if any is near enough to be worth
+/// saying.
 ///
 /// Near enough is at most a third of the longer name's length in edits, and at least one. Upper and
 /// lower case, `-` and `_` count as equal.

@@ -38,17 +38,17 @@ impl Networks {
         Ok(networks)
     }
 
-    /// Whether nobody is meant.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether everybody is meant, whoever that may be.
+    /// Returns whether every address is in the list.
     pub fn is_all(&self) -> bool {
         self.all
     }
 
-    /// Whether a peer is meant.
+    /// Returns whether a peer is meant.
     pub fn has(&self, peer: &Endpoint) -> bool {
         match peer {
             Endpoint::Tcp(address) => self.has_ip(address.ip()),
@@ -57,7 +57,7 @@ impl Networks {
         }
     }
 
-    /// Whether an address is meant. IPv4 that came over IPv6 is IPv4.
+    /// Returns whether an address is meant. IPv4 that came over IPv6 is IPv4.
     pub fn has_ip(&self, ip: IpAddr) -> bool {
         let bits = bits_of(ip);
         self.all || self.blocks.iter().any(|block| block.has(bits))
@@ -87,7 +87,7 @@ impl Block {
     }
 }
 
-/// Whether it is in `::ffff:0:0/96`.
+/// Returns whether it is in `::ffff:0:0/96`.
 fn is_ipv4(bits: u128) -> bool {
     bits >> 32 == 0xffff
 }
@@ -104,7 +104,7 @@ fn prefix_len(text: &str) -> Option<u32> {
     if is_number { text.parse().ok() } else { None }
 }
 
-/// What [`Networks::of`] takes, for the settings.
+/// Returns what [`Networks::of`] takes, for the settings.
 pub fn is_network(text: &str) -> bool {
     matches!(text, "*" | "unix") || Block::parse(text).is_some()
 }

@@ -1,13 +1,13 @@
-//! Where a setting's value came from.
+//! The origin of a setting's value.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody gave one.
+    /// No layer gave one.
     Default,
     /// A line of a configuration file.
     File {
@@ -23,7 +23,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The name alone, as a message begins with it.
+    /// Returns the name alone, as a message begins with it.
     pub(super) fn place(&self) -> Cow<'_, str> {
         match self {
             Self::Default => "default".into(),
@@ -32,7 +32,7 @@ impl Origin {
         }
     }
 
-    /// Where it stands among the others: the higher one counts.
+    /// Returns where it stands among the others: the higher one counts.
     pub(super) fn rank(&self) -> u8 {
         match self {
             Self::Default => 0,

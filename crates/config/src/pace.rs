@@ -1,4 +1,4 @@
-//! How fast anything may go: the settings of that kind, and their declarations.
+//! Settings of pace, and their declarations.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use gustnado_tasks::Throttle;
 
 use super::Config;
 use super::numbers::millis;
-use super::tunable::{Field, Group, Tunable};
+use super::tunable::{Field, SettingGroup, Tunable};
 use super::unit::Unit;
 
 const MINUTE: u64 = 60_000;
@@ -14,7 +14,7 @@ const SECOND_US: u64 = 1_000_000;
 /// Accepts or requests per second.
 const COUNT: u64 = 1_000_000_000;
 
-/// How fast anything may go. Zeros, which are nearly all defaults, slow nothing down.
+/// Limits of pace. Zeros, which are nearly all defaults, slow nothing down.
 ///
 /// A burst is how many bytes (or requests) may go at once after a pause. A burst of 0 is a quarter
 /// of a second's worth of bytes, or a second's worth of requests; less than a twentieth of a
@@ -72,7 +72,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// What slows accepting and the workers themselves.
+    /// Returns what slows accepting and the workers themselves.
     #[doc(hidden)]
     pub fn throttle(&self) -> Throttle {
         Throttle {
@@ -83,7 +83,7 @@ impl Pace {
         }
     }
 
-    /// What the table's defaults are written over.
+    /// Returns what the table's defaults are written over.
     pub(super) fn blank() -> Self {
         Self {
             accept_delay: Duration::ZERO,
@@ -115,7 +115,7 @@ type Set = fn(&mut Config, u64);
 
 pub(super) const ACCEPT_DELAY: Tunable = Tunable {
     name: "accept-delay",
-    group: Group::Pace,
+    group: SettingGroup::Pace,
     default: "off",
     doc: "How long an acceptor rests after each connection",
     field: Field::Number {
@@ -130,7 +130,7 @@ pub(super) const ACCEPT_DELAY: Tunable = Tunable {
 
 pub(super) const ACCEPTS_PER_SECOND: Tunable = Tunable {
     name: "accepts-per-second",
-    group: Group::Pace,
+    group: SettingGroup::Pace,
     default: "off",
     doc: "Connections accepted per second; others wait in the backlog",
     field: Field::Number {
@@ -145,7 +145,7 @@ pub(super) const ACCEPTS_PER_SECOND: Tunable = Tunable {
 
 pub(super) const PASS_DELAY: Tunable = Tunable {
     name: "pass-delay-us",
-    group: Group::Pace,
+    group: SettingGroup::Pace,
     default: "0",
     doc: "Microseconds a worker pauses after each round that did work",
     field: Field::Number {
@@ -160,7 +160,7 @@ pub(super) const PASS_DELAY: Tunable = Tunable {
 
 pub(super) const NO_IO_WAIT: Tunable = Tunable {
     name: "no-io-wait-us",
-    group: Group::Pace,
+    group: SettingGroup::Pace,
     default: "0",
     doc: "Microseconds a worker without work waits, so that events come together",
     field: Field::Number {
@@ -175,7 +175,7 @@ pub(super) const NO_IO_WAIT: Tunable = Tunable {
 
 pub(super) const FIRST_BYTE_DELAY: Tunable = Tunable {
     name: "first-byte-delay",
-    group: Group::Pace,
+    group: SettingGroup::Pace,
     default: "off",
     doc: "Least time from a request to the first byte of its answer",
     field: Field::Number {
@@ -274,7 +274,7 @@ pub(super) const SERVER_READ_BURST: Tunable = burst(
 
 pub(super) const REQUESTS_PER_SECOND: Tunable = Tunable {
     name: "requests-per-second",
-    group: Group::Pace,
+    group: SettingGroup::Pace,
     default: "off",
     doc: "Requests per second of each client address; more are answered with 429",
     field: Field::Number {
@@ -289,7 +289,7 @@ pub(super) const REQUESTS_PER_SECOND: Tunable = Tunable {
 
 pub(super) const REQUESTS_BURST: Tunable = Tunable {
     name: "requests-burst",
-    group: Group::Pace,
+    group: SettingGroup::Pace,
     default: "auto",
     doc: "Requests of a client address at once; auto is a second's worth",
     field: Field::Number {
@@ -304,7 +304,7 @@ pub(super) const REQUESTS_BURST: Tunable = Tunable {
 
 pub(super) const PACE_CLIENTS_MAX: Tunable = Tunable {
     name: "pace-clients-max",
-    group: Group::Pace,
+    group: SettingGroup::Pace,
     default: "65536",
     doc: "Client addresses told apart; those beyond share what one may",
     field: Field::Number {
@@ -323,11 +323,11 @@ pub(super) const PACE_CLIENTS_MAX: Tunable = Tunable {
 const fn rate(name: &'static str, doc: &'static str, get: Get, set: Set) -> Tunable {
     let (unit, zero) = (Unit::BytesPerSecond, Some("off"));
     let field = Field::Number { unit, min: 1, max: 1 << 40, zero, get, set };
-    Tunable { name, group: Group::Pace, default: "off", doc, field }
+    Tunable { name, group: SettingGroup::Pace, default: "off", doc, field }
 }
 
 const fn burst(name: &'static str, doc: &'static str, get: Get, set: Set) -> Tunable {
     let (unit, zero) = (Unit::Bytes, Some("auto"));
     let field = Field::Number { unit, min: 1, max: 1 << 40, zero, get, set };
-    Tunable { name, group: Group::Pace, default: "auto", doc, field }
+    Tunable { name, group: SettingGroup::Pace, default: "auto", doc, field }
 }

@@ -2,7 +2,7 @@
 //! beside the others.
 
 use super::networks::is_network;
-use super::tunable::{Field, Group, Tunable};
+use super::tunable::{Field, SettingGroup, Tunable};
 
 /// In which fields proxies say who the client is. Those of the other kind are ignored: a proxy that
 /// does not know them passes on what a client has made up.
@@ -21,7 +21,7 @@ impl ForwardedFields {
     /// What a person writes for each member.
     pub const NAMES: [&'static str; 2] = ["x-forwarded", "forwarded"];
 
-    /// What a person writes for this member.
+    /// Returns what a person writes for this member.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }
@@ -32,7 +32,7 @@ const NETWORKS: &str = "an address such as 192.0.2.1, a network such as 10.0.0.0
 
 pub(super) const FORWARDED_ALLOW_IPS: Tunable = Tunable {
     name: "forwarded-allow-ips",
-    group: Group::Address,
+    group: SettingGroup::Address,
     default: "",
     doc: "Proxies that are believed when they say who the client is; none by default",
     field: Field::List {
@@ -45,7 +45,7 @@ pub(super) const FORWARDED_ALLOW_IPS: Tunable = Tunable {
 
 pub(super) const FORWARDED_FIELDS: Tunable = Tunable {
     name: "forwarded-fields",
-    group: Group::Address,
+    group: SettingGroup::Address,
     default: "x-forwarded",
     doc: "The fields in which they say so: X-Forwarded-For and its like, or Forwarded",
     field: Field::Choice {
@@ -57,7 +57,7 @@ pub(super) const FORWARDED_FIELDS: Tunable = Tunable {
 
 pub(super) const PROXY_PROTOCOL: Tunable = Tunable {
     name: "proxy-protocol",
-    group: Group::Address,
+    group: SettingGroup::Address,
     default: "false",
     doc: "Every connection has to begin with a PROXY header; needs proxy-allow-from",
     field: Field::Switch {
@@ -68,7 +68,7 @@ pub(super) const PROXY_PROTOCOL: Tunable = Tunable {
 
 pub(super) const PROXY_ALLOW_FROM: Tunable = Tunable {
     name: "proxy-allow-from",
-    group: Group::Address,
+    group: SettingGroup::Address,
     default: "",
     doc: "Proxies that may begin connections so, none by default; others get 403",
     field: Field::List {

@@ -1,7 +1,7 @@
 //! The reference of all settings, written from the table. `docs/tuning.md` is its output.
 
 use super::table::TUNABLES;
-use super::tunable::{Field, Group, Tunable};
+use super::tunable::{Field, SettingGroup, Tunable};
 use std::fmt::Write;
 
 const HEAD: &str = "\
@@ -25,10 +25,10 @@ the same.
 This page is generated: `gustnado tuning > docs/tuning.md`.
 ";
 
-/// The whole of `docs/tuning.md`.
+/// Returns the whole of `docs/tuning.md`.
 pub fn reference() -> String {
     let mut page = HEAD.to_owned();
-    for group in Group::ALL {
+    for group in SettingGroup::ALL {
         let rows = TUNABLES.iter().filter(|tunable| tunable.group == group).map(row);
         let heading = group.heading();
         let rows: String = rows.collect();

@@ -2,7 +2,7 @@
 
 use super::numbers::{DAY, HOUR, millis, narrow};
 use super::text::{bare, is_address, is_field_text, is_host};
-use super::tunable::{Field, Group, Tunable};
+use super::tunable::{Field, SettingGroup, Tunable};
 use super::unit::Unit;
 use super::{Acceptor, Io, Placement, SchedulerKind, finer, pace, proxies};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use std::time::Duration;
 pub static TUNABLES: &[Tunable] = &[
     Tunable {
         name: "root",
-        group: Group::Files,
+        group: SettingGroup::Files,
         default: "",
         doc: "Folder to serve; without one the built-in page is served",
         field: Field::Path {
@@ -21,7 +21,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "listen",
-        group: Group::Address,
+        group: SettingGroup::Address,
         default: "",
         doc: "Where to listen, in place of host, port and uds; for instance 127.0.0.1:80",
         field: Field::List {
@@ -33,7 +33,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "host",
-        group: Group::Address,
+        group: SettingGroup::Address,
         default: "127.0.0.1",
         doc: "Name or address to listen on; 0.0.0.0 or :: is every interface",
         field: Field::Text {
@@ -45,7 +45,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "port",
-        group: Group::Address,
+        group: SettingGroup::Address,
         default: "8080",
         doc: "TCP port to listen on; 0 takes a free one and prints it",
         field: Field::Number {
@@ -59,7 +59,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "uds",
-        group: Group::Address,
+        group: SettingGroup::Address,
         default: "",
         doc: "Unix socket to listen on, instead of host and port",
         field: Field::Path {
@@ -69,7 +69,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "backlog",
-        group: Group::Address,
+        group: SettingGroup::Address,
         default: "4096",
         doc: "Connections the kernel may hold ready until they are accepted",
         field: Field::Number {
@@ -83,7 +83,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "defer-accept",
-        group: Group::Address,
+        group: SettingGroup::Address,
         default: "true",
         doc: "Accept a TCP connection when its first bytes are here, or after a second",
         field: Field::Switch {
@@ -100,7 +100,7 @@ pub static TUNABLES: &[Tunable] = &[
     finer::SOCKET_PREFERENCE,
     Tunable {
         name: "workers",
-        group: Group::Engine,
+        group: SettingGroup::Engine,
         default: "auto",
         doc: "Worker threads; auto is the CPUs that affinity and cgroup allow",
         field: Field::Number {
@@ -114,7 +114,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "workers-max",
-        group: Group::Engine,
+        group: SettingGroup::Engine,
         default: "off",
         doc: "Worker threads at most; above workers, more are added while all are busy",
         field: Field::Number {
@@ -128,7 +128,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "grow-after",
-        group: Group::Engine,
+        group: SettingGroup::Engine,
         default: "5ms",
         doc: "How long all workers must be held, or all slots taken, before one is added",
         field: Field::Number {
@@ -142,7 +142,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "shrink-period",
-        group: Group::Engine,
+        group: SettingGroup::Engine,
         default: "10s",
         doc: "How often workers that are not needed go, a sixth and one at a time",
         field: Field::Number {
@@ -156,7 +156,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "cache-workers",
-        group: Group::Engine,
+        group: SettingGroup::Engine,
         default: "true",
         doc: "Keep the threads of retired workers parked for reuse",
         field: Field::Switch {
@@ -166,7 +166,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "blocking-threads",
-        group: Group::Engine,
+        group: SettingGroup::Engine,
         default: "64",
         doc: "Threads for blocking handlers, at most; none is started before it is needed",
         field: Field::Number {
@@ -181,7 +181,7 @@ pub static TUNABLES: &[Tunable] = &[
     finer::BLOCKING_QUEUE,
     Tunable {
         name: "io",
-        group: Group::Engine,
+        group: SettingGroup::Engine,
         default: "auto",
         doc: "Kernel interface; auto tries io_uring and falls back to epoll",
         field: Field::Choice {
@@ -192,7 +192,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "scheduler",
-        group: Group::Engine,
+        group: SettingGroup::Engine,
         default: "pool",
         doc: "Where connections live and which worker may run them",
         field: Field::Choice {
@@ -203,7 +203,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "slots",
-        group: Group::Engine,
+        group: SettingGroup::Engine,
         default: "auto",
         doc: "Connection slots per worker; auto is as many as connections-max",
         field: Field::Number {
@@ -217,7 +217,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "placement",
-        group: Group::Engine,
+        group: SettingGroup::Engine,
         default: "spread",
         doc: "New connections stay with the worker that accepts them, or fill one by one",
         field: Field::Choice {
@@ -228,7 +228,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "acceptor",
-        group: Group::Engine,
+        group: SettingGroup::Engine,
         default: "per-worker",
         doc: "Every worker accepts for itself, or one thread accepts for all",
         field: Field::Choice {
@@ -239,7 +239,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "spin-us",
-        group: Group::Engine,
+        group: SettingGroup::Engine,
         default: "0",
         doc: "Microseconds a worker without work tries again before it sleeps",
         field: Field::Number {
@@ -254,7 +254,7 @@ pub static TUNABLES: &[Tunable] = &[
     finer::URING_BUFFERS,
     Tunable {
         name: "connections-max",
-        group: Group::Limits,
+        group: SettingGroup::Limits,
         default: "auto",
         doc: "Open connections at which accepting pauses; auto is what descriptors allow",
         field: Field::Number {
@@ -268,7 +268,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "max-requests-per-connection",
-        group: Group::Limits,
+        group: SettingGroup::Limits,
         default: "unlimited",
         doc: "Requests after which a connection is closed",
         field: Field::Number {
@@ -282,7 +282,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "limit-head-bytes",
-        group: Group::Limits,
+        group: SettingGroup::Limits,
         default: "16k",
         doc: "Largest request head; a larger one is answered 431",
         field: Field::Number {
@@ -298,7 +298,7 @@ pub static TUNABLES: &[Tunable] = &[
     finer::LIMIT_HEADER_FIELDS,
     Tunable {
         name: "limit-body-bytes",
-        group: Group::Limits,
+        group: SettingGroup::Limits,
         default: "1m",
         doc: "Largest request body; a larger one is answered 413",
         field: Field::Number {
@@ -315,7 +315,7 @@ pub static TUNABLES: &[Tunable] = &[
     finer::FIRST_REQUEST_TIMEOUT,
     Tunable {
         name: "header-timeout",
-        group: Group::Time,
+        group: SettingGroup::Time,
         default: "10s",
         doc: "Time for a whole request head; a slower one is answered 408",
         field: Field::Number {
@@ -329,7 +329,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "body-timeout",
-        group: Group::Time,
+        group: SettingGroup::Time,
         default: "30s",
         doc: "Longest silence while a request body is on its way",
         field: Field::Number {
@@ -343,7 +343,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "body-rate-min",
-        group: Group::Time,
+        group: SettingGroup::Time,
         default: "240/s",
         doc: "Slowest request body in bytes per second",
         field: Field::Number {
@@ -357,7 +357,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "write-timeout",
-        group: Group::Time,
+        group: SettingGroup::Time,
         default: "30s",
         doc: "Longest time without progress while an answer is on its way",
         field: Field::Number {
@@ -371,7 +371,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "write-rate-min",
-        group: Group::Time,
+        group: SettingGroup::Time,
         default: "240/s",
         doc: "Slowest reader of an answer in bytes per second",
         field: Field::Number {
@@ -385,7 +385,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "timeout-keep-alive",
-        group: Group::Time,
+        group: SettingGroup::Time,
         default: "75s",
         doc: "How long a connection may stay open between two requests",
         field: Field::Number {
@@ -401,7 +401,7 @@ pub static TUNABLES: &[Tunable] = &[
     finer::DRAIN_ACCEPT,
     Tunable {
         name: "timeout-graceful-shutdown",
-        group: Group::Time,
+        group: SettingGroup::Time,
         default: "10s",
         doc: "How long a drain waits before it cuts what is left",
         field: Field::Number {
@@ -435,7 +435,7 @@ pub static TUNABLES: &[Tunable] = &[
     pace::PACE_CLIENTS_MAX,
     Tunable {
         name: "cache-bytes",
-        group: Group::Files,
+        group: SettingGroup::Files,
         default: "64m",
         doc: "Memory for ready answers of small files, over all workers",
         field: Field::Number {
@@ -449,7 +449,7 @@ pub static TUNABLES: &[Tunable] = &[
     },
     Tunable {
         name: "hidden",
-        group: Group::Files,
+        group: SettingGroup::Files,
         default: "false",
         doc: "Serve names that begin with a dot",
         field: Field::Switch { get: |config| config.hidden, set: |config, on| config.hidden = on },
@@ -458,7 +458,7 @@ pub static TUNABLES: &[Tunable] = &[
     finer::FILE_THREADS,
     Tunable {
         name: "server-name",
-        group: Group::Output,
+        group: SettingGroup::Output,
         default: "gustnado",
         doc: "Value of the Server field; empty leaves the field out",
         field: Field::Text {
@@ -474,7 +474,7 @@ pub static TUNABLES: &[Tunable] = &[
     finer::ACCESS_LOG_FORMAT,
     Tunable {
         name: "quiet",
-        group: Group::Output,
+        group: SettingGroup::Output,
         default: "false",
         doc: "Print nothing but errors",
         field: Field::Switch { get: |config| config.quiet, set: |config, on| config.quiet = on },

@@ -23,7 +23,7 @@ pub(super) fn is_address(text: &str) -> bool {
     })
 }
 
-/// What may stand in a field value without any chance of a second field (RFC 9110 §5.5).
+/// Returns what may stand in a field value without any chance of a second field (RFC 9110 §5.5).
 pub(super) fn is_field_text(text: &str) -> bool {
     text.len() <= 64 && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())
 }

@@ -1,4 +1,4 @@
-//! What one declaration in the table says, and how a value is read into and written out of a
+//! The declaration of a setting, and how its value is read into and written out of a
 //! [`Config`] by it.
 
 use super::Config;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// The part of the documentation and of `--help` that a setting belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Group {
+pub enum SettingGroup {
     /// What is listened on.
     Address,
     /// Workers, kernel interface, scheduler.
@@ -26,7 +26,7 @@ pub enum Group {
     Output,
 }
 
-impl Group {
+impl SettingGroup {
     /// Every group in the order of the documentation.
     pub const ALL: [Self; 7] = [
         Self::Address,
@@ -38,7 +38,7 @@ impl Group {
         Self::Output,
     ];
 
-    /// The group's heading.
+    /// Returns the group's heading.
     pub fn heading(self) -> &'static str {
         match self {
             Self::Address => "Address",
@@ -52,7 +52,7 @@ impl Group {
     }
 }
 
-/// How a setting is read, checked, kept and shown.
+/// The field of [`Config`] that a setting is kept in, and its type.
 pub enum Field {
     /// Words. `allowed` says which; `what` describes them for messages.
     Text {
@@ -87,7 +87,7 @@ pub enum Field {
     Number {
         /// What is counted.
         unit: Unit,
-        /// Smallest value; a `zero` word is allowed besides.
+        /// Smallest value; a `zero` word is allowed as well.
         min: u64,
         /// Largest value.
         max: u64,
@@ -121,7 +121,7 @@ pub struct Tunable {
     /// Its name, with dashes: `header-timeout`.
     pub name: &'static str,
     /// Where it is documented.
-    pub group: Group,
+    pub group: SettingGroup,
     /// Its default, as a person would write it.
     pub default: &'static str,
     /// What it does, in one line without a full stop.
@@ -130,9 +130,9 @@ pub struct Tunable {
     pub field: Field,
 }
 
-/// Why a value was refused, without the place it came from.
+/// The error of a refused value, without the place that it came from.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct InvalidValue {
     /// What the setting takes.
     pub expected: String,
     /// The word that is spelt nearly like it.
@@ -143,22 +143,22 @@ const YES: [&str; 4] = ["true", "1", "yes", "on"];
 const NO: [&str; 4] = ["false", "0", "no", "off"];
 
 impl Tunable {
-    /// The flag with its dashes, or `DIR` for the folder, which has none.
+    /// Returns the flag with its dashes, or `DIR` for the folder, which has none.
     pub fn flag(&self) -> String {
         if self.is_argument() { "DIR".to_owned() } else { format!("--{}", self.name) }
     }
 
-    /// The environment variable: `GUSTNADO_HEADER_TIMEOUT`.
+    /// Returns the environment variable: `GUSTNADO_HEADER_TIMEOUT`.
     pub fn variable(&self) -> String {
         format!("GUSTNADO_{}", self.name.to_ascii_uppercase().replace('-', "_"))
     }
 
-    /// Whether the setting is given as an argument instead of a flag.
+    /// Returns whether the setting is given as an argument instead of a flag.
     pub fn is_argument(&self) -> bool {
         self.name == "root"
     }
 
-    /// The method of `gustnado::Server` that sets it: `header_timeout`.
+    /// Returns the method of `gustnado::Server` that sets it: `header_timeout`.
     pub fn method(&self) -> String {
         match self.name {
             // `listen` takes one address, and starts; `host` is a site of its own.
@@ -168,8 +168,8 @@ impl Tunable {
         }
     }
 
-    /// Whether a server has to be started anew for another value to count: workers and what they
-    /// are made with do not change while they run.
+    /// Returns whether a server has to be restarted for another value to count: workers and what
+    /// they are made with do not change while they run.
     pub fn needs_restart(&self) -> bool {
         const BOUND: [&str; 12] = [
             "backlog",
@@ -185,10 +185,10 @@ impl Tunable {
             "no-io-wait-us",
             "stats-interval",
         ];
-        self.group == Group::Engine || BOUND.contains(&self.name)
+        self.group == SettingGroup::Engine || BOUND.contains(&self.name)
     }
 
-    /// What the setting takes, for messages and documentation.
+    /// Returns what the setting takes, for messages and documentation.
     pub fn takes(&self) -> String {
         match &self.field {
             Field::Text { what, .. } => (*what).to_owned(),
@@ -204,7 +204,7 @@ impl Tunable {
         }
     }
 
-    /// What stands for the value in help.
+    /// Returns what stands for the value in help.
     pub fn placeholder(&self) -> &'static str {
         match &self.field {
             Field::Text { .. } => "TEXT",
@@ -217,7 +217,7 @@ impl Tunable {
         }
     }
 
-    /// The value in `config`, written as a person would; an empty one is `none`.
+    /// Returns the value in `config`, written as a person would; an empty one is `none`.
     pub fn show(&self, config: &Config) -> String {
         match &self.field {
             Field::Text { get, .. } if get(config).is_empty() => "none".to_owned(),
@@ -238,7 +238,7 @@ impl Tunable {
 
     /// Reads `value` into `config`.
     #[doc(hidden)]
-    pub fn set(&self, config: &mut Config, value: &OsStr) -> Result<(), Refused> {
+    pub fn set(&self, config: &mut Config, value: &OsStr) -> Result<(), InvalidValue> {
         if let Field::Path { set, .. } = &self.field {
             set(config, (!value.is_empty()).then(|| PathBuf::from(value)));
             return Ok(());
@@ -276,7 +276,7 @@ impl Tunable {
         Ok(())
     }
 
-    fn number(&self, text: &str) -> Result<u64, Refused> {
+    fn number(&self, text: &str) -> Result<u64, InvalidValue> {
         let Field::Number { unit, min, max, zero, .. } = &self.field else {
             return Err(self.refuse(None));
         };
@@ -290,8 +290,8 @@ impl Tunable {
         }
     }
 
-    fn refuse(&self, nearest: Option<&'static str>) -> Refused {
-        Refused { expected: self.takes(), nearest }
+    fn refuse(&self, nearest: Option<&'static str>) -> InvalidValue {
+        InvalidValue { expected: self.takes(), nearest }
     }
 }
 
@@ -304,7 +304,7 @@ mod tests {
         TUNABLES.iter().find(|tunable| tunable.name == name).expect("the table has this name")
     }
 
-    fn set(name: &str, value: &str) -> Result<String, Refused> {
+    fn set(name: &str, value: &str) -> Result<String, InvalidValue> {
         let mut config = Config::default();
         tunable(name).set(&mut config, value.as_ref())?;
         Ok(tunable(name).show(&config))

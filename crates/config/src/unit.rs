@@ -1,6 +1,6 @@
 //! Numbers with units: how a person writes them, and how they are written back.
 
-/// What a number counts. The number itself is always kept in the unit's base.
+/// The unit of a setting. Its value is always kept in the unit's base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Plain things: `4096`.
@@ -15,7 +15,7 @@ pub enum Unit {
     Microseconds,
 }
 
-/// Why a text is no number of its unit.
+/// The error of a text that is no number of its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnitError {
     /// It has no digits where digits belong, or a suffix that this unit does not have.
@@ -29,7 +29,7 @@ const DURATIONS: [(&str, u64); 5] =
 const SIZES: [(&str, u64); 4] = [("t", 1 << 40), ("g", 1 << 30), ("m", 1 << 20), ("k", 1 << 10)];
 
 impl Unit {
-    /// What a person should write, for messages.
+    /// Returns what a person should write, for messages.
     pub fn form(self) -> &'static str {
         match self {
             Self::Count => "a whole number",
@@ -40,7 +40,7 @@ impl Unit {
         }
     }
 
-    /// What stands for the value in help and documentation.
+    /// Returns what stands for the value in help and documentation.
     pub fn placeholder(self) -> &'static str {
         match self {
             Self::Count => "N",
@@ -94,7 +94,8 @@ impl Unit {
             Self::Duration if suffix.is_empty() => Some(1_000),
             Self::Duration => named(&DURATIONS, suffix),
             Self::Bytes | Self::BytesPerSecond => {
-                // `64k`, `64kb` and `64kib` all mean 65,536 here: nobody should have to look it up.
+                // `64k`, `64kb` and `64kib` all mean 65,536 here, so that the difference need not
+                // be looked up.
                 let prefix = match suffix.strip_suffix("ib") {
                     Some("") => return None,
                     Some(prefix) => prefix,

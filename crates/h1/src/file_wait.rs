@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use gustnado_tasks::{BlockingPool, ConnectionError, Patience, PoolFull, sleep};
+use gustnado_tasks::{BlockingPool, ConnectionError, PoolFull, ProgressTimeout, sleep};
 
 use super::Conn;
 use gustnado_files::OpenFile;
@@ -37,7 +37,7 @@ impl Conn {
         file: &Arc<OpenFile>,
         (at, end): (u64, u64),
         cold: Option<&BlockingPool>,
-        patience: Patience,
+        patience: ProgressTimeout,
     ) -> Result<u64, ConnectionError> {
         let Some(pool) = cold else { return Ok(end) };
         let until = end.min(at.saturating_add(WINDOW_BYTES));

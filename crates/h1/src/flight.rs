@@ -10,7 +10,7 @@ use bytes::BytesMut;
 use gustnado_http::body::{BodyDecoder, BodyError as TooMuch};
 use gustnado_http::response_writer::continue_100;
 use gustnado_http::status::Status;
-use gustnado_tasks::{Connection, ConnectionError, Patience, Rate};
+use gustnado_tasks::{Connection, ConnectionError, ProgressTimeout, Rate};
 
 use super::Conn;
 use super::body::UNWANTED_BYTES_MAX;
@@ -52,7 +52,7 @@ pub(super) struct Incoming {
     /// The client waits for `100 Continue`.
     pub(super) expects_continue: bool,
     pub(super) began_ms: u64,
-    pub(super) patience: Patience,
+    pub(super) patience: ProgressTimeout,
     /// Since when bytes are waited for, if they are. (The handler may be polled more often than
     /// they come, and that must not buy the client time.)
     pub(super) waits_since_ms: Option<u64>,

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use gustnado_http::head::Decoded;
 use gustnado_http::proxy::{self, Ends};
 use gustnado_http::status::Status;
-use gustnado_tasks::{ConnectionError, Endpoint, Names};
+use gustnado_tasks::{ConnectionError, Endpoint, SocketAddrs};
 
 use super::Conn;
 use super::limit::Missed;
@@ -87,12 +87,12 @@ impl Conn {
 }
 
 /// What the two ends are called from now on; `None` if as before.
-fn names_of(ends: Ends<'_>) -> Option<Names> {
+fn names_of(ends: Ends<'_>) -> Option<SocketAddrs> {
     let path = |bytes: &[u8]| Endpoint::Unix(OsStr::from_bytes(bytes).into());
     let (peer, local) = match ends {
         Ends::Own => return None,
         Ends::Inet { source, destination } => (Endpoint::Tcp(source), Endpoint::Tcp(destination)),
         Ends::Unix { source, destination } => (path(source), path(destination)),
     };
-    Some(Names { peer: Some(peer), local })
+    Some(SocketAddrs { peer: Some(peer), local })
 }

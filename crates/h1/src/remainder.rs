@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use gustnado_http::response_writer::WrittenHead;
-use gustnado_tasks::{Connection, ConnectionError, Patience, SendBuf, yield_now};
+use gustnado_tasks::{Connection, ConnectionError, ProgressTimeout, SendBuf, yield_now};
 use gustnado_tls::ResponsePace;
 
 use super::body_end::Ending;
@@ -330,7 +330,7 @@ impl Conn {
     async fn send_gathered(
         &mut self,
         next: &mut Gathered,
-        write: Patience,
+        write: ProgressTimeout,
     ) -> Result<(), ConnectionError> {
         if next.is_empty() {
             return Ok(());

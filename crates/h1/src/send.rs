@@ -1,6 +1,6 @@
 //! Sending what does not leave with the turn's buffer, and giving slow peers more time.
 
-use gustnado_tasks::{Connection, ConnectionError, Patience, SendBuf};
+use gustnado_tasks::{Connection, ConnectionError, ProgressTimeout, SendBuf};
 use gustnado_tls::{SendFailed, Socket};
 
 use super::Conn;
@@ -48,7 +48,7 @@ impl Conn {
     pub(super) async fn send_out(
         &mut self,
         out: Box<SendBuf>,
-        write: Patience,
+        write: ProgressTimeout,
     ) -> Result<(), SendFailed> {
         self.send(Way::AtPace(out), write, b"").await
     }
@@ -59,7 +59,7 @@ impl Conn {
     pub(super) async fn send_within(
         &mut self,
         out: Box<SendBuf>,
-        patience: Patience,
+        patience: ProgressTimeout,
         target: &[u8],
     ) -> Result<(), SendFailed> {
         self.send(Way::AtOnce(out), patience, target).await
@@ -68,7 +68,7 @@ impl Conn {
     async fn send(
         &mut self,
         way: Way,
-        patience: Patience,
+        patience: ProgressTimeout,
         target: &[u8],
     ) -> Result<(), SendFailed> {
         let Self { socket, app, requests, .. } = self;
@@ -93,7 +93,7 @@ impl Conn {
         &mut self,
         out: Box<SendBuf>,
         content_bytes: u64,
-        write: Patience,
+        write: ProgressTimeout,
     ) -> Result<(), ConnectionError> {
         self.app.count_response(0, out.len() as u64);
         let sent = self.send_out(out, write).await;
@@ -108,7 +108,7 @@ impl Conn {
     pub(super) async fn send_segment(
         &mut self,
         segment: Segment,
-        write: Patience,
+        write: ProgressTimeout,
     ) -> Result<(), ConnectionError> {
         match segment {
             Segment::Bytes(bytes) => {

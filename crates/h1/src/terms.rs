@@ -1,6 +1,6 @@
 //! How long one route's client and handler may take.
 
-use gustnado_tasks::Patience;
+use gustnado_tasks::ProgressTimeout;
 
 use gustnado_web::routes::RouteOptions;
 
@@ -8,14 +8,14 @@ use gustnado_web::routes::RouteOptions;
 /// own.
 #[derive(Clone, Copy)]
 pub(super) struct Terms {
-    pub(super) write: Patience,
+    pub(super) write: ProgressTimeout,
     /// Milliseconds that a handler or a stream may have nothing to say; `u64::MAX` is no limit.
     pub(super) idle_ms: u64,
 }
 
 impl Terms {
     /// `None` where a route has none of its own.
-    pub(super) fn of(options: RouteOptions, usual: Patience) -> Option<Self> {
+    pub(super) fn of(options: RouteOptions, usual: ProgressTimeout) -> Option<Self> {
         options.has_terms().then(|| Self {
             write: options.write_patience(usual),
             idle_ms: options.idle_ms.map_or(u64::MAX, |ms| u64::from(ms.get())),

@@ -19,7 +19,7 @@ use crate::syntax::{TOKEN, VALUE, is};
 /// Hexadecimal digits of a chunk size, leading zeros included: all that 64 bits need.
 pub const SIZE_DIGITS_MAX: u8 = 16;
 
-/// Bytes of the extensions of one chunk. Nobody sends any, but to keep a server busy.
+/// Bytes of the extensions of one chunk. No client sends any but to keep a server busy.
 pub const CHUNK_EXTENSION_BYTES_MAX: u32 = 256;
 
 /// Bytes of the extensions of all chunks of one body.
@@ -131,7 +131,7 @@ impl BodyDecoder {
         }
     }
 
-    /// Whether the whole body was read.
+    /// Returns whether the whole body was read.
     pub fn is_done(&self) -> bool {
         self.state == State::Done
     }
@@ -141,7 +141,7 @@ impl BodyDecoder {
         self.received
     }
 
-    /// How many bytes of data are still to come, where the body's length is known.
+    /// Returns how many bytes of data are still to come, where the body's length is known.
     pub fn left(&self) -> Option<u64> {
         match self.state {
             State::Length => Some(self.left),

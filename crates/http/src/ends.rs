@@ -10,18 +10,18 @@ pub(crate) const OF_ADDRESS: [&str; 12] =
 /// The ends of names and of ports.
 const OF_NAME: [&str; 3] = ["", "a", "0"];
 
-/// The ends of a host, in two parts.
+/// Returns the ends of a host, in two parts.
 pub(crate) fn of_host() -> impl Iterator<Item = [&'static str; 2]> {
     let of_literal = OF_ADDRESS.iter().map(|end| [*end, "]"]);
     OF_NAME.iter().map(|end| [*end, ""]).chain(of_literal)
 }
 
-/// The ends of a word of ASCII: all of it first.
+/// Returns the ends of a word of ASCII: all of it first.
 pub(crate) fn of_word(word: &str) -> impl Iterator<Item = [&str; 1]> {
     (0..word.len()).map(|from| [&word[from..]])
 }
 
-/// Whether bytes are good as they are, or one of these ends makes them so.
+/// Returns whether bytes are good as they are, or one of these ends makes them so.
 pub(crate) fn fit<'a, const PARTS: usize>(
     begun: &[u8],
     ends: impl IntoIterator<Item = [&'a str; PARTS]>,

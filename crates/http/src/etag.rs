@@ -30,7 +30,7 @@ impl EntityTag {
         EntityTag { text }
     }
 
-    /// The tag as it stands in an `ETag` field, quotes included.
+    /// Returns the tag as it stands in an `ETag` field, quotes included.
     pub fn as_bytes(&self) -> &[u8] {
         &self.text
     }
@@ -53,7 +53,7 @@ pub enum Comparison {
     Weak,
 }
 
-/// Whether a field value of `If-Match` or `If-None-Match` names `tag`, or is `*`.
+/// Returns whether a field value of `If-Match` or `If-None-Match` names `tag`, or is `*`.
 ///
 /// - `list`: the field value; several field lines are passed joined by commas (RFC 9110 §5.3).
 /// - A malformed member ends the list: what stands before it still counts, what follows does not.
@@ -64,14 +64,15 @@ pub fn list_names(list: &[u8], tag: &EntityTag, comparison: Comparison) -> bool 
     Tags { rest: list }.any(|sent| sent.equals(tag, comparison))
 }
 
-/// Whether a field value is one single tag equal to `tag` under strong comparison (`If-Range`).
+/// Returns whether a field value is one single tag equal to `tag` under strong comparison
+/// (`If-Range`).
 pub fn is_exactly(value: &[u8], tag: &EntityTag) -> bool {
     let mut tags = Tags { rest: value };
     let equal = tags.next().is_some_and(|sent| sent.equals(tag, Comparison::Strong));
     equal && tags.rest.is_empty()
 }
 
-/// Whether a field value starts as an entity tag does, so that it cannot be a date.
+/// Returns whether a field value starts as an entity tag does, so that it cannot be a date.
 pub fn looks_like_tag(value: &[u8]) -> bool {
     value.starts_with(b"\"") || value.starts_with(b"W/\"")
 }

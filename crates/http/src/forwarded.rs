@@ -1,7 +1,7 @@
 //! What proxies say of the client they speak for: entries of `X-Forwarded-For` and its like, and
 //! elements of `Forwarded` (RFC 7239).
 //!
-//! Each proxy adds to the right, so what is further left was said by somebody further away. Whose
+//! Each proxy adds to the right, so what is further left was said by a proxy further away. Whose
 //! word counts is not known here.
 
 use std::borrow::Cow;
@@ -10,13 +10,13 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use crate::syntax::is_token;
 use crate::target;
 
-/// The entries of a list in one field line, in order, without white space and without empty ones
-/// (RFC 9110 §5.6.1). Nothing is quoted in them.
+/// Returns the entries of a list in one field line, in order, without white space and without empty
+/// ones (RFC 9110 §5.6.1). Nothing is quoted in them.
 pub fn entries(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|entry| !entry.is_empty())
 }
 
-/// The address that an entry names, with its port or 0: `192.0.2.1`, `192.0.2.1:80`,
+/// Returns the address that an entry names, with its port or 0: `192.0.2.1`, `192.0.2.1:80`,
 /// `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:80`. IPv4 in IPv6 is told as what it is.
 ///
 /// `None` for anything else: `unknown`, made-up names (RFC 7239 §6.3), garbage.
@@ -45,7 +45,8 @@ pub fn port(digits: &[u8]) -> Option<u16> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
-/// `http` or `https`, of a scheme in any case; `ws` and `wss` go over one or the other.
+/// `http` or `https`, of a scheme, whose case does not matter; `ws` and `wss` go over one or the
+/// other.
 pub fn scheme(text: &[u8]) -> Option<&'static str> {
     let is = |word: &str| text.eq_ignore_ascii_case(word.as_bytes());
     match () {
@@ -72,7 +73,7 @@ pub struct Element<'a> {
     pub host: Option<Cow<'a, [u8]>>,
 }
 
-/// The elements in one field line of `Forwarded`, in order.
+/// Returns the elements in one field line of `Forwarded`, in order.
 ///
 /// `None` if the line is malformed (RFC 7239 §4): a client may have begun a quoted text that takes
 /// in what proxies have added, so nothing in it can be told from anything else.
@@ -140,7 +141,7 @@ fn pair(input: &[u8]) -> Option<(Pair<'_>, &[u8])> {
     is_plain.then_some(((name, Cow::Borrowed(text)), behind))
 }
 
-/// The text up to the closing quote, and what stands behind that (RFC 9110 §5.6.4).
+/// Returns the text up to the closing quote, and what stands behind that (RFC 9110 §5.6.4).
 fn unquoted(input: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
     let end = input.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
     if input[end] == b'"' {

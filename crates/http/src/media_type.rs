@@ -17,20 +17,21 @@ impl<'a> MediaType<'a> {
         Self { name: value[..end].trim_ascii(), parameters: &value[end..] }
     }
 
-    /// Whether it is `name`, in any case.
+    /// Returns whether it is `name`; case does not matter.
     pub fn is(self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
 
-    /// What stands before the parameters: `text/html`.
+    /// Returns what stands before the parameters: `text/html`.
     pub fn name(self) -> &'a [u8] {
         self.name
     }
 
-    /// The first value of a parameter, by its name in any case, without its quotes.
+    /// Returns the first value of a parameter, by its name, whose case does not matter, without its
+    /// quotes.
     ///
     /// In quotes, a backslash makes `"` and `\` ordinary, and is one itself before anything else:
-    /// names of files come with backslashes that nobody has quoted.
+    /// names of files come with backslashes that were not quoted.
     pub fn parameter(self, name: &str) -> Option<Cow<'a, [u8]>> {
         let mut rest = self.parameters;
         loop {

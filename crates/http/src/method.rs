@@ -48,16 +48,16 @@ impl Method {
     /// How many there are, [`Method::Other`] included.
     pub const COUNT: usize = Self::ALL.len() + 1;
 
-    /// The one of the nine that a token names, exactly as written: methods are case-sensitive (RFC
-    /// 9110 §9.1). `None` for any other.
+    /// Returns the one of the nine that a token names, exactly as written: methods are
+    /// case-sensitive (RFC 9110 §9.1). `None` for any other.
     pub fn from_token(token: &[u8]) -> Option<Self> {
         Self::ALL
             .into_iter()
             .find(|method| method.as_str().is_some_and(|name| name.as_bytes() == token))
     }
 
-    /// The token, as it stands in a request line. `None` for [`Method::Other`], whose token only
-    /// its request has.
+    /// Returns the token, as it stands in a request line. `None` for [`Method::Other`], whose token
+    /// only its request has.
     pub const fn as_str(self) -> Option<&'static str> {
         Some(match self {
             Self::Get => "GET",
@@ -73,13 +73,13 @@ impl Method {
         })
     }
 
-    /// Whether a request with it asks for no change of state (RFC 9110 §9.2.1).
+    /// Returns whether a request with it asks for no change of state (RFC 9110 §9.2.1).
     pub const fn is_safe(self) -> bool {
         matches!(self, Self::Get | Self::Head | Self::Options | Self::Trace)
     }
 
-    /// Whether a request with it may be sent a second time, because twice does what once does (RFC
-    /// 9110 §9.2.2).
+    /// Returns whether a request with it may be sent a second time, because twice does what once
+    /// does (RFC 9110 §9.2.2).
     pub const fn is_idempotent(self) -> bool {
         self.is_safe() || matches!(self, Self::Put | Self::Delete)
     }

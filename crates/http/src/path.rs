@@ -31,7 +31,7 @@ pub struct CanonicalPath<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PathError {
-    /// A segment is `..` after decoding. It is not resolved: whoever stands before us may have
+    /// A segment is `..` after decoding. It is not resolved: a proxy before us may have
     /// resolved it otherwise. 400.
     Parent,
     /// It does not begin with a slash. 400.
@@ -92,18 +92,18 @@ impl<'a> CanonicalPath<'a> {
         Ok(Self { text, has_stray_percent })
     }
 
-    /// The text: ASCII, beginning with `/`, without an empty segment but at the end.
+    /// Returns the text: ASCII, beginning with `/`, without an empty segment but at the end.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether it is a slice of the path as sent, and so is equal to it.
+    /// Returns whether it is a slice of the path as sent, and so is equal to it.
     pub fn is_as_sent(&self) -> bool {
         matches!(self.text, Cow::Borrowed(_))
     }
 
-    /// Whether a `%` of the path as sent began no escape (RFC 3986 §2.1). It was taken for itself,
-    /// as if it had been `%25`.
+    /// Returns whether a `%` of the path as sent began no escape (RFC 3986 §2.1). It was taken for
+    /// itself, as if it had been `%25`.
     pub fn has_stray_percent(&self) -> bool {
         self.has_stray_percent
     }
@@ -129,17 +129,17 @@ impl<'a> CanonicalPath<'a> {
         }
     }
 
-    /// Whether it is `other` or beneath it, segment by segment: `/a` and `/a/b` are beneath `/a`
-    /// and `/a/`, while `/ab` and `/a%2Fb` are not.
+    /// Returns whether it is `other` or beneath it, segment by segment: `/a` and `/a/b` are beneath
+    /// `/a` and `/a/`, while `/ab` and `/a%2Fb` are not.
     pub fn is_under(&self, other: &CanonicalPath<'_>) -> bool {
         let base = other.text.strip_suffix('/').unwrap_or(&other.text);
         let below = self.text.strip_prefix(base);
         below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
     }
 
-    /// The text decoded, for reading and for comparing as text. What is no separator does not
-    /// become one: NUL, `/` and `\` inside a segment stay `%00`, `%2F` and `%5C`. Bytes that are no
-    /// UTF-8 become U+FFFD.
+    /// Returns the text decoded, for reading and for comparing as text. What is no separator does
+    /// not become one: NUL, `/` and `\` inside a segment stay `%00`, `%2F` and `%5C`. Bytes that
+    /// are no UTF-8 become U+FFFD.
     pub fn into_decoded(self) -> Cow<'a, str> {
         if !self.text.contains('%') {
             return self.text;
@@ -204,7 +204,8 @@ pub fn push_normal(canonical: &mut String, text: &[u8]) {
     }
 }
 
-/// Whether a path is in its canonical form without an escape. (One with escapes may be, too.)
+/// Returns whether a path is in its canonical form without an escape. (One with escapes may be,
+/// too.)
 fn is_canonical(path: &[u8]) -> bool {
     let Some(mut rest) = path.strip_prefix(b"/") else { return false };
     loop {
@@ -231,7 +232,7 @@ fn push_byte(text: &mut String, byte: u8) {
     }
 }
 
-/// How many bytes [`push_byte`] appends.
+/// Returns how many bytes [`push_byte`] appends.
 fn width(byte: u8) -> usize {
     if is(byte, SEGMENT) { 1 } else { 3 }
 }

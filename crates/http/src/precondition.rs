@@ -54,7 +54,7 @@ pub fn judge(conditions: &Conditions<'_>, reads: bool, current: &Validators) -> 
     if reads { Verdict::NotModified } else { Verdict::Failed }
 }
 
-/// Steps 1 and 2: guards against changing what somebody else has changed.
+/// Steps 1 and 2: guards against changing what another client has changed.
 fn may_go_on(conditions: &Conditions<'_>, current: &Validators) -> bool {
     if let Some(list) = conditions.if_match {
         return etag::list_names(list, &current.tag, Comparison::Strong);

@@ -101,7 +101,7 @@ pub fn decode(input: &[u8]) -> Result<Decoded<(usize, Ends<'_>)>, ProxyError> {
     Err(ProxyError::Missing)
 }
 
-/// Whether both agree as far as both go.
+/// Returns whether both agree as far as both go.
 fn begins(input: &[u8], start: &[u8]) -> bool {
     input.iter().zip(start).all(|(one, other)| one == other)
 }
@@ -121,7 +121,7 @@ fn decode_text(input: &[u8]) -> Result<Decoded<(usize, Ends<'_>)>, ProxyError> {
     Ok(Decoded::Done((end + 2, ends)))
 }
 
-/// Whether what [`text_ends`] takes can begin like that, its line end included.
+/// Returns whether what [`text_ends`] takes can begin like that, its line end included.
 fn begins_text(begun: &[u8]) -> bool {
     if let Some(ended) = begun.strip_suffix(b"\r") {
         // Where all is ignored, this byte may be too.
@@ -138,12 +138,12 @@ fn begins_text(begun: &[u8]) -> bool {
         || (words == 0 && ends::fit(begun, of_family, is_family))
 }
 
-/// The first word of a line.
+/// Returns the first word of a line.
 fn is_family(word: &[u8]) -> bool {
     matches!(word, b"TCP4" | b"TCP6" | b"UNKNOWN")
 }
 
-/// What follows `PROXY `: a family, two addresses, two ports, one space between each.
+/// Returns what follows `PROXY `: a family, two addresses, two ports, one space between each.
 fn text_ends(said: &[u8]) -> Option<Ends<'static>> {
     let family = said.split(|byte| *byte == b' ').next().filter(|family| is_family(family))?;
     if family == b"UNKNOWN" {
@@ -197,7 +197,7 @@ fn decode_binary(input: &[u8]) -> Result<Decoded<(usize, Ends<'_>)>, ProxyError>
     Ok(Decoded::Done((BINARY_FIXED + len, ends)))
 }
 
-/// How many bytes of a block the addresses of a family take.
+/// Returns how many bytes of a block the addresses of a family take.
 fn address_bytes(family: u8) -> Result<usize, ProxyError> {
     match family {
         0x00 => Ok(0),
@@ -208,7 +208,7 @@ fn address_bytes(family: u8) -> Result<usize, ProxyError> {
     }
 }
 
-/// The addresses at the start of a block; what follows them is skipped.
+/// Returns the addresses at the start of a block; what follows them is skipped.
 fn binary_ends(family: u8, block: &[u8]) -> Result<Ends<'_>, ProxyError> {
     let mut rest = block;
     match family {

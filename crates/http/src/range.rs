@@ -72,7 +72,7 @@ fn chosen(satisfiable: Vec<ByteRange>, length: u64, set: &[u8]) -> Selected {
     }
 }
 
-/// What follows `bytes=`; the unit's name is case-insensitive (§14.1).
+/// Returns what follows `bytes=`; the unit's name is case-insensitive (§14.1).
 fn range_set(value: &[u8]) -> Option<&[u8]> {
     let (unit, set) = value.split_at_checked(6)?;
     unit.eq_ignore_ascii_case(b"bytes=").then_some(set)

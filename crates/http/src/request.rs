@@ -18,7 +18,7 @@ pub struct Request<'a> {
 }
 
 impl Head {
-    /// The head together with its bytes: the same `input` it was decoded from, or at least
+    /// Returns the head together with its bytes: the same `input` it was decoded from, or at least
     /// [`Head::len`] bytes of it.
     #[inline]
     pub fn on<'a>(&'a self, bytes: &'a [u8]) -> Request<'a> {
@@ -28,18 +28,18 @@ impl Head {
 }
 
 impl<'a> Request<'a> {
-    /// The head and its bytes, to be kept.
+    /// Returns the head and its bytes, to be kept.
     pub fn to_parts(self) -> (Head, Vec<u8>) {
         (*self.head, self.bytes[..self.head.len()].to_vec())
     }
 
-    /// The method.
+    /// Returns the method.
     #[inline]
     pub fn method(self) -> Method {
         self.head.method()
     }
 
-    /// The method as it was sent: 1 to 64 bytes of a token (RFC 9110 §9.1).
+    /// Returns the method as it was sent: 1 to 64 bytes of a token (RFC 9110 §9.1).
     pub fn method_token(self) -> &'a [u8] {
         if let Some(name) = self.method().as_str() {
             return name.as_bytes();
@@ -49,26 +49,27 @@ impl<'a> Request<'a> {
         &line[memchr::memrchr(b'\n', line).map_or(0, |line_end| line_end + 1)..]
     }
 
-    /// The version.
+    /// Returns the version.
     #[inline]
     pub fn version(self) -> Version {
         self.head.version()
     }
 
-    /// The request target as it was sent: 1 to `target_bytes_max` visible ASCII bytes.
+    /// Returns the request target as it was sent: 1 to `target_bytes_max` visible ASCII bytes.
     #[inline]
     pub fn target(self) -> &'a [u8] {
         self.head.target.of(self.bytes)
     }
 
-    /// The form that the target is in.
+    /// Returns the form that the target is in.
     #[inline]
     pub fn form(self) -> TargetForm {
         self.head.form
     }
 
-    /// The path, still percent-encoded, without the query. It starts with `/`, whatever the form;
-    /// only asterisk-form gives `*`. Authority-form, and absolute-form without a path, give `/`.
+    /// Returns the path, still percent-encoded, without the query. It starts with `/`, whatever the
+    /// form; only asterisk-form gives `*`. Authority-form, and absolute-form without a path, give
+    /// `/`.
     #[inline]
     pub fn path(self) -> &'a [u8] {
         let start = usize::from(self.head.path_start);
@@ -77,16 +78,16 @@ impl<'a> Request<'a> {
         if start == end { b"/" } else { &self.bytes[start..end] }
     }
 
-    /// What stands behind the first `?`, still percent-encoded; empty if nothing does.
+    /// Returns what stands behind the first `?`, still percent-encoded; empty if nothing does.
     #[inline]
     pub fn query(self) -> Option<&'a [u8]> {
         let mark = usize::from(self.head.query);
         (mark != 0).then(|| &self.bytes[mark + 1..usize::from(self.head.target.end)])
     }
 
-    /// The host with its port, if it says one: of the target in absolute-form and authority-form
-    /// (RFC 9112 §3.2.2: Host is then ignored), else of Host. Always there on 1.1; checked, never
-    /// empty.
+    /// Returns the host with its port, if it says one: of the target in absolute-form and
+    /// authority-form (RFC 9112 §3.2.2: Host is then ignored), else of Host. Always there on 1.1;
+    /// checked, never empty.
     pub fn host(self) -> Option<&'a [u8]> {
         match self.form() {
             TargetForm::Origin | TargetForm::Asterisk => self.known(HeaderId::Host),
@@ -99,7 +100,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The first value of a field, by its id. Without the space around it; may be empty.
+    /// Returns the first value of a field, by its id. Without the space around it; may be empty.
     ///
     /// Host, Range and the conditions need no search; for others the fields are walked.
     #[inline]
@@ -116,20 +117,20 @@ impl<'a> Request<'a> {
         self.head.is_conditional()
     }
 
-    /// The first value of any field, by its name in any case. Walks the fields: prefer
-    /// [`Request::known`].
+    /// Returns the first value of any field, by its name; case does not matter. Walks the fields:
+    /// prefer [`Request::known`].
     pub fn field(self, name: &str) -> Option<&'a [u8]> {
         self.fields()
             .find(|field| field.0.eq_ignore_ascii_case(name.as_bytes()))
             .map(|field| field.1)
     }
 
-    /// All field lines in order: name and value, the value without the space around it.
+    /// Returns all field lines in order: name and value, the value without the space around it.
     pub fn fields(self) -> FieldLines<'a> {
         FieldLines::of(self.head.fields.of(self.bytes))
     }
 
-    /// Whether the client wants to go on: [`Head::keep_alive`].
+    /// Returns whether the client wants to go on: [`Head::keep_alive`].
     #[inline]
     pub fn keep_alive(self) -> bool {
         self.head.keep_alive()
@@ -147,7 +148,7 @@ impl<'a> Request<'a> {
         self.head.framing()
     }
 
-    /// Whether the client waits for `100 Continue`: [`Head::expects_continue`].
+    /// Returns whether the client waits for `100 Continue`: [`Head::expects_continue`].
     #[inline]
     pub fn expects_continue(self) -> bool {
         self.head.expects_continue()

@@ -85,17 +85,18 @@ impl ResponseHead {
         usize::from(self.fields.end) + 2
     }
 
-    /// The status code, 100 to 999. A code above 599 is to be taken as a 5xx (RFC 9110 §15).
+    /// Returns the status code, 100 to 999. A code above 599 is to be taken as a 5xx (RFC 9110
+    /// §15).
     pub fn status(&self) -> u16 {
         self.status
     }
 
-    /// Whether another response to the same request follows (RFC 9110 §15.2).
+    /// Returns whether another response to the same request follows (RFC 9110 §15.2).
     pub fn is_interim(&self) -> bool {
         self.status < 200
     }
 
-    /// The version in the status line.
+    /// Returns the version in the status line.
     pub fn version(&self) -> Version {
         self.version
     }
@@ -105,20 +106,20 @@ impl ResponseHead {
         self.framing
     }
 
-    /// What Content-Length says. Where there is no body, that is what a GET would have brought (RFC
-    /// 9110 §8.6).
+    /// Returns what Content-Length says. Where there is no body, that is what a GET would have
+    /// brought (RFC 9110 §8.6).
     pub fn content_length(&self) -> Option<u64> {
         self.content_length
     }
 
-    /// Whether the connection can carry another request after the body (RFC 9112 §9.3): on 1.1
-    /// unless the server says `close`, on 1.0 only if it says `keep-alive`, and never where the end
-    /// of the connection is the end of the body.
+    /// Returns whether the connection can carry another request after the body (RFC 9112 §9.3): on
+    /// 1.1 unless the server says `close`, on 1.0 only if it says `keep-alive`, and never where the
+    /// end of the connection is the end of the body.
     pub fn keep_alive(&self) -> bool {
         self.keep_alive
     }
 
-    /// The head together with its bytes: the same `input` it was decoded from, or at least
+    /// Returns the head together with its bytes: the same `input` it was decoded from, or at least
     /// [`ResponseHead::len`] bytes of it.
     pub fn on<'a>(&'a self, bytes: &'a [u8]) -> Response<'a> {
         debug_assert!(bytes.len() >= self.len());
@@ -134,35 +135,35 @@ pub struct Response<'a> {
 }
 
 impl<'a> Response<'a> {
-    /// The status code, 100 to 999.
+    /// Returns the status code, 100 to 999.
     pub fn status(self) -> u16 {
         self.head.status
     }
 
-    /// The version.
+    /// Returns the version.
     pub fn version(self) -> Version {
         self.head.version
     }
 
-    /// The reason phrase, for people; may be empty. Programs read only the code.
+    /// Returns the reason phrase, for people; may be empty. Programs read only the code.
     pub fn reason(self) -> &'a [u8] {
         self.head.reason.of(self.bytes)
     }
 
-    /// The first value of a field, by its name in any case. Without the space around it; may be
-    /// empty.
+    /// Returns the first value of a field, by its name; case does not matter. Without the space
+    /// around it; may be empty.
     pub fn field(self, name: &str) -> Option<&'a [u8]> {
         self.values(name).next()
     }
 
-    /// All values of a field in order, by its name in any case.
+    /// Returns all values of a field in order, by its name; case does not matter.
     pub fn values(self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         let of_name =
             self.fields().filter(move |field| field.0.eq_ignore_ascii_case(name.as_bytes()));
         of_name.map(|field| field.1)
     }
 
-    /// All field lines in order: name and value, the value without the space around it.
+    /// Returns all field lines in order: name and value, the value without the space around it.
     pub fn fields(self) -> FieldLines<'a> {
         FieldLines::of(self.head.fields.of(self.bytes))
     }

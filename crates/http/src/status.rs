@@ -18,7 +18,7 @@ macro_rules! statuses {
             /// Every status, by code.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// The reason phrase, for people; programs read only the code.
+            /// Returns the reason phrase, for people; programs read only the code.
             pub const fn reason(self) -> &'static str {
                 match self.0 {
                     $($code => $reason,)+
@@ -26,8 +26,8 @@ macro_rules! statuses {
                 }
             }
 
-            /// The whole status line, line end included. Every answer says HTTP/1.1 (RFC 9110
-            /// §2.5), whichever version was asked with.
+            /// Returns the whole status line, line end included. Every answer says HTTP/1.1 (RFC
+            /// 9110 §2.5), whichever version was asked with.
             #[inline]
             pub const fn line(self) -> &'static [u8] {
                 match self.0 {
@@ -87,33 +87,33 @@ statuses! {
 }
 
 impl Status {
-    /// The status with this code, if it is one of [`Status::ALL`].
+    /// Returns the status with this code, if it is one of [`Status::ALL`].
     pub fn from_code(code: u16) -> Option<Self> {
         Self::ALL.binary_search(&Self(code)).ok().map(|at| Self::ALL[at])
     }
 
-    /// The three-digit code.
+    /// Returns the three-digit code.
     pub const fn code(self) -> u16 {
         self.0
     }
 
-    /// Whether it says that something is wrong: 400 and above.
+    /// Returns whether it says that something is wrong: 400 and above.
     pub const fn is_error(self) -> bool {
         self.0 >= 400
     }
 
-    /// Whether it leads to another address (RFC 9110 §15.4): 301, 302, 303, 307 and 308.
+    /// Returns whether it leads to another address (RFC 9110 §15.4): 301, 302, 303, 307 and 308.
     pub const fn is_redirect(self) -> bool {
         matches!(self.0, 301 | 302 | 303 | 307 | 308)
     }
 
-    /// Whether an answer with it may have a body: not 1xx, 204 and 304 (RFC 9110 §6.4.1). The
-    /// method can forbid one too: an answer to HEAD never has a body.
+    /// Returns whether an answer with it may have a body: not 1xx, 204 and 304 (RFC 9110 §6.4.1).
+    /// The method can forbid one too: an answer to HEAD never has a body.
     pub const fn may_have_body(self) -> bool {
         self.0 >= 200 && self.0 != 204 && self.0 != 304
     }
 
-    /// Whether an answer with it may say `Content-Length`: not 1xx and 204 (RFC 9110 §8.6).
+    /// Returns whether an answer with it may say `Content-Length`: not 1xx and 204 (RFC 9110 §8.6).
     pub const fn may_have_length(self) -> bool {
         self.0 >= 200 && self.0 != 204
     }

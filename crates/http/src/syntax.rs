@@ -57,18 +57,18 @@ const fn contains(bytes: &[u8], byte: u8) -> bool {
     false
 }
 
-/// Whether a byte is of a class.
+/// Returns whether a byte is of a class.
 #[inline]
 pub(crate) fn is(byte: u8, class: u8) -> bool {
     CLASSES[usize::from(byte)] & class != 0
 }
 
-/// Whether bytes are a token: not empty, and nothing but token bytes.
+/// Returns whether bytes are a token: not empty, and nothing but token bytes.
 pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|byte| is(*byte, TOKEN))
 }
 
-/// What follows the bytes of a class that `bytes` starts with.
+/// Returns what follows the bytes of a class that `bytes` starts with.
 ///
 /// Eight bytes a step, each with its own way out: 3.4 instructions a byte instead of 6.
 #[inline]
@@ -91,33 +91,33 @@ pub(crate) fn skip(bytes: &[u8], class: u8) -> &[u8] {
     rest
 }
 
-/// What follows the query of a request target, if there is one: `behind` is what follows its path.
+/// Returns what follows the query of a request target, if there is one: `behind` is what follows
+/// its path.
 #[inline]
 pub(crate) fn skip_query(behind: &[u8]) -> &[u8] {
     if behind.first() == Some(&b'?') { skip(behind, TARGET) } else { behind }
 }
 
-/// What follows the letters and hyphens that `bytes` starts with: all of most field names. May stop
-/// early.
-#[expect(clippy::inline_always, reason = "a call costs 20 instructions for each field")]
-#[inline(always)]
+/// Returns what follows the letters and hyphens that `bytes` starts with: all of most field names.
+/// May stop early.
+#[inline]
 pub(crate) fn skip_plain_name(bytes: &[u8]) -> &[u8] {
     skip_words(bytes, Word::beside_letters_and_hyphens)
 }
 
-/// What follows the host that `bytes` starts with; may stop early at a byte that few hosts have.
+/// Returns what follows the host that `bytes` starts with; may stop early at a byte that few hosts
+/// have.
 #[inline]
 pub(crate) fn skip_plain_host(bytes: &[u8]) -> &[u8] {
     skip_words(bytes, Word::beside_host_bytes)
 }
 
-/// What follows the field value that `bytes` starts with, from the first control byte on. May stop
-/// early: at a tab, or near the end of `bytes`.
+/// Returns what follows the field value that `bytes` starts with, from the first control byte on.
+/// May stop early: at a tab, or near the end of `bytes`.
 ///
 /// Values are most of a head: sixteen bytes go in one vector comparison, which the compiler makes
 /// of the fold, and the last few by words.
-#[expect(clippy::inline_always, reason = "a call costs 13 instructions for each field")]
-#[inline(always)]
+#[inline]
 pub(crate) fn skip_plain_value(bytes: &[u8]) -> &[u8] {
     let mut rest = bytes;
     while let Some((lanes, next)) = rest.split_first_chunk::<16>() {
@@ -130,9 +130,9 @@ pub(crate) fn skip_plain_value(bytes: &[u8]) -> &[u8] {
     skip_words(rest, Word::controls)
 }
 
-/// What follows the bytes that `stops` does not mark. Stops early when fewer than eight are left.
-#[expect(clippy::inline_always, reason = "see its callers")]
-#[inline(always)]
+/// Returns what follows the bytes that `stops` does not mark. Stops early when fewer than eight are
+/// left.
+#[inline]
 fn skip_words(bytes: &[u8], stops: impl Fn(Word) -> u64) -> &[u8] {
     let mut rest = bytes;
     while let Some((word, next)) = rest.split_first_chunk::<8>() {
@@ -209,8 +209,8 @@ pub(crate) fn is_space(byte: u8) -> bool {
     byte == b' ' || byte == b'\t'
 }
 
-/// The elements of a comma-separated list, each without the space around it. Empty ones are given
-/// too.
+/// Returns the elements of a comma-separated list, each without the space around it. Empty ones are
+/// given too.
 pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|byte| *byte == b',').map(trim)
 }

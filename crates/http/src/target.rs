@@ -1,7 +1,7 @@
 //! The four forms of a request target (RFC 9112 §3.2) and the syntax of authorities (RFC 3986
 //! §3.2).
 //!
-//! A `%` is not looked behind here: whoever decodes the path decides what a broken escape means.
+//! A `%` is not decoded here: the decoder of the path decides what a broken escape means.
 
 use std::net::Ipv6Addr;
 
@@ -23,7 +23,7 @@ pub enum TargetForm {
 }
 
 impl TargetForm {
-    /// Whether the target names a path, and so something that this server may have.
+    /// Returns whether the target names a path, and so something that this server may have.
     #[inline]
     pub const fn has_path(self) -> bool {
         matches!(self, Self::Origin | Self::Absolute)
@@ -32,8 +32,7 @@ impl TargetForm {
 
 /// Finds the form of a target and where in it the path starts, in bytes from its start. `None` if
 /// it has none of the four forms, or one that the method does not allow.
-#[expect(clippy::inline_always, reason = "it saves 20 instructions of each request")]
-#[inline(always)]
+#[inline]
 pub(crate) fn form(target: &[u8], method: Method) -> Option<(TargetForm, usize)> {
     match target {
         [b'/', ..] if method != Method::Connect => Some((TargetForm::Origin, 0)),
@@ -53,7 +52,8 @@ pub(crate) fn form(target: &[u8], method: Method) -> Option<(TargetForm, usize)>
     }
 }
 
-/// Where the authority of an absolute-form target starts. None if its scheme is not one of ours.
+/// Returns where the authority of an absolute-form target starts. None if its scheme is not one of
+/// ours.
 pub(crate) fn authority_start(target: &[u8]) -> Option<usize> {
     [b"http://".as_slice(), b"https://"].into_iter().find_map(|scheme| {
         let start = target.get(..scheme.len())?;
@@ -83,16 +83,16 @@ pub(crate) fn authority(bytes: &[u8]) -> Option<Port> {
     }
 }
 
-/// Where a registered name or an IPv4 address ends. None if it is empty.
+/// Returns where a registered name or an IPv4 address ends. None if it is empty.
 ///
-/// RFC 3986 §3.2.2 lets a name have escapes. No name of the Internet needs one, and whoever reads
-/// it unread would take it for another host's: it is refused.
+/// RFC 3986 §3.2.2 lets a name have escapes. No name of the Internet needs one, and a program that
+/// reads it unread would take it for another host's: it is refused.
 fn name_end(bytes: &[u8]) -> Option<usize> {
     let end = bytes.len() - skip(bytes, HOST).len();
     (end > 0).then_some(end)
 }
 
-/// Where an IPv6 literal ends, its brackets included.
+/// Returns where an IPv6 literal ends, its brackets included.
 fn literal_end(bytes: &[u8]) -> Option<usize> {
     let close = bytes.iter().position(|byte| *byte == b']')?;
     let address = std::str::from_utf8(&bytes[1..close]).ok()?;

@@ -50,7 +50,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self as threads, JoinHandle};
 use std::time::{Duration, Instant};
 
-use gustnado_tasks::{StartError, descriptor_limit, probe_uring};
+use gustnado_tasks::{WorkersStartError, descriptor_limit, probe_uring};
 use rustix::io::Errno;
 
 use crate::outcome::Outcome;
@@ -306,12 +306,12 @@ fn join(crew: Vec<Handle>, io: Io) -> Result<Vec<Haul>, LoadError> {
         .into_iter()
         .map(|haul| match haul.map_err(|_| LoadError::Panicked)? {
             Ok(haul) => Ok(haul),
-            Err(ThreadError::Engine(StartError::Thread(error))) if io == Io::Uring => {
+            Err(ThreadError::Engine(WorkersStartError::Thread(error))) if io == Io::Uring => {
                 Err(LoadError::Uring(error))
             }
-            Err(ThreadError::Engine(StartError::Thread(error)) | ThreadError::Timer(error)) => {
-                Err(LoadError::Thread(error))
-            }
+            Err(
+                ThreadError::Engine(WorkersStartError::Thread(error)) | ThreadError::Timer(error),
+            ) => Err(LoadError::Thread(error)),
             Err(ThreadError::Engine(error)) => Err(LoadError::Thread(io::Error::other(error))),
             Err(ThreadError::Spawn(error)) => Err(LoadError::Thread(io::Error::other(error))),
         })

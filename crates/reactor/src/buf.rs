@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 
-use crate::buffers::Provided;
+use crate::provided_bufs::ProvidedBuf;
 
 /// How many bytes one epoll receive can take at most.
 const SCRATCH_BYTES: usize = 32 * 1024;
@@ -35,40 +35,40 @@ impl Scratch {
 ///
 /// The buffer goes back to its reactor when the piece is dropped, so do not keep pieces: copy what
 /// must outlive the turn. A piece stays on its thread.
-pub struct RecvBuf(Source);
+pub struct RecvBuf(RecvSource);
 
-enum Source {
+enum RecvSource {
     End,
     Owned(Box<[u8]>),
     Scratch { home: Rc<Scratch>, bytes: Option<ScratchBytes>, len: usize },
-    Provided(Provided),
+    ProvidedBuf(ProvidedBuf),
 }
 
 impl RecvBuf {
     pub(crate) fn end() -> Self {
-        Self(Source::End)
+        Self(RecvSource::End)
     }
 
     pub(crate) fn owned(bytes: Vec<u8>) -> Self {
-        Self(Source::Owned(bytes.into_boxed_slice()))
+        Self(RecvSource::Owned(bytes.into_boxed_slice()))
     }
 
-    pub(crate) fn provided(provided: Provided) -> Self {
-        Self(Source::Provided(provided))
+    pub(crate) fn provided(provided: ProvidedBuf) -> Self {
+        Self(RecvSource::ProvidedBuf(provided))
     }
 
     pub(crate) fn scratch(home: Rc<Scratch>, bytes: ScratchBytes, len: usize) -> Self {
-        Self(Source::Scratch { home, bytes: Some(bytes), len })
+        Self(RecvSource::Scratch { home, bytes: Some(bytes), len })
     }
 
-    /// The received bytes.
+    /// Returns the received bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         match &self.0 {
-            Source::Scratch { bytes: Some(bytes), len, .. } => &bytes[..*len],
-            Source::End | Source::Scratch { bytes: None, .. } => &[],
-            Source::Owned(bytes) => bytes,
-            Source::Provided(provided) => provided.bytes(),
+            RecvSource::Scratch { bytes: Some(bytes), len, .. } => &bytes[..*len],
+            RecvSource::End | RecvSource::Scratch { bytes: None, .. } => &[],
+            RecvSource::Owned(bytes) => bytes,
+            RecvSource::ProvidedBuf(provided) => provided.bytes(),
         }
     }
 }
@@ -81,7 +81,7 @@ impl fmt::Debug for RecvBuf {
 
 impl Drop for RecvBuf {
     fn drop(&mut self) {
-        if let Source::Scratch { home, bytes, .. } = &mut self.0
+        if let RecvSource::Scratch { home, bytes, .. } = &mut self.0
             && let Some(bytes) = bytes.take()
         {
             home.put_back(bytes);
@@ -89,7 +89,7 @@ impl Drop for RecvBuf {
     }
 }
 
-/// How many parts one call to the kernel takes at most. (It would take 1,024.)
+/// How many parts one call to the kernel takes at most. It would take 1,024.
 pub(crate) const PARTS_MAX: usize = 256;
 
 /// Bytes on their way out, and how many of them have left.
@@ -99,14 +99,14 @@ pub struct SendBuf {
     pub bytes: Vec<u8>,
     /// What is sent from where it lies, each piece behind so many of its own bytes.
     shared: Vec<(usize, Bytes)>,
-    pub(crate) form: Form,
+    pub(crate) form: SendForm,
     /// How many of all have left.
     pub(crate) at: usize,
 }
 
-/// What there is to know of a send. (One value, so that a plain one has one thing to ask.)
+/// The form of a send. It is one value, so that a plain send costs one comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum SendForm {
     /// All of it lies in one place, and leaves at once.
     #[default]
     Plain,
@@ -118,7 +118,7 @@ pub(crate) enum Form {
     Waiting,
 }
 
-/// Where the bytes of a send are that its peer has not taken yet.
+/// The bytes of a send that its peer has not taken yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsent {
     /// In its buffer.
@@ -133,33 +133,33 @@ pub struct Unsent {
 impl SendBuf {
     /// Adds a piece that is sent from where it lies.
     pub fn share(&mut self, piece: Bytes) {
-        self.form = Form::Parts;
+        self.form = SendForm::Parts;
         self.shared.push((self.bytes.len(), piece));
     }
 
-    /// Says that more follows at once, by another operation: the kernel may hold a last short
+    /// Announces that more follows at once, by another operation: the kernel may hold a last short
     /// packet back for it.
     pub fn expect_more(&mut self) {
-        self.form = Form::MoreFollows;
+        self.form = SendForm::MoreFollows;
     }
 
-    /// Has it stay where it is when it is sent, until it is taken back: what follows is to leave
+    /// Keeps it back when it is sent, until it is taken back: what follows is to leave
     /// with it.
     pub fn wait_for_more(&mut self) {
-        self.form = Form::Waiting;
+        self.form = SendForm::Waiting;
     }
 
     /// Undoes what was said of what follows.
     pub fn expect_nothing(&mut self) {
-        self.form = if self.shared.is_empty() { Form::Plain } else { Form::Parts };
+        self.form = if self.shared.is_empty() { SendForm::Plain } else { SendForm::Parts };
     }
 
-    /// How many bytes there are in all, those that have left too.
+    /// Returns how many bytes there are in all, those that have left too.
     pub fn len(&self) -> usize {
         self.bytes.len() + self.shared.iter().map(|(_, piece)| piece.len()).sum::<usize>()
     }
 
-    /// Whether there is nothing in it.
+    /// Returns whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty() && self.shared.is_empty()
     }
@@ -177,13 +177,13 @@ impl SendBuf {
         bytes
     }
 
-    /// The bytes that have not left yet, where all of them lie in one place.
+    /// Returns the bytes that have not left yet, where all of them lie in one place.
     pub(crate) fn rest(&self) -> &[u8] {
         debug_assert!(self.shared.is_empty(), "there are parts");
         &self.bytes[self.at..]
     }
 
-    /// The bytes that have not left yet, place by place; none is empty.
+    /// Returns the bytes that have not left yet, place by place; none is empty.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &[u8]> {
         let end = [(self.bytes.len(), &[][..])];
         let shared = self.shared.iter().map(|(behind, piece)| (*behind, &piece[..])).chain(end);
@@ -200,7 +200,7 @@ impl SendBuf {
         })
     }
 
-    /// Whether all of it has left.
+    /// Returns whether all of it has left.
     pub(crate) fn has_left(&self) -> bool {
         self.at == self.len()
     }
@@ -211,9 +211,9 @@ impl SendBuf {
             self.bytes = Vec::new();
         }
         self.bytes.clear();
-        if self.form != Form::Plain {
+        if self.form != SendForm::Plain {
             self.shared.clear();
-            self.form = Form::Plain;
+            self.form = SendForm::Plain;
         }
         self.at = 0;
     }
@@ -266,6 +266,6 @@ mod tests {
         }
         out.at = 0;
         assert_eq!(out.take_bytes(), whole);
-        assert!(out.is_empty() && out.form == Form::Plain);
+        assert!(out.is_empty() && out.form == SendForm::Plain);
     }
 }

@@ -1,4 +1,4 @@
-//! The clock that everything on a worker goes by. (Only what bounds a shutdown reads another.)
+//! The clock that everything on a worker goes by. Only what bounds a shutdown reads another.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 

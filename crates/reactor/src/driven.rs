@@ -10,7 +10,7 @@ use rustix::event::Timespec;
 use crate::epoll::Epoll;
 use crate::reactor::Backend;
 use crate::sys::by_number::{is_patient_stream, recv_by_number, send_by_number};
-use crate::watched::{Ready, Wants};
+use crate::watched::{Wants, WatchEvent};
 use crate::{Reactor, Token};
 
 impl Reactor {
@@ -28,7 +28,7 @@ impl Reactor {
         }
     }
 
-    /// The first half of a turn: sleeps until something happens, and nothing else.
+    /// Returns the first half of a turn: sleeps until something happens, and nothing else.
     ///
     /// - `timeout`: how long at most; `None`: for as long as it takes.
     ///
@@ -42,12 +42,17 @@ impl Reactor {
         self.queue_mut()?.sleep(timeout.as_ref())
     }
 
-    /// The second half: appends to `woken` the tokens whose operations have moved on, and to
+    /// Returns the second half: appends to `woken` the tokens whose operations have moved on, and
+    /// to
     /// `ready` what was found of watched descriptors, as many as there are at most.
     ///
     /// # Errors
     /// `Unsupported` under `io_uring`.
-    pub fn collect(&mut self, woken: &mut Vec<Token>, ready: &mut Vec<Ready>) -> io::Result<()> {
+    pub fn collect(
+        &mut self,
+        woken: &mut Vec<Token>,
+        ready: &mut Vec<WatchEvent>,
+    ) -> io::Result<()> {
         self.queue_mut()?.collect(woken, ready);
         self.tick();
         Ok(())
@@ -68,7 +73,7 @@ impl Reactor {
         self.queue_mut()?.watch(number, wants, key)
     }
 
-    /// Has something else told of a watched descriptor, under the same key.
+    /// Changes what is watched of a descriptor. Its key stays.
     ///
     /// # Errors
     /// `ENOENT` where it is not watched, or `EBADF` where it is not open any more; then it is
@@ -112,13 +117,13 @@ impl Reactor {
         self.queue()?.descriptor()
     }
 
-    /// Whether it does no harm to write to a descriptor that may not be writable: it is a stream
-    /// socket that never blocks.
+    /// Returns whether it does no harm to write to a descriptor that may not be writable: it is a
+    /// stream socket that never blocks.
     pub fn may_be_tried(&self, number: RawFd) -> bool {
         is_patient_stream(number)
     }
 
-    /// How many descriptors are watched.
+    /// Returns how many descriptors are watched.
     pub fn watches(&self) -> usize {
         self.queue().map_or(0, Epoll::watches)
     }
@@ -128,8 +133,8 @@ impl Reactor {
         self.queue().map_or(0, Epoll::changes)
     }
 
-    /// Whether what was found of a descriptor still counts: it is watched as it was then.
-    pub fn is_current(&self, found: &Ready) -> bool {
+    /// Returns whether what was found of a descriptor still counts: it is watched as it was then.
+    pub fn is_current(&self, found: &WatchEvent) -> bool {
         self.queue().is_ok_and(|queue| queue.is_current(found))
     }
 }

@@ -19,39 +19,39 @@ use rustix::net::{
     RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, accept_with, recv, send, sendmsg,
 };
 
-use crate::buf::{BufPool, Form, PARTS_MAX, RecvBuf, Scratch, SendBuf};
-use crate::names::KnownNames;
-use crate::readiness::{END, IN, NAMED, OUT, REGISTERED, Readiness, Table};
+use crate::buf::{BufPool, PARTS_MAX, RecvBuf, Scratch, SendBuf, SendForm};
+use crate::readiness::{END, HAS_ADDRS, IN, OUT, REGISTERED, Readiness, ReadinessTable};
+use crate::socket_addrs::KnownAddrs;
 use crate::watched::Watched;
-use crate::{Alert, Interest, Names, Token};
+use crate::{Interest, ReactorWaker, SocketAddrs, Token};
 
 /// Events taken from the kernel per turn. Shared workers depend on a bound: what one takes, another
 /// has to fetch.
 const EVENTS: usize = 64;
-const ALERT: u64 = u64::MAX;
+const WAKER: u64 = u64::MAX;
 
 /// An epoll descriptor with the readiness of everything registered in it.
 pub(crate) struct Epoll {
     queue: Arc<OwnedFd>,
-    table: Arc<Table>,
-    alert: Alert,
+    table: Arc<ReadinessTable>,
+    waker: ReactorWaker,
     /// Several workers poll this queue and run its tasks.
     shared: bool,
     events: Box<[MaybeUninit<epoll::Event>; EVENTS]>,
     scratch: Rc<Scratch>,
-    spare: BufPool,
+    buf_pool: BufPool,
     watched: Watched,
-    names: KnownNames,
+    addrs: KnownAddrs,
 }
 
 /// A hold on an epoll queue, on its way to the thread that will poll it.
 #[derive(Clone)]
 pub(crate) struct EpollSeed {
     queue: Arc<OwnedFd>,
-    table: Arc<Table>,
-    alert: Alert,
+    table: Arc<ReadinessTable>,
+    waker: ReactorWaker,
     shared: bool,
-    names: KnownNames,
+    addrs: KnownAddrs,
 }
 
 /// A socket under epoll.
@@ -79,52 +79,52 @@ impl EpollIo {
 impl Epoll {
     pub(crate) fn new(descriptors_max: usize, shared: bool) -> io::Result<Self> {
         let queue = Arc::new(epoll::create(CreateFlags::CLOEXEC)?);
-        let alert = Alert::new()?;
+        let waker = ReactorWaker::new()?;
         let flags = EventFlags::IN | EventFlags::ET;
-        epoll::add(&queue, &alert, EventData::new_u64(ALERT), flags)?;
-        let table = Arc::new(Table::new(descriptors_max));
-        Ok(Self { shared, ..Self::over(queue, table, alert) })
+        epoll::add(&queue, &waker, EventData::new_u64(WAKER), flags)?;
+        let table = Arc::new(ReadinessTable::new(descriptors_max));
+        Ok(Self { shared, ..Self::over(queue, table, waker) })
     }
 
-    /// What another thread needs to poll the same queue.
+    /// Returns what another thread needs to poll the same queue.
     pub(crate) fn seed(&self) -> EpollSeed {
         let (queue, table) = (self.queue.clone(), self.table.clone());
-        let (alert, names) = (self.alert.clone(), self.names.clone());
-        EpollSeed { queue, table, alert, shared: self.shared, names }
+        let (waker, addrs) = (self.waker.clone(), self.addrs.clone());
+        EpollSeed { queue, table, waker, shared: self.shared, addrs }
     }
 
     pub(crate) fn from_seed(seed: EpollSeed) -> Self {
-        let EpollSeed { queue, table, alert, shared, names } = seed;
-        Self { shared, names, ..Self::over(queue, table, alert) }
+        let EpollSeed { queue, table, waker, shared, addrs } = seed;
+        Self { shared, addrs, ..Self::over(queue, table, waker) }
     }
 
-    fn over(queue: Arc<OwnedFd>, table: Arc<Table>, alert: Alert) -> Self {
+    fn over(queue: Arc<OwnedFd>, table: Arc<ReadinessTable>, waker: ReactorWaker) -> Self {
         let events = Box::new([MaybeUninit::uninit(); EVENTS]);
         Self {
             queue,
             table,
-            alert,
+            waker,
             shared: false,
             events,
             scratch: Rc::default(),
-            spare: BufPool::default(),
+            buf_pool: BufPool::default(),
             watched: Watched::default(),
-            names: KnownNames::default(),
+            addrs: KnownAddrs::default(),
         }
     }
 
-    pub(crate) fn alert(&self) -> Alert {
-        self.alert.clone()
+    pub(crate) fn waker(&self) -> ReactorWaker {
+        self.waker.clone()
     }
 
-    pub(crate) fn spare(&mut self) -> &mut BufPool {
-        &mut self.spare
+    pub(crate) fn buf_pool(&mut self) -> &mut BufPool {
+        &mut self.buf_pool
     }
 
     /// Takes a descriptor in; it must not block.
     pub(crate) fn adopt(&mut self, fd: OwnedFd) -> io::Result<EpollIo> {
         let mut io = EpollIo { fd, generation: 0 };
-        // Whoever had a descriptor of this number watched has closed it.
+        // The descriptor that was watched under this number has been closed.
         self.watched.forget(io.fd.as_raw_fd().cast_unsigned());
         // A descriptor past the table can only come from a limit raised after the start.
         let readiness = self.table.get(io.index()).ok_or(Errno::MFILE)?;
@@ -198,7 +198,7 @@ impl Epoll {
         let Some(unsent) = out.take() else {
             return Poll::Ready(Ok(()));
         };
-        if unsent.form != Form::Plain {
+        if unsent.form != SendForm::Plain {
             return self.send_formed(io, unsent, out, token);
         }
         self.send_by(io, unsent, out, token, |unsent| {
@@ -206,7 +206,7 @@ impl Epoll {
         })
     }
 
-    /// The same for what is not plain.
+    /// Like [`Epoll::send`], for any other form than a plain one.
     #[inline(never)]
     fn send_formed(
         &mut self,
@@ -216,18 +216,20 @@ impl Epoll {
         token: Token,
     ) -> Poll<io::Result<()>> {
         match unsent.form {
-            Form::Waiting => {
+            SendForm::Waiting => {
                 *out = Some(unsent);
                 Poll::Ready(Ok(()))
             }
-            Form::Parts => self.send_by(io, unsent, out, token, |unsent| {
+            SendForm::Parts => self.send_by(io, unsent, out, token, |unsent| {
                 let parts: Vec<_> = unsent.parts().take(PARTS_MAX).map(IoSlice::new).collect();
                 let mut nothing = SendAncillaryBuffer::default();
                 sendmsg(&io.fd, &parts, &mut nothing, SendFlags::NOSIGNAL)
             }),
-            Form::Plain | Form::MoreFollows => self.send_by(io, unsent, out, token, |unsent| {
-                send(&io.fd, unsent.rest(), SendFlags::NOSIGNAL | SendFlags::MORE)
-            }),
+            SendForm::Plain | SendForm::MoreFollows => {
+                self.send_by(io, unsent, out, token, |unsent| {
+                    send(&io.fd, unsent.rest(), SendFlags::NOSIGNAL | SendFlags::MORE)
+                })
+            }
         }
     }
 
@@ -255,7 +257,7 @@ impl Epoll {
                 }
             }
         }
-        self.spare.put(unsent);
+        self.buf_pool.put(unsent);
         Poll::Ready(Ok(()))
     }
 
@@ -270,7 +272,7 @@ impl Epoll {
         self.attempt(io, OUT, token, || rustix::fs::sendfile(&io.fd, file, Some(offset), len))
     }
 
-    /// Waits for readiness itself, for whoever makes the call.
+    /// Waits for readiness only. The caller makes the system call.
     pub(crate) fn ready(&self, io: &EpollIo, interest: Interest, token: Token) -> Poll<()> {
         let readiness = self.readiness(io);
         let bits = if interest == Interest::Read { IN } else { OUT };
@@ -285,17 +287,17 @@ impl Epoll {
         }
     }
 
-    /// Readiness was used up by whoever waited for it.
+    /// Clears readiness that the caller has used up.
     pub(crate) fn used_up(&self, io: &EpollIo, interest: Interest) {
         let bits = if interest == Interest::Read { IN } else { OUT };
         self.readiness(io).clear(bits, self.shared);
     }
 
     /// Forgets a socket, and then closes its descriptor, which takes it out of epoll. In this
-    /// order: while its generation lasts, its number is nobody else's.
+    /// order: while its generation lasts, its number is no other socket's.
     pub(crate) fn close(&self, io: EpollIo) {
         if self.readiness(&io).retire(self.shared) {
-            self.forget_names(&io);
+            self.forget_addrs(&io);
         }
         drop(io);
     }
@@ -304,38 +306,48 @@ impl Epoll {
     /// which would go on telling of it.
     pub(crate) fn close_listener(&self, listener: EpollIo) {
         if self.readiness(&listener).has(REGISTERED) {
-            // (It was registered; and that it is not any more is as good.)
+            // It was registered; and that it is not any more is as good.
             let _ = epoll::delete(&self.queue, &listener.fd);
         }
         self.close(listener);
     }
 
     #[cold]
-    fn forget_names(&self, io: &EpollIo) {
-        self.names.forget(io.fd.as_raw_fd().cast_unsigned(), io.generation);
+    fn forget_addrs(&self, io: &EpollIo) {
+        self.addrs.forget(io.fd.as_raw_fd().cast_unsigned(), io.generation);
     }
 
-    /// What is known of the names of a socket.
+    /// Returns what is known of the names of a socket.
     ///
     /// # Errors
     /// `NotFound`: it is not the socket any more that it was in this generation.
-    pub(crate) fn known_names(&self, index: u32, generation: u32) -> io::Result<Option<Names>> {
+    pub(crate) fn known_addrs(
+        &self,
+        index: u32,
+        generation: u32,
+    ) -> io::Result<Option<SocketAddrs>> {
         let entry = self.table.get(index as usize).filter(|entry| entry.is_of(generation));
         let entry = entry.ok_or(io::ErrorKind::NotFound)?;
-        Ok(if entry.has(NAMED) { self.names.of(index, generation) } else { None })
+        Ok(if entry.has(HAS_ADDRS) { self.addrs.of(index, generation) } else { None })
     }
 
     /// Keeps the names of a socket for as long as it is open.
     ///
     /// # Errors
     /// `NotFound`: it was closed meanwhile. What was asked under its number may be another's.
-    pub(crate) fn keep_names(&self, index: u32, generation: u32, names: Names) -> io::Result<()> {
-        self.names.keep(index, generation, names);
+    pub(crate) fn keep_addrs(
+        &self,
+        index: u32,
+        generation: u32,
+        addrs: SocketAddrs,
+    ) -> io::Result<()> {
+        self.addrs.keep(index, generation, addrs);
         let entry = self.table.get(index as usize);
-        // Whoever closes it forgets them, if it finds this bit; if it has closed, nobody does.
-        let is_open = entry.is_some_and(|it| it.event(generation, NAMED, self.shared).is_some());
+        // The thread that closes it forgets them if it finds this bit. If it has closed, none does.
+        let is_open =
+            entry.is_some_and(|it| it.event(generation, HAS_ADDRS, self.shared).is_some());
         if !is_open {
-            self.names.forget(index, generation);
+            self.addrs.forget(index, generation);
             return Err(io::ErrorKind::NotFound.into());
         }
         Ok(())
@@ -354,7 +366,7 @@ impl Epoll {
         };
         for event in events {
             let data = event.data.u64();
-            if data == ALERT {
+            if data == WAKER {
                 continue;
             }
             woken.extend(note(&self.table, self.shared, data, event.flags));
@@ -437,14 +449,14 @@ impl AsFd for EpollIo {
 
 /// Takes an edge of a socket in. Returns whom to wake.
 #[inline]
-fn note(table: &Table, shared: bool, data: u64, flags: EventFlags) -> Option<Token> {
+fn note(table: &ReadinessTable, shared: bool, data: u64, flags: EventFlags) -> Option<Token> {
     let (index, generation) = (data & 0xffff_ffff, data >> 32);
     let entry = usize::try_from(index).ok().and_then(|index| table.get(index));
     let generation = u32::try_from(generation).expect("the upper half is 32 bits");
     entry.and_then(|entry| entry.event(generation, bits_of(flags), shared))
 }
 
-/// What the kernel hands back of a socket's edges.
+/// Returns what the kernel hands back of a socket's edges.
 fn data_of(index: usize, generation: u32) -> u64 {
     u64::from(generation) << 32 | index as u64
 }

@@ -14,14 +14,14 @@ pub struct Io(pub(crate) IoKind);
 pub(crate) enum IoKind {
     Epoll(EpollIo),
     Uring(UringIo),
-    /// Somebody has taken it.
+    /// It was taken out ([`Io::take`]).
     Gone,
 }
 
 /// An open socket as those name it who do not hold it.
 ///
 /// It does not hold the socket open. Its own reactor answers for this socket or not at all, also
-/// while another thread closes it: see [`Reactor::names`](crate::Reactor::names). Other reactors
+/// while another thread closes it: see [`Reactor::addrs`](crate::Reactor::addrs). Other reactors
 /// know other sockets by the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IoId(u64);

@@ -10,59 +10,59 @@
 //! | accept | multishot, into the ring's own table | `accept4` until it would block |
 //! | receive | one-shot, then multishot into provided buffers | one `recv` per readiness edge |
 //! | send | one in flight, `MSG_WAITALL` | `send`, the rest when writable |
-//! | send a file | `sendfile` on an installed twin | `sendfile`, the rest when writable |
+//! | send a file | `sendfile` on an installed descriptor | `sendfile`, the rest when writable |
 //! | connect | `connect`, then a one-shot poll | `connect`, then the first edge |
-//! | names, options | the call, on a twin for that moment | the call |
+//! | names, options | the call, on a descriptor installed for it | the call |
 //! | close | cancel what is armed, close on its last completion | `close` |
 //! | wake-up | multishot poll on an eventfd | edge-triggered eventfd |
 //!
-//! Every operation is **completion-shaped**: ask for it with the [`Token`] of whoever waits; it is
-//! either complete (`Poll::Ready`) or under way, and then one [`Reactor::turn`] hands the token out
-//! and asking again gives the completion. Asking for an operation under way starts nothing twice.
-//! Buffers are owned: received bytes come in a [`RecvBuf`], bytes to send go in an [`SendBuf`].
+//! Every operation is **completion-shaped**: ask for it with the [`Token`] of the waiting task; it
+//! is either complete (`Poll::Ready`) or under way, and then one [`Reactor::turn`] hands the token
+//! out and asking again gives the completion. Asking for an operation under way starts nothing
+//! twice. Buffers are owned: received bytes come in a [`RecvBuf`], bytes to send go in an
+//! [`SendBuf`].
 //!
 //! What lives here: descriptors, rings, readiness, timers ([`Wheel`]), the clock. What does not:
-//! tasks, HTTP, any decision. It uses the kernel and nothing else of this house.
+//! tasks, HTTP, any decision. It uses the kernel, and no other crate of the workspace.
 
 mod buf;
-mod buffers;
-mod chunks;
 mod clock;
 mod driven;
 mod epoll;
 mod io;
+mod lazy_table;
 mod listen;
 mod listener_poll;
-mod moving;
-mod names;
+mod provided_bufs;
 mod reactor;
 mod readiness;
+mod socket_addrs;
 mod sys;
+mod transferring;
 mod uring;
-mod wake;
+mod waker;
 mod watched;
 mod wheel;
 
 pub use buf::{RecvBuf, SendBuf, Unsent};
-pub use chunks::Chunks;
 pub use clock::Clock;
 pub use io::{Io, IoId};
+pub use lazy_table::LazyTable;
 pub use listen::{
     Endpoint, Outbound, SocketOptions, TrafficClass, bind, connect_socket, defer_accept,
     descriptor_limit, duplicate, gather_connections, refuse_connections, set_options,
     stop_deferring, take_queue,
 };
 pub use listener_poll::{ListenerPoll, has_pending, prepare_to_share, take_connection};
-pub use names::Names;
 pub use reactor::{
-    Accepted, BackendKind, How, IoChoice, Listener, Options, Reactor, ReactorSeed, Wait,
-    probe_uring,
+    Accepted, BackendKind, IoChoice, Listener, Options, Reactor, ReactorSeed, Wait, probe_uring,
 };
 pub use readiness::Interest;
+pub use socket_addrs::SocketAddrs;
 pub use sys::options::block_file_size_signal;
-pub use wake::Alert;
-pub use watched::{Ready, Wants};
+pub use waker::ReactorWaker;
+pub use watched::{Wants, WatchEvent};
 pub use wheel::{TimerKey, Wheel};
 
-/// Who waits for an operation. The reactor stores it and hands it back; it knows no tasks.
+/// The waiter of an operation. The reactor stores it and hands it back; it knows no tasks.
 pub type Token = u64;

@@ -18,13 +18,13 @@ use rustix::net::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::sys::by_number::local_name_of;
+use crate::sys::by_number::local_addr_of;
 use crate::sys::options::{bind_without_port, set_defer_accept};
 
 pub use crate::sys::by_number::duplicate;
 pub use closing::{gather_connections, refuse_connections, stop_deferring, take_queue};
 
-/// Where a server listens, or a client connects to.
+/// An address to listen on or to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
     /// An IPv4 or IPv6 address and port.
@@ -40,7 +40,7 @@ impl Endpoint {
     /// The same, but for an inherited socket the address that it was bound to, if it has one.
     pub fn resolved(&self) -> Self {
         let Self::Inherited(number) = self else { return self.clone() };
-        let name = local_name_of(*number).ok().flatten();
+        let name = local_addr_of(*number).ok().flatten();
         let of_tcp = |name: &SocketAddrAny| SocketAddr::try_from(name.clone()).ok().map(Self::Tcp);
         let of_unix = |name: &SocketAddrAny| {
             let address = SocketAddrUnix::try_from(name.clone()).ok()?;
@@ -111,8 +111,8 @@ fn inherited(number: RawFd) -> io::Result<OwnedFd> {
 /// retransmission of its handshake.
 const DEFER_SECONDS: u32 = 1;
 
-/// Has the kernel keep connections back until their first bytes are here, for a second at most, so
-/// that a worker is woken once for the two. It saves 40 % of the CPU time of a connection that
+/// Makes the kernel keep connections back until their first bytes are here, for a second at most,
+/// so that a worker is woken once for the two. It saves 40 % of the CPU time of a connection that
 /// brings one request. For protocols in which the client speaks first. A Unix socket stays as it
 /// is.
 ///
@@ -125,7 +125,7 @@ pub fn defer_accept(listening: &OwnedFd) -> io::Result<()> {
     set_defer_accept(listening.as_fd(), DEFER_SECONDS)
 }
 
-/// What a listening TCP socket hands down to its connections.
+/// Options that a listening TCP socket hands down to its connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SocketOptions {
     /// Bytes that the kernel may hold received for a connection (`SO_RCVBUF`); 0: as it sees fit.
@@ -136,7 +136,7 @@ pub struct SocketOptions {
     pub preference: TrafficClass,
 }
 
-/// What packets ask routers for, by their class of service (RFC 2474). Many pass over it.
+/// The class of service that packets ask routers for (RFC 2474). Many routers ignore it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TrafficClass {
     /// Nothing.
@@ -154,12 +154,12 @@ impl TrafficClass {
     /// What a person writes for each member.
     pub const NAMES: [&'static str; 3] = ["none", "latency", "throughput"];
 
-    /// What a person writes for this member.
+    /// Returns what a person writes for this member.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }
 
-    /// The byte in each packet's head: the code point, and two bits that are the kernel's.
+    /// Returns the byte in each packet's head: the code point, and two bits that are the kernel's.
     fn class(self) -> Option<u8> {
         match self {
             Self::None => None,
@@ -169,7 +169,7 @@ impl TrafficClass {
     }
 }
 
-/// Has the connections that a listening socket accepts be as `options` say. They inherit it. A Unix
+/// Sets options of a listening socket, which the connections that it accepts inherit. A Unix
 /// socket stays as it is, for its connections would not.
 ///
 /// Returns what the kernel would not grant, for the user.
@@ -269,7 +269,8 @@ fn bind_unix(path: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Whether a socket file was left behind by a process that is gone: nobody answers there.
+/// Returns whether a socket file was left behind by a process that is gone: no process answers
+/// there.
 fn is_stale_socket(path: &Path, address: &SocketAddrUnix) -> bool {
     let is_socket = rustix::fs::lstat(path)
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket);
@@ -293,7 +294,7 @@ fn nonblocking() -> SocketFlags {
     SocketFlags::NONBLOCK | SocketFlags::CLOEXEC
 }
 
-/// What an outgoing connection is to be like.
+/// Options of an outgoing connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outbound {
     /// Where it comes from; with port 0 the kernel picks one that is free for this peer. `None`:
@@ -330,7 +331,7 @@ pub fn connect_socket(to: &Endpoint, outbound: &Outbound) -> io::Result<OwnedFd>
     }
 }
 
-/// How many descriptors this process may hold: raises the soft limit to the hard one first.
+/// Returns how many descriptors this process may hold: raises the soft limit to the hard one first.
 pub fn descriptor_limit() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };

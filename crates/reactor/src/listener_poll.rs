@@ -1,4 +1,4 @@
-//! Looking at listening sockets without accepting from them: whether somebody stands in line there,
+//! Polling listening sockets without accepting from them: whether a connection waits there,
 //! and taking one out of the line of a worker that does not come round.
 
 use std::io;
@@ -10,24 +10,24 @@ use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{SocketFlags, accept_with};
 
-use crate::Alert;
+use crate::ReactorWaker;
 
-/// What one thread sleeps in while it watches listening sockets.
+/// Poll of listening sockets, in which one thread sleeps.
 #[derive(Debug)]
 pub struct ListenerPoll {
-    alert: Alert,
+    waker: ReactorWaker,
 }
 
 impl ListenerPoll {
     /// # Errors
     /// The process is out of descriptors.
     pub fn new() -> io::Result<Self> {
-        Ok(Self { alert: Alert::new()? })
+        Ok(Self { waker: ReactorWaker::new()? })
     }
 
-    /// What ends [`ListenerPoll::wait`], from any thread.
-    pub fn alert(&self) -> Alert {
-        self.alert.clone()
+    /// Returns what ends [`ListenerPoll::wait`], from any thread.
+    pub fn waker(&self) -> ReactorWaker {
+        self.waker.clone()
     }
 
     /// Sleeps until the alert is raised, a connection stands in line at one of the sockets, or the
@@ -36,7 +36,7 @@ impl ListenerPoll {
     /// # Errors
     /// The kernel is out of memory.
     pub fn wait(&self, sockets: &[impl AsFd], timeout: Option<Duration>) -> io::Result<bool> {
-        let mut asked = vec![PollFd::new(&self.alert, PollFlags::IN)];
+        let mut asked = vec![PollFd::new(&self.waker, PollFlags::IN)];
         asked.extend(sockets.iter().map(|socket| PollFd::new(socket, PollFlags::IN)));
         // A time too far away to be named is no limit.
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
@@ -46,7 +46,7 @@ impl ListenerPoll {
         }
         let mut ready = asked.iter().map(|asked| !asked.revents().is_empty());
         if ready.next() == Some(true) {
-            self.alert.lower();
+            self.waker.reset();
         }
         Ok(ready.any(|ready| ready))
     }
@@ -58,12 +58,12 @@ impl ListenerPoll {
 /// # Errors
 /// What the kernel says.
 pub fn prepare_to_share(listening: &OwnedFd) -> io::Result<()> {
-    // A ring needs its listeners to block, and then somebody else may have been quicker. (The
-    // connections inherit it, and never block.)
+    // A ring needs its listeners to block, and another acceptor may have been quicker. The
+    // connections inherit it, and never block.
     Ok(set_socket_timeout(listening, Timeout::Recv, Some(Duration::from_millis(1)))?)
 }
 
-/// Whether a connection waits at a listening socket.
+/// Returns whether a connection waits at a listening socket.
 pub fn has_pending(listening: &OwnedFd) -> bool {
     let mut asked = [PollFd::new(listening, PollFlags::IN)];
     poll(&mut asked, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
@@ -112,7 +112,7 @@ mod tests {
         for _ in 0..2 {
             assert!(take_connection(&socket).expect("two wait").is_some());
         }
-        // As if somebody else had been quicker: it must not wait for the next one.
+        // As if another acceptor had been quicker: it must not wait for the next connection.
         let late = accept_with(&socket, SocketFlags::CLOEXEC);
         assert_eq!(late.expect_err("nobody is left"), Errno::AGAIN);
     }
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn an_alert_ends_one_wait() {
         let listener_poll = ListenerPoll::new().expect("an eventfd can be had");
-        listener_poll.alert().raise();
+        listener_poll.waker().wake();
         listener_poll.wait(&[] as &[OwnedFd], None).expect("the kernel polls");
         let began = std::time::Instant::now();
         let rest = Duration::from_millis(20);

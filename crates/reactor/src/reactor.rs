@@ -1,7 +1,7 @@
 //! The reactor: one of two backends behind one set of operations.
 
+mod addrs;
 mod listening;
-mod naming;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,10 +14,10 @@ use crate::buf::BufPool;
 use crate::buf::Unsent;
 use crate::epoll::{Epoll, EpollIo};
 use crate::io::IoKind;
-use crate::sys::Sleep;
+use crate::sys::EnterWait;
 use crate::sys::by_number::send_queue_of;
 use crate::uring::Uring;
-use crate::{Alert, Clock, Interest, Io, RecvBuf, SendBuf, Token, descriptor_limit};
+use crate::{Clock, Interest, Io, ReactorWaker, RecvBuf, SendBuf, Token, descriptor_limit};
 
 /// Which backend to try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,7 +37,7 @@ impl IoChoice {
     /// What a person writes for each member.
     pub const NAMES: [&'static str; 3] = ["auto", "uring", "epoll"];
 
-    /// What a person writes for this member.
+    /// Returns what a person writes for this member.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }
@@ -53,7 +53,7 @@ pub enum BackendKind {
 }
 
 impl BackendKind {
-    /// The name that users see.
+    /// Returns the name that users see.
     pub fn name(self) -> &'static str {
         match self {
             Self::Uring => "io_uring",
@@ -62,7 +62,7 @@ impl BackendKind {
     }
 }
 
-/// What a reactor is made with.
+/// Options of a reactor.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Which backend to try.
@@ -71,8 +71,8 @@ pub struct Options {
     pub direct_max: usize,
     /// Receive buffers of 4 KiB per ring: a power of two, 8 to 32,768.
     pub buffers: u16,
-    /// Ordinary descriptors that a ring may have beside its own table, to send files with. Past
-    /// that files are read and sent; and half of them may stay with connections that are idle.
+    /// Ordinary descriptors that a ring may have in addition to its own table, to send files with.
+    /// Past that files are read and sent; and half of them may stay with connections that are idle.
     pub installed_max: usize,
     /// The clock whose origin all workers of one server share.
     pub clock: Clock,
@@ -100,14 +100,7 @@ pub enum Accepted {
     Away(OwnedFd),
 }
 
-/// How a socket's writing side ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
-    /// No more bytes will be sent; the peer's can still be received.
-    Write,
-}
-
-/// How long a turn may sleep.
+/// The longest sleep of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// Not at all: take what is there.
@@ -154,17 +147,20 @@ impl Reactor {
     ///
     /// # Errors
     /// As [`Reactor::new`].
-    pub fn shared(options: &Options, workers: usize) -> io::Result<(Alert, Vec<ReactorSeed>)> {
+    pub fn shared(
+        options: &Options,
+        workers: usize,
+    ) -> io::Result<(ReactorWaker, Vec<ReactorSeed>)> {
         let first = Epoll::new(descriptor_limit(), true)?;
         let seed = || ReactorSeed { queue: first.seed(), clock: options.clock.clone() };
-        Ok((first.alert(), (0..workers).map(|_| seed()).collect()))
+        Ok((first.waker(), (0..workers).map(|_| seed()).collect()))
     }
 
     fn over(backend: Backend, options: &Options) -> Self {
         Self { backend, clock: options.clock.clone() }
     }
 
-    /// The backend at work.
+    /// Returns the backend at work.
     pub fn backend(&self) -> BackendKind {
         match self.backend {
             Backend::Epoll(_) => BackendKind::Epoll,
@@ -172,7 +168,7 @@ impl Reactor {
         }
     }
 
-    /// The time as of the last turn.
+    /// Returns the time as of the last turn.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
@@ -182,15 +178,15 @@ impl Reactor {
         self.clock.tick();
     }
 
-    /// What ends this reactor's sleep, from any thread.
-    pub fn alert(&self) -> Alert {
+    /// Returns what ends this reactor's sleep, from any thread.
+    pub fn waker(&self) -> ReactorWaker {
         match &self.backend {
-            Backend::Epoll(epoll) => epoll.alert(),
-            Backend::Uring(uring) => uring.alert(),
+            Backend::Epoll(epoll) => epoll.waker(),
+            Backend::Uring(uring) => uring.waker(),
         }
     }
 
-    /// Whether operations of closed sockets or listeners are still under way.
+    /// Returns whether operations of closed sockets or listeners are still under way.
     pub fn has_unfinished(&self) -> bool {
         match &self.backend {
             Backend::Epoll(_) => false,
@@ -208,8 +204,8 @@ impl Reactor {
         }
     }
 
-    /// Has a socket receive only when [`Reactor::recv`] asks for it, and hold no buffer while it
-    /// does not. (Under epoll that is always so.)
+    /// Makes a socket receive only when [`Reactor::recv`] asks for it, and hold no buffer while it
+    /// does not. Under epoll that is always so.
     pub fn receive_on_demand(&mut self, io: &Io) {
         if let (Backend::Uring(uring), IoKind::Uring(io)) = (&mut self.backend, &io.0) {
             uring.receive_on_demand(*io);
@@ -218,18 +214,18 @@ impl Reactor {
 
     /// An empty buffer for [`Reactor::send`].
     pub fn outgoing(&mut self) -> Box<SendBuf> {
-        self.spare().take()
+        self.buf_pool().take()
     }
 
     /// Gives an unused buffer back.
     pub fn put_back(&mut self, out: Box<SendBuf>) {
-        self.spare().put(out);
+        self.buf_pool().put(out);
     }
 
-    fn spare(&mut self) -> &mut BufPool {
+    fn buf_pool(&mut self) -> &mut BufPool {
         match &mut self.backend {
-            Backend::Epoll(epoll) => epoll.spare(),
-            Backend::Uring(uring) => uring.spare(),
+            Backend::Epoll(epoll) => epoll.buf_pool(),
+            Backend::Uring(uring) => uring.buf_pool(),
         }
     }
 
@@ -249,7 +245,7 @@ impl Reactor {
         }
     }
 
-    /// How many bytes of a send are still on this side.
+    /// Returns how many bytes of a send are still on this side.
     ///
     /// - `out`: what [`Reactor::send`] has left in it.
     /// - `woken`: as for [`Reactor::with_descriptor`].
@@ -296,7 +292,7 @@ impl Reactor {
     }
 
     /// Takes note that the last byte of a file was sent: a descriptor that a ring has made for that
-    /// goes, unless there are few of them. (The next file costs another one then.)
+    /// goes, unless there are few of them. The next file costs another one then.
     pub fn file_sent(&mut self, io: &Io) {
         if let (Backend::Uring(uring), IoKind::Uring(io)) = (&mut self.backend, &io.0) {
             uring.file_sent(*io);
@@ -321,7 +317,7 @@ impl Reactor {
         }
     }
 
-    /// Whether an outgoing connection that became writable was made.
+    /// Returns whether an outgoing connection that became writable was made.
     ///
     /// # Errors
     /// Why it was not.
@@ -332,7 +328,7 @@ impl Reactor {
         }
     }
 
-    /// The socket's ordinary descriptor, if it has one.
+    /// Returns the socket's ordinary descriptor, if it has one.
     pub fn fd<'a>(&'a self, io: &'a Io) -> Option<BorrowedFd<'a>> {
         match (&self.backend, &io.0) {
             (_, IoKind::Epoll(io)) => Some(io.as_fd()),
@@ -341,9 +337,9 @@ impl Reactor {
         }
     }
 
-    /// Tells the peer that no more bytes will come. What was sent before still arrives.
-    pub fn shutdown(&mut self, io: &Io, how: How) {
-        let How::Write = how;
+    /// Tells the peer that no more bytes will come. What was sent before still arrives, and the
+    /// peer's bytes can still be received.
+    pub fn shutdown_write(&mut self, io: &Io) {
         match (&mut self.backend, &io.0) {
             (Backend::Epoll(_), IoKind::Epoll(io)) => {
                 // A peer that is gone already needs no telling.
@@ -354,7 +350,7 @@ impl Reactor {
         }
     }
 
-    /// Closes a socket. What is under way on it ends; nobody is woken for it.
+    /// Closes a socket. What is under way on it ends, and wakes no task.
     pub fn close(&mut self, io: Io) {
         match (&mut self.backend, io.0) {
             (Backend::Epoll(epoll), IoKind::Epoll(io)) => epoll.close(io),
@@ -386,9 +382,9 @@ impl Reactor {
             ),
             Backend::Uring(uring) => {
                 let sleep = match timeout {
-                    Some(Duration::ZERO) => Sleep::Not,
-                    Some(timeout) => Sleep::For(timeout.into()),
-                    None => Sleep::Forever,
+                    Some(Duration::ZERO) => EnterWait::Not,
+                    Some(timeout) => EnterWait::For(timeout.into()),
+                    None => EnterWait::Forever,
                 };
                 uring.turn(sleep, woken)
             }
@@ -398,7 +394,7 @@ impl Reactor {
     }
 }
 
-/// What a worker thread makes its share of a shared reactor of.
+/// The part of a shared reactor that a worker thread makes its own of.
 #[derive(Clone)]
 pub struct ReactorSeed {
     queue: crate::epoll::EpollSeed,
@@ -406,14 +402,14 @@ pub struct ReactorSeed {
 }
 
 impl ReactorSeed {
-    /// The reactor of the thread that calls this.
+    /// Returns the reactor of the thread that calls this.
     pub fn grow(self) -> Reactor {
         let backend = Backend::Epoll(Epoll::from_seed(self.queue));
         Reactor { backend, clock: self.clock }
     }
 }
 
-/// Whether `io_uring` can be used here, found by trying.
+/// Returns whether `io_uring` can be used here, found by trying.
 ///
 /// # Errors
 /// The step that failed and why, in words.

@@ -16,31 +16,31 @@ pub(crate) const END: u64 = 4;
 /// The descriptor is registered with epoll.
 pub(crate) const REGISTERED: u64 = 8;
 /// Its names are known, and to be forgotten with it.
-pub(crate) const NAMED: u64 = 16;
+pub(crate) const HAS_ADDRS: u64 = 16;
 
 const GENERATION_SHIFT: u32 = 32;
 
-/// What is known of each descriptor, and who waits for it; indexed by descriptor.
+/// State and waiter of each descriptor, indexed by descriptor.
 ///
 /// It comes from zeroed memory that the kernel gives page by page, as it is touched.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct ReadinessTable {
     /// The state, `generation << 32 | bits`, and the waiter.
     entries: Box<[[AtomicU64; 2]]>,
 }
 
-impl Table {
+impl ReadinessTable {
     /// A table for the descriptors `0..limit`.
     pub(crate) fn new(limit: usize) -> Self {
         Self { entries: zeroed_slice_box(limit) }
     }
 
-    /// How many descriptors it has entries for.
+    /// Returns how many descriptors it has entries for.
     pub(crate) fn limit(&self) -> usize {
         self.entries.len()
     }
 
-    /// The entry of a descriptor; `None` past the limit.
+    /// Returns the entry of a descriptor; `None` past the limit.
     pub(crate) fn get(&self, index: usize) -> Option<Readiness<'_>> {
         let [state, waiter] = self.entries.get(index)?;
         Some(Readiness { state, waiter })
@@ -56,7 +56,7 @@ pub enum Interest {
     Write,
 }
 
-/// What is known of one descriptor, and who waits for it.
+/// State and waiter of one descriptor.
 ///
 /// Where one thread polls and runs the task (`shared == false`), all accesses are plain loads and
 /// stores. Where any thread may do either, they are read-modify-write operations, and the token of
@@ -80,23 +80,23 @@ impl Readiness<'_> {
     /// whether its names were known.
     pub(crate) fn retire(self, shared: bool) -> bool {
         let before = self.state.load(Ordering::Relaxed);
-        // (The generation is its owner's to change, so what was read of that holds.)
+        // The generation is its owner's to change, so what was read of that holds.
         let generation = generation_of(before).wrapping_add(1);
         let after = u64::from(generation) << GENERATION_SHIFT;
         if shared {
             // Names that another thread has made known meanwhile must not be overlooked.
-            return self.state.swap(after, Ordering::AcqRel) & NAMED != 0;
+            return self.state.swap(after, Ordering::AcqRel) & HAS_ADDRS != 0;
         }
         self.state.store(after, Ordering::Release);
-        before & NAMED != 0
+        before & HAS_ADDRS != 0
     }
 
-    /// Whether the descriptor's present life is this one.
+    /// Returns whether the descriptor's present life is this one.
     pub(crate) fn is_of(self, generation: u32) -> bool {
         generation_of(self.state.load(Ordering::Acquire)) == generation
     }
 
-    /// The descriptor's present life.
+    /// Returns the descriptor's present life.
     pub(crate) fn generation(self) -> u32 {
         generation_of(self.state.load(Ordering::Acquire))
     }
@@ -121,7 +121,7 @@ impl Readiness<'_> {
         }
     }
 
-    /// Says who is to be woken by events from now on.
+    /// Sets the waiter that events wake from now on.
     pub(crate) fn wait(self, token: Token) {
         self.waiter.store(token, Ordering::Release);
     }
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn an_event_of_an_earlier_descriptor_does_not_count() {
         for shared in [false, true] {
-            let table = Table::new(1);
+            let table = ReadinessTable::new(1);
             let readiness = table.get(0).expect("one entry");
             assert!(table.get(1).is_none());
             let old = readiness.open();

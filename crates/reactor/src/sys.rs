@@ -1,9 +1,9 @@
 //! The `io_uring` system calls: submissions go in as typed calls, completions come out as an enum.
 //! Calls on descriptors by number are in [`by_number`], what rustix does not name in [`options`].
-//! One of the four files of this room that may say `unsafe`.
+//! One of the files that may say `unsafe` (`CONTRIBUTING.md`).
 //!
 //! All memory that the kernel may touch after a submission is owned here until its completion:
-//! bytes to send in `sending`, lists of them in `messages`, received bytes in the [`Pool`].
+//! bytes to send in `sending`, lists of them in `messages`, received bytes in the [`ProvidedBufs`].
 
 #![expect(
     unsafe_code,
@@ -26,11 +26,11 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 
-use crate::buf::{Form, PARTS_MAX, SendBuf};
-use crate::buffers::Pool;
+use crate::buf::{PARTS_MAX, SendBuf, SendForm};
+use crate::provided_bufs::ProvidedBufs;
 
-/// `MSG_NOSIGNAL`. (With `MSG_WAITALL` the kernel would go on by itself until everything is sent,
-/// and nobody could tell a peer that takes bytes slowly from one that takes none.)
+/// `MSG_NOSIGNAL`. With `MSG_WAITALL` the kernel would go on by itself until everything is sent,
+/// and nobody could tell a peer that takes bytes slowly from one that takes none.
 const SEND_FLAGS: i32 = 0x4000;
 const MSG_MORE: i32 = 0x8000;
 /// `SOCK_NONBLOCK | SOCK_CLOEXEC`, for sockets accepted as ordinary descriptors.
@@ -38,7 +38,7 @@ const ACCEPT_FLAGS: i32 = 0o4000 | 0o2_000_000;
 const EDGE_TRIGGERED: u32 = 1 << 31;
 const BUFFER_GROUP: u16 = 0;
 
-/// Who an operation is for: an index into a table and the generation of its entry.
+/// The socket of an operation: an index into a table, and the generation of its entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) index: u32,
@@ -48,22 +48,22 @@ pub(crate) struct Key {
 
 /// A socket as the ring knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum FdTarget {
     /// In the ring's own descriptor table.
     Direct(u32),
     /// An ordinary descriptor; its owner keeps it open until the operation is complete.
     Descriptor(i32),
 }
 
-/// How long to wait for a completion.
+/// The longest wait for a completion.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Sleep {
+pub(crate) enum EnterWait {
     Not,
     For(Timespec),
     Forever,
 }
 
-/// What an operation came to.
+/// The completion of an operation.
 #[derive(Debug)]
 pub(crate) enum Completion {
     /// A connection in the ring's descriptor table.
@@ -74,23 +74,21 @@ pub(crate) enum Completion {
     Received { key: Key, result: i32, buffer: Option<u16>, more: bool },
     /// A send ended; the bytes come back.
     Sent { key: Key, result: i32, out: Box<SendBuf> },
-    /// A direct descriptor has an ordinary twin.
+    /// An ordinary descriptor of a direct socket is installed.
     Installed { key: Key, result: io::Result<OwnedFd> },
-    /// The same for whoever asked under this key; it closes unless that one takes it.
-    Twin { key: Key, result: io::Result<OwnedFd> },
     /// A descriptor is ready, or the poll failed.
     Polled { key: Key },
     /// The peer was told that nothing more will come.
     ShutDown { key: Key },
     /// The eventfd was written to.
-    Alerted { more: bool },
-    /// Nobody waits for it.
+    Woken { more: bool },
+    /// No task waits for it.
     Nothing,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-enum Kind {
+enum OpKind {
     Nothing,
     AcceptDirect,
     Accept,
@@ -98,13 +96,12 @@ enum Kind {
     Send,
     Install,
     Poll,
-    Alert,
+    ReactorWaker,
     ShutDown,
-    Twin,
 }
 
-impl Kind {
-    const ALL: [Self; 10] = [
+impl OpKind {
+    const ALL: [Self; 9] = [
         Self::Nothing,
         Self::AcceptDirect,
         Self::Accept,
@@ -112,9 +109,8 @@ impl Kind {
         Self::Send,
         Self::Install,
         Self::Poll,
-        Self::Alert,
+        Self::ReactorWaker,
         Self::ShutDown,
-        Self::Twin,
     ];
 
     fn tag(self, key: Key) -> u64 {
@@ -134,7 +130,7 @@ const NO_KEY: Key = Key { index: 0, generation: 0 };
 /// A ring with its descriptor table and its provided buffers.
 pub(crate) struct Ring {
     uring: IoUring,
-    pool: Rc<Pool>,
+    pool: Rc<ProvidedBufs>,
     /// Bytes being sent, by the index of the socket's key: at most one send each.
     sending: Vec<Option<Box<SendBuf>>>,
     /// Where the kernel finds the parts of those that lie in several places.
@@ -161,7 +157,7 @@ impl Ring {
             .setup_cqsize(entries * 8)
             .build(entries)
             .map_err(|error| named("io_uring_setup", &error))?;
-        let pool = Pool::new(buffers);
+        let pool = ProvidedBufs::new(buffers);
         let submitter = uring.submitter();
         submitter
             .register_files_sparse(direct)
@@ -181,7 +177,7 @@ impl Ring {
         Ok(Self { uring, pool, sending, messages, sends_under_way: 0, receives_under_way: 0 })
     }
 
-    pub(crate) fn pool(&self) -> &Rc<Pool> {
+    pub(crate) fn pool(&self) -> &Rc<ProvidedBufs> {
         &self.pool
     }
 
@@ -195,7 +191,7 @@ impl Ring {
                 .file_index(Some(DestinationSlot::auto_target()))
                 .build()
         };
-        self.push(&entry.user_data(Kind::AcceptDirect.tag(key)));
+        self.push(&entry.user_data(OpKind::AcceptDirect.tag(key)));
     }
 
     /// Accepts one connection as an ordinary descriptor.
@@ -204,18 +200,18 @@ impl Ring {
         let entry = opcode::Accept::new(fd, std::ptr::null_mut(), std::ptr::null_mut())
             .flags(ACCEPT_FLAGS)
             .build();
-        self.push(&entry.user_data(Kind::Accept.tag(key)));
+        self.push(&entry.user_data(OpKind::Accept.tag(key)));
     }
 
     pub(crate) fn cancel_accept(&mut self, key: Key) {
-        for kind in [Kind::AcceptDirect, Kind::Accept] {
+        for kind in [OpKind::AcceptDirect, OpKind::Accept] {
             let entry = opcode::AsyncCancel::new(kind.tag(key)).build();
-            self.push(&entry.user_data(Kind::Nothing.tag(NO_KEY)));
+            self.push(&entry.user_data(OpKind::Nothing.tag(NO_KEY)));
         }
     }
 
     /// Receives once, or until stopped, into provided buffers.
-    pub(crate) fn recv(&mut self, target: Target, key: Key, multishot: bool) {
+    pub(crate) fn recv(&mut self, target: FdTarget, key: Key, multishot: bool) {
         let build = |direct: Option<u32>, fd: i32| match (multishot, direct) {
             (true, Some(slot)) => opcode::RecvMulti::new(Fixed(slot), BUFFER_GROUP).build(),
             (true, None) => opcode::RecvMulti::new(Fd(fd), BUFFER_GROUP).build(),
@@ -229,37 +225,37 @@ impl Ring {
                 .flags(squeue::Flags::BUFFER_SELECT),
         };
         let entry = match target {
-            Target::Direct(slot) => build(Some(slot), 0),
-            Target::Descriptor(fd) => build(None, fd),
+            FdTarget::Direct(slot) => build(Some(slot), 0),
+            FdTarget::Descriptor(fd) => build(None, fd),
         };
         self.receives_under_way += 1;
-        self.push(&entry.user_data(Kind::Recv.tag(key)));
+        self.push(&entry.user_data(OpKind::Recv.tag(key)));
     }
 
     pub(crate) fn cancel_recv(&mut self, key: Key) {
-        let entry = opcode::AsyncCancel::new(Kind::Recv.tag(key)).build();
-        self.push(&entry.user_data(Kind::Nothing.tag(NO_KEY)));
+        let entry = opcode::AsyncCancel::new(OpKind::Recv.tag(key)).build();
+        self.push(&entry.user_data(OpKind::Nothing.tag(NO_KEY)));
     }
 
     /// Sends all bytes. They are kept here until the completion brings them back.
-    pub(crate) fn send(&mut self, target: Target, key: Key, out: Box<SendBuf>) {
-        let flags = SEND_FLAGS | if out.form == Form::MoreFollows { MSG_MORE } else { 0 };
-        let entry = if out.form == Form::Parts {
+    pub(crate) fn send(&mut self, target: FdTarget, key: Key, out: Box<SendBuf>) {
+        let flags = SEND_FLAGS | if out.form == SendForm::MoreFollows { MSG_MORE } else { 0 };
+        let entry = if out.form == SendForm::Parts {
             let place = self.messages.entry(key.index);
-            // As below. (It is asked for once it lies where it stays.)
+            // As below. It is asked for once it lies where it stays.
             assert!(matches!(place, Entry::Vacant(_)), "a socket has one send in flight");
             let header = &raw const place.or_insert(Box::new(Message::of(&out))).header;
             let flags = flags.cast_unsigned();
             match target {
-                Target::Direct(slot) => SendMsg::new(Fixed(slot), header).flags(flags).build(),
-                Target::Descriptor(fd) => SendMsg::new(Fd(fd), header).flags(flags).build(),
+                FdTarget::Direct(slot) => SendMsg::new(Fixed(slot), header).flags(flags).build(),
+                FdTarget::Descriptor(fd) => SendMsg::new(Fd(fd), header).flags(flags).build(),
             }
         } else {
             let bytes = out.rest();
             let (start, len) = (bytes.as_ptr(), u32::try_from(bytes.len()).unwrap_or(u32::MAX));
             match target {
-                Target::Direct(slot) => Send::new(Fixed(slot), start, len).flags(flags).build(),
-                Target::Descriptor(fd) => Send::new(Fd(fd), start, len).flags(flags).build(),
+                FdTarget::Direct(slot) => Send::new(Fixed(slot), start, len).flags(flags).build(),
+                FdTarget::Descriptor(fd) => Send::new(Fd(fd), start, len).flags(flags).build(),
             }
         };
         let index = key.index as usize;
@@ -271,61 +267,55 @@ impl Ring {
         assert!(place.is_none(), "a socket has one send in flight");
         *place = Some(out);
         self.sends_under_way += 1;
-        self.push(&entry.user_data(Kind::Send.tag(key)));
+        self.push(&entry.user_data(OpKind::Send.tag(key)));
     }
 
-    /// What a socket is sending, if anything.
+    /// Returns what a socket is sending, if anything.
     pub(crate) fn sending(&self, key: Key) -> Option<&SendBuf> {
         self.sending.get(key.index as usize)?.as_deref()
     }
 
-    /// Gives a direct descriptor an ordinary twin, for the calls that `io_uring` lacks.
+    /// Installs an ordinary descriptor of a direct socket, for the calls that `io_uring` lacks.
     pub(crate) fn install(&mut self, slot: u32, key: Key) {
         let entry = opcode::FixedFdInstall::new(Fixed(slot), 0).build();
-        self.push(&entry.user_data(Kind::Install.tag(key)));
-    }
-
-    /// The same for a moment: `asked` says for whom.
-    pub(crate) fn twin(&mut self, slot: u32, asked: Key) {
-        let entry = opcode::FixedFdInstall::new(Fixed(slot), 0).build();
-        self.push(&entry.user_data(Kind::Twin.tag(asked)));
+        self.push(&entry.user_data(OpKind::Install.tag(key)));
     }
 
     /// Waits once for readiness.
-    pub(crate) fn poll(&mut self, target: Target, key: Key, events: PollFlags) {
+    pub(crate) fn poll(&mut self, target: FdTarget, key: Key, events: PollFlags) {
         let mask = mask_of(events);
         let entry = match target {
-            Target::Direct(slot) => opcode::PollAdd::new(Fixed(slot), mask).build(),
-            Target::Descriptor(fd) => opcode::PollAdd::new(Fd(fd), mask).build(),
+            FdTarget::Direct(slot) => opcode::PollAdd::new(Fixed(slot), mask).build(),
+            FdTarget::Descriptor(fd) => opcode::PollAdd::new(Fd(fd), mask).build(),
         };
-        self.push(&entry.user_data(Kind::Poll.tag(key)));
+        self.push(&entry.user_data(OpKind::Poll.tag(key)));
     }
 
-    /// Reports each write to an eventfd that nobody reads.
-    pub(crate) fn watch_alert(&mut self, eventfd: BorrowedFd<'_>) {
+    /// Reports each write to an eventfd that is never read.
+    pub(crate) fn watch_waker(&mut self, eventfd: BorrowedFd<'_>) {
         let mask = mask_of(PollFlags::IN) | EDGE_TRIGGERED;
         let entry = opcode::PollAdd::new(Fd(eventfd.as_raw_fd()), mask).multi(true).build();
-        self.push(&entry.user_data(Kind::Alert.tag(NO_KEY)));
+        self.push(&entry.user_data(OpKind::ReactorWaker.tag(NO_KEY)));
     }
 
     /// Ends everything under way on a socket.
-    pub(crate) fn cancel_all(&mut self, target: Target) {
+    pub(crate) fn cancel_all(&mut self, target: FdTarget) {
         let builder = match target {
-            Target::Direct(slot) => CancelBuilder::fd(Fixed(slot)),
-            Target::Descriptor(fd) => CancelBuilder::fd(Fd(fd)),
+            FdTarget::Direct(slot) => CancelBuilder::fd(Fixed(slot)),
+            FdTarget::Descriptor(fd) => CancelBuilder::fd(Fd(fd)),
         };
         let entry = opcode::AsyncCancel2::new(builder.all()).build();
-        self.push(&entry.user_data(Kind::Nothing.tag(NO_KEY)));
+        self.push(&entry.user_data(OpKind::Nothing.tag(NO_KEY)));
     }
 
     /// Tells the peer that no more bytes will come.
-    pub(crate) fn shutdown_write(&mut self, target: Target, key: Key) {
+    pub(crate) fn shutdown_write(&mut self, target: FdTarget, key: Key) {
         let how = rustix::net::Shutdown::Write as i32;
         let entry = match target {
-            Target::Direct(slot) => opcode::Shutdown::new(Fixed(slot), how).build(),
-            Target::Descriptor(fd) => opcode::Shutdown::new(Fd(fd), how).build(),
+            FdTarget::Direct(slot) => opcode::Shutdown::new(Fixed(slot), how).build(),
+            FdTarget::Descriptor(fd) => opcode::Shutdown::new(Fd(fd), how).build(),
         };
-        self.push(&entry.user_data(Kind::ShutDown.tag(key)));
+        self.push(&entry.user_data(OpKind::ShutDown.tag(key)));
     }
 
     /// Puts an ordinary descriptor's socket into a free slot of the descriptor table, at once.
@@ -351,12 +341,12 @@ impl Ring {
     }
 
     /// Submits what was pushed, and waits for a completion.
-    pub(crate) fn enter(&mut self, wait: Sleep) -> io::Result<()> {
+    pub(crate) fn enter(&mut self, wait: EnterWait) -> io::Result<()> {
         let submitter = self.uring.submitter();
         let result = match wait {
-            Sleep::Not => submitter.submit(),
-            Sleep::Forever => submitter.submit_and_wait(1),
-            Sleep::For(timeout) => {
+            EnterWait::Not => submitter.submit(),
+            EnterWait::Forever => submitter.submit_and_wait(1),
+            EnterWait::For(timeout) => {
                 submitter.submit_with_args(1, &SubmitArgs::new().timespec(&timeout))
             }
         };
@@ -374,10 +364,10 @@ impl Ring {
     pub(crate) fn completions(&mut self, into: &mut Vec<Completion>) {
         let Self { uring, sending, messages, sends_under_way, receives_under_way, pool } = self;
         for entry in uring.completion() {
-            let (kind, key) = Kind::of(entry.user_data());
+            let (kind, key) = OpKind::of(entry.user_data());
             let (result, more) = (entry.result(), cqueue::more(entry.flags()));
             into.push(match kind {
-                Kind::Recv => {
+                OpKind::Recv => {
                     let buffer = cqueue::buffer_select(entry.flags());
                     if buffer.is_some() {
                         pool.filled();
@@ -385,26 +375,25 @@ impl Ring {
                     *receives_under_way -= usize::from(!more);
                     Completion::Received { key, result, buffer, more }
                 }
-                Kind::Send => {
+                OpKind::Send => {
                     *sends_under_way -= 1;
                     let out = sending[key.index as usize].take();
                     let out = out.expect("a send was submitted with its bytes kept here");
-                    if out.form == Form::Parts {
+                    if out.form == SendForm::Parts {
                         messages.remove(&key.index);
                     }
                     Completion::Sent { key, result, out }
                 }
-                Kind::AcceptDirect => {
+                OpKind::AcceptDirect => {
                     let result = number(result);
                     Completion::AcceptedDirect { key, result, more }
                 }
-                Kind::Accept => Completion::Accepted { key, result: descriptor(result) },
-                Kind::Install => Completion::Installed { key, result: descriptor(result) },
-                Kind::Twin => Completion::Twin { key, result: descriptor(result) },
-                Kind::Poll => Completion::Polled { key },
-                Kind::ShutDown => Completion::ShutDown { key },
-                Kind::Alert => Completion::Alerted { more },
-                Kind::Nothing => Completion::Nothing,
+                OpKind::Accept => Completion::Accepted { key, result: descriptor(result) },
+                OpKind::Install => Completion::Installed { key, result: descriptor(result) },
+                OpKind::Poll => Completion::Polled { key },
+                OpKind::ShutDown => Completion::ShutDown { key },
+                OpKind::ReactorWaker => Completion::Woken { more },
+                OpKind::Nothing => Completion::Nothing,
             });
         }
     }
@@ -414,7 +403,7 @@ impl Ring {
         // and lists of them kept in `messages`.
         while unsafe { self.uring.submission().push(entry) }.is_err() {
             // The queue is full: hand it to the kernel. Should that fail, the next turn says so.
-            if self.enter(Sleep::Not).is_err() {
+            if self.enter(EnterWait::Not).is_err() {
                 return;
             }
         }
@@ -460,10 +449,11 @@ impl Message {
 
 /// An operation that says nothing when it succeeds.
 fn silent(entry: squeue::Entry) -> squeue::Entry {
-    entry.flags(squeue::Flags::SKIP_SUCCESS).user_data(Kind::Nothing.tag(NO_KEY))
+    entry.flags(squeue::Flags::SKIP_SUCCESS).user_data(OpKind::Nothing.tag(NO_KEY))
 }
 
-/// The bits as the ring takes them. (Their type is signed where rustix goes through libc: in Miri.)
+/// Returns the bits as the ring takes them. Their type is signed where rustix goes through libc: in
+/// Miri.
 fn mask_of(events: PollFlags) -> u32 {
     u32::from(u16::from_ne_bytes(events.bits().to_ne_bytes()))
 }

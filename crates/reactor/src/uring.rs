@@ -5,10 +5,10 @@
 //! end.
 
 mod completed;
+mod installing;
 mod listening;
 mod receiving;
 mod socket;
-mod twin;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -19,11 +19,11 @@ use std::task::Poll;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 
-use crate::buf::{BufPool, Form, SendBuf};
-use crate::sys::{Completion, Key, Ring, Sleep, Target};
-use crate::{Alert, Interest, Names, Token};
-use listening::{Armed, Listening};
-use socket::{Socket, State};
+use crate::buf::{BufPool, SendBuf, SendForm};
+use crate::sys::{Completion, EnterWait, FdTarget, Key, Ring};
+use crate::{Interest, ReactorWaker, SocketAddrs, Token};
+use listening::{Armed, UringListener};
+use socket::{SocketState, UringSocket};
 
 pub(crate) use listening::UringAccepted;
 
@@ -44,35 +44,35 @@ pub(crate) struct Uring {
     ring: Ring,
     /// Size of the descriptor table; larger indices are ordinary descriptors.
     table: u32,
-    direct: Vec<Socket>,
-    ordinary: Vec<Socket>,
+    direct: Vec<UringSocket>,
+    ordinary: Vec<UringSocket>,
     ordinary_free: Vec<u32>,
     /// Slots of the table that sockets were moved into, and that are free again.
     moved_free: Vec<u32>,
     /// How many slots sockets were ever moved into: the first ones.
     moved: u32,
-    listening: Vec<Listening>,
+    listening: Vec<UringListener>,
     /// Sockets that want bytes while no buffer is free.
     starved: VecDeque<Key>,
     /// Bytes that were copied out of their buffers, by the socket's index; few sockets have any.
     overflow: HashMap<u32, Vec<u8>>,
     completions: Vec<Completion>,
-    /// Names that somebody has asked for or said, by the socket's index, while it is open.
-    names: HashMap<u32, Names>,
+    /// Addresses that were asked for or overridden, by the socket's index, while it is open.
+    addrs: HashMap<u32, SocketAddrs>,
     /// How many sockets of the table have a descriptor beside it, or will; and how many may.
     installed: usize,
     installed_max: usize,
-    /// How many twins were asked for, as far as a number holds.
-    twins: u32,
-    /// A descriptor that is held so that it can be given up for a twin where no other is free. It
+    /// A descriptor that can be given up, so that one can be installed where no other is free. It
     /// is the eventfd once more.
     reserve: Option<OwnedFd>,
-    /// The kernel has said that it knows no twins.
-    makes_no_twins: bool,
-    spare: BufPool,
+    /// The kernel knows no such operation.
+    cannot_install: bool,
+    /// Why the last descriptor could not be installed, for the caller that waits for it.
+    install_error: Option<io::Error>,
+    buf_pool: BufPool,
     /// A close waits for the next turn to be submitted.
     close_pushed: bool,
-    alert: Alert,
+    waker: ReactorWaker,
 }
 
 impl Uring {
@@ -83,9 +83,9 @@ impl Uring {
         installed_max: usize,
     ) -> io::Result<Self> {
         let mut ring = Ring::new(entries, table, buffers)?;
-        let alert = Alert::new()?;
-        ring.watch_alert(alert.as_fd());
-        ring.enter(Sleep::Not)?;
+        let waker = ReactorWaker::new()?;
+        ring.watch_waker(waker.as_fd());
+        ring.enter(EnterWait::Not)?;
         Ok(Self {
             ring,
             table,
@@ -98,29 +98,29 @@ impl Uring {
             starved: VecDeque::new(),
             overflow: HashMap::new(),
             completions: Vec::new(),
-            names: HashMap::new(),
+            addrs: HashMap::new(),
             installed: 0,
             installed_max,
-            twins: 0,
-            reserve: alert.as_fd().try_clone_to_owned().ok(),
-            makes_no_twins: false,
-            spare: BufPool::default(),
+            reserve: waker.as_fd().try_clone_to_owned().ok(),
+            cannot_install: false,
+            install_error: None,
+            buf_pool: BufPool::default(),
             close_pushed: false,
-            alert,
+            waker,
         })
     }
 
-    pub(crate) fn alert(&self) -> Alert {
-        self.alert.clone()
+    pub(crate) fn waker(&self) -> ReactorWaker {
+        self.waker.clone()
     }
 
-    pub(crate) fn spare(&mut self) -> &mut BufPool {
-        &mut self.spare
+    pub(crate) fn buf_pool(&mut self) -> &mut BufPool {
+        &mut self.buf_pool
     }
 
-    /// Whether anything of closed sockets or listeners is still under way.
+    /// Returns whether anything of closed sockets or listeners is still under way.
     pub(crate) fn has_unfinished(&self) -> bool {
-        let closing = |socket: &Socket| socket.state.has(State::CLOSING);
+        let closing = |socket: &UringSocket| socket.state.has(SocketState::CLOSING);
         self.close_pushed
             || self.direct.iter().chain(&self.ordinary).any(closing)
             || self.listening.iter().any(|listening| listening.armed != Armed::No)
@@ -129,11 +129,11 @@ impl Uring {
     /// Takes an ordinary descriptor in.
     pub(crate) fn adopt(&mut self, fd: OwnedFd) -> UringIo {
         let at = self.ordinary_free.pop().unwrap_or_else(|| {
-            self.ordinary.push(Socket::default());
+            self.ordinary.push(UringSocket::default());
             u32::try_from(self.ordinary.len() - 1).expect("descriptors are fewer than 2^31")
         });
         let socket = &mut self.ordinary[at as usize];
-        socket.state.set(State::OPEN);
+        socket.state.set(SocketState::OPEN);
         socket.fd = Some(fd);
         let generation = socket.generation;
         UringIo { key: Key { index: self.table + at, generation } }
@@ -145,7 +145,7 @@ impl Uring {
     /// # Errors
     /// `ResourceBusy`: something is under way, and its completion would be taken for one of the
     /// next socket of this index.
-    pub(crate) fn move_in(&mut self, io: UringIo) -> io::Result<UringIo> {
+    pub(crate) fn make_direct(&mut self, io: UringIo) -> io::Result<UringIo> {
         // The slots of accepted sockets are the kernel's to give.
         if io.key.index < self.table || !self.listening.is_empty() {
             return Ok(io);
@@ -172,8 +172,8 @@ impl Uring {
         // What is known of it goes along.
         let socket = self.socket(moved.key);
         (socket.state, socket.recv_error) = (state, recv_error);
-        if let Some(names) = self.names.remove(&io.key.index) {
-            self.names.insert(moved.key.index, names);
+        if let Some(addrs) = self.addrs.remove(&io.key.index) {
+            self.addrs.insert(moved.key.index, addrs);
         }
         self.release(io.key);
         Ok(moved)
@@ -189,22 +189,22 @@ impl Uring {
         let target = self.target(io.key);
         let socket = self.socket(io.key);
         socket.waiter = token;
-        if socket.state.has(State::SENT) {
-            socket.state.clear(State::SENT);
+        if socket.state.has(SocketState::SENT) {
+            socket.state.clear(SocketState::SENT);
             return Poll::Ready(number(socket.sent).map(drop));
         }
-        if socket.state.has(State::SENDING) {
+        if socket.state.has(SocketState::SENDING) {
             return Poll::Pending;
         }
         let Some(mut bytes) = out.take() else {
             return Poll::Ready(Ok(()));
         };
-        if bytes.form == Form::Waiting {
+        if bytes.form == SendForm::Waiting {
             *out = Some(bytes);
             return Poll::Ready(Ok(()));
         }
         // The head of a file whose descriptor is at hand leaves without a trip through the ring.
-        if bytes.form == Form::MoreFollows
+        if bytes.form == SendForm::MoreFollows
             && let Some(fd) = &socket.fd
         {
             let flags = rustix::net::SendFlags::MORE
@@ -217,24 +217,24 @@ impl Uring {
             }
         }
         if bytes.has_left() {
-            self.spare.put(bytes);
+            self.buf_pool.put(bytes);
             return Poll::Ready(Ok(()));
         }
-        socket.state.set(State::SENDING);
+        socket.state.set(SocketState::SENDING);
         self.ring.send(target, io.key, bytes);
         Poll::Pending
     }
 
-    /// What is being sent, if anything is.
+    /// Returns what is being sent, if anything is.
     pub(crate) fn sending(&self, io: UringIo) -> Option<&SendBuf> {
         self.ring.sending(io.key)
     }
 
-    /// Sends from a file with `sendfile`, on an ordinary twin of the descriptor.
+    /// Sends from a file with `sendfile`, on an installed descriptor.
     ///
     /// # Errors
-    /// `Unsupported` where the kernel gives no twin (before Linux 6.8, or no descriptor is left),
-    /// or enough sockets have one.
+    /// `Unsupported`: the kernel installs none (before Linux 6.8, or no descriptor is left), or
+    /// enough sockets have one.
     pub(crate) fn sendfile(
         &mut self,
         io: UringIo,
@@ -246,11 +246,11 @@ impl Uring {
         let target = self.target(io.key);
         let socket = self.socket(io.key);
         socket.waiter = token;
-        socket.state.clear(State::POLLED);
-        if socket.state.has(State::INSTALLING | State::POLLING) {
+        socket.state.clear(SocketState::POLLED);
+        if socket.state.has(SocketState::INSTALLING | SocketState::POLLING) {
             return Poll::Pending;
         }
-        if socket.state.has(State::NO_TWIN) {
+        if socket.state.has(SocketState::NO_INSTALLED_FD) {
             return Poll::Ready(Err(io::ErrorKind::Unsupported.into()));
         }
         let Some(fd) = &socket.fd else {
@@ -264,7 +264,7 @@ impl Uring {
             Ok(sent) => Poll::Ready(Ok(sent)),
             Err(Errno::INTR) => self.sendfile(io, file, offset, len, token),
             Err(Errno::AGAIN) => {
-                socket.state.set(State::POLLING);
+                socket.state.set(SocketState::POLLING);
                 self.ring.poll(target, io.key, PollFlags::OUT);
                 Poll::Pending
             }
@@ -289,10 +289,10 @@ impl Uring {
             self.installed -= 1;
             return Poll::Ready(Ok(fd));
         }
-        if socket.state.has(State::NO_TWIN) {
+        if socket.state.has(SocketState::NO_INSTALLED_FD) {
             return Poll::Ready(Err(io::ErrorKind::Unsupported.into()));
         }
-        if !socket.state.has(State::INSTALLING) {
+        if !socket.state.has(SocketState::INSTALLING) {
             self.install(io.key);
         }
         Poll::Pending
@@ -301,43 +301,43 @@ impl Uring {
     pub(crate) fn ready(&mut self, io: UringIo, interest: Interest, token: Token) -> Poll<()> {
         let target = self.target(io.key);
         let socket = self.socket(io.key);
-        if socket.state.has(State::POLLED) {
-            socket.state.clear(State::POLLED);
+        if socket.state.has(SocketState::POLLED) {
+            socket.state.clear(SocketState::POLLED);
             return Poll::Ready(());
         }
         socket.waiter = token;
-        if !socket.state.has(State::POLLING) {
-            socket.state.set(State::POLLING);
+        if !socket.state.has(SocketState::POLLING) {
+            socket.state.set(SocketState::POLLING);
             let events = if interest == Interest::Read { PollFlags::IN } else { PollFlags::OUT };
             self.ring.poll(target, io.key, events);
         }
         Poll::Pending
     }
 
-    /// The socket's ordinary descriptor, if it has one.
+    /// Returns the socket's ordinary descriptor, if it has one.
     pub(crate) fn fd(&self, io: UringIo) -> Option<BorrowedFd<'_>> {
         self.get(io.key.index).and_then(|socket| socket.fd.as_ref()).map(AsFd::as_fd)
     }
 
     pub(crate) fn shutdown_write(&mut self, io: UringIo) {
         let target = self.target(io.key);
-        self.socket(io.key).state.set(State::SHUTTING_DOWN);
+        self.socket(io.key).state.set(SocketState::SHUTTING_DOWN);
         self.ring.shutdown_write(target, io.key);
     }
 
-    /// Closes a socket: at once if nothing is under way, else after the last completion. (A
-    /// descriptor closed with a receive armed would keep the peer waiting for its end.)
+    /// Closes a socket: at once if nothing is under way, else after the last completion. A
+    /// descriptor closed with a receive armed would keep the peer waiting for its end.
     pub(crate) fn close(&mut self, io: UringIo) {
         let target = self.target(io.key);
         let pool = self.ring.pool().clone();
         let socket = self.socket(io.key);
-        socket.state.set(State::CLOSING);
-        while pool.pop(&mut socket.chain).is_some() {}
-        if socket.state.has(State::OVERFLOWED) {
+        socket.state.set(SocketState::CLOSING);
+        while pool.pop(&mut socket.recv_queue).is_some() {}
+        if socket.state.has(SocketState::OVERFLOWED) {
             self.overflow.remove(&io.key.index);
         }
         let socket = self.socket(io.key);
-        if socket.state.has(State::UNDER_WAY) {
+        if socket.state.has(SocketState::UNDER_WAY) {
             self.ring.cancel_all(target);
         } else {
             self.release(io.key);
@@ -345,73 +345,78 @@ impl Uring {
     }
 
     /// Submits, waits and takes completions; hands out the tokens of those they concern.
-    pub(crate) fn turn(&mut self, wait: Sleep, woken: &mut Vec<Token>) -> io::Result<()> {
+    pub(crate) fn turn(&mut self, wait: EnterWait, woken: &mut Vec<Token>) -> io::Result<()> {
         self.give_buffers_back();
         self.feed_starved();
         self.ring.enter(wait)?;
         self.close_pushed = false;
+        self.take_completions(woken);
+        Ok(())
+    }
+
+    fn take_completions(&mut self, woken: &mut Vec<Token>) {
+        // Taken out, since a completion may submit what follows it. The memory is kept.
         let mut completions = mem::take(&mut self.completions);
         self.ring.completions(&mut completions);
         for completion in completions.drain(..) {
             woken.extend(self.complete(completion));
         }
         self.completions = completions;
-        Ok(())
     }
 
-    /// The open socket of an index and a generation.
+    /// Returns the open socket of an index and a generation.
     pub(crate) fn find(&self, index: u32, generation: u32) -> Option<UringIo> {
-        let is_it = |socket: &&Socket| {
+        let is_it = |socket: &&UringSocket| {
             socket.generation == generation
-                && socket.state.has(State::OPEN)
-                && !socket.state.has(State::CLOSING)
+                && socket.state.has(SocketState::OPEN)
+                && !socket.state.has(SocketState::CLOSING)
         };
         self.get(index).filter(is_it).map(|_| UringIo { key: Key { index, generation } })
     }
 
     fn open_direct(&mut self, slot: u32) -> UringIo {
         if self.direct.len() <= slot as usize {
-            self.direct.resize_with(slot as usize + 1, Socket::default);
+            self.direct.resize_with(slot as usize + 1, UringSocket::default);
         }
         let socket = &mut self.direct[slot as usize];
-        socket.state.set(State::OPEN);
+        socket.state.set(SocketState::OPEN);
         UringIo { key: Key { index: slot, generation: socket.generation } }
     }
 
-    fn target(&self, key: Key) -> Target {
+    fn target(&self, key: Key) -> FdTarget {
         match key.index.checked_sub(self.table) {
-            None => Target::Direct(key.index),
+            None => FdTarget::Direct(key.index),
             Some(at) => self.ordinary[at as usize].target(self.table, key),
         }
     }
 
-    /// The socket of an index, whichever its generation, if there ever was one.
-    fn get(&self, index: u32) -> Option<&Socket> {
+    /// Returns the socket of an index, whichever its generation, if there ever was one.
+    fn get(&self, index: u32) -> Option<&UringSocket> {
         match index.checked_sub(self.table) {
             None => self.direct.get(index as usize),
             Some(at) => self.ordinary.get(at as usize),
         }
     }
 
-    fn socket(&mut self, key: Key) -> &mut Socket {
+    fn socket(&mut self, key: Key) -> &mut UringSocket {
         socket_of(&mut self.direct, &mut self.ordinary, self.table, key)
     }
 
-    /// The socket, unless the completion is a late one of its predecessor.
-    fn live(&mut self, key: Key) -> Option<&mut Socket> {
+    /// Returns the socket, unless the completion is a late one of its predecessor.
+    fn live(&mut self, key: Key) -> Option<&mut UringSocket> {
         let socket = self.socket(key);
         socket.is_live(key).then_some(socket)
     }
 }
 
-/// The socket of a key, for who holds other parts of the ring at the same time.
+/// Returns the socket of a key, for who holds other parts of the ring at the same time.
 #[inline]
 fn socket_of<'a>(
-    direct: &'a mut [Socket],
-    ordinary: &'a mut [Socket],
+    direct: &'a mut [UringSocket],
+    ordinary: &'a mut [UringSocket],
     table: u32,
     key: Key,
-) -> &'a mut Socket {
+) -> &'a mut UringSocket {
     match key.index.checked_sub(table) {
         None => &mut direct[key.index as usize],
         Some(at) => &mut ordinary[at as usize],

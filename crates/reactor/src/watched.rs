@@ -1,4 +1,5 @@
-//! Descriptors of somebody else's that a reactor watches beside its own sockets, level by level.
+//! Descriptors of the caller that a reactor watches in addition to its own sockets,
+//! level-triggered.
 //!
 //! Each is known by its number and a key of its owner's. What the kernel hands back is the number
 //! with a generation, so that nothing is ever reported under the key of an earlier descriptor.
@@ -16,19 +17,19 @@ pub struct Wants {
     pub write: bool,
 }
 
-/// What one turn has found of a watched descriptor. It is found again by the next one for as long
+/// An event of a watched descriptor. It is found again by the next one for as long
 /// as it lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "one for each thing that the kernel tells")]
-pub struct Ready {
+pub struct WatchEvent {
     /// What its owner calls it.
     pub key: u64,
     /// Bytes, a connection or the end may be read.
     pub read: bool,
     /// Bytes may be written.
     pub write: bool,
-    /// It has failed. (The reading end of a pipe has gone, a socket has an error.)
+    /// It has failed. The reading end of a pipe has gone, a socket has an error.
     pub error: bool,
     /// Both directions have ended, or a pipe has lost its writers.
     pub hang_up: bool,
@@ -37,13 +38,13 @@ pub struct Ready {
 
 /// Set in what the kernel hands back of a watched descriptor, where no number of a socket has it.
 pub(crate) const WATCHED: u64 = 1 << 31;
-/// Events taken from the kernel per turn, beside one for each watched descriptor.
+/// Events taken from the kernel per turn, and one more for each watched descriptor.
 const EVENTS: usize = 64;
 
 /// The watched descriptors of one reactor, by their numbers.
 #[derive(Default)]
 pub(crate) struct Watched {
-    entries: Vec<Entry>,
+    entries: Vec<WatchedFd>,
     count: usize,
     /// Goes up with each descriptor that comes, changes or goes.
     changes: u32,
@@ -51,7 +52,7 @@ pub(crate) struct Watched {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Entry {
+struct WatchedFd {
     key: u64,
     /// What the kernel hands back; 0 while this number is not watched.
     mark: u64,
@@ -59,12 +60,12 @@ struct Entry {
 }
 
 impl Watched {
-    /// How many are watched.
+    /// Returns how many are watched.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// All watched numbers are below this.
+    /// Returns all watched numbers are below this.
     pub(crate) fn limit(&self) -> usize {
         self.entries.len()
     }
@@ -73,8 +74,8 @@ impl Watched {
         self.changes
     }
 
-    /// What the kernel is to be told of a number that is to be watched from now on. Keep it with
-    /// [`Watched::keep`] once the kernel has agreed.
+    /// Returns what the kernel is to be told of a number that is to be watched from now on. Keep it
+    /// with [`Watched::keep`] once the kernel has agreed.
     pub(crate) fn propose(&self, number: u32, wants: Wants) -> EpollChange {
         let generation = u64::from(self.changes.wrapping_add(1));
         change(generation << 32 | WATCHED | u64::from(number), wants)
@@ -83,24 +84,24 @@ impl Watched {
     pub(crate) fn keep(&mut self, number: u32, proposed: &EpollChange, wants: Wants, key: u64) {
         let at = number as usize;
         if at >= self.entries.len() {
-            self.entries.resize(at + 1, Entry::default());
+            self.entries.resize(at + 1, WatchedFd::default());
         }
         self.count += usize::from(self.entries[at].mark == 0);
-        self.entries[at] = Entry { key, mark: proposed.data, wants };
+        self.entries[at] = WatchedFd { key, mark: proposed.data, wants };
         self.changes = self.changes.wrapping_add(1);
     }
 
-    /// What its owner calls a watched number; `None` if it is not watched.
+    /// Returns what its owner calls a watched number; `None` if it is not watched.
     pub(crate) fn key(&self, number: u32) -> Option<u64> {
         self.entry(number).map(|entry| entry.key)
     }
 
-    /// What the kernel was told of a watched number.
+    /// Returns what the kernel was told of a watched number.
     pub(crate) fn told(&self, number: u32) -> Option<EpollChange> {
         self.entry(number).map(|entry| change(entry.mark, entry.wants))
     }
 
-    fn entry(&self, number: u32) -> Option<&Entry> {
+    fn entry(&self, number: u32) -> Option<&WatchedFd> {
         self.entries.get(number as usize).filter(|entry| entry.mark != 0)
     }
 
@@ -109,7 +110,7 @@ impl Watched {
     pub(crate) fn forget(&mut self, number: u32) -> bool {
         match self.entries.get_mut(number as usize) {
             Some(entry) if entry.mark != 0 => {
-                *entry = Entry::default();
+                *entry = WatchedFd::default();
                 self.count -= 1;
                 self.changes = self.changes.wrapping_add(1);
                 true
@@ -125,7 +126,7 @@ impl Watched {
         &mut self.events
     }
 
-    /// The events of the last turn. Give them back with [`Watched::put_back`].
+    /// Returns the events of the last turn. Give them back with [`Watched::put_back`].
     pub(crate) fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
@@ -135,9 +136,9 @@ impl Watched {
     }
 
     /// Takes an event in. Returns whether it is of a descriptor that is watched.
-    pub(crate) fn note(&self, mark: u64, flags: EventFlags, ready: &mut Vec<Ready>) -> bool {
+    pub(crate) fn note(&self, mark: u64, flags: EventFlags, ready: &mut Vec<WatchEvent>) -> bool {
         let Some(entry) = self.live(mark) else { return false };
-        ready.push(Ready {
+        ready.push(WatchEvent {
             key: entry.key,
             read: flags.contains(EventFlags::IN),
             write: flags.contains(EventFlags::OUT),
@@ -148,12 +149,12 @@ impl Watched {
         true
     }
 
-    /// Whether what was found is still watched as it was then.
-    pub(crate) fn is_current(&self, found: &Ready) -> bool {
+    /// Returns whether what was found is still watched as it was then.
+    pub(crate) fn is_current(&self, found: &WatchEvent) -> bool {
         self.live(found.mark).is_some()
     }
 
-    fn live(&self, mark: u64) -> Option<&Entry> {
+    fn live(&self, mark: u64) -> Option<&WatchedFd> {
         let number = usize::try_from(mark & (WATCHED - 1)).ok()?;
         self.entries.get(number).filter(|entry| entry.mark == mark)
     }

@@ -1,4 +1,9 @@
 //! Timers: a hierarchical wheel of one-millisecond slots. No tick: the next expiry is computed.
+//!
+//! Level 0 has 64 slots of 1 ms, level 1 has 64 of 64 ms, and so on. A timer lies in the finest
+//! slot that separates its deadline from now. When the time comes to a coarse slot, its timers move
+//! to finer ones. So a timer moves five times at most, and most are cancelled before they move at
+//! all.
 
 use crate::Token;
 
@@ -22,7 +27,7 @@ impl TimerKey {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct TimerEntry {
     deadline_ms: u64,
     token: Token,
     next: u32,
@@ -35,7 +40,7 @@ struct Entry {
 /// Armed timers: arming, cancelling and firing take constant time, an entry takes 32 bytes.
 #[derive(Debug)]
 pub struct Wheel {
-    entries: Vec<Entry>,
+    entries: Vec<TimerEntry>,
     free: u32,
     heads: [u32; LEVELS * SLOTS],
     occupied: [u64; LEVELS],
@@ -58,7 +63,8 @@ impl Default for Wheel {
 impl Wheel {
     /// Arms a timer that hands out `token` once `deadline_ms` has come; at the next turn if it has.
     pub fn arm(&mut self, deadline_ms: u64, token: Token) -> TimerKey {
-        let entry = Entry { deadline_ms, token, next: NIL, prev: NIL, generation: 0, home: NIL };
+        let entry =
+            TimerEntry { deadline_ms, token, next: NIL, prev: NIL, generation: 0, home: NIL };
         let index = if self.free == NIL {
             self.entries.push(entry);
             u32::try_from(self.entries.len() - 1).expect("fewer than 2^32 timers fit in memory")
@@ -67,7 +73,7 @@ impl Wheel {
             let slot = &mut self.entries[index as usize];
             self.free = slot.next;
             let generation = slot.generation;
-            *slot = Entry { generation, ..entry };
+            *slot = TimerEntry { generation, ..entry };
             index
         };
         self.link(index);
@@ -86,9 +92,13 @@ impl Wheel {
         }
     }
 
-    /// When to look again, in the clock's milliseconds: not later than the next expiry, and at most
+    /// Returns when to look again, in the clock's milliseconds: not later than the next expiry, and
+    /// at most
     /// `LEVELS` looks before it. `None` if nothing is armed.
     pub fn next_ms(&self) -> Option<u64> {
+        // The finest level with a timer has the earliest one: a timer is in a coarse slot only
+        // while that slot does not hold the present moment, and all finer slots end before it
+        // begins.
         let level = (0..LEVELS).find(|&level| self.occupied[level] != 0)?;
         let shift = 6 * level;
         let current = slot_of(self.now_ms, level);
@@ -96,13 +106,18 @@ impl Wheel {
         let ahead = self.occupied[level].rotate_right(current).trailing_zeros();
         let base = self.now_ms >> shift << shift;
         let due = base + (u64::from(ahead) << shift);
+        // On a coarse level the current slot was emptied when it was entered. What is in it again
+        // is a full turn ahead.
         Some(if ahead == 0 && level > 0 { due + (64 << shift) } else { due.max(self.now_ms) })
     }
 
     /// Hands out the tokens of all timers due at `now_ms`.
     pub fn expire(&mut self, now_ms: u64, mut fired: impl FnMut(Token)) {
+        // From one occupied slot to the next, however far the clock has jumped: a thread that was
+        // held for an hour does not walk 3.6 million empty slots.
         while let Some(next) = self.next_ms().filter(|&next| next <= now_ms) {
             self.now_ms = next;
+            // Coarse slots first: their timers may fall into finer slots that are due as well.
             for level in (0..LEVELS).rev() {
                 // A coarse slot is opened exactly when its first millisecond comes.
                 if next.trailing_zeros() as usize >= 6 * level {
@@ -113,7 +128,7 @@ impl Wheel {
         self.now_ms = self.now_ms.max(now_ms);
     }
 
-    /// How many timers are armed.
+    /// Returns how many timers are armed.
     pub fn armed(&self) -> usize {
         self.entries.iter().filter(|entry| entry.home != NIL).count()
     }
@@ -121,6 +136,7 @@ impl Wheel {
     /// Fires what is due in a slot, and moves the rest to finer slots.
     fn open_slot(&mut self, level: usize, slot: u32, fired: &mut impl FnMut(Token)) {
         let home = level * SLOTS + slot as usize;
+        // Taken out whole, so that a timer which `link` puts into the same slot is not met again.
         let mut index = std::mem::replace(&mut self.heads[home], NIL);
         self.occupied[level] &= !(1 << slot);
         while index != NIL {
@@ -141,9 +157,11 @@ impl Wheel {
     /// Puts an entry into the finest slot that can tell its deadline from now.
     fn link(&mut self, index: u32) {
         let deadline = self.entries[index as usize].deadline_ms;
-        // A deadline in the past fires at the current millisecond, one past the horizon is looked
-        // at again there.
+        // A deadline in the past fires at the current millisecond. One past the horizon stays in
+        // the last level until it is near enough.
         let at = deadline.clamp(self.now_ms, self.now_ms + HORIZON_MS - 1);
+        // The highest bit in which the two times differ says which level first tells them apart. `|
+        // 1`: equal times belong to level 0.
         let differing = ((at ^ self.now_ms) | 1).ilog2();
         let level = (differing as usize / 6).min(LEVELS - 1);
         let slot = slot_of(at, level);
@@ -160,7 +178,7 @@ impl Wheel {
     }
 
     fn unlink(&mut self, index: u32) {
-        let Entry { next, prev, home, .. } = self.entries[index as usize];
+        let TimerEntry { next, prev, home, .. } = self.entries[index as usize];
         if let Some(next) = self.entries.get_mut(next as usize) {
             next.prev = prev;
         }
@@ -175,13 +193,14 @@ impl Wheel {
 
     fn release(&mut self, index: u32) {
         let entry = &mut self.entries[index as usize];
+        // From now on keys of the old timer name nothing, so a late `cancel` is harmless.
         entry.generation = entry.generation.wrapping_add(1);
         entry.home = NIL;
         entry.next = std::mem::replace(&mut self.free, index);
     }
 }
 
-/// The slot of a level in which a moment lies.
+/// Returns the slot of a level in which a moment lies.
 fn slot_of(ms: u64, level: usize) -> u32 {
     u32::try_from((ms >> (6 * level)) & 63).expect("six bits fit")
 }

@@ -106,7 +106,7 @@ pub mod task {
 
 /// A worker on the thread of a loop that is not the server's: see [`Server::start_driven`].
 pub mod driven {
-    pub use gustnado_tasks::{Alert, Driven, Ready, Turned, Wants};
+    pub use gustnado_tasks::{Driven, ReactorWaker, Turned, Wants, WatchEvent};
 }
 
 /// Folders as they are served.

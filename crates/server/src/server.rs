@@ -16,7 +16,9 @@ use std::time::{Duration, Instant};
 use std::{fmt, thread};
 
 use gustnado_config::{Headers, Networks};
-use gustnado_tasks::{BlockingPool, Driven, Endpoint, Phase, Plan, Serve, SpawnError, Workers};
+use gustnado_tasks::{
+    BlockingPool, Driven, Endpoint, Phase, Serve, SpawnError, WorkerPlan, Workers,
+};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_shutdown;
 use signal_hook::iterator::Signals;
@@ -41,9 +43,6 @@ pub use reload::Reloaded;
 pub use serve::IntoListener;
 pub use start_error::StartError;
 
-/// How long workers may take to end once nothing is left to do.
-const STOP_WITHIN: Duration = Duration::from_secs(1);
-
 /// Starts a server. Its threads run; it listens when this returns.
 ///
 /// # Errors
@@ -62,7 +61,8 @@ pub fn probe_io_uring() -> Result<(), String> {
 
 /// Starts what a builder says.
 pub(crate) fn start_server(wanted: Server) -> Result<Running, StartError> {
-    let start = |plan: &Plan, serve| Workers::start(plan, &[], serve).map(|workers| (workers, ()));
+    let start =
+        |plan: &WorkerPlan, serve| Workers::start(plan, &[], serve).map(|workers| (workers, ()));
     start_with(wanted, start).map(|(running, ())| running)
 }
 
@@ -73,7 +73,10 @@ pub(crate) fn start_server_driven(wanted: Server) -> Result<(Running, Driven), S
 
 fn start_with<D>(
     wanted: Server,
-    start: impl FnOnce(&Plan, Box<Serve>) -> Result<(Workers, D), gustnado_tasks::StartError>,
+    start: impl FnOnce(
+        &WorkerPlan,
+        Box<Serve>,
+    ) -> Result<(Workers, D), gustnado_tasks::WorkersStartError>,
 ) -> Result<(Running, D), StartError> {
     let config = &wanted.config;
     let count = Machine::read().workers(config).value;
@@ -124,8 +127,8 @@ pub(crate) fn check_server(wanted: &Server) -> Result<(), StartError> {
     making.tables(wanted, &server, false).map(drop)
 }
 
-fn plan(config: &Config, workers: usize) -> Plan {
-    Plan {
+fn plan(config: &Config, workers: usize) -> WorkerPlan {
+    WorkerPlan {
         workers,
         growth: config.growth(),
         io: config.io,
@@ -393,7 +396,7 @@ impl Running {
     }
 
     fn end(&self) {
-        self.workers.stop(STOP_WITHIN);
+        self.workers.stop(Workers::STOP_WITHIN);
         self.state().listeners.stop();
         self.lasting.logs.finish();
     }

@@ -227,7 +227,7 @@ impl Request {
     ///
     /// # Errors
     /// [`TestError`]
-    pub async fn open(self) -> Result<client::Answer, TestError> {
+    pub async fn open(self) -> Result<client::ClientResponse, TestError> {
         let Self { client, method, target, host, fields, body } = self;
         if gustnado_tasks::worker().is_none() {
             return Err(ClientError::NoWorker.into());

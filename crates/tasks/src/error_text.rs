@@ -1,4 +1,4 @@
-//! How errors read. `fn main() -> gustnado::Result<()>`, the form of every example, prints what
+//! Texts of errors. `fn main() -> gustnado::Result<()>`, the form of every example, prints what
 //! `Debug` writes: so that has to be what a person can use, and not the names of fields.
 
 use std::error::Error;

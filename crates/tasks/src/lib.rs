@@ -6,12 +6,12 @@
 //! runs them.
 //!
 //! ```text
-//! reactor event ─▶ schedule.ready ─▶ schedule.claim ─▶ worker polls ─▶ schedule.settle
+//! reactor event ─▶ schedule.ready ─▶ schedule.claim ─▶ worker polls ─▶ schedule.release
 //! ```
 //!
 //! | to | there is |
 //! | --- | --- |
-//! | start a task beside the running one | [`spawn`], [`spawn_named`], [`spawn_detached`] |
+//! | start another task | [`spawn`], [`spawn_named`], [`spawn_detached`] |
 //! | wait for it, cancel it | [`JoinHandle`], [`Attached`] |
 //! | have many, and their results as they finish | [`Group`] |
 //! | start one from any thread | [`Spawner`] |
@@ -24,7 +24,7 @@
 //! | run a future on the current thread | [`block_on()`], [`block_on_with()`] |
 //! | see what every task waits for | [`dump()`], [`Workers::dump`] |
 //! | have a worker on a thread that one's own loop runs on | [`Driven`] |
-//! | run a server | [`Workers`], [`Plan`], [`Listening`] |
+//! | run a server | [`Workers`], [`WorkerPlan`], [`ListenerHandle`] |
 //!
 //! ```
 //! use std::time::Duration;
@@ -62,60 +62,63 @@ mod sync;
 
 #[doc(hidden)]
 pub use error_text::write_with_causes;
-pub use exec::block_on::{BlockOnOptions, block_on, block_on_with};
-pub use exec::blocking::{BlockingPool, PoolFull};
-pub use exec::context::{charge, charge_step};
-pub use exec::descriptors::descriptors_for_connections;
 pub use exec::dump::dump;
-pub use exec::look::{Dump, TaskInfo, TaskState};
+pub use exec::error::SpawnError;
+pub use exec::error::WorkersStartError;
+pub use exec::executor::block_on::{BlockOnOptions, block_on, block_on_with};
+pub use exec::executor::context::{charge, charge_step};
 pub use exec::mailbox::{
     Closed, Receiver, Receiving, RecvTimeoutError, SendTimeoutError, Sender, Sending, TryRecvError,
     TrySendError, mailbox,
 };
-pub use exec::pauses::Throttle;
-pub use exec::precise_timer::PreciseTimer;
 pub use exec::schedule::{BoxTask, SchedulerKind};
-pub use exec::select::{Either, Either3, select_all, select2, select3};
-pub use exec::spawn_error::SpawnError;
-pub use exec::spawner::Spawner;
-pub use exec::start_error::StartError;
+pub use exec::task::blocking::{BlockingPool, PoolFull};
+pub use exec::task::select::{Either, Either3, select_all, select2, select3};
+pub use exec::task::spawner::Spawner;
 pub use exec::task::{
     Attached, Group, JoinError, JoinHandle, spawn, spawn_detached, spawn_named, yield_now,
 };
-pub use exec::time::{Now, Sleep, now, sleep, timeout};
+pub use exec::timers::precise_timer::PreciseTimer;
+pub use exec::timers::time::{Now, Sleep, now, sleep, timeout};
 pub use exec::waits::WaitsOn;
-pub use exec::workers_shared::{Counts, Phase};
-pub use exec::workload::Workload;
+pub use exec::worker::descriptors::descriptors_for_connections;
+pub use exec::worker::dump_request::{Dump, TaskInfo, TaskState};
+pub use exec::worker::throttle::Throttle;
+pub use exec::worker::worker_metrics::Workload;
+pub use exec::worker::workers_shared::{Counts, Phase};
 pub use gustnado_reactor::{
-    Alert, BackendKind, Endpoint, IoChoice, Names, Outbound, Ready, RecvBuf, SendBuf,
-    SocketOptions, TrafficClass, Wants, block_file_size_signal, descriptor_limit, probe_uring,
+    BackendKind, Endpoint, IoChoice, Outbound, ReactorWaker, RecvBuf, SendBuf, SocketAddrs,
+    SocketOptions, TrafficClass, Wants, WatchEvent, block_file_size_signal, descriptor_limit,
+    probe_uring,
 };
 pub use net::acceptor::Acceptor;
 pub use net::connection::Connection;
 pub use net::connection_error::ConnectionError;
 pub use net::connection_id::{ConnectionId, TaskMark};
-pub use net::listening::{Listening, Serve};
-pub use net::patience::Patience;
+pub use net::listener_handle::{ListenerHandle, Serve};
+pub use net::progress_timeout::ProgressTimeout;
 pub use net::send_watch::SendWatch;
 pub use pool::drain_report::DrainReport;
 pub use pool::driven::{Driven, Turned};
-pub use pool::growth::Growth;
-pub use pool::plan::{Capacity, Plan};
+pub use pool::elastic::growth::Growth;
+pub use pool::plan::{Capacity, WorkerPlan};
 pub use pool::workers::Workers;
 pub use sync::bucket::{Bucket, Rate, SharedBucket};
 pub use sync::connection_slots::Placement;
+#[doc(hidden)]
+pub use sync::lock::Lock;
 pub use sync::queue::TokenQueue;
 
-/// The running worker's number, from 0; `None` on a thread that is no worker. Numbers are below
-/// [`Plan::workers_max`], and equal to it on a dedicated accepting thread.
+/// Returns the running worker's number, from 0; `None` on a thread that is no worker. Numbers are
+/// below [`WorkerPlan::workers_max`], and equal to it on a dedicated accepting thread.
 pub fn worker() -> Option<usize> {
-    exec::context::try_with(|ctx| ctx.worker)
+    exec::executor::context::try_with(|ctx| ctx.worker)
 }
 
-/// The phase of the server that the running task belongs to.
+/// Returns the phase of the server that the running task belongs to.
 ///
 /// # Panics
 /// Outside a task.
 pub fn phase() -> Phase {
-    exec::context::with(exec::context::WorkerContext::phase)
+    exec::executor::context::with(exec::executor::context::WorkerContext::phase)
 }

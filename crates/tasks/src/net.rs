@@ -5,6 +5,6 @@ pub(crate) mod closing;
 pub(crate) mod connection;
 pub(crate) mod connection_error;
 pub(crate) mod connection_id;
-pub(crate) mod listening;
-pub(crate) mod patience;
+pub(crate) mod listener_handle;
+pub(crate) mod progress_timeout;
 pub(crate) mod send_watch;

@@ -2,8 +2,10 @@
 
 pub(crate) mod atomic;
 pub(crate) mod bucket;
+mod cache_padded;
 pub(crate) mod claim;
 pub(crate) mod connection_slots;
+pub(crate) mod lock;
 #[cfg(all(test, loom))]
 mod models;
 pub(crate) mod parking;

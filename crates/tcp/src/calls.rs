@@ -8,15 +8,15 @@ use std::fmt;
 use std::future::poll_fn;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-use gustnado_tasks::{timeout, yield_now};
+use gustnado_tasks::{Lock, timeout, yield_now};
 
-use super::tally::{Tally, count};
+use super::counters::{EngineCounters, count};
 
-type Call = Box<dyn FnOnce() + Send>;
+type QueuedCall = Box<dyn FnOnce() + Send>;
 
 /// Calls from threads that may wait.
 const CALLS_MAX: usize = 1 << 16;
@@ -25,20 +25,20 @@ const DELAYED_MAX: usize = 1 << 20;
 /// Calls made before other tasks have their turn.
 const RUNS_MAX: u32 = 64;
 
-/// Where calls wait for their time.
-pub(super) struct Calls {
+/// Calls that wait for their time.
+pub(super) struct CallQueue {
     /// All times here are milliseconds since then.
     origin: Instant,
-    book: Mutex<Book>,
-    tally: Arc<Tally>,
+    table: Lock<CallTable>,
+    counters: Arc<EngineCounters>,
 }
 
 /// The calls that wait. Its rules take the time as an argument.
 #[derive(Default)]
-struct Book {
-    calls: VecDeque<Call>,
+struct CallTable {
+    calls: VecDeque<QueuedCall>,
     /// By time, and in the order they were asked for.
-    delayed: BTreeMap<(u64, u64), Call>,
+    delayed: BTreeMap<(u64, u64), QueuedCall>,
     /// The time of each delayed call, by its number.
     times: HashMap<u64, u64>,
     next_number: u64,
@@ -48,33 +48,33 @@ struct Book {
     closed: bool,
 }
 
-impl Calls {
-    pub(super) fn new(tally: Arc<Tally>) -> Arc<Self> {
-        Arc::new(Self { origin: Instant::now(), book: Mutex::default(), tally })
+impl CallQueue {
+    pub(super) fn new(counters: Arc<EngineCounters>) -> Arc<Self> {
+        Arc::new(Self { origin: Instant::now(), table: Lock::default(), counters })
     }
 
-    /// Has `call` made soon.
-    pub(super) fn call(&self, call: Call) -> Result<(), CallError> {
-        let mut book = self.book();
-        if book.closed {
+    /// Queues `call`, to be made soon.
+    pub(super) fn call(&self, call: QueuedCall) -> Result<(), CallError> {
+        let mut table = self.table();
+        if table.closed {
             return Err(CallError::Stopped);
         }
-        if book.calls.len() >= CALLS_MAX {
+        if table.calls.len() >= CALLS_MAX {
             return Err(CallError::Full);
         }
-        book.calls.push_back(call);
-        book.tell_task();
+        table.calls.push_back(call);
+        table.tell_task();
         Ok(())
     }
 
-    /// Has `call` made after `delay`.
+    /// Queues `call`, to be made after `delay`.
     pub(super) fn call_later(
         self: &Arc<Self>,
         delay: Duration,
-        call: Call,
+        call: QueuedCall,
     ) -> Result<DelayedCall, CallError> {
         let at_ms = self.after(delay);
-        let number = self.book().enter(at_ms, call)?;
+        let number = self.table().enter(at_ms, call)?;
         Ok(DelayedCall { calls: Arc::clone(self), number })
     }
 
@@ -83,12 +83,12 @@ impl Calls {
         let _closed = ClosedOnDrop(&self);
         loop {
             for _ in 0..RUNS_MAX {
-                let Some(call) = self.book().take(self.now_ms()) else { break };
+                let Some(call) = self.table().take(self.now_ms()) else { break };
                 if catch_unwind(AssertUnwindSafe(call)).is_err() {
-                    count(&self.tally.panics);
+                    count(&self.counters.panics);
                 }
             }
-            let (now_ms, due_ms) = (self.now_ms(), self.book().due_ms());
+            let (now_ms, due_ms) = (self.now_ms(), self.table().due_ms());
             match due_ms.map(|due_ms| due_ms.saturating_sub(now_ms)) {
                 None => self.changed().await,
                 Some(0) => yield_now().await,
@@ -103,46 +103,46 @@ impl Calls {
     /// Makes no more calls, and drops those that wait.
     pub(super) fn close(&self) {
         let left = {
-            let mut book = self.book();
-            book.closed = true;
-            book.times.clear();
-            (mem::take(&mut book.calls), mem::take(&mut book.delayed))
+            let mut table = self.table();
+            table.closed = true;
+            table.times.clear();
+            (mem::take(&mut table.calls), mem::take(&mut table.delayed))
         };
         // A call's drop may have a say of its own, so no lock is held.
         if catch_unwind(AssertUnwindSafe(|| drop(left))).is_err() {
-            count(&self.tally.panics);
+            count(&self.counters.panics);
         }
     }
 
     /// Waits until something is entered.
     async fn changed(&self) {
         poll_fn(|context| {
-            let mut book = self.book();
-            if mem::take(&mut book.changed) {
+            let mut table = self.table();
+            if mem::take(&mut table.changed) {
                 return Poll::Ready(());
             }
-            book.task = Some(context.waker().clone());
+            table.task = Some(context.waker().clone());
             Poll::Pending
         })
         .await;
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn table(&self) -> MutexGuard<'_, CallTable> {
+        self.table.lock()
     }
 
     fn now_ms(&self) -> u64 {
         u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// The first whole millisecond at which `delay` has passed.
+    /// Returns the first whole millisecond at which `delay` has passed.
     fn after(&self, delay: Duration) -> u64 {
         let at = self.origin.elapsed().saturating_add(delay).as_nanos().div_ceil(1_000_000);
         u64::try_from(at).unwrap_or(u64::MAX)
     }
 }
 
-struct ClosedOnDrop<'a>(&'a Calls);
+struct ClosedOnDrop<'a>(&'a CallQueue);
 
 impl Drop for ClosedOnDrop<'_> {
     fn drop(&mut self) {
@@ -150,8 +150,8 @@ impl Drop for ClosedOnDrop<'_> {
     }
 }
 
-impl Book {
-    fn enter(&mut self, at_ms: u64, call: Call) -> Result<u64, CallError> {
+impl CallTable {
+    fn enter(&mut self, at_ms: u64, call: QueuedCall) -> Result<u64, CallError> {
         if self.closed {
             return Err(CallError::Stopped);
         }
@@ -164,20 +164,20 @@ impl Book {
         Ok(number)
     }
 
-    fn put(&mut self, number: u64, at_ms: u64, call: Call) {
+    fn put(&mut self, number: u64, at_ms: u64, call: QueuedCall) {
         self.delayed.insert((at_ms, number), call);
         self.times.insert(number, at_ms);
         self.tell_task();
     }
 
     /// Takes a call out of the line.
-    fn cancel(&mut self, number: u64) -> Option<(u64, Call)> {
+    fn cancel(&mut self, number: u64) -> Option<(u64, QueuedCall)> {
         let at_ms = self.times.remove(&number)?;
         Some((at_ms, self.delayed.remove(&(at_ms, number))?))
     }
 
-    /// The next call to make now.
-    fn take(&mut self, now_ms: u64) -> Option<Call> {
+    /// Returns the next call to make now.
+    fn take(&mut self, now_ms: u64) -> Option<QueuedCall> {
         if let Some(first) = self.delayed.first_entry()
             && first.key().0 <= now_ms
         {
@@ -188,7 +188,7 @@ impl Book {
         self.calls.pop_front()
     }
 
-    /// When the next call is to be made; 0 is now.
+    /// Returns when the next call is to be made; 0 is now.
     fn due_ms(&self) -> Option<u64> {
         if !self.calls.is_empty() {
             return Some(0);
@@ -207,7 +207,7 @@ impl Book {
 /// A call that waits for its time. Dropping this changes nothing; clones name the same call.
 #[derive(Clone)]
 pub struct DelayedCall {
-    calls: Arc<Calls>,
+    calls: Arc<CallQueue>,
     number: u64,
 }
 
@@ -215,31 +215,31 @@ impl DelayedCall {
     /// Takes the call back. Returns whether it was still to be made.
     pub fn cancel(&self) -> bool {
         // Dropped after the lock is given back: the call may own anything.
-        let taken = self.calls.book().cancel(self.number);
+        let taken = self.calls.table().cancel(self.number);
         taken.is_some()
     }
 
-    /// Has the call made `delay` from now. Returns whether it was still to be made.
+    /// Moves the call to `delay` from now. Returns whether it was still to be made.
     pub fn reset(&self, delay: Duration) -> bool {
         let at_ms = self.calls.after(delay);
         self.move_to(|_| at_ms)
     }
 
-    /// Has the call made `by` later than it was to be. Returns whether it was still to be made.
+    /// Moves the call `by` later. Returns whether it was still to be made.
     pub fn delay(&self, by: Duration) -> bool {
         let by_ms = u64::try_from(by.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
         self.move_to(|at_ms| at_ms.saturating_add(by_ms))
     }
 
-    /// Whether the call is still to be made.
+    /// Returns whether the call is still to be made.
     pub fn is_active(&self) -> bool {
-        self.calls.book().times.contains_key(&self.number)
+        self.calls.table().times.contains_key(&self.number)
     }
 
     fn move_to(&self, time: impl FnOnce(u64) -> u64) -> bool {
-        let mut book = self.calls.book();
-        let Some((at_ms, call)) = book.cancel(self.number) else { return false };
-        book.put(self.number, time(at_ms), call);
+        let mut table = self.calls.table();
+        let Some((at_ms, call)) = table.cancel(self.number) else { return false };
+        table.put(self.number, time(at_ms), call);
         true
     }
 }
@@ -250,7 +250,7 @@ impl fmt::Debug for DelayedCall {
     }
 }
 
-/// Why a call is not made.
+/// The error of a call that is not made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallError {
@@ -275,24 +275,24 @@ impl std::error::Error for CallError {}
 mod tests {
     use super::*;
 
-    fn new_calls() -> Arc<Calls> {
-        Calls::new(Arc::default())
+    fn new_calls() -> Arc<CallQueue> {
+        CallQueue::new(Arc::default())
     }
 
-    fn nothing() -> Call {
+    fn nothing() -> QueuedCall {
         Box::new(|| {})
     }
 
     #[test]
     fn a_call_is_made_at_its_time_and_not_before() {
-        let mut book = Book::default();
-        book.enter(20, nothing()).expect("there is room");
-        book.enter(10, nothing()).expect("there is room");
-        assert_eq!(book.due_ms(), Some(10));
-        assert!(book.take(9).is_none());
-        assert!(book.take(10).is_some() && book.take(19).is_none());
-        assert!(book.take(20).is_some());
-        assert!(book.due_ms().is_none() && book.times.is_empty());
+        let mut table = CallTable::default();
+        table.enter(20, nothing()).expect("there is room");
+        table.enter(10, nothing()).expect("there is room");
+        assert_eq!(table.due_ms(), Some(10));
+        assert!(table.take(9).is_none());
+        assert!(table.take(10).is_some() && table.take(19).is_none());
+        assert!(table.take(20).is_some());
+        assert!(table.due_ms().is_none() && table.times.is_empty());
     }
 
     #[test]
@@ -301,12 +301,12 @@ mod tests {
         let call = calls.call_later(Duration::from_mins(1), nothing()).expect("there is room");
         let later = call.clone();
         assert!(call.is_active() && call.reset(Duration::from_secs(5)));
-        let first_ms = calls.book().due_ms().expect("one waits");
+        let first_ms = calls.table().due_ms().expect("one waits");
         assert!(call.delay(Duration::from_secs(2)));
-        assert_eq!(calls.book().due_ms(), Some(first_ms + 2_000));
+        assert_eq!(calls.table().due_ms(), Some(first_ms + 2_000));
         assert!(later.cancel() && !later.cancel());
         assert!(!call.is_active() && !call.reset(Duration::ZERO) && !call.delay(Duration::ZERO));
-        assert_eq!(calls.book().due_ms(), None);
+        assert_eq!(calls.table().due_ms(), None);
     }
 
     #[test]
@@ -335,6 +335,6 @@ mod tests {
         let call = move || drop(asks);
         calls.call_later(Duration::from_secs(9), Box::new(call)).expect("there is room");
         calls.close();
-        assert_eq!(calls.tally.stats().panics, 0);
+        assert_eq!(calls.counters.stats().panics, 0);
     }
 }

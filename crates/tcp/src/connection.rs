@@ -13,17 +13,16 @@ use std::task::{Context, Poll};
 use gustnado_tasks::{ConnectionError, Endpoint, Phase};
 use gustnado_tls::Socket;
 
+use super::counters::{EngineCounters, count};
 use super::handle::TransportHandle;
-use super::outbox::Flow;
+use super::outbox::WriteFlow;
 use super::reason::Reason;
-use super::tally::{Tally, count};
 use super::transport::{HandedOver, Transport};
 use super::{Factory, Protocol};
 
 /// Steps of one connection before other tasks have their turn.
 const STEPS_MAX: u32 = 16;
-/// How long, and for how many bytes, a peer is listened to after the last byte has been sent:
-/// closing on unread bytes would reset the connection, and destroy what the peer has not read yet.
+/// How long, and for how many bytes, a connection lingers once everything has been sent.
 const LINGER_MS: u64 = 1_000;
 const LINGER_BYTES_MAX: usize = 1 << 20;
 
@@ -31,29 +30,29 @@ const LINGER_BYTES_MAX: usize = 1 << 20;
 pub(super) struct ProtocolLoop {
     protocol: Box<dyn Protocol>,
     transport: Transport,
-    tally: Arc<Tally>,
-    told: Told,
+    counters: Arc<EngineCounters>,
+    notified: NotifiedState,
 }
 
-/// What the protocol was told last.
+/// State that the protocol was told last.
 #[derive(Debug)]
-struct Told {
-    stage: Stage,
+struct NotifiedState {
+    stage: ProtocolStage,
     congested: bool,
     reading: bool,
     stopping: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum ProtocolStage {
     Built,
     Made,
     Lost,
 }
 
-/// How connections of one kind are treated.
+/// The policy of connections of one kind.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Manners {
+pub(super) struct ConnectionPolicy {
     /// See [`Transport::hold_reading`].
     pub(super) hold_reading: bool,
     /// Longest time without progress while a connection that ends is written out.
@@ -61,23 +60,23 @@ pub(super) struct Manners {
 }
 
 impl ProtocolLoop {
-    /// Has the factory build a protocol for a connection. `None`: it does not want to, or the peer
+    /// Builds a protocol for a connection. `None`: the factory built none, or the peer
     /// has gone; the connection is closed.
     pub(super) fn build(
         socket: Socket,
         factory: &dyn Factory,
-        tally: &Arc<Tally>,
-        manners: Manners,
+        counters: &Arc<EngineCounters>,
+        policy: ConnectionPolicy,
     ) -> Option<Box<Self>> {
         let (peer, local) = (socket.peer().ok()?, socket.local().ok()?);
-        let Some(protocol) = build_protocol(factory, &peer, tally) else {
-            count(&tally.refused);
+        let Some(protocol) = build_protocol(factory, &peer, counters) else {
+            count(&counters.refused);
             return None;
         };
-        count(&tally.made);
-        let Manners { hold_reading, closing_ms } = manners;
+        count(&counters.made);
+        let ConnectionPolicy { hold_reading, closing_ms } = policy;
         let transport = Transport::new(Some(socket), peer, local, hold_reading, closing_ms);
-        Some(Self::new(protocol, transport, Arc::clone(tally)))
+        Some(Self::new(protocol, transport, Arc::clone(counters)))
     }
 
     /// Puts a protocol on a socket that another one has had before.
@@ -96,12 +95,21 @@ impl ProtocolLoop {
         Ok(Self::new(protocol, transport, Arc::default()))
     }
 
-    fn new(protocol: Box<dyn Protocol>, transport: Transport, tally: Arc<Tally>) -> Box<Self> {
-        let told = Told { stage: Stage::Built, congested: false, reading: true, stopping: false };
-        Box::new(Self { protocol, transport, tally, told })
+    fn new(
+        protocol: Box<dyn Protocol>,
+        transport: Transport,
+        counters: Arc<EngineCounters>,
+    ) -> Box<Self> {
+        let notified = NotifiedState {
+            stage: ProtocolStage::Built,
+            congested: false,
+            reading: true,
+            stopping: false,
+        };
+        Box::new(Self { protocol, transport, counters, notified })
     }
 
-    /// Says which task this is; without that, handles wake nobody.
+    /// Registers the running task; without that, handles wake no task.
     pub(super) async fn attend(&mut self) {
         poll_fn(|context| {
             self.transport.attend(context.waker());
@@ -117,7 +125,7 @@ impl ProtocolLoop {
     /// Runs the connection to its end. The protocol has been told of it when this returns; what
     /// else has to be done for the peer is [`ProtocolLoop::linger`]'s.
     pub(super) async fn run(&mut self) -> Reason {
-        self.told.stage = Stage::Made;
+        self.notified.stage = ProtocolStage::Made;
         self.call(|protocol, transport| protocol.connection_made(transport));
         let reason = poll_fn(|context| self.poll(context)).await;
         self.tell_lost(reason);
@@ -138,7 +146,7 @@ impl ProtocolLoop {
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Reason> {
-        self.heed_phase();
+        self.follow_phase();
         for _ in 0..STEPS_MAX {
             match self.step() {
                 Poll::Ready(None) => {}
@@ -156,7 +164,7 @@ impl ProtocolLoop {
 
     /// One thing that can be done now: `None` when something was, `Some` when that was the last.
     fn step(&mut self) -> Poll<Option<Reason>> {
-        self.transport.obey_handles();
+        self.transport.apply_handle_requests();
         if let Poll::Ready(Err(error)) = self.transport.poll_flush() {
             return Poll::Ready(self.after_error(&error));
         }
@@ -201,20 +209,20 @@ impl ProtocolLoop {
         if self.transport.is_ending() {
             return false;
         }
-        // Whoever was told to wait is told to go on, however short that was.
-        if self.transport.take_was_congested() && !self.told.congested {
-            self.told.congested = true;
+        // A protocol that was told to wait is told to go on, however short that was.
+        if self.transport.take_was_congested() && !self.notified.congested {
+            self.notified.congested = true;
             self.call(|protocol, transport| protocol.pause_producing(transport));
             return true;
         }
-        if self.told.congested && self.transport.flow() == Flow::Go {
-            self.told.congested = false;
+        if self.notified.congested && self.transport.flow() == WriteFlow::Go {
+            self.notified.congested = false;
             self.call(|protocol, transport| protocol.resume_producing(transport));
             return true;
         }
-        let resumed = self.transport.is_reading() && !self.told.reading;
+        let resumed = self.transport.is_reading() && !self.notified.reading;
         if resumed {
-            self.told.reading = true;
+            self.notified.reading = true;
             self.call(|protocol, transport| protocol.reading_resumed(transport));
         }
         resumed
@@ -240,11 +248,11 @@ impl ProtocolLoop {
     }
 
     /// Tells the protocol, once, that the engine stops. Every task is woken when it begins to.
-    fn heed_phase(&mut self) {
-        if self.told.stopping || gustnado_tasks::phase() == Phase::Serving {
+    fn follow_phase(&mut self) {
+        if self.notified.stopping || gustnado_tasks::phase() == Phase::Serving {
             return;
         }
-        self.told.stopping = true;
+        self.notified.stopping = true;
         if !self.transport.is_ending() {
             self.transport.set_cause(Some(Reason::Ended));
             self.call(|protocol, transport| protocol.stopping(transport));
@@ -256,17 +264,17 @@ impl ProtocolLoop {
         let Self { protocol, transport, .. } = self;
         let called = catch_unwind(AssertUnwindSafe(|| callback(&mut **protocol, transport)));
         // However soon it goes on, the protocol is told.
-        self.told.reading &= self.transport.is_reading();
+        self.notified.reading &= self.transport.is_reading();
         if called.is_err() {
-            count(&self.tally.panics);
+            count(&self.counters.panics);
             self.transport.end_at_once(Reason::Panicked);
         }
     }
 
     fn tell_lost(&mut self, reason: Reason) {
         self.transport.close_handles();
-        if self.told.stage == Stage::Made {
-            self.told.stage = Stage::Lost;
+        if self.notified.stage == ProtocolStage::Made {
+            self.notified.stage = ProtocolStage::Lost;
             self.call(|protocol, _| protocol.connection_lost(reason));
         }
     }
@@ -282,11 +290,11 @@ impl Drop for ProtocolLoop {
 fn build_protocol(
     factory: &dyn Factory,
     peer: &Endpoint,
-    tally: &Tally,
+    counters: &EngineCounters,
 ) -> Option<Box<dyn Protocol>> {
     let built = catch_unwind(AssertUnwindSafe(|| factory.build_protocol(peer)));
     built.unwrap_or_else(|_| {
-        count(&tally.panics);
+        count(&counters.panics);
         None
     })
 }

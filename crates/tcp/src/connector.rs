@@ -7,21 +7,21 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use gustnado_tasks::{Connection, ConnectionError, Endpoint, Phase};
+use gustnado_tasks::{Connection, ConnectionError, Endpoint, Lock, Phase};
 use gustnado_tls::Socket;
 
 use super::connection::ProtocolLoop;
+use super::counters::{EngineCounters, count};
 use super::engine::{Engine, first_address};
 use super::handle::TransportHandle;
-use super::port::Open;
-use super::tally::{Tally, count};
+use super::port::OpenGuard;
 use super::{Factory, Reason};
 
-/// How a connection is made.
+/// Options of an outgoing connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectOptions {
     /// How long that may take. 30 s by default. Whole milliseconds count.
@@ -40,18 +40,18 @@ impl Default for ConnectOptions {
 /// Clones are the same connector; dropping it changes nothing. It holds its engine.
 #[derive(Clone)]
 pub struct Connector {
-    inner: Arc<Inner>,
+    shared: Arc<ConnectorShared>,
 }
 
-struct Inner {
+struct ConnectorShared {
     engine: Engine,
     to: Endpoint,
     options: ConnectOptions,
     factory: Box<dyn Factory>,
-    stage: Mutex<Stage>,
+    stage: Lock<ConnectorStage>,
 }
 
-/// How far a connector is.
+/// The state of a connector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectorState {
     /// There is no connection, and none is being made.
@@ -62,7 +62,7 @@ pub enum ConnectorState {
     Connected,
 }
 
-enum Stage {
+enum ConnectorStage {
     Disconnected,
     /// Woken when the attempt is to end.
     Connecting {
@@ -119,8 +119,8 @@ impl Connector {
         options: ConnectOptions,
         factory: Box<dyn Factory>,
     ) -> Self {
-        let stage = Mutex::new(Stage::Disconnected);
-        Self { inner: Arc::new(Inner { engine, to, options, factory, stage }) }
+        let stage = Lock::new(ConnectorStage::Disconnected);
+        Self { shared: Arc::new(ConnectorShared { engine, to, options, factory, stage }) }
     }
 
     /// Makes a connection, unless there is one or one is being made. Its factory hears how that
@@ -128,22 +128,22 @@ impl Connector {
     pub fn connect(&self) {
         {
             let mut stage = self.stage();
-            if !matches!(*stage, Stage::Disconnected) {
+            if !matches!(*stage, ConnectorStage::Disconnected) {
                 return;
             }
-            *stage = Stage::Connecting { cancelled: false, task: None };
+            *stage = ConnectorStage::Connecting { cancelled: false, task: None };
         }
         self.tell(|factory| factory.started());
-        let attempt = Attempt { connector: self.clone(), open: None, made: false, told: false };
+        let attempt = Attempt { connector: self.clone(), open: None, made: false, notified: false };
         // Where it is not taken, it is dropped, and tells the factory by that.
-        if !self.inner.engine.is_stopping() {
-            self.inner.engine.spawn(attempt.run());
+        if !self.shared.engine.is_stopping() {
+            self.shared.engine.spawn(attempt.run());
         }
     }
 
     /// Ends the attempt to make a connection.
     pub fn stop_connecting(&self) {
-        if let Stage::Connecting { cancelled, task } = &mut *self.stage() {
+        if let ConnectorStage::Connecting { cancelled, task } = &mut *self.stage() {
             *cancelled = true;
             if let Some(task) = task.take() {
                 task.wake();
@@ -159,44 +159,44 @@ impl Connector {
         }
     }
 
-    /// The connection, if there is one.
+    /// Returns the connection, if there is one.
     pub fn handle(&self) -> Option<TransportHandle> {
         match &*self.stage() {
-            Stage::Connected(handle) => Some(handle.clone()),
+            ConnectorStage::Connected(handle) => Some(handle.clone()),
             _ => None,
         }
     }
 
-    /// Where it connects to.
+    /// Returns where it connects to.
     pub fn destination(&self) -> &Endpoint {
-        &self.inner.to
+        &self.shared.to
     }
 
-    /// How far it is.
+    /// Returns how far it is.
     pub fn state(&self) -> ConnectorState {
         match &*self.stage() {
-            Stage::Disconnected => ConnectorState::Disconnected,
-            Stage::Connecting { .. } => ConnectorState::Connecting,
-            Stage::Connected(_) => ConnectorState::Connected,
+            ConnectorStage::Disconnected => ConnectorState::Disconnected,
+            ConnectorStage::Connecting { .. } => ConnectorState::Connecting,
+            ConnectorStage::Connected(_) => ConnectorState::Connected,
         }
     }
 
-    /// The engine that it belongs to.
+    /// Returns the engine that it belongs to.
     pub fn engine(&self) -> &Engine {
-        &self.inner.engine
+        &self.shared.engine
     }
 
-    fn stage(&self) -> MutexGuard<'_, Stage> {
-        self.inner.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    fn stage(&self) -> MutexGuard<'_, ConnectorStage> {
+        self.shared.stage.lock()
     }
 
     /// Makes the connection itself.
     async fn open(&self) -> Result<Connection, ConnectError> {
-        let Inner { to, options, .. } = &*self.inner;
+        let ConnectorShared { to, options, .. } = &*self.shared;
         let timeout_ms = u64::try_from(options.timeout.as_millis()).unwrap_or(u64::MAX >> 1);
         let mut connecting = pin!(Connection::connect(to, options.source, timeout_ms));
         poll_fn(|context| {
-            if let Stage::Connecting { cancelled, task } = &mut *self.stage() {
+            if let ConnectorStage::Connecting { cancelled, task } = &mut *self.stage() {
                 if *cancelled {
                     return Poll::Ready(Err(ConnectError::Cancelled));
                 }
@@ -212,15 +212,15 @@ impl Connector {
 
     /// Calls the factory. A panic in it is counted, and changes nothing else.
     fn tell(&self, callback: impl FnOnce(&dyn Factory)) {
-        let inner = &self.inner;
-        if catch_unwind(AssertUnwindSafe(|| callback(&*inner.factory))).is_err() {
-            count(&inner.engine.tally().panics);
+        let shared = &self.shared;
+        if catch_unwind(AssertUnwindSafe(|| callback(&*shared.factory))).is_err() {
+            count(&shared.engine.counters().panics);
         }
     }
 
     /// There is no connection any more: tells the factory, which may begin another.
     fn tell_over(&self, callback: impl FnOnce(&dyn Factory)) {
-        *self.stage() = Stage::Disconnected;
+        *self.stage() = ConnectorStage::Disconnected;
         self.tell(callback);
         if self.state() == ConnectorState::Disconnected {
             self.tell(|factory| factory.stopped());
@@ -231,7 +231,7 @@ impl Connector {
 impl fmt::Debug for Connector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connector")
-            .field("to", &self.inner.to)
+            .field("to", &self.shared.to)
             .field("state", &self.state())
             .finish_non_exhaustive()
     }
@@ -241,21 +241,21 @@ impl fmt::Debug for Connector {
 /// once, also if the task is dropped where it waits.
 struct Attempt {
     connector: Connector,
-    open: Option<Open>,
+    open: Option<OpenGuard>,
     made: bool,
-    told: bool,
+    notified: bool,
 }
 
 impl Attempt {
     async fn run(mut self) {
-        let tally = Arc::clone(self.connector.engine().tally());
-        self.open = Some(Open::new(Arc::clone(&tally)));
-        match self.connect(&tally).await {
+        let counters = Arc::clone(self.connector.engine().counters());
+        self.open = Some(OpenGuard::new(Arc::clone(&counters)));
+        match self.connect(&counters).await {
             Err(error) => self.tell_failed(&error),
             Ok(mut running) => {
                 self.made = true;
                 let handle = running.handle();
-                *self.connector.stage() = Stage::Connected(handle);
+                *self.connector.stage() = ConnectorStage::Connected(handle);
                 let reason = running.run().await;
                 self.tell_lost(reason);
                 running.linger(reason).await;
@@ -263,25 +263,28 @@ impl Attempt {
         }
     }
 
-    async fn connect(&self, tally: &Arc<Tally>) -> Result<Box<ProtocolLoop>, ConnectError> {
+    async fn connect(
+        &self,
+        counters: &Arc<EngineCounters>,
+    ) -> Result<Box<ProtocolLoop>, ConnectError> {
         let mut connection = self.connector.open().await?;
         connection.set_deadline(u64::MAX);
-        let manners = self.connector.engine().client_manners();
-        let factory = &*self.connector.inner.factory;
-        let built = ProtocolLoop::build(Socket::new(connection), factory, tally, manners);
+        let policy = self.connector.engine().client_policy();
+        let factory = &*self.connector.shared.factory;
+        let built = ProtocolLoop::build(Socket::new(connection), factory, counters, policy);
         let mut running = built.ok_or(ConnectError::NoProtocol)?;
         running.attend().await;
         Ok(running)
     }
 
     fn tell_failed(&mut self, error: &ConnectError) {
-        self.told = true;
+        self.notified = true;
         let connector = &self.connector;
         connector.tell_over(|factory| factory.connection_failed(connector, error));
     }
 
     fn tell_lost(&mut self, reason: Reason) {
-        self.told = true;
+        self.notified = true;
         let connector = &self.connector;
         connector.tell_over(|factory| factory.connection_lost(connector, reason));
     }
@@ -289,7 +292,7 @@ impl Attempt {
 
 impl Drop for Attempt {
     fn drop(&mut self) {
-        match (self.told, self.made) {
+        match (self.notified, self.made) {
             (true, _) => {}
             (false, true) => self.tell_lost(Reason::Ended),
             (false, false) if self.open.is_some() => self.tell_failed(&ConnectError::Stopped),
@@ -306,12 +309,12 @@ impl Drop for Attempt {
     }
 }
 
-/// Why a connection could not be made.
+/// The error of a connection that could not be made.
 #[non_exhaustive]
 pub enum ConnectError {
     /// It took too long.
     TimedOut,
-    /// Nobody listens there, there is no way, or the source address is not this machine's.
+    /// Nothing listens there, there is no route, or the source address is not this machine's.
     Refused(io::Error),
     /// The factory built no protocol, or the peer was gone at once.
     NoProtocol,

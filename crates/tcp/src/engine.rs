@@ -4,24 +4,21 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado_tasks::{
-    BoxTask, DrainReport, Endpoint, Phase, Plan, Workers, descriptors_for_connections,
+    BoxTask, DrainReport, Endpoint, Lock, Phase, WorkerPlan, Workers, descriptors_for_connections,
 };
 
 use gustnado_config::{Config, Machine};
 
 use super::Factory;
-use super::calls::{CallError, Calls, DelayedCall};
-use super::connection::Manners;
-use super::port::{ListenError, Port, Ports, Used};
-use super::tally::{EngineStats, Tally};
-
-/// How long workers may take to end once nothing is left to do.
-const STOP_WITHIN: Duration = Duration::from_secs(1);
+use super::calls::{CallError, CallQueue, DelayedCall};
+use super::connection::ConnectionPolicy;
+use super::counters::{EngineCounters, EngineStats};
+use super::port::{ListenError, Port, Ports, UsedFactory};
 
 /// Workers that carry the connections of protocols. Clones are the same engine.
 ///
@@ -29,17 +26,17 @@ const STOP_WITHIN: Duration = Duration::from_secs(1);
 /// the last clone is dropped, those in connectors, factories and delayed calls included.
 #[derive(Clone)]
 pub struct Engine {
-    inner: Arc<Inner>,
+    shared: Arc<EngineShared>,
 }
 
-struct Inner {
+struct EngineShared {
     workers: Workers,
-    calls: Arc<Calls>,
-    tally: Arc<Tally>,
-    ports: Mutex<Ports>,
-    stop_wanted: Mutex<bool>,
+    calls: Arc<CallQueue>,
+    counters: Arc<EngineCounters>,
+    ports: Lock<Ports>,
+    stop_wanted: Lock<bool>,
     stop_bell: Condvar,
-    drained: Mutex<Option<DrainReport>>,
+    drained: Lock<Option<DrainReport>>,
     drain_within: Duration,
     closing_ms: u64,
 }
@@ -58,27 +55,27 @@ impl Engine {
     /// # Errors
     /// A thread cannot be had, or the process is out of descriptors.
     pub fn start(config: &Config) -> Result<Self, EngineError> {
-        let failed = |error: gustnado_tasks::StartError| match error {
-            gustnado_tasks::StartError::Thread(error) => EngineError::Worker(error),
+        let failed = |error: gustnado_tasks::WorkersStartError| match error {
+            gustnado_tasks::WorkersStartError::Thread(error) => EngineError::Worker(error),
             other => EngineError::Worker(io::Error::other(other.to_string())),
         };
         // Each listener brings its own way to serve.
         let nothing = Box::new(|_| -> BoxTask { Box::pin(async {}) });
         let workers = Workers::start(&plan(config), &[], nothing).map_err(failed)?;
-        let tally = Arc::<Tally>::default();
-        let calls = Calls::new(Arc::clone(&tally));
+        let counters = Arc::<EngineCounters>::default();
+        let calls = CallQueue::new(Arc::clone(&counters));
         let desk = workers.spawner().spawn(Arc::clone(&calls).run());
         desk.map_err(|error| EngineError::Worker(io::Error::other(error.to_string())))?;
         let closing_ms = u64::try_from(config.write_timeout.as_millis()).unwrap_or(u64::MAX);
         Ok(Self {
-            inner: Arc::new(Inner {
+            shared: Arc::new(EngineShared {
                 workers,
                 calls,
-                tally,
-                ports: Mutex::default(),
-                stop_wanted: Mutex::new(false),
+                counters,
+                ports: Lock::default(),
+                stop_wanted: Lock::new(false),
                 stop_bell: Condvar::new(),
-                drained: Mutex::new(None),
+                drained: Lock::new(None),
                 drain_within: config.timeout_graceful_shutdown,
                 closing_ms,
             }),
@@ -112,10 +109,10 @@ impl Engine {
     }
 
     fn listen(&self, endpoint: &Endpoint, factory: Box<dyn Factory>) -> Result<Port, ListenError> {
-        let manners = Manners { hold_reading: true, closing_ms: self.inner.closing_ms };
+        let policy = ConnectionPolicy { hold_reading: true, closing_ms: self.shared.closing_ms };
         // Told of its begin, and perhaps of its end, while no lock is held.
-        let used = Used::start(factory, Arc::clone(&self.inner.tally));
-        self.ports().open(&self.inner.workers, endpoint, &used, manners)
+        let used_factory = UsedFactory::start(factory, Arc::clone(&self.shared.counters));
+        self.ports().open(&self.shared.workers, endpoint, &used_factory, policy)
     }
 
     /// Makes a call after `delay`, on a worker. Calls of an engine never run concurrently with each
@@ -128,7 +125,7 @@ impl Engine {
         delay: Duration,
         call: impl FnOnce() + Send + 'static,
     ) -> Result<DelayedCall, CallError> {
-        self.inner.calls.call_later(delay, Box::new(call))
+        self.shared.calls.call_later(delay, Box::new(call))
     }
 
     /// Makes a call soon, on a worker, from any thread. Calls are made in the order they came.
@@ -136,7 +133,7 @@ impl Engine {
     /// # Errors
     /// [`CallError`].
     pub fn call_from_thread(&self, call: impl FnOnce() + Send + 'static) -> Result<(), CallError> {
-        self.inner.calls.call(Box::new(call))
+        self.shared.calls.call(Box::new(call))
     }
 
     /// Waits until someone calls [`Engine::stop`], then ends the engine in order, within the
@@ -144,19 +141,19 @@ impl Engine {
     pub fn run(&self) -> DrainReport {
         let mut wanted = self.stop_wanted();
         while !*wanted {
-            wanted = self.inner.stop_bell.wait(wanted).unwrap_or_else(PoisonError::into_inner);
+            wanted = self.shared.stop_bell.wait(wanted).unwrap_or_else(PoisonError::into_inner);
         }
         drop(wanted);
-        self.drain(self.inner.drain_within)
+        self.drain(self.shared.drain_within)
     }
 
-    /// Has [`Engine::run`] end the engine. From any thread, and from callbacks.
+    /// Makes [`Engine::run`] end the engine. From any thread, and from callbacks.
     pub fn stop(&self) {
         *self.stop_wanted() = true;
-        self.inner.stop_bell.notify_all();
+        self.shared.stop_bell.notify_all();
     }
 
-    /// Whether the engine was told to end.
+    /// Returns whether the engine was told to end.
     pub fn is_stopping(&self) -> bool {
         *self.stop_wanted()
     }
@@ -166,67 +163,67 @@ impl Engine {
     /// from a callback: it would wait for itself.
     pub fn drain(&self, deadline: Duration) -> DrainReport {
         self.stop();
-        let mut drained = self.inner.drained.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut drained = self.shared.drained.lock();
         *drained.get_or_insert_with(|| {
             let began = Instant::now();
-            let Inner { workers, calls, tally, .. } = &*self.inner;
+            let EngineShared { workers, calls, counters, .. } = &*self.shared;
             self.ports().close();
             workers.advance(Phase::Draining);
-            let is_open = || tally.open() > 0;
+            let is_open = || counters.open() > 0;
             wait_while(|| workers.is_accepting() || is_open(), deadline);
-            let cut = tally.open();
+            let cut = counters.open();
             workers.advance(Phase::Cutting);
-            wait_while(is_open, STOP_WITHIN);
-            workers.stop(STOP_WITHIN);
+            wait_while(is_open, Workers::STOP_WITHIN);
+            workers.stop(Workers::STOP_WITHIN);
             calls.close();
             DrainReport { cut, took: began.elapsed() }
         })
     }
 
-    /// What it has done so far.
+    /// Returns what it has done so far.
     pub fn stats(&self) -> EngineStats {
-        self.inner.tally.stats()
+        self.shared.counters.stats()
     }
 
-    /// The backend at work: `io_uring` or `epoll`.
+    /// Returns the backend at work: `io_uring` or `epoll`.
     pub fn backend(&self) -> &'static str {
-        self.inner.workers.backend().name()
+        self.shared.workers.backend().name()
     }
 
-    /// What a user should know about the start: why a wish was not granted.
+    /// Returns what a user should know about the start: why a wish was not granted.
     pub fn notes(&self) -> &[String] {
-        self.inner.workers.notes()
+        self.shared.workers.notes()
     }
 
     fn ports(&self) -> MutexGuard<'_, Ports> {
-        self.inner.ports.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.ports.lock()
     }
 
     fn stop_wanted(&self) -> MutexGuard<'_, bool> {
-        self.inner.stop_wanted.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.stop_wanted.lock()
     }
 
-    pub(super) fn tally(&self) -> &Arc<Tally> {
-        &self.inner.tally
+    pub(super) fn counters(&self) -> &Arc<EngineCounters> {
+        &self.shared.counters
     }
 
-    /// How connections that the engine makes are treated.
-    pub(super) fn client_manners(&self) -> Manners {
-        Manners { hold_reading: false, closing_ms: self.inner.closing_ms }
+    /// Returns the policy of connections that the engine makes.
+    pub(super) fn client_policy(&self) -> ConnectionPolicy {
+        ConnectionPolicy { hold_reading: false, closing_ms: self.shared.closing_ms }
     }
 
     /// Runs a task on some worker, or drops it.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         // A task that is not taken is dropped, which says enough to whom it belongs.
-        let _ = self.inner.workers.spawner().spawn(task);
+        let _ = self.shared.workers.spawner().spawn(task);
     }
 }
 
-fn plan(config: &Config) -> Plan {
+fn plan(config: &Config) -> WorkerPlan {
     // Addresses are told to factories, so every connection is an ordinary descriptor.
     let ordinary = descriptors_for_connections(gustnado_tasks::descriptor_limit());
     let wanted = if config.connections_max == 0 { ordinary } else { config.connections_max };
-    Plan {
+    WorkerPlan {
         workers: Machine::read().workers(config).value,
         growth: config.growth(),
         io: config.io,
@@ -245,7 +242,7 @@ fn plan(config: &Config) -> Plan {
     }
 }
 
-/// The first address of a name; IPv4 first, as clients of `localhost` expect.
+/// Returns the first address of a name; IPv4 first, as clients of `localhost` expect.
 pub(super) fn first_address(name: impl ToSocketAddrs) -> io::Result<SocketAddr> {
     let mut addresses: Vec<SocketAddr> = name.to_socket_addrs()?.collect();
     addresses.sort_by_key(SocketAddr::is_ipv6);
@@ -266,7 +263,7 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// Why an engine did not start.
+/// The error of an engine that did not start.
 #[non_exhaustive]
 pub enum EngineError {
     /// A worker thread, or its door to the kernel, could not be had.

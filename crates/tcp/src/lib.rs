@@ -33,6 +33,7 @@
 mod calls;
 mod connection;
 mod connector;
+mod counters;
 mod engine;
 mod handle;
 mod handover;
@@ -41,7 +42,6 @@ mod outbox;
 mod port;
 mod reason;
 mod reconnect;
-mod tally;
 mod transport;
 
 use std::sync::Arc;
@@ -50,21 +50,21 @@ use gustnado_tasks::Endpoint;
 
 pub use calls::{CallError, DelayedCall};
 pub use connector::{ConnectError, ConnectOptions, Connector, ConnectorState};
+pub use counters::EngineStats;
 pub use engine::{Engine, EngineError};
 pub use handle::{TransportHandle, WriteError};
 #[doc(hidden)]
 pub use handover::run_on;
 pub use line::{LINE_BYTES_MAX, LineProtocol, LineReceiver, Lines};
-pub use outbox::{Flow, WriteLimits};
+pub use outbox::{WriteFlow, WriteLimits};
 pub use port::{ListenError, Port};
 pub use reason::Reason;
 pub use reconnect::{Backoff, ReconnectingClientFactory, Retry};
-pub use tally::EngineStats;
 pub use transport::Transport;
 
 gustnado_tasks::debug_as_display!(CallError, ConnectError, EngineError, ListenError, WriteError);
 
-/// What is done with one connection. Every callback has it to itself; what it writes leaves when it
+/// The callbacks of one connection. Every callback has it to itself; what it writes leaves when it
 /// returns. A panic in one ends this connection, and no other.
 pub trait Protocol: Send {
     /// The connection is there. Servers that speak first do so here.

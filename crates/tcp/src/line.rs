@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::mem;
 
-use super::{Flow, Protocol, Reason, Transport};
+use super::{Protocol, Reason, Transport, WriteFlow};
 
 #[cfg(test)]
 mod tests;
@@ -12,7 +12,7 @@ mod tests;
 /// otherwise.
 pub const LINE_BYTES_MAX: usize = 16_384;
 
-/// What is done with the lines of one connection.
+/// The callbacks of a connection that is read line by line.
 pub trait LineProtocol: Send {
     /// The connection is there.
     fn connection_made(&mut self, _lines: &mut Lines<'_>) {}
@@ -68,17 +68,17 @@ pub struct Lines<'a> {
 
 impl Lines<'_> {
     /// Writes a line and its delimiter.
-    pub fn send_line(&mut self, line: impl AsRef<[u8]>) -> Flow {
+    pub fn send_line(&mut self, line: impl AsRef<[u8]>) -> WriteFlow {
         self.transport.write_sequence(&[line.as_ref(), self.delimiter])
     }
 
-    /// Has data, from the end of this line on, handed to
+    /// Hands data, from the end of this line on, to
     /// [`raw_data_received`](LineProtocol::raw_data_received) as it comes.
     pub fn set_raw_mode(&mut self) {
         self.mode.raw = true;
     }
 
-    /// Has data cut into lines again.
+    /// Cuts data into lines again.
     ///
     /// - `rest`: data that was received raw and already belongs to a line. It comes first.
     pub fn set_line_mode(&mut self, rest: &[u8]) {
@@ -163,8 +163,8 @@ impl<L: LineProtocol> LineReceiver<L> {
         }
         let mut at = 0;
         while at < data.len() && transport.is_reading() {
-            let Some(used) = self.hand_out(transport, &data[at..]) else { break };
-            at += used;
+            let Some(used_factory) = self.hand_out(transport, &data[at..]) else { break };
+            at += used_factory;
             self.seen = 0;
             if !self.mode.returned.is_empty() {
                 let mut returned = mem::take(&mut self.mode.returned);
@@ -269,7 +269,7 @@ impl<L: LineProtocol> Protocol for LineReceiver<L> {
     }
 }
 
-/// Where the first delimiter begins, `from` there on.
+/// Returns where the first delimiter begins, `from` there on.
 fn find(bytes: &[u8], delimiter: &[u8], from: usize) -> Option<usize> {
     let last = *delimiter.last()?;
     let mut at = from + delimiter.len() - 1;

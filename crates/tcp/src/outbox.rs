@@ -1,4 +1,4 @@
-//! What a connection has still to send, and how much that may be.
+//! Bytes that a connection has still to send, and their limits.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -8,7 +8,7 @@ use gustnado_tasks::{Connection, SendBuf};
 /// Bytes that leave in one send at most: so that progress is seen, and others have their turn.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// How much a connection may have pending: written, and not yet taken by the kernel.
+/// Limits of what a connection has pending: written, and not yet taken by the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteLimits {
     /// With more than so many bytes pending, writers are asked to wait. 64 KiB by default.
@@ -33,9 +33,9 @@ impl WriteLimits {
     }
 }
 
-/// What a writer learns of each write.
+/// The result of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
+pub enum WriteFlow {
     /// There is room: write on.
     Go,
     /// The bytes are taken; now wait, for more than the high-water mark is pending.
@@ -54,7 +54,7 @@ pub(super) struct Outbox {
     leaving: usize,
     limits: WriteLimits,
     congested: bool,
-    /// It has been congested since somebody asked last.
+    /// It has been congested since that was last asked.
     was_congested: bool,
 }
 
@@ -73,27 +73,27 @@ impl Outbox {
         self.waiting + self.leaving
     }
 
-    /// Whether a send is under way.
+    /// Returns whether a send is under way.
     pub(super) fn is_leaving(&self) -> bool {
         self.leaving > 0
     }
 
-    /// Whether bytes wait that no send has been started for.
+    /// Returns whether bytes wait that no send has been started for.
     pub(super) fn has_waiting(&self) -> bool {
         self.waiting > 0
     }
 
-    /// Whether writers are to wait.
+    /// Returns whether writers are to wait.
     pub(super) fn is_congested(&self) -> bool {
         self.congested
     }
 
-    /// Whether writers were told to wait since this was asked last.
+    /// Returns whether writers were told to wait since this was asked last.
     pub(super) fn take_was_congested(&mut self) -> bool {
         mem::take(&mut self.was_congested)
     }
 
-    /// How many bytes can be pushed now.
+    /// Returns how many bytes can be pushed now.
     pub(super) fn room(&self) -> usize {
         self.limits.max_bytes.saturating_sub(self.pending())
     }
@@ -115,7 +115,7 @@ impl Outbox {
         self.judge();
     }
 
-    /// The next bytes to send. [`Outbox::sent`] says when they have left.
+    /// Returns the next bytes to send. [`Outbox::sent`] says when they have left.
     pub(super) fn take_chunk(&mut self) -> Option<Box<SendBuf>> {
         debug_assert_eq!(self.leaving, 0, "one send at a time");
         let chunk = self.chunks.pop_front()?;

@@ -6,26 +6,26 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use gustnado_tasks::{Connection, Endpoint, Listening, Workers};
+use gustnado_tasks::{Connection, Endpoint, ListenerHandle, Workers};
 use gustnado_tls::Socket;
 
 use super::Factory;
-use super::connection::{Manners, ProtocolLoop};
-use super::tally::{Tally, count};
+use super::connection::{ConnectionPolicy, ProtocolLoop};
+use super::counters::{EngineCounters, count};
 
 /// A listener of an engine. Dropping it changes nothing; clones are the same listener.
 #[derive(Debug, Clone)]
 pub struct Port {
-    listening: Arc<Listening>,
+    listening: Arc<ListenerHandle>,
 }
 
 impl Port {
-    /// The address in fact listened on.
+    /// Returns the address in fact listened on.
     pub fn address(&self) -> &Endpoint {
         self.listening.endpoint()
     }
 
-    /// Whether it was not stopped.
+    /// Returns whether it was not stopped.
     pub fn is_listening(&self) -> bool {
         self.listening.is_open()
     }
@@ -40,7 +40,7 @@ impl Port {
 /// The listeners of one engine.
 #[derive(Default)]
 pub(super) struct Ports {
-    open: Vec<Arc<Listening>>,
+    open: Vec<Arc<ListenerHandle>>,
     closed: bool,
 }
 
@@ -49,16 +49,16 @@ impl Ports {
         &mut self,
         workers: &Workers,
         endpoint: &Endpoint,
-        used: &Arc<Used>,
-        manners: Manners,
+        used_factory: &Arc<UsedFactory>,
+        policy: ConnectionPolicy,
     ) -> Result<Port, ListenError> {
         if self.closed {
             return Err(ListenError::Stopped);
         }
         self.open.retain(|listening| listening.is_open());
-        let used = Arc::clone(used);
+        let used_factory = Arc::clone(used_factory);
         let serve = Box::new(move |connection| -> gustnado_tasks::BoxTask {
-            Box::pin(serve(connection, Arc::clone(&used), manners))
+            Box::pin(serve(connection, Arc::clone(&used_factory), policy))
         });
         let failed = |error| ListenError::of(endpoint, error);
         let listening = Arc::new(workers.listen(endpoint, true, serve).map_err(failed)?);
@@ -74,24 +74,24 @@ impl Ports {
 }
 
 /// A factory in use: it is told of the begin and of the end.
-pub(super) struct Used {
+pub(super) struct UsedFactory {
     factory: Box<dyn Factory>,
-    tally: Arc<Tally>,
+    counters: Arc<EngineCounters>,
 }
 
-impl Used {
-    pub(super) fn start(factory: Box<dyn Factory>, tally: Arc<Tally>) -> Arc<Self> {
+impl UsedFactory {
+    pub(super) fn start(factory: Box<dyn Factory>, counters: Arc<EngineCounters>) -> Arc<Self> {
         if catch_unwind(AssertUnwindSafe(|| factory.started())).is_err() {
-            count(&tally.panics);
+            count(&counters.panics);
         }
-        Arc::new(Self { factory, tally })
+        Arc::new(Self { factory, counters })
     }
 }
 
-impl Drop for Used {
+impl Drop for UsedFactory {
     fn drop(&mut self) {
         if catch_unwind(AssertUnwindSafe(|| self.factory.stopped())).is_err() {
-            count(&self.tally.panics);
+            count(&self.counters.panics);
         }
     }
 }
@@ -99,15 +99,17 @@ impl Drop for Used {
 /// Serves one accepted connection.
 fn serve(
     connection: Connection,
-    used: Arc<Used>,
-    manners: Manners,
+    used_factory: Arc<UsedFactory>,
+    policy: ConnectionPolicy,
 ) -> impl Future<Output = ()> + Send {
-    let (open, socket) = (Open::new(Arc::clone(&used.tally)), Socket::new(connection));
+    let (open, socket) =
+        (OpenGuard::new(Arc::clone(&used_factory.counters)), Socket::new(connection));
     count(&open.0.accepted);
     async move {
         let _open = open;
-        let built = ProtocolLoop::build(socket, &*used.factory, &used.tally, manners);
-        drop(used);
+        let built =
+            ProtocolLoop::build(socket, &*used_factory.factory, &used_factory.counters, policy);
+        drop(used_factory);
         let Some(mut running) = built else { return };
         running.attend().await;
         let reason = running.run().await;
@@ -116,22 +118,22 @@ fn serve(
 }
 
 /// A connection that counts as open.
-pub(super) struct Open(Arc<Tally>);
+pub(super) struct OpenGuard(Arc<EngineCounters>);
 
-impl Open {
-    pub(super) fn new(tally: Arc<Tally>) -> Self {
-        tally.opened();
-        Self(tally)
+impl OpenGuard {
+    pub(super) fn new(counters: Arc<EngineCounters>) -> Self {
+        counters.opened();
+        Self(counters)
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenGuard {
     fn drop(&mut self) {
         self.0.closed();
     }
 }
 
-/// Why an engine does not listen somewhere.
+/// The error of an engine that cannot listen.
 #[non_exhaustive]
 pub enum ListenError {
     /// What was given is no address, and no name that has one.
@@ -181,10 +183,10 @@ impl std::error::Error for ListenError {
 mod tests {
     use super::*;
 
-    /// The size of what a function returns, without calling it.
+    /// Returns the size of what a function returns, without calling it.
     fn output_bytes<F, O>(_: F) -> usize
     where
-        F: Fn(Connection, Arc<Used>, Manners) -> O,
+        F: Fn(Connection, Arc<UsedFactory>, ConnectionPolicy) -> O,
     {
         size_of::<O>()
     }

@@ -1,9 +1,9 @@
-//! Why a connection ended.
+//! The reason that a connection ended.
 
 use std::fmt;
 use std::io;
 
-/// Why a connection ended.
+/// The reason that a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {

@@ -3,15 +3,15 @@
 use std::f64::consts::{E, TAU};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-use gustnado_tasks::Endpoint;
+use gustnado_tasks::{Endpoint, Lock};
 
 use super::calls::DelayedCall;
 use super::{ConnectError, Connector, Factory, Protocol, Reason};
 
-/// How long to wait before a connection is made again.
+/// The waits before a connection is made again.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Backoff {
     /// Before the first time; at least 1 ms. 1 s by default.
@@ -40,7 +40,7 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The wait before the time that follows `retries` others. `deviation` is in standard
+    /// Returns the wait before the time that follows `retries` others. `deviation` is in standard
     /// deviations.
     fn wait(&self, retries: u32, deviation: f64) -> Duration {
         let exponent = i32::try_from(retries).unwrap_or(i32::MAX);
@@ -52,13 +52,13 @@ impl Backoff {
     }
 }
 
-/// What is known of the attempts of one [`ReconnectingClientFactory`]. Clones are the same.
+/// The attempts of one [`ReconnectingClientFactory`]. Clones are the same.
 ///
 /// Make it before the factory where protocols are to call [`Retry::reset_delay`] once they see that
 /// the connection is of use.
 #[derive(Clone, Default)]
 pub struct Retry {
-    inner: Arc<Mutex<Tries>>,
+    inner: Arc<Lock<Tries>>,
 }
 
 #[derive(Default)]
@@ -73,7 +73,7 @@ struct Tries {
 impl Retry {
     /// Attempts with such waits between them.
     pub fn new(backoff: Backoff) -> Self {
-        Self { inner: Arc::new(Mutex::new(Tries { backoff, ..Tries::default() })) }
+        Self { inner: Arc::new(Lock::new(Tries { backoff, ..Tries::default() })) }
     }
 
     /// Begins with the initial wait again: the connection is of use.
@@ -98,7 +98,8 @@ impl Retry {
         self.tries().retries
     }
 
-    /// Has `connector` connect again after the next wait, unless that is over or the engine stops.
+    /// Makes `connector` connect again after the next wait, unless that is over or the engine
+    /// stops.
     pub fn retry(&self, connector: &Connector) {
         let mut tries = self.tries();
         let enough = tries.backoff.retries_max.is_some_and(|max| tries.retries >= max);
@@ -113,7 +114,7 @@ impl Retry {
     }
 
     fn tries(&self) -> MutexGuard<'_, Tries> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 }
 
@@ -146,7 +147,7 @@ impl<F: Factory> ReconnectingClientFactory<F> {
         Self { factory, retry }
     }
 
-    /// What begins the waits anew, and ends them.
+    /// Returns what begins the waits anew, and ends them.
     pub fn retry(&self) -> Retry {
         self.retry.clone()
     }

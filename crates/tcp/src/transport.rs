@@ -9,8 +9,8 @@ use std::time::Duration;
 use gustnado_tasks::{ConnectionError, Endpoint};
 use gustnado_tls::Socket;
 
-use super::handle::{Orders, TransportHandle};
-use super::outbox::{Flow, Outbox, WriteLimits};
+use super::handle::{HandleRequests, TransportHandle};
+use super::outbox::{Outbox, WriteFlow, WriteLimits};
 use super::reason::Reason;
 
 /// A connection as its protocol sees it. Every callback is lent it; to write at other times, or
@@ -18,7 +18,7 @@ use super::reason::Reason;
 ///
 /// **Writing** is never blocking: bytes are taken into a buffer, and leave when the callback
 /// returns. The buffer is bounded ([`WriteLimits`]). A writer learns that it should wait from the
-/// [`Flow`] that each write returns, and from `pause_producing` and `resume_producing` of its
+/// [`WriteFlow`] that each write returns, and from `pause_producing` and `resume_producing` of its
 /// protocol. What is written past the limit is not taken, and the connection is given up with
 /// [`Reason::Overrun`]: a stream with a hole in it would be worse. [`Transport::room`] says how
 /// much can be written.
@@ -39,11 +39,11 @@ pub struct Transport {
     idle_ms: Option<u64>,
     /// How long a connection that is to end may take for a piece of what is pending.
     closing_ms: u64,
-    ending: Option<Ending>,
+    ending: Option<CloseMode>,
     /// What ends the connection, if the protocol now ends it.
     cause: Option<Reason>,
-    reading: Reading,
-    writing: Writing,
+    reading: ReadState,
+    writing: WriteState,
     /// Boxed, as most connections have had no other protocol before.
     handed: Option<Box<HandedOver>>,
 }
@@ -57,15 +57,15 @@ pub(super) struct HandedOver {
     pub(super) sent: Arc<AtomicU64>,
 }
 
-/// How soon a connection ends.
+/// The way a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
+enum CloseMode {
     AfterWrites,
     AtOnce,
 }
 
 #[derive(Debug)]
-struct Reading {
+struct ReadState {
     paused: bool,
     /// Rests while the output is congested.
     held: bool,
@@ -73,15 +73,15 @@ struct Reading {
 }
 
 #[derive(Debug)]
-struct Writing {
+struct WriteState {
     auto_flush: bool,
     flush_wanted: bool,
-    shut: Shut,
+    shut: WriteEnd,
 }
 
-/// How far the end of this side's stream is.
+/// Progress of ending this side's stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shut {
+enum WriteEnd {
     No,
     Wanted,
     Done,
@@ -108,39 +108,39 @@ impl Transport {
             closing_ms,
             ending: None,
             cause: None,
-            reading: Reading { paused: false, held: hold_reading, finished: false },
-            writing: Writing { auto_flush: true, flush_wanted: false, shut: Shut::No },
+            reading: ReadState { paused: false, held: hold_reading, finished: false },
+            writing: WriteState { auto_flush: true, flush_wanted: false, shut: WriteEnd::No },
             handed: None,
         }
     }
 
-    /// Where the peer is. A Unix socket's peer has an empty path.
+    /// Returns where the peer is. A Unix socket's peer has an empty path.
     pub fn peer(&self) -> &Endpoint {
         &self.peer
     }
 
-    /// The address of this end.
+    /// Returns the address of this end.
     pub fn local(&self) -> &Endpoint {
         &self.local
     }
 
     /// Writes bytes.
-    pub fn write(&mut self, bytes: &[u8]) -> Flow {
+    pub fn write(&mut self, bytes: &[u8]) -> WriteFlow {
         // What handles have written before comes first.
-        self.obey_handles();
-        if self.flow() == Flow::Closed {
-            return Flow::Closed;
+        self.apply_handle_requests();
+        if self.flow() == WriteFlow::Closed {
+            return WriteFlow::Closed;
         }
         if bytes.len() > self.outbox.room() {
             self.end_at_once(Reason::Overrun);
-            return Flow::Closed;
+            return WriteFlow::Closed;
         }
         self.outbox.push(bytes);
         self.flow()
     }
 
     /// Writes pieces one after the other, as if they were one: all of them, or none.
-    pub fn write_sequence<B: AsRef<[u8]>>(&mut self, pieces: &[B]) -> Flow {
+    pub fn write_sequence<B: AsRef<[u8]>>(&mut self, pieces: &[B]) -> WriteFlow {
         let bytes: usize = pieces.iter().map(|piece| piece.as_ref().len()).sum();
         if bytes > self.outbox.room() && self.ending.is_none() {
             self.end_at_once(Reason::Overrun);
@@ -151,13 +151,13 @@ impl Transport {
         self.flow()
     }
 
-    /// What a write would return now.
-    pub fn flow(&self) -> Flow {
-        let closed = self.ending.is_some() || self.writing.shut != Shut::No;
+    /// Returns what a write would return now.
+    pub fn flow(&self) -> WriteFlow {
+        let closed = self.ending.is_some() || self.writing.shut != WriteEnd::No;
         match (closed, self.outbox.is_congested()) {
-            (true, _) => Flow::Closed,
-            (false, true) => Flow::Wait,
-            (false, false) => Flow::Go,
+            (true, _) => WriteFlow::Closed,
+            (false, true) => WriteFlow::Wait,
+            (false, false) => WriteFlow::Go,
         }
     }
 
@@ -166,9 +166,9 @@ impl Transport {
         self.outbox.pending()
     }
 
-    /// How many bytes can be written now.
+    /// Returns how many bytes can be written now.
     pub fn room(&self) -> usize {
-        if self.flow() == Flow::Closed { 0 } else { self.outbox.room() }
+        if self.flow() == WriteFlow::Closed { 0 } else { self.outbox.room() }
     }
 
     /// Sets how much may be pending. Marks out of order are lowered.
@@ -187,8 +187,8 @@ impl Transport {
         }
     }
 
-    /// Whether what was written leaves when the callback returns, which is the default. If not, it
-    /// waits for [`Transport::flush`], the high-water mark, or the end.
+    /// Sets whether what was written leaves when the callback returns, which is the default. If
+    /// not, it waits for [`Transport::flush`], the high-water mark, or the end.
     pub fn set_auto_flush(&mut self, auto_flush: bool) {
         self.writing.auto_flush = auto_flush;
     }
@@ -198,7 +198,7 @@ impl Transport {
     pub fn lose_connection(&mut self) {
         self.cause.get_or_insert(Reason::Closed);
         if self.ending.is_none() {
-            self.ending = Some(Ending::AfterWrites);
+            self.ending = Some(CloseMode::AfterWrites);
             self.restart_timeout();
         }
     }
@@ -208,18 +208,19 @@ impl Transport {
         if self.cause.is_none_or(|cause| cause == Reason::Closed) {
             self.cause = Some(Reason::Aborted);
         }
-        self.ending = Some(Ending::AtOnce);
+        self.ending = Some(CloseMode::AtOnce);
     }
 
     /// Tells the peer, once everything pending has left, that nothing more will come. Data can
     /// still be received.
     pub fn lose_write_connection(&mut self) {
-        if self.writing.shut == Shut::No {
-            self.writing.shut = Shut::Wanted;
+        if self.writing.shut == WriteEnd::No {
+            self.writing.shut = WriteEnd::Wanted;
         }
     }
 
-    /// Whether the connection is about to end: nothing can be written, and nothing is received.
+    /// Returns whether the connection is about to end: nothing can be written, and nothing is
+    /// received.
     pub fn is_ending(&self) -> bool {
         self.ending.is_some()
     }
@@ -235,15 +236,15 @@ impl Transport {
         self.reading.paused = false;
     }
 
-    /// Whether data is received at present.
+    /// Returns whether data is received at present.
     pub fn is_reading(&self) -> bool {
         let held = self.reading.held && self.outbox.is_congested();
         !(self.reading.paused || held || self.reading.finished || self.ending.is_some())
     }
 
-    /// Whether reading rests while more is pending than the high-water mark. That is the default
-    /// for accepted connections. It is not for those that were made by `connect_tcp`: if both ends
-    /// did that, each could wait for the other to read.
+    /// Sets whether reading rests while more is pending than the high-water mark. That is the
+    /// default for accepted connections. It is not for those that were made by `connect_tcp`: if
+    /// both ends did that, each could wait for the other to read.
     pub fn hold_reading(&mut self, hold: bool) {
         self.reading.held = hold;
     }
@@ -287,25 +288,25 @@ impl Transport {
     }
 
     /// Does what handles have asked for.
-    pub(super) fn obey_handles(&mut self) {
+    pub(super) fn apply_handle_requests(&mut self) {
         let Some(handle) = &self.handle else { return };
-        let Some((bytes, orders)) = handle.take_orders() else { return };
-        if self.flow() != Flow::Closed {
+        let Some((bytes, requests)) = handle.take_requests() else { return };
+        if self.flow() != WriteFlow::Closed {
             self.outbox.push(&bytes);
         }
-        if orders.has(Orders::PAUSE) {
+        if requests.has(HandleRequests::PAUSE) {
             self.pause_reading();
         }
-        if orders.has(Orders::RESUME) {
+        if requests.has(HandleRequests::RESUME) {
             self.resume_reading();
         }
-        if orders.has(Orders::SHUT) {
+        if requests.has(HandleRequests::SHUT) {
             self.lose_write_connection();
         }
-        if orders.has(Orders::LOSE) {
+        if requests.has(HandleRequests::LOSE) {
             self.lose_connection();
         }
-        if orders.has(Orders::ABORT) {
+        if requests.has(HandleRequests::ABORT) {
             self.abort_connection();
         }
     }
@@ -313,7 +314,7 @@ impl Transport {
     /// Tells handles how much is pending, and whether that was all.
     pub(super) fn inform_handles(&self) {
         if let Some(handle) = &self.handle {
-            handle.set_pending(self.outbox.pending(), self.flow() == Flow::Closed);
+            handle.set_pending(self.outbox.pending(), self.flow() == WriteFlow::Closed);
         }
     }
 
@@ -344,22 +345,22 @@ impl Transport {
         let writing = &self.writing;
         writing.auto_flush
             || writing.flush_wanted
-            || writing.shut == Shut::Wanted
+            || writing.shut == WriteEnd::Wanted
             || self.ending.is_some()
             || self.outbox.is_congested()
     }
 
     /// Shuts the sending side down if that is wanted and nothing is pending.
     pub(super) fn shut_if_wanted(&mut self) {
-        if self.writing.shut == Shut::Wanted && self.outbox.pending() == 0 {
+        if self.writing.shut == WriteEnd::Wanted && self.outbox.pending() == 0 {
             self.shut();
         }
     }
 
     /// Tells the peer that nothing more will come.
     pub(super) fn shut(&mut self) {
-        let before = mem::replace(&mut self.writing.shut, Shut::Done);
-        if let Some(socket) = self.socket.as_mut().filter(|_| before != Shut::Done) {
+        let before = mem::replace(&mut self.writing.shut, WriteEnd::Done);
+        if let Some(socket) = self.socket.as_mut().filter(|_| before != WriteEnd::Done) {
             socket.shutdown_write();
         }
     }
@@ -368,10 +369,10 @@ impl Transport {
     pub(super) fn is_over(&self) -> Option<Reason> {
         let reason = self.cause.unwrap_or(Reason::Closed);
         let written = self.outbox.pending() == 0;
-        let both_finished = self.reading.finished && self.writing.shut == Shut::Done;
+        let both_finished = self.reading.finished && self.writing.shut == WriteEnd::Done;
         match self.ending {
-            Some(Ending::AtOnce) => Some(reason),
-            Some(Ending::AfterWrites) if written => Some(reason),
+            Some(CloseMode::AtOnce) => Some(reason),
+            Some(CloseMode::AfterWrites) if written => Some(reason),
             None if both_finished => Some(reason),
             _ => None,
         }
@@ -379,7 +380,7 @@ impl Transport {
 
     pub(super) fn end_at_once(&mut self, reason: Reason) {
         self.cause = Some(reason);
-        self.ending = Some(Ending::AtOnce);
+        self.ending = Some(CloseMode::AtOnce);
     }
 
     /// The peer has sent its last byte.
@@ -388,27 +389,28 @@ impl Transport {
         self.cause = Some(Reason::Done);
     }
 
-    /// Whether the connection ends in order, with everything sent.
+    /// Returns whether the connection ends in order, with everything sent.
     pub(super) fn is_written_out(&self) -> bool {
-        self.ending == Some(Ending::AfterWrites) && self.outbox.pending() == 0
+        self.ending == Some(CloseMode::AfterWrites) && self.outbox.pending() == 0
     }
 
-    /// Whether the peer has sent its last byte.
+    /// Returns whether the peer has sent its last byte.
     pub(super) fn has_finished_reading(&self) -> bool {
         self.reading.finished
     }
 
-    /// Has `reason` told if the protocol now ends the connection. Returns what it would have been.
+    /// Sets the reason that is given if the protocol now ends the connection. Returns the former
+    /// one.
     pub(super) fn set_cause(&mut self, reason: Option<Reason>) -> Option<Reason> {
         mem::replace(&mut self.cause, reason)
     }
 
-    /// Whether writers were told to wait since this was asked last.
+    /// Returns whether writers were told to wait since this was asked last.
     pub(super) fn take_was_congested(&mut self) -> bool {
         self.outbox.take_was_congested()
     }
 
-    /// Begins the time anew in which something has to move.
+    /// Restarts the time in which something has to move.
     pub(super) fn restart_timeout(&mut self) {
         let closing_ms = self.ending.map(|_| self.closing_ms);
         let wait_ms = [self.idle_ms, closing_ms].into_iter().flatten().min();

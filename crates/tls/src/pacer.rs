@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gustnado_tasks::{Bucket, Patience, Rate, SharedBucket};
+use gustnado_tasks::{Bucket, ProgressTimeout, Rate, SharedBucket};
 
 use crate::rates::{Buckets, Flows, ResponsePace};
 
@@ -220,7 +220,7 @@ impl Pacer {
     }
 
     /// Returns by when the peer must have taken the bytes that are sent next.
-    pub(crate) fn send_deadline_ms(&self, patience: Patience, now_ms: u64) -> u64 {
+    pub(crate) fn send_deadline_ms(&self, patience: ProgressTimeout, now_ms: u64) -> u64 {
         let began_ms = now_ms.saturating_sub(self.sending_ms);
         patience.deadline_ms(began_ms, now_ms, self.sent)
     }
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn pauses_of_ours_do_not_count_against_the_peer() {
-        let patience = Patience { silence_ms: 1_000, rate_min: 100 };
+        let patience = ProgressTimeout { silence_ms: 1_000, rate_min: 100 };
         let mut pacer = Pacer::free();
         assert_eq!(pacer.send_deadline_ms(patience, 5_000), 6_000);
         pacer.note_sent(1, 10);

@@ -8,7 +8,7 @@ use std::io;
 use std::task::{Poll, ready};
 
 use gustnado_tasks::{
-    Connection, ConnectionError, ConnectionId, Endpoint, Names, Now, RecvBuf, SendBuf,
+    Connection, ConnectionError, ConnectionId, Endpoint, Now, RecvBuf, SendBuf, SocketAddrs,
 };
 
 use crate::pacer::Pacer;
@@ -99,8 +99,8 @@ impl Socket {
     }
 
     /// Overrides the peer and local address, e.g. from a PROXY header.
-    pub fn override_addrs(&self, names: Names) {
-        self.connection.rename(names);
+    pub fn override_addrs(&self, names: SocketAddrs) {
+        self.connection.override_addrs(names);
     }
 
     /// Receives bytes at once, whatever the pace; no bytes are the peer's end.

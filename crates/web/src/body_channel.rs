@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use gustnado_http::body::BodyError as Broken;
 use gustnado_http::status::Status;
-use gustnado_tasks::Names;
+use gustnado_tasks::SocketAddrs;
 
 /// The meeting point.
 #[derive(Default)]
@@ -35,7 +35,7 @@ struct State {
     /// Interim answers to be sent, as they stand.
     interim: Vec<u8>,
     /// The connection's two ends, once somebody has asked.
-    names: Option<Box<Names>>,
+    names: Option<Box<SocketAddrs>>,
     /// Who is told how far the body has come.
     progress: Option<Progress>,
 }
@@ -140,8 +140,8 @@ impl BodyChannel {
     /// Looks at the names of both ends, which are asked for once.
     pub fn look_at_names<T>(
         &self,
-        ask: impl FnOnce() -> Option<Names>,
-        look: impl FnOnce(&Names) -> T,
+        ask: impl FnOnce() -> Option<SocketAddrs>,
+        look: impl FnOnce(&SocketAddrs) -> T,
     ) -> Option<T> {
         let mut state = self.state();
         if state.names.is_none() {

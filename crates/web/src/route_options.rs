@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use gustnado_tasks::{Patience, Rate};
+use gustnado_tasks::{ProgressTimeout, Rate};
 
 /// What may be set for a route alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,16 +30,19 @@ impl RouteOptions {
     }
 
     /// How slow a body may be: with a silence of its own, or the usual one.
-    pub fn body_patience(self, usual: Patience) -> Patience {
+    pub fn body_patience(self, usual: ProgressTimeout) -> ProgressTimeout {
         with_silence(self.body_ms, usual)
     }
 
     /// How slow a reader may be.
-    pub fn write_patience(self, usual: Patience) -> Patience {
+    pub fn write_patience(self, usual: ProgressTimeout) -> ProgressTimeout {
         with_silence(self.write_ms, usual)
     }
 }
 
-fn with_silence(own_ms: Option<NonZeroU32>, usual: Patience) -> Patience {
-    Patience { silence_ms: own_ms.map_or(usual.silence_ms, |ms| u64::from(ms.get())), ..usual }
+fn with_silence(own_ms: Option<NonZeroU32>, usual: ProgressTimeout) -> ProgressTimeout {
+    ProgressTimeout {
+        silence_ms: own_ms.map_or(usual.silence_ms, |ms| u64::from(ms.get())),
+        ..usual
+    }
 }

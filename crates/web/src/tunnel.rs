@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gustnado_config::millis;
-use gustnado_tasks::{Connection, ConnectionError, Endpoint, Patience, TaskMark};
+use gustnado_tasks::{Connection, ConnectionError, Endpoint, ProgressTimeout, TaskMark};
 use gustnado_tcp::{Protocol, Reason};
 use gustnado_tls::{SendFailed, Socket};
 
@@ -32,7 +32,7 @@ pub struct Tunnel {
     /// Bytes that came behind the request.
     unread: Vec<u8>,
     /// How slow the peer may be to take bytes.
-    write: Patience,
+    write: ProgressTimeout,
     /// How long the peer may send nothing; `u64::MAX` is no limit.
     silence_ms: u64,
     /// It was told that the server ends.
@@ -64,7 +64,7 @@ impl Tunnel {
     /// - `task`: the connection's.
     /// - `write`: how slow the peer may be to take bytes.
     #[doc(hidden)]
-    pub fn new(socket: Socket, unread: Vec<u8>, task: TaskMark, write: Patience) -> Self {
+    pub fn new(socket: Socket, unread: Vec<u8>, task: TaskMark, write: ProgressTimeout) -> Self {
         let lent = Arc::new(Lent { socket: Mutex::new(Some(socket)), sent: Arc::default() });
         Self { lent, unread, write, silence_ms: u64::MAX, knows_end: false, task }
     }
@@ -145,7 +145,7 @@ impl Tunnel {
     /// is no limit. Whole milliseconds count.
     pub fn set_timeout(&mut self, time: Option<Duration>) {
         self.silence_ms = time.map_or(u64::MAX, millis);
-        self.write = Patience { silence_ms: self.silence_ms, rate_min: 0 };
+        self.write = ProgressTimeout { silence_ms: self.silence_ms, rate_min: 0 };
     }
 
     /// The address of the peer. A Unix socket's peer mostly has no name, which is an empty path.
@@ -197,7 +197,7 @@ impl fmt::Debug for Tunnel {
 }
 
 /// Finishes a send whose future was dropped: only one can be under way.
-async fn finish_send(socket: &mut Socket, write: Patience) -> Result<(), SendFailed> {
+async fn finish_send(socket: &mut Socket, write: ProgressTimeout) -> Result<(), SendFailed> {
     if socket.is_sending() { socket.send_on(write, &mut |_| None).await } else { Ok(()) }
 }
 

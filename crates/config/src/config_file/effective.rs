@@ -62,23 +62,23 @@ fn setting(effective: &Effective, field: &Field, settings: &Settings) -> Option<
 }
 
 fn site(out: &mut String, prefix: &str, site: &SiteSpec, name: &str) -> fmt::Result {
-    for said in &site.routes {
-        writeln!(out, "\n[[{prefix}route]]  # {}", place(name, said.line))?;
-        route(out, prefix, said)?;
+    for with_line in &site.routes {
+        writeln!(out, "\n[[{prefix}route]]  # {}", place(name, with_line.line))?;
+        route(out, prefix, with_line)?;
     }
-    for said in &site.pages {
-        writeln!(out, "\n[[{prefix}error-page]]  # {}", place(name, said.line))?;
-        if let Some(status) = said.status {
+    for with_line in &site.pages {
+        writeln!(out, "\n[[{prefix}error-page]]  # {}", place(name, with_line.line))?;
+        if let Some(status) = with_line.status {
             writeln!(out, "status = {}", status.code())?;
         }
-        writeln!(out, "file = {}", quoted(&said.file.display().to_string()))?;
+        writeln!(out, "file = {}", quoted(&with_line.file.display().to_string()))?;
     }
     Ok(())
 }
 
-fn route(out: &mut String, prefix: &str, said: &RouteSpec) -> fmt::Result {
-    writeln!(out, "path = {}", quoted(&said.path))?;
-    match &said.action {
+fn route(out: &mut String, prefix: &str, with_line: &RouteSpec) -> fmt::Result {
+    writeln!(out, "path = {}", quoted(&with_line.path))?;
+    match &with_line.action {
         RouteAction::Folder(folder) => {
             writeln!(out, "folder = {}", quoted(&folder.display().to_string()))?;
         }
@@ -92,18 +92,18 @@ fn route(out: &mut String, prefix: &str, said: &RouteSpec) -> fmt::Result {
             writeln!(out, "type = {}", quoted(content_type))?;
         }
     }
-    if let Some(on) = said.listing {
+    if let Some(on) = with_line.listing {
         writeln!(out, "listing = {}", quoted(LISTINGS[usize::from(!on)]))?;
     }
-    if !said.merge_slashes {
+    if !with_line.merge_slashes {
         writeln!(out, "merge_slashes = false")?;
     }
-    if !said.methods.is_empty() {
+    if !with_line.methods.is_empty() {
         let methods: Vec<String> =
-            said.methods.iter().filter_map(|method| method.as_str()).map(quoted).collect();
+            with_line.methods.iter().filter_map(|method| method.as_str()).map(quoted).collect();
         writeln!(out, "methods = [{}]", methods.join(", "))?;
     }
-    headers(out, &format!("{prefix}route.headers"), &said.headers)
+    headers(out, &format!("{prefix}route.headers"), &with_line.headers)
 }
 
 fn headers(out: &mut String, name: &str, fields: &Headers) -> fmt::Result {

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration file, line by line.
+//! Errors of a configuration file, line by line.
 
 use std::fmt;
 use std::io;
@@ -13,8 +13,8 @@ pub struct Problem {
     pub text: String,
 }
 
-/// Why a configuration file cannot be used. `Display` is one line for each problem, in the order of
-/// the file: `site.toml:3: port: expected …, found …; …`.
+/// The error of a configuration file that cannot be used. `Display` is one line for each problem,
+/// in the order of the file: `site.toml:3: port: expected …, found …; …`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SiteError {
     path: PathBuf,
@@ -48,7 +48,7 @@ impl SiteError {
         Self { path: path.to_owned(), problems: vec![Problem { line: 0, text }] }
     }
 
-    /// The file, as it was named.
+    /// Returns the file, as it was named.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -1,15 +1,15 @@
 //! The names that sites are asked for by.
 
-use super::value::{Reader, Table};
+use super::value::{ValueReader, ValueTable};
 
 /// Names that are taken, each with its line.
 #[derive(Default)]
 pub(super) struct Hosts(Vec<(String, usize)>);
 
-/// The hosts of a site.
+/// Returns the hosts of a site.
 pub(super) fn read_hosts(
-    reader: &mut Reader<'_>,
-    table: Table<'_>,
+    reader: &mut ValueReader<'_>,
+    table: ValueTable<'_>,
     taken: &mut Hosts,
 ) -> Vec<String> {
     let mut hosts = Vec::new();
@@ -17,8 +17,8 @@ pub(super) fn read_hosts(
         let text = "site: expected the key hosts; add it, for instance hosts = [\"example.org\"]";
         reader.problem(table.line, text);
     }
-    for said in reader.texts(table, "hosts").unwrap_or_default() {
-        let (host, line) = (said.value.to_ascii_lowercase(), said.line);
+    for with_line in reader.texts(table, "hosts").unwrap_or_default() {
+        let (host, line) = (with_line.value.to_ascii_lowercase(), with_line.line);
         let known = taken.0.iter().find(|(known, _)| *known == host).map(|(_, line)| *line);
         if let Err(expected) = check(&host) {
             reader.problem(line, format!("site.hosts: {expected}, found {host:?}"));

@@ -1,8 +1,8 @@
-//! What a file, a site and a route may have alike: header fields, folders.
+//! Parts that a file, a site and a route may all have: header fields, folders.
 
 use std::path::Path;
 
-use super::value::{Reader, Table, named};
+use super::value::{ValueReader, ValueTable, named};
 use crate::headers::Headers;
 
 /// Headers that say what the content is: files say their own, and answers have `type`.
@@ -10,14 +10,14 @@ const OF_CONTENT: [&str; 6] =
     ["Content-Type", "Content-Range", "ETag", "Last-Modified", "Accept-Ranges", "Location"];
 
 /// Notes that a folder cannot be served, and why.
-pub(super) fn check_folder(reader: &mut Reader<'_>, line: usize, name: &str, path: &Path) {
+pub(super) fn check_folder(reader: &mut ValueReader<'_>, line: usize, name: &str, path: &Path) {
     if let Err(why) = (reader.check_folder)(path) {
         reader.problem(line, format!("{name}: {why}"));
     }
 }
 
-/// The header fields of a table.
-pub(super) fn read_headers(reader: &mut Reader<'_>, table: Table<'_>) -> Headers {
+/// Returns the header fields of a table.
+pub(super) fn read_headers(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Headers {
     let mut fields = Headers::default();
     let Some(headers) = reader.table(table, "headers") else { return fields };
     let place = named(table, "headers");

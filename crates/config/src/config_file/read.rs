@@ -9,14 +9,14 @@ use super::hosts::{Hosts, read_hosts};
 use super::parts::{check_folder, read_headers};
 use super::route::{read_page, read_route};
 use super::specs::SiteSpec;
-use super::value::{FolderCheck, Reader, Table, found, named};
+use super::value::{FolderCheck, ValueReader, ValueTable, found, named};
 use super::{ConfigFile, SiteError, syntax};
 use crate::Config;
 use crate::file_settings::{FileSetting, FileSettings};
 use crate::table::TUNABLES;
 use crate::tunable::{Field, Tunable};
 
-/// The keys of a file beside the settings.
+/// The keys of a file that are no settings.
 pub(super) const TOP_KEYS: [&str; 5] = ["settings", "headers", "route", "site", "error-page"];
 /// The keys of a site.
 pub(super) const SITE_KEYS: [&str; 5] = ["hosts", "root", "headers", "route", "error-page"];
@@ -26,14 +26,14 @@ pub(super) fn read(
     text: &str,
     check_folder: FolderCheck,
 ) -> Result<ConfigFile, SiteError> {
-    let mut reader = Reader::new(path, text, check_folder);
+    let mut reader = ValueReader::new(path, text, check_folder);
     let (document, errors) = DeTable::parse_recoverable(text);
     syntax::report(&mut reader, text, &errors);
     if !reader.problems.is_empty() {
         // What stands behind a slip is often read wrongly.
         return Err(SiteError::new(path, reader.problems));
     }
-    let file = Table { values: document.get_ref(), name: "", line: 1 };
+    let file = ValueTable { values: document.get_ref(), name: "", line: 1 };
     let names = TUNABLES.iter().map(|tunable| tunable.name);
     let known: Vec<&str> = names.clone().chain(TOP_KEYS).collect();
     reader.only(file, &known);
@@ -69,13 +69,13 @@ pub(super) fn read(
     Ok(ConfigFile { settings, headers, main, sites })
 }
 
-fn read_settings(reader: &mut Reader<'_>, table: Table<'_>) -> Vec<FileSetting> {
+fn read_settings(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Vec<FileSetting> {
     TUNABLES.iter().filter_map(|tunable| read_setting(reader, table, tunable)).collect()
 }
 
 fn read_setting(
-    reader: &mut Reader<'_>,
-    table: Table<'_>,
+    reader: &mut ValueReader<'_>,
+    table: ValueTable<'_>,
     tunable: &'static Tunable,
 ) -> Option<FileSetting> {
     let (key, value) = table.values.get_key_value(tunable.name)?;
@@ -137,15 +137,15 @@ fn read_setting(
 }
 
 /// A listener's address; the path of a Unix socket is relative to the file.
-fn address(reader: &Reader<'_>, text: &str) -> String {
+fn address(reader: &ValueReader<'_>, text: &str) -> String {
     match text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
         Some(path) => format!("unix:{}", reader.path(path).display()),
         None => text.to_owned(),
     }
 }
 
-/// What no setting can say for itself.
-fn check_settings(reader: &mut Reader<'_>, settings: &[FileSetting]) {
+/// Checks what no setting can check for itself.
+fn check_settings(reader: &mut ValueReader<'_>, settings: &[FileSetting]) {
     let of = |name: &str| settings.iter().find(|setting| setting.name == name);
     if let Some(root) = of("root") {
         check_folder(reader, root.line, "root", Path::new(&root.value));
@@ -165,7 +165,7 @@ fn check_settings(reader: &mut Reader<'_>, settings: &[FileSetting]) {
     }
 }
 
-fn read_site(reader: &mut Reader<'_>, table: Table<'_>) -> SiteSpec {
+fn read_site(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> SiteSpec {
     let mut site = SiteSpec { line: table.line, ..SiteSpec::default() };
     if let Some(root) = (!table.name.is_empty()).then(|| reader.text(table, "root")).flatten() {
         let path = reader.path(root.value);

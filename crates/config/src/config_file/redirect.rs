@@ -1,16 +1,16 @@
-//! Where a redirect leads: a text with parts of the request's path in it.
+//! The target of a redirect: a text with parts of the request's path in it.
 
 use std::fmt;
 
 /// `/new/{rest}`, or a whole URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
-    pieces: Vec<Piece>,
+    pieces: Vec<TemplatePiece>,
     has_query: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+enum TemplatePiece {
     Text(String),
     Param(String),
 }
@@ -43,12 +43,12 @@ impl Template {
             if !names.iter().any(|known| known == name) {
                 return Err(unknown(name, names));
             }
-            pieces.push(Piece::Text(rest[..open].to_owned()));
-            pieces.push(Piece::Param(name.to_owned()));
+            pieces.push(TemplatePiece::Text(rest[..open].to_owned()));
+            pieces.push(TemplatePiece::Param(name.to_owned()));
             rest = &rest[open + length + 1..];
         }
-        pieces.push(Piece::Text(rest.to_owned()));
-        pieces.retain(|piece| *piece != Piece::Text(String::new()));
+        pieces.push(TemplatePiece::Text(rest.to_owned()));
+        pieces.retain(|piece| *piece != TemplatePiece::Text(String::new()));
         let begin = text.find("://").map_or(0, |at| at + 3);
         let (host_end, open) = (text[begin..].find('/'), text[begin..].find('{'));
         if is_url && open.is_some_and(|open| host_end.is_none_or(|end| open < end)) {
@@ -59,7 +59,7 @@ impl Template {
         Ok(Self { pieces, has_query: text.contains('?') })
     }
 
-    /// Where a request is led to. A query goes along, unless the template has one.
+    /// Returns where a request is led to. A query goes along, unless the template has one.
     ///
     /// - `raw_param`: the part of the request's path that has a name, as it was sent.
     /// - `raw_query`: the request's query, as it was sent.
@@ -67,8 +67,8 @@ impl Template {
         let mut location = String::new();
         for piece in &self.pieces {
             match piece {
-                Piece::Text(text) => location.push_str(text),
-                Piece::Param(name) => location.push_str(&raw_param(name)),
+                TemplatePiece::Text(text) => location.push_str(text),
+                TemplatePiece::Param(name) => location.push_str(&raw_param(name)),
             }
         }
         // `//host` and `/\host` would lead to another host: what a request brings cannot.
@@ -87,8 +87,8 @@ impl Template {
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.pieces.iter().try_for_each(|piece| match piece {
-            Piece::Text(text) => f.write_str(text),
-            Piece::Param(name) => write!(f, "{{{name}}}"),
+            TemplatePiece::Text(text) => f.write_str(text),
+            TemplatePiece::Param(name) => write!(f, "{{{name}}}"),
         })
     }
 }

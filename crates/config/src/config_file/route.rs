@@ -14,7 +14,7 @@ use matchit::{InsertError, Router};
 use super::parts::{check_folder, read_headers};
 use super::redirect::Template;
 use super::specs::{ErrorPageSpec, RouteAction, RouteSpec};
-use super::value::{Reader, Table, named};
+use super::value::{ValueReader, ValueTable, named};
 use crate::nearest::nearest;
 
 /// The keys of a route.
@@ -39,7 +39,7 @@ pub(super) const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
 /// The type of an answer that says none.
 pub const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// The methods that a file may name. (The server answers CONNECT and TRACE itself.)
+/// The methods that a file may name. The server answers CONNECT and TRACE itself.
 pub(super) const METHODS: [Method; 7] = [
     Method::Get,
     Method::Head,
@@ -54,7 +54,7 @@ pub(super) const METHODS: [Method; 7] = [
 const PAGE_BYTES_MAX: u64 = 1 << 20;
 
 /// Reads a route. `None` if too much of it is wrong.
-pub(super) fn read_route(reader: &mut Reader<'_>, table: Table<'_>) -> Option<RouteSpec> {
+pub(super) fn read_route(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Option<RouteSpec> {
     reader.only(table, &ROUTE_KEYS);
     let path = reader.required(table, "path");
     let methods = read_methods(reader, table);
@@ -62,10 +62,10 @@ pub(super) fn read_route(reader: &mut Reader<'_>, table: Table<'_>) -> Option<Ro
     let listing = read_listing(reader, table);
     let headers = read_headers(reader, table);
     let kinds = ["folder", "redirect", "answer"];
-    let said: Vec<&str> =
+    let with_line: Vec<&str> =
         kinds.into_iter().filter(|kind| table.values.contains_key(*kind)).collect();
-    let [kind] = said[..] else {
-        let found = if said.is_empty() { "none".to_owned() } else { said.join(" and ") };
+    let [kind] = with_line[..] else {
+        let found = if with_line.is_empty() { "none".to_owned() } else { with_line.join(" and ") };
         let text = format!(
             "route: expected one of folder, redirect and answer, found {found}; say what answers"
         );
@@ -110,51 +110,55 @@ pub(super) fn read_route(reader: &mut Reader<'_>, table: Table<'_>) -> Option<Ro
     })
 }
 
-fn read_folder(reader: &mut Reader<'_>, table: Table<'_>) -> Option<RouteAction> {
-    let said = reader.text(table, "folder")?;
-    let folder = reader.path(said.value);
-    check_folder(reader, said.line, "route.folder", &folder);
+fn read_folder(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Option<RouteAction> {
+    let with_line = reader.text(table, "folder")?;
+    let folder = reader.path(with_line.value);
+    check_folder(reader, with_line.line, "route.folder", &folder);
     Some(RouteAction::Folder(folder))
 }
 
-/// Whether a folder is listed, if that is said of it alone.
-fn read_listing(reader: &mut Reader<'_>, table: Table<'_>) -> Option<bool> {
-    let said = reader.text(table, "listing")?;
-    let place = LISTINGS.iter().position(|word| *word == said.value);
+/// Returns whether a folder is listed, if that is said of it alone.
+fn read_listing(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Option<bool> {
+    let with_line = reader.text(table, "listing")?;
+    let place = LISTINGS.iter().position(|word| *word == with_line.value);
     if place.is_none() {
-        let found = said.value;
+        let found = with_line.value;
         let text = format!("route.listing: expected on or off, found {found:?}; leave it out");
-        reader.problem(said.line, text);
+        reader.problem(with_line.line, text);
     }
     place.map(|place| place == 0)
 }
 
-fn read_redirect(reader: &mut Reader<'_>, table: Table<'_>, path: &str) -> Option<RouteAction> {
-    let said = reader.text(table, "redirect");
+fn read_redirect(
+    reader: &mut ValueReader<'_>,
+    table: ValueTable<'_>,
+    path: &str,
+) -> Option<RouteAction> {
+    let with_line = reader.text(table, "redirect");
     let status = match reader.number(table, "status") {
-        Some(said) if !REDIRECTS.contains(&said.value) => {
-            let found = said.value;
+        Some(with_line) if !REDIRECTS.contains(&with_line.value) => {
+            let found = with_line.value;
             let text = format!(
                 "route.status: expected 301, 302, 303, 307 or 308 for a redirect, found {found}; \
                  leave it out for 308"
             );
-            reader.problem(said.line, text);
+            reader.problem(with_line.line, text);
             None
         }
-        said => said.and_then(|said| Status::from_code(said.value)),
+        with_line => with_line.and_then(|with_line| Status::from_code(with_line.value)),
     };
     let status = status.unwrap_or(Status::PERMANENT_REDIRECT);
-    let said = said?;
-    match Template::read(said.value, &path_names(path)) {
+    let with_line = with_line?;
+    match Template::read(with_line.value, &path_names(path)) {
         Ok(to) => Some(RouteAction::Redirect { to, status }),
         Err(text) => {
-            reader.problem(said.line, format!("route.redirect: {text}"));
+            reader.problem(with_line.line, format!("route.redirect: {text}"));
             None
         }
     }
 }
 
-fn read_answer(reader: &mut Reader<'_>, table: Table<'_>) -> Option<RouteAction> {
+fn read_answer(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Option<RouteAction> {
     let text = reader.text(table, "answer");
     let content_type = reader.text(table, "type");
     if let Some(kind) = content_type
@@ -168,18 +172,18 @@ fn read_answer(reader: &mut Reader<'_>, table: Table<'_>) -> Option<RouteAction>
         );
         reader.problem(kind.line, text);
     }
-    let said = reader.number(table, "status");
-    let known = said.and_then(|said| Status::from_code(said.value));
+    let with_line = reader.number(table, "status");
+    let known = with_line.and_then(|with_line| Status::from_code(with_line.value));
     let takes = |status: &Status| (200..300).contains(&status.code()) || status.is_error();
-    if let Some(said) = said
+    if let Some(with_line) = with_line
         && !known.is_some_and(|status| takes(&status))
     {
-        let found = said.value;
+        let found = with_line.value;
         let text = format!(
             "route.status: expected a status of 2xx, 4xx or 5xx, found {found}; leave it out for \
              200 (a redirect is said with `redirect`)"
         );
-        reader.problem(said.line, text);
+        reader.problem(with_line.line, text);
     }
     let status = known.unwrap_or(Status::OK);
     let (text, content_type) = (text?, content_type.map_or(PLAIN, |kind| kind.value));
@@ -192,15 +196,15 @@ fn read_answer(reader: &mut Reader<'_>, table: Table<'_>) -> Option<RouteAction>
     Some(RouteAction::Answer { text, status, content_type })
 }
 
-fn read_methods(reader: &mut Reader<'_>, table: Table<'_>) -> Option<Vec<Method>> {
-    let said = reader.texts(table, "methods")?;
-    if said.is_empty() {
+fn read_methods(reader: &mut ValueReader<'_>, table: ValueTable<'_>) -> Option<Vec<Method>> {
+    let with_line = reader.texts(table, "methods")?;
+    if with_line.is_empty() {
         let place = named(table, "methods");
         reader.problem(table.line, format!("{place}: expected a method, found none; leave it out"));
     }
     let mut methods = Vec::new();
-    for said in said {
-        let found = said.value;
+    for with_line in with_line {
+        let found = with_line.value;
         if let Some(method) = METHODS.iter().find(|method| method.as_str() == Some(found)) {
             methods.retain(|known| known != method);
             methods.push(*method);
@@ -213,7 +217,7 @@ fn read_methods(reader: &mut Reader<'_>, table: Table<'_>) -> Option<Vec<Method>
         };
         let all = names.collect::<Vec<_>>().join(", ");
         let text = format!("route.methods: expected one of {all}, found {found:?}; {remedy}");
-        reader.problem(said.line, text);
+        reader.problem(with_line.line, text);
     }
     Some(methods)
 }
@@ -229,7 +233,7 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    pub(super) fn add(&mut self, reader: &mut Reader<'_>, route: &RouteSpec) {
+    pub(super) fn add(&mut self, reader: &mut ValueReader<'_>, route: &RouteSpec) {
         if let RouteAction::Folder(_) = route.action {
             let Some(pattern) = checked(reader, &route.path, route.line) else { return };
             let base = pattern.trim_end_matches('/');
@@ -262,7 +266,7 @@ impl Paths {
     }
 
     /// Returns whether nothing is wrong with the path.
-    fn insert(&mut self, reader: &mut Reader<'_>, pattern: String, route: &RouteSpec) -> bool {
+    fn insert(&mut self, reader: &mut ValueReader<'_>, pattern: String, route: &RouteSpec) -> bool {
         let (path, line) = (&route.path, route.line);
         let text = match self.router.insert(pattern.clone(), line) {
             Ok(()) => {
@@ -288,8 +292,8 @@ impl Paths {
     }
 }
 
-/// The pattern of a path, if there is one.
-fn checked(reader: &mut Reader<'_>, path: &str, line: usize) -> Option<String> {
+/// Returns the pattern of a path, if there is one.
+fn checked(reader: &mut ValueReader<'_>, path: &str, line: usize) -> Option<String> {
     match pattern(path) {
         Ok(pattern) => Some(pattern),
         Err(reason) => {
@@ -301,35 +305,35 @@ fn checked(reader: &mut Reader<'_>, path: &str, line: usize) -> Option<String> {
 
 /// Reads a page for errors, and the file it is in.
 pub(super) fn read_page(
-    reader: &mut Reader<'_>,
-    table: Table<'_>,
+    reader: &mut ValueReader<'_>,
+    table: ValueTable<'_>,
     known: &[ErrorPageSpec],
 ) -> Option<ErrorPageSpec> {
     reader.only(table, &PAGE_KEYS);
-    let said = reader.number(table, "status");
-    let status = said.and_then(|said| Status::from_code(said.value));
-    if let Some(said) = said
+    let with_line = reader.number(table, "status");
+    let status = with_line.and_then(|with_line| Status::from_code(with_line.value));
+    if let Some(with_line) = with_line
         && !status.is_some_and(Status::is_error)
     {
-        let found = said.value;
+        let found = with_line.value;
         let text = format!(
             "error-page.status: expected a status of 4xx or 5xx, found {found}; leave it out for \
              all of them"
         );
-        reader.problem(said.line, text);
+        reader.problem(with_line.line, text);
     }
     if let Some(first) = known.iter().find(|page| page.status == status) {
         let first = first.line;
         let text = format!("error-page: line {first} is for the same status; leave one out");
         reader.problem(table.line, text);
     }
-    let said = reader.required(table, "file")?;
-    let file = reader.path(said.value);
+    let with_line = reader.required(table, "file")?;
+    let file = reader.path(with_line.value);
     match content(&file) {
         Ok(content) => Some(ErrorPageSpec { line: table.line, status, file, content }),
         Err(text) => {
             let shown = file.display();
-            reader.problem(said.line, format!("error-page.file: {shown}: {text}"));
+            reader.problem(with_line.line, format!("error-page.file: {shown}: {text}"));
             None
         }
     }

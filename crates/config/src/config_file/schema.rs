@@ -17,7 +17,7 @@ enum Json {
     Map(Vec<(String, Json)>),
 }
 
-/// The JSON Schema (draft 2020-12) of configuration files.
+/// Returns the JSON Schema (draft 2020-12) of configuration files.
 pub fn schema() -> String {
     let mut text = String::new();
     print(&whole(), 0, &mut text);

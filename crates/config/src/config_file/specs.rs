@@ -9,7 +9,7 @@ use gustnado_http::status::Status;
 use super::redirect::Template;
 use crate::headers::Headers;
 
-/// What is served for some hosts.
+/// A site: the routes of some hosts.
 #[derive(Debug, Clone, Default)]
 pub struct SiteSpec {
     /// Its line in the file.
@@ -45,7 +45,7 @@ pub struct RouteSpec {
     pub headers: Headers,
 }
 
-/// What becomes of a route's requests.
+/// The action of a route.
 #[derive(Debug, Clone)]
 pub enum RouteAction {
     /// Files beneath a folder.

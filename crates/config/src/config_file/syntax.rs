@@ -1,10 +1,10 @@
-//! What is wrong with a file as TOML: one line for each line of it, in words that help.
+//! TOML errors of a file, one for each line, with the remedy.
 
-use super::value::Reader;
+use super::value::ValueReader;
 
-/// Says what the parser has found. Of several things in one line only the first is said: the others
+/// Reports what the parser has found. Of several problems in one line only the first: the others
 /// most often come of it.
-pub(super) fn report(reader: &mut Reader<'_>, text: &str, errors: &[toml::de::Error]) {
+pub(super) fn report(reader: &mut ValueReader<'_>, text: &str, errors: &[toml::de::Error]) {
     let mut last = None;
     for error in errors {
         let at = error.span().map(|span| span.start);
@@ -13,26 +13,27 @@ pub(super) fn report(reader: &mut Reader<'_>, text: &str, errors: &[toml::de::Er
             continue;
         }
         let message = error.message().trim();
-        let said = line.checked_sub(1).and_then(|line| text.lines().nth(line)).unwrap_or_default();
-        let problem = match unquoted(said) {
+        let with_line =
+            line.checked_sub(1).and_then(|line| text.lines().nth(line)).unwrap_or_default();
+        let problem = match unquoted(with_line) {
             Some((key, value)) if message != "duplicate key" => {
                 format!("{key}: expected text in quotes, found {value}; write {key} = {value:?}")
             }
-            _ if message == "duplicate key" => twice(text, said, line),
+            _ if message == "duplicate key" => twice(text, with_line, line),
             _ => format!("{message}; see https://toml.io"),
         };
         reader.problem(line, problem);
     }
 }
 
-/// The key and the value of a line such as `root = ./public`.
+/// Returns the key and the value of a line such as `root = ./public`.
 fn unquoted(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.split_once('=')?;
     let (key, value) = (key.trim(), value.trim());
     let is_key =
         !key.is_empty() && key.chars().all(|one| one.is_ascii_alphanumeric() || "-_".contains(one));
     let is_word = |one: char| one.is_alphanumeric() || "./:_-*@~%+".contains(one);
-    // (What begins with a sign, a digit or a bracket may be a slip in something else.)
+    // What begins with a sign, a digit or a bracket may be a slip in something else.
     let begins = value.starts_with(|one: char| one.is_alphabetic() || "./~*:".contains(one));
     let is_number =
         value.starts_with('.') && value[1..].starts_with(|one: char| one.is_ascii_digit());
@@ -43,14 +44,14 @@ fn unquoted(line: &str) -> Option<(&str, &str)> {
         .then_some((key, value))
 }
 
-/// Which key is there twice, and where it was first.
-fn twice(text: &str, said: &str, line: usize) -> String {
+/// Returns which key is there twice, and where it was first.
+fn twice(text: &str, with_line: &str, line: usize) -> String {
     let key_of = |line: &str| match line.trim().strip_prefix('[') {
         Some(table) => table.split(']').next().unwrap_or_default().trim().to_owned(),
         None => line.split('=').next().unwrap_or_default().trim().to_owned(),
     };
-    let key = key_of(said);
-    let is_table = said.trim_start().starts_with('[');
+    let key = key_of(with_line);
+    let is_table = with_line.trim_start().starts_with('[');
     let before: Vec<&str> = text.lines().take(line.saturating_sub(1)).collect();
     // A key is the same only in the same table; a table anywhere.
     let mut earlier = before.iter().enumerate().rev();
@@ -71,7 +72,7 @@ mod tests {
     use crate::config_file::ConfigFile;
     use std::path::Path;
 
-    fn said(text: &str) -> String {
+    fn with_line(text: &str) -> String {
         ConfigFile::parse(Path::new("a.toml"), text, |_| Ok(()))
             .expect_err("it is wrong")
             .to_string()
@@ -83,33 +84,33 @@ mod tests {
             [("./public", "./public"), ("/srv/www", "/srv/www"), ("public", "public")]
         {
             assert_eq!(
-                said(&format!("port = 1\nroot = {value}\n")),
+                with_line(&format!("port = 1\nroot = {value}\n")),
                 format!(
                     "a.toml:2: root: expected text in quotes, found {shown}; write root = \
                      \"{shown}\""
                 )
             );
         }
-        assert!(said("host = 127.0.0.1\n").contains("write host = \"127.0.0.1\""));
-        assert!(said("header-timeout = 5s\n").starts_with("a.toml:1: "));
-        assert_eq!(said("header-timeout = 5s\n").lines().count(), 1);
+        assert!(with_line("host = 127.0.0.1\n").contains("write host = \"127.0.0.1\""));
+        assert!(with_line("header-timeout = 5s\n").starts_with("a.toml:1: "));
+        assert_eq!(with_line("header-timeout = 5s\n").lines().count(), 1);
     }
 
     #[test]
     fn a_key_that_is_there_twice_is_named() {
         assert_eq!(
-            said("port = 1\nhidden = true\nport = 2\n"),
+            with_line("port = 1\nhidden = true\nport = 2\n"),
             "a.toml:3: port: line 1 says it already; leave one of them out"
         );
         assert_eq!(
-            said("[headers]\nA = \"b\"\n[headers]\n"),
+            with_line("[headers]\nA = \"b\"\n[headers]\n"),
             "a.toml:3: headers: line 1 says it already; leave one of them out"
         );
     }
 
     #[test]
     fn other_slips_are_said_as_the_parser_has_them() {
-        assert!(said("port = \n").contains("see https://toml.io"));
-        assert!(said("port 80\n").contains("see https://toml.io"));
+        assert!(with_line("port = \n").contains("see https://toml.io"));
+        assert!(with_line("port 80\n").contains("see https://toml.io"));
     }
 }

@@ -13,14 +13,14 @@ const TABLES: [&str; 5] = ["settings", "headers", "route", "site", "error-page"]
 
 /// A value with the line it stands in.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Said<T> {
+pub(super) struct WithLine<T> {
     pub(super) value: T,
     pub(super) line: usize,
 }
 
 /// A table of the file, and what it is called in messages.
 #[derive(Clone, Copy)]
-pub(super) struct Table<'t> {
+pub(super) struct ValueTable<'t> {
     pub(super) values: &'t DeTable<'t>,
     /// `route`, `site`; empty for the file itself.
     pub(super) name: &'t str,
@@ -28,7 +28,7 @@ pub(super) struct Table<'t> {
 }
 
 /// The file on its way from text to what it says.
-pub(super) struct Reader<'a> {
+pub(super) struct ValueReader<'a> {
     text: &'a str,
     /// The folder that relative paths begin in.
     base: PathBuf,
@@ -36,14 +36,14 @@ pub(super) struct Reader<'a> {
     pub(super) check_folder: FolderCheck,
 }
 
-/// Whether a folder can be served; if not, why, and the remedy.
+/// Check of a folder that is to be served. The error says why it cannot be, and the remedy.
 pub type FolderCheck = fn(&Path) -> Result<(), String>;
 
-impl<'a> Reader<'a> {
+impl<'a> ValueReader<'a> {
     pub(super) fn new(path: &Path, text: &'a str, check_folder: FolderCheck) -> Self {
         let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let base = folder.unwrap_or(Path::new("."));
-        // (Where the current folder is gone, relative paths stay so.)
+        // Where the current folder is gone, relative paths stay so.
         let base = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
         Self { text, base, problems: Vec::new(), check_folder }
     }
@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
         self.problems.push(Problem { line, text: text.into() });
     }
 
-    /// The line of a place in the text.
+    /// Returns the line of a place in the text.
     pub(super) fn line(&self, at: usize) -> usize {
         let before = self.text.as_bytes().get(..at).unwrap_or(self.text.as_bytes());
         1 + memchr::memchr_iter(b'\n', before).count()
@@ -63,13 +63,13 @@ impl<'a> Reader<'a> {
     }
 
     /// A path as the file means it.
-    pub(super) fn path(&self, said: &str) -> PathBuf {
-        let joined = self.base.join(said);
+    pub(super) fn path(&self, with_line: &str) -> PathBuf {
+        let joined = self.base.join(with_line);
         std::path::absolute(&joined).unwrap_or(joined)
     }
 
-    /// Says which keys of a table are none.
-    pub(super) fn only(&mut self, table: Table<'_>, known: &[&str]) {
+    /// Reports the unknown keys of a table.
+    pub(super) fn only(&mut self, table: ValueTable<'_>, known: &[&str]) {
         for (key, value) in table.values {
             let name = key.get_ref();
             if known.contains(&name.as_ref()) {
@@ -95,11 +95,15 @@ impl<'a> Reader<'a> {
     }
 
     /// A text.
-    pub(super) fn text<'t>(&mut self, table: Table<'t>, key: &str) -> Option<Said<&'t str>> {
+    pub(super) fn text<'t>(
+        &mut self,
+        table: ValueTable<'t>,
+        key: &str,
+    ) -> Option<WithLine<&'t str>> {
         let (key, value) = table.values.get_key_value(key)?;
         let line = self.line_of(key);
         match value.get_ref() {
-            DeValue::String(text) => Some(Said { value: text.as_ref(), line }),
+            DeValue::String(text) => Some(WithLine { value: text.as_ref(), line }),
             other => {
                 let name = named(table, key.get_ref());
                 let found = found(other);
@@ -110,7 +114,11 @@ impl<'a> Reader<'a> {
     }
 
     /// A text that has to be there.
-    pub(super) fn required<'t>(&mut self, table: Table<'t>, key: &str) -> Option<Said<&'t str>> {
+    pub(super) fn required<'t>(
+        &mut self,
+        table: ValueTable<'t>,
+        key: &str,
+    ) -> Option<WithLine<&'t str>> {
         if !table.values.contains_key(key) {
             let name = table.name;
             self.problem(table.line, format!("{name}: expected the key {key}; add it"));
@@ -119,18 +127,24 @@ impl<'a> Reader<'a> {
     }
 
     /// Texts: an array of them, or a single one.
-    pub(super) fn texts<'t>(&mut self, table: Table<'t>, key: &str) -> Option<Vec<Said<&'t str>>> {
+    pub(super) fn texts<'t>(
+        &mut self,
+        table: ValueTable<'t>,
+        key: &str,
+    ) -> Option<Vec<WithLine<&'t str>>> {
         let (key, value) = table.values.get_key_value(key)?;
         let line = self.line_of(key);
         let name = named(table, key.get_ref());
         match value.get_ref() {
-            DeValue::String(text) => Some(vec![Said { value: text.as_ref(), line }]),
+            DeValue::String(text) => Some(vec![WithLine { value: text.as_ref(), line }]),
             DeValue::Array(items) => {
                 let mut texts = Vec::new();
                 for item in items {
                     let line = self.line_of(item);
                     match item.get_ref() {
-                        DeValue::String(text) => texts.push(Said { value: text.as_ref(), line }),
+                        DeValue::String(text) => {
+                            texts.push(WithLine { value: text.as_ref(), line });
+                        }
                         other => {
                             let found = found(other);
                             let text = format!("{name}: expected text in quotes, found {found}");
@@ -150,7 +164,7 @@ impl<'a> Reader<'a> {
     }
 
     /// True or false.
-    pub(super) fn switch(&mut self, table: Table<'_>, key: &str) -> Option<bool> {
+    pub(super) fn switch(&mut self, table: ValueTable<'_>, key: &str) -> Option<bool> {
         let (key, value) = table.values.get_key_value(key)?;
         let line = self.line_of(key);
         match value.get_ref() {
@@ -164,7 +178,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A whole number that a `u16` holds.
-    pub(super) fn number(&mut self, table: Table<'_>, key: &str) -> Option<Said<u16>> {
+    pub(super) fn number(&mut self, table: ValueTable<'_>, key: &str) -> Option<WithLine<u16>> {
         let (key, value) = table.values.get_key_value(key)?;
         let line = self.line_of(key);
         let number = match value.get_ref() {
@@ -176,15 +190,19 @@ impl<'a> Reader<'a> {
             let found = found(value.get_ref());
             self.problem(line, format!("{name}: expected a whole number, found {found}"));
         }
-        number.map(|value| Said { value, line })
+        number.map(|value| WithLine { value, line })
     }
 
     /// A table in a table.
-    pub(super) fn table<'t>(&mut self, table: Table<'t>, key: &'t str) -> Option<Table<'t>> {
-        let (said, value) = table.values.get_key_value(key)?;
-        let line = self.line_of(said);
+    pub(super) fn table<'t>(
+        &mut self,
+        table: ValueTable<'t>,
+        key: &'t str,
+    ) -> Option<ValueTable<'t>> {
+        let (with_line, value) = table.values.get_key_value(key)?;
+        let line = self.line_of(with_line);
         match value.get_ref() {
-            DeValue::Table(values) => Some(Table { values, name: key, line }),
+            DeValue::Table(values) => Some(ValueTable { values, name: key, line }),
             other => {
                 let found = found(other);
                 let text = format!("{key}: expected a table, found {found}; write [{key}]");
@@ -194,10 +212,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// All tables of that name in a table.
-    pub(super) fn tables<'t>(&mut self, table: Table<'t>, key: &'t str) -> Vec<Table<'t>> {
-        let Some((said, value)) = table.values.get_key_value(key) else { return Vec::new() };
-        let line = self.line_of(said);
+    /// Returns all tables of that name in a table.
+    pub(super) fn tables<'t>(
+        &mut self,
+        table: ValueTable<'t>,
+        key: &'t str,
+    ) -> Vec<ValueTable<'t>> {
+        let Some((with_line, value)) = table.values.get_key_value(key) else { return Vec::new() };
+        let line = self.line_of(with_line);
         let DeValue::Array(items) = value.get_ref() else {
             let found = found(value.get_ref());
             let text = format!("{key}: expected tables, found {found}; write [[{key}]]");
@@ -208,7 +230,7 @@ impl<'a> Reader<'a> {
         for item in items {
             let line = self.line_of(item);
             match item.get_ref() {
-                DeValue::Table(values) => tables.push(Table { values, name: key, line }),
+                DeValue::Table(values) => tables.push(ValueTable { values, name: key, line }),
                 other => {
                     let found = found(other);
                     let text = format!("{key}: expected a table, found {found}; write [[{key}]]");
@@ -220,12 +242,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The name of a key in messages: `route.path`.
-pub(super) fn named(table: Table<'_>, key: &str) -> String {
+/// Returns the name of a key in messages: `route.path`.
+pub(super) fn named(table: ValueTable<'_>, key: &str) -> String {
     if table.name.is_empty() { key.to_owned() } else { format!("{}.{key}", table.name) }
 }
 
-/// What was found, for a message.
+/// Returns what was found, for a message.
 pub(super) fn found(value: &DeValue<'_>) -> String {
     let short = |text: &str| text.chars().take(60).collect::<String>();
     match value {

@@ -40,7 +40,7 @@ pub enum BodyError {
 }
 
 impl BodyError {
-    /// The status that tells the client.
+    /// Returns the status that tells the client.
     pub const fn status(&self) -> Status {
         match self {
             Self::TooLarge { .. } => Status::CONTENT_TOO_LARGE,
@@ -51,7 +51,7 @@ impl BodyError {
         }
     }
 
-    /// The label under which it is counted.
+    /// Returns the label under which it is counted.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::TooLarge { .. } => "body_too_large",

@@ -27,7 +27,7 @@ pub(super) enum Extension {
 }
 
 impl Extension {
-    /// Where the reader is after a byte. None if the byte cannot stand there.
+    /// Returns where the reader is after a byte. None if the byte cannot stand there.
     pub(super) fn step(self, byte: u8) -> Option<Self> {
         match (self, byte) {
             (Self::Quoted, b'"') => Some(Self::QuotedEnd),
@@ -47,7 +47,7 @@ impl Extension {
         }
     }
 
-    /// Whether the line may end here.
+    /// Returns whether the line may end here.
     pub(super) fn may_end(self) -> bool {
         matches!(self, Self::Name | Self::Token | Self::QuotedEnd)
     }

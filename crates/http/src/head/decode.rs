@@ -20,7 +20,7 @@ const HEAD_BYTES_MAX: usize = u16::MAX as usize;
 ///
 /// `NeedMore` promises that the bytes can still become a head that is served, or one that is
 /// refused for a reason that only bytes to come can tell: a version or a coding that this server
-/// does not know, a target that its method does not allow, or a limit. Whoever returns it asks
+/// does not know, a target that its method does not allow, or a limit. The caller that gets it asks
 /// [`unfinished`] first.
 ///
 /// An error is that of the first byte after which it was certain: so it is the same whether or not
@@ -37,8 +37,7 @@ impl From<HeadError> for Stop {
 }
 
 /// See [`Head::decode`].
-#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
-#[inline(always)]
+#[inline]
 pub(super) fn decode(
     input: &[u8],
     seen: &mut usize,
@@ -60,7 +59,7 @@ pub(super) fn decode(
     Ok(Decoded::NeedMore)
 }
 
-/// Whether another pass over an unfinished head can say more than "need more".
+/// Returns whether another pass over an unfinished head can say more than "need more".
 ///
 /// It must when the limit is reached, and it can when a line has ended or begun: then the head may
 /// be whole, or the line was none. There are as many such passes at most as there may be lines.
@@ -80,8 +79,7 @@ fn is_worth_a_pass(window: &[u8], seen: usize, limits: &Limits) -> bool {
 
 /// Reads the head in one go. `rest` is what is still unread; its length tells where in `bytes` it
 /// starts.
-#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
-#[inline(always)]
+#[inline]
 fn pass(bytes: &[u8], limits: &Limits) -> Result<Head, Stop> {
     let start = if bytes.first() == Some(&b'\r') { skip_empty_lines(bytes)? } else { 0 };
     let (method, rest) = method(&bytes[start..])?;
@@ -126,10 +124,9 @@ fn skip_empty_lines(bytes: &[u8]) -> Result<usize, Stop> {
     }
 }
 
-/// The method, and what stands behind its space: `method SP request-target SP
-/// HTTP-version CRLF` (RFC 9112 §3), each space exactly one.
-#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
-#[inline(always)]
+/// Returns the method, and what stands behind its space: `method SP request-target SP HTTP-version
+/// CRLF` (RFC 9112 §3), each space exactly one.
+#[inline]
 fn method(line: &[u8]) -> Result<(Method, &[u8]), Stop> {
     match line.split_first_chunk::<4>() {
         Some((token, rest)) if *token == *b"GET " => Ok((Method::Get, rest)),
@@ -150,9 +147,8 @@ fn method_other(line: &[u8]) -> Result<(Method, &[u8]), Stop> {
     }
 }
 
-/// How long the target's path is, the target, and what stands behind it, from the space on.
-#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
-#[inline(always)]
+/// Returns how long the target's path is, the target, and what stands behind it, from the space on.
+#[inline]
 fn target<'a>(
     rest: &'a [u8],
     method: Method,
@@ -167,7 +163,7 @@ fn target<'a>(
     Ok((path_len, &rest[..rest.len() - behind.len()], behind))
 }
 
-/// What stands behind a target that has a query, or something wrong with it.
+/// Returns what stands behind a target that has a query, or something wrong with it.
 fn behind_query<'a>(
     rest: &'a [u8],
     query: &'a [u8],
@@ -191,9 +187,9 @@ fn behind_query<'a>(
     }
 }
 
-/// What is wrong with a request line whose target is in no form that its method allows. A version
-/// that we do not know goes before it where the method has no name here: it may say what both mean
-/// (HTTP/2 begins with `PRI * HTTP/2.0`).
+/// Returns what is wrong with a request line whose target is in no form that its method allows. A
+/// version that we do not know goes before it where the method has no name here: it may say what
+/// both mean (HTTP/2 begins with `PRI * HTTP/2.0`).
 #[cold]
 fn no_target(method: Method, rest: &[u8]) -> Stop {
     if method != Method::Other || rest.starts_with(b" HTTP/1") {
@@ -206,10 +202,9 @@ fn no_target(method: Method, rest: &[u8]) -> Stop {
     }
 }
 
-/// The version, if we know it, and what stands behind its line. Any minor version above 1 is served
-/// as 1.1, the highest that this server conforms to (RFC 9110 §6.2).
-#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
-#[inline(always)]
+/// Returns the version, if we know it, and what stands behind its line. Any minor version above 1
+/// is served as 1.1, the highest that this server conforms to (RFC 9110 §6.2).
+#[inline]
 fn version(rest: &[u8]) -> Result<(Option<Version>, &[u8]), Stop> {
     let (line, rest) = rest.split_first_chunk::<11>().ok_or_else(|| no_version(rest))?;
     // Two words that overlap in the point.
@@ -232,7 +227,7 @@ fn version_other(line: &[u8; 11]) -> Result<Option<Version>, Stop> {
     }
 }
 
-/// What is wrong where a version and its line end should be. `begun` is shorter than both.
+/// Returns what is wrong where a version and its line end should be. `begun` is shorter than both.
 #[cold]
 fn no_version(begun: &[u8]) -> Stop {
     let fits = |(byte, model): (&u8, &u8)| match model {
@@ -247,8 +242,7 @@ fn no_version(begun: &[u8]) -> Stop {
 }
 
 /// `*( field-line CRLF ) CRLF` (RFC 9112 §5). Gives where the blank line starts.
-#[expect(clippy::inline_always, reason = "called once; as a call it costs 9 instructions")]
-#[inline(always)]
+#[inline]
 fn fields<'a>(
     head: &mut Head,
     bytes: &'a [u8],
@@ -309,9 +303,8 @@ fn fields<'a>(
     }
 }
 
-/// Whether there is a byte, and it is neither space nor control.
-#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
-#[inline(always)]
+/// Returns whether there is a byte, and it is neither space nor control.
+#[inline]
 fn is_visible(byte: Option<&u8>) -> bool {
     byte.is_some_and(|byte| *byte > b' ')
 }
@@ -319,8 +312,8 @@ fn is_visible(byte: Option<&u8>) -> bool {
 /// The name before the host, in the two spellings that nearly every client uses, and uses first.
 const HOST_NAMES: [&[u8; 6]; 2] = [b"Host: ", b"host: "];
 
-/// The host's value, and what stands behind its line, if that line is plain: a name of letters,
-/// digits, points and hyphens, perhaps a port. Any other goes the way of all fields.
+/// Returns the host's value, and what stands behind its line, if that line is plain: a name of
+/// letters, digits, points and hyphens, perhaps a port. Any other goes the way of all fields.
 ///
 /// Half of the instructions for a head of 40 bytes: 346 instead of 668.
 #[inline]
@@ -339,9 +332,8 @@ fn plain_host(line: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// What follows a port of one to five digits, at most 65,535.
-#[expect(clippy::inline_always, reason = "in two places; as a call it costs instructions")]
-#[inline(always)]
+/// Returns what follows a port of one to five digits, at most 65,535.
+#[inline]
 fn skip_port(digits: &[u8]) -> Option<&[u8]> {
     let count = digits.iter().take(5).take_while(|byte| byte.is_ascii_digit()).count();
     let (port, rest) = digits.split_at(count);
@@ -349,8 +341,8 @@ fn skip_port(digits: &[u8]) -> Option<&[u8]> {
     is_port.then_some(rest)
 }
 
-/// What is wrong where a line of the section should start: with a field name and its colon, or with
-/// the blank line.
+/// Returns what is wrong where a line of the section should start: with a field name and its colon,
+/// or with the blank line.
 #[cold]
 fn no_name(head: &Head, line: &[u8]) -> Stop {
     let behind = skip(line, TOKEN);
@@ -367,8 +359,9 @@ fn no_name(head: &Head, line: &[u8]) -> Stop {
     }
 }
 
-/// What is wrong where a field line, whose name and colon are good, should end: with carriage
-/// return and line feed, nothing less (RFC 9112 §2.2 lets a lone line feed pass, and we do not).
+/// Returns what is wrong where a field line, whose name and colon are good, should end: with
+/// carriage return and line feed, nothing less (RFC 9112 §2.2 lets a lone line feed pass, and we do
+/// not).
 #[cold]
 fn no_line_end(head: &Head, line: &[u8]) -> Stop {
     let colon = skip(line, TOKEN);

@@ -50,7 +50,7 @@ pub enum HeadError {
     LengthSyntax,
     /// Content-Length more than once, be it the same one.
     LengthRepeated,
-    /// Content-Length beside Transfer-Encoding.
+    /// Content-Length together with Transfer-Encoding.
     LengthWithCoding,
     /// Transfer-Encoding in HTTP/1.0.
     CodingInOldVersion,
@@ -63,7 +63,7 @@ pub enum HeadError {
 }
 
 impl HeadError {
-    /// The status that tells the client.
+    /// Returns the status that tells the client.
     pub const fn status(&self) -> Status {
         match self {
             Self::MethodUnknown | Self::CodingUnknown => Status::NOT_IMPLEMENTED,
@@ -77,7 +77,7 @@ impl HeadError {
         }
     }
 
-    /// The label under which it is counted.
+    /// Returns the label under which it is counted.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::MethodSyntax => "method_syntax",

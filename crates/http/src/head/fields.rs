@@ -65,7 +65,7 @@ impl Head {
         Ok(())
     }
 
-    /// RFC 9110 §7.6.1; options other than these concern nobody here.
+    /// RFC 9110 §7.6.1; other options have no meaning here.
     fn note_connection(&mut self, value: &[u8]) {
         if is_word(value, b"keep-alive") {
             self.flags |= KEEP_ALIVE;
@@ -83,7 +83,7 @@ impl Head {
     }
 
     /// RFC 9112 §6.3 rule 5: one number, once. A recipient may take a list of one and the same
-    /// number as that number; we do not: nobody sends one but to make two servers disagree.
+    /// number as that number; we do not: such a number is only sent to make two servers disagree.
     #[cold]
     fn note_length(&mut self, value: &[u8]) -> Result<(), HeadError> {
         if self.has(CODED) {
@@ -98,7 +98,7 @@ impl Head {
     }
 
     /// RFC 9112 §6.1, over all lines of the field. An empty element is refused although RFC 9110
-    /// §5.6.1.2 would skip it: nobody sends one but to make two servers disagree. So are parameters
+    /// §5.6.1.2 would skip it: it is only sent to make two servers disagree. So are parameters
     /// on chunked (RFC 9112 §7.1, SHOULD).
     #[cold]
     fn note_coding(&mut self, value: &[u8]) -> Result<(), HeadError> {
@@ -125,7 +125,7 @@ impl Head {
         Ok(())
     }
 
-    /// What only the whole field section can tell.
+    /// Returns what only the whole field section can tell.
     #[inline]
     pub(super) fn finish(&self) -> Result<(), HeadError> {
         if self.version == Version::Http11 && self.indexed(HeaderId::Host).is_none() {
@@ -175,16 +175,16 @@ const fn lengths() -> [u32; 32] {
     lengths
 }
 
-/// Whether a field name may be one that [`Head::note`] knows. Most are not: this spares them the
-/// call.
+/// Returns whether a field name may be one that [`Head::note`] knows. Most are not: this spares
+/// them the call.
 #[inline]
 pub(super) fn is_looked_for(first: u8, len: usize) -> bool {
     LENGTHS[usize::from(first & 31)] >> (len & 31) & 1 == 1
 }
 
-/// Whether bytes are this word in any case. The word is given in lower case and has letters and
-/// hyphens only; the bytes hold no control byte: then none differs from one of the word's in the
-/// case bit alone.
+/// Returns whether bytes are this word; case does not matter. The word is given in lower case and
+/// has letters and hyphens only; the bytes hold no control byte: then none differs from one of the
+/// word's in the case bit alone.
 #[inline]
 fn is_word<const N: usize>(bytes: &[u8], word: &[u8; N]) -> bool {
     let Ok(bytes) = <&[u8; N]>::try_from(bytes) else {

@@ -8,8 +8,8 @@ use crate::method::Method;
 use crate::syntax::trim;
 use crate::target;
 
-/// Whether a target can begin like that. Of a method without a name here, any can, as long as the
-/// version is not known.
+/// Returns whether a target can begin like that. Of a method without a name here, any can, as long
+/// as the version is not known.
 ///
 /// # Errors
 /// The one that every target gets that begins like that.
@@ -26,7 +26,7 @@ pub(super) fn target(begun: &[u8], method: Method) -> Result<(), HeadError> {
     if can_end { Ok(()) } else { Err(HeadError::Target) }
 }
 
-/// Whether the value of a field can begin like that, or be just that if it `is_ended`.
+/// Returns whether the value of a field can begin like that, or be just that if it `is_ended`.
 ///
 /// # Errors
 /// The one that every value gets that begins like that.

@@ -40,19 +40,19 @@ impl PartHead {
         Ok(Self { name, file_name, fields })
     }
 
-    /// The name of the field in the form.
+    /// Returns the name of the field in the form.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the client calls the file, if the part is one: a name that it has made up, which must
-    /// not be taken for a path. (Bytes that are no UTF-8 become U+FFFD. `filename*` does not count:
-    /// RFC 7578 §4.2.)
+    /// Returns what the client calls the file, if the part is one: a name that it has made up,
+    /// which must not be taken for a path. (Bytes that are no UTF-8 become U+FFFD. `filename*` does
+    /// not count: RFC 7578 §4.2.)
     pub fn file_name(&self) -> Option<&str> {
         self.file_name.as_deref()
     }
 
-    /// The first value of a header field of the part, by its name in any case.
+    /// Returns the first value of a header field of the part, by its name; case does not matter.
     pub fn field(&self, name: &str) -> Option<&[u8]> {
         self.fields.get(name)
     }

@@ -2,8 +2,9 @@
 
 use super::{CanonicalPath, PathError, push_normal};
 
-/// The pattern of a route: its plain parts in the canonical form of [`CanonicalPath`], its named
-/// ones as they are. An exact one is a canonical path, so a path as sent that equals it is, too.
+/// Returns the pattern of a route: its plain parts in the canonical form of [`CanonicalPath`], its
+/// named ones as they are. An exact one is a canonical path, so a path as sent that equals it is,
+/// too.
 ///
 /// # Errors
 /// What is wrong with the path.
@@ -26,7 +27,7 @@ pub fn pattern(path: &str) -> Result<String, String> {
     Ok(pattern)
 }
 
-/// Whether a segment is one that no request's canonical path has.
+/// Returns whether a segment is one that no request's canonical path has.
 fn is_dropped(segment: &str) -> Result<bool, String> {
     let alone = ["/", segment].concat();
     match CanonicalPath::of(alone.as_bytes()) {
@@ -58,14 +59,15 @@ fn push_segment(pattern: &mut String, segment: &str) {
     push_normal(pattern, rest.as_bytes());
 }
 
-/// Where the rest begins in a pattern that ends in one: `/a/` of `/a/{*rest}` is the pattern that
-/// has it empty.
+/// Returns where the rest begins in a pattern that ends in one: `/a/` of `/a/{*rest}` is the
+/// pattern that has it empty.
 pub fn before_rest(pattern: &str) -> Option<&str> {
     let (before, rest) = pattern.rsplit_once("{*")?;
     (rest.find('}')? + 1 == rest.len()).then_some(before)
 }
 
-/// The names of the parts of a path that have one, in order: `id` and `rest` of `/{id}/{*rest}`.
+/// Returns the names of the parts of a path that have one, in order: `id` and `rest` of
+/// `/{id}/{*rest}`.
 pub fn path_names(path: &str) -> Vec<String> {
     let parts = path.replace("{{", "").replace("}}", "");
     let names = parts.split('{').skip(1).filter_map(|part| part.split_once('}'));

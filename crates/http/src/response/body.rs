@@ -86,7 +86,7 @@ impl ResponseBody {
         self.is_done()
     }
 
-    /// Whether the whole body was read.
+    /// Returns whether the whole body was read.
     pub fn is_done(&self) -> bool {
         match &self.end {
             End::Framed(decoder) => decoder.is_done(),
@@ -102,8 +102,8 @@ impl ResponseBody {
         }
     }
 
-    /// The trailer fields in order (RFC 9112 §7.1.2); `None` before the body is done. They are what
-    /// the server says after the fact: nothing in them changes how the message was framed.
+    /// Returns the trailer fields in order (RFC 9112 §7.1.2); `None` before the body is done. They
+    /// are what the server says after the fact: nothing in them changes how the message was framed.
     pub fn trailers(&self) -> Option<FieldLines<'_>> {
         self.is_done().then(|| FieldLines::of(&self.framing))
     }

@@ -52,8 +52,8 @@ pub(super) fn decode(
     Ok(Decoded::NeedMore)
 }
 
-/// Whether a pass over an unfinished head can say more than "need more": at first, when a line has
-/// ended or begun since the last one, and when the bytes have doubled.
+/// Returns whether a pass over an unfinished head can say more than "need more": at first, when a
+/// line has ended or begun since the last one, and when the bytes have doubled.
 fn is_worth_a_pass(window: &[u8], seen: usize) -> bool {
     let seen = seen.min(window.len());
     let line_end = &window[seen.saturating_sub(1)..]; // what follows one may be wrong
@@ -116,7 +116,8 @@ fn status_line(bytes: &[u8]) -> Result<(Version, u16, Span, usize), Stop> {
     }
 }
 
-/// What a whole status line says. Any minor version above 1 is taken as 1.1 (RFC 9110 §6.2).
+/// Returns what a whole status line says. Any minor version above 1 is taken as 1.1 (RFC 9110
+/// §6.2).
 fn read_status_line(line: &[u8]) -> Result<(Version, u16, usize), ResponseError> {
     let Some(version) = line.strip_prefix(START) else {
         return Err(ResponseError::NotHttp);
@@ -140,7 +141,7 @@ fn read_status_line(line: &[u8]) -> Result<(Version, u16, usize), ResponseError>
     Ok((version, code, line.len() - reason.len()))
 }
 
-/// The name that a field line starts with; its colon follows.
+/// Returns the name that a field line starts with; its colon follows.
 fn field_name(rest: &[u8]) -> Result<&[u8], Stop> {
     let colon = skip(rest, TOKEN);
     let name = &rest[..rest.len() - colon.len()];
@@ -207,7 +208,7 @@ impl Noted {
         Self { version, without_body, length: None, coding, close: false, keep_alive: false }
     }
 
-    /// Whether the value of a field can begin like that. Fails like every value that does.
+    /// Returns whether the value of a field can begin like that. Fails like every value that does.
     fn begin(&self, name: &[u8], begun: &[u8]) -> Result<(), ResponseError> {
         let note = |value: &[u8]| self.clone().note(name, trim(value));
         let is_good = |value: &[u8]| note(value).is_ok();
@@ -286,7 +287,7 @@ impl Noted {
         }
     }
 
-    /// The rules of RFC 9112 §6.3, in their order, for the fields so far.
+    /// Returns the rules of RFC 9112 §6.3, in their order, for the fields so far.
     fn framing(&self) -> Result<ResponseFraming, ResponseError> {
         match (self.without_body, self.coding, self.length) {
             (Some(framing), ..) => Ok(framing),

@@ -36,7 +36,7 @@ pub enum ResponseError {
     LengthSyntax,
     /// Another length, or something else, where only the same length may be repeated.
     LengthConflict,
-    /// Content-Length beside Transfer-Encoding.
+    /// Content-Length together with Transfer-Encoding.
     LengthWithCoding,
     /// Transfer-Encoding in HTTP/1.0.
     CodingInOldVersion,

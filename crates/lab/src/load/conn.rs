@@ -177,7 +177,7 @@ impl Conn {
         let now = self.shared.now();
         desk::with(|desk| match made {
             Ok(mut connection) => {
-                connection.move_in().expect("nothing was sent or received on it yet");
+                connection.make_direct().expect("nothing was sent or received on it yet");
                 if self.outbound.recv_bytes > 0 {
                     connection.receive_on_demand();
                 }

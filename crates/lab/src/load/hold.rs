@@ -63,7 +63,7 @@ async fn open(shared: &Arc<Shared>, number: u64) -> Result<Connection, Failure> 
     let outbound = Outbound { source: route.source, ..Outbound::default() };
     let began = shared.now();
     let mut connection = route.connect(shared, &outbound, millis(plan.connect_timeout)).await?;
-    connection.move_in().expect("nothing was sent or received on it yet");
+    connection.make_direct().expect("nothing was sent or received on it yet");
     let took = shared.now() - began;
     desk::with(|desk| desk.tally.connect.record(took));
     let asked = desk::with(|desk| desk.line_of(group));

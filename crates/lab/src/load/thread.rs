@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use gustnado_tasks::{
-    BlockOnOptions, IoChoice, PreciseTimer, SpawnError, StartError, block_on_with,
+    BlockOnOptions, IoChoice, PreciseTimer, SpawnError, WorkersStartError, block_on_with,
     descriptor_limit, sleep, spawn_detached, timeout,
 };
 
@@ -66,7 +66,7 @@ pub(super) struct Opening {
 /// Why a thread could not do its work.
 #[derive(Debug)]
 pub(super) enum ThreadError {
-    Engine(StartError),
+    Engine(WorkersStartError),
     Spawn(SpawnError),
     Timer(io::Error),
 }

@@ -10,11 +10,11 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 
-use super::{ALERT, Epoll, data_of, note};
+use super::{Epoll, WAKER, data_of, note};
 use crate::Token;
 use crate::readiness::REGISTERED;
 use crate::sys::by_number::{EpollChange, EpollOrder, change_epoll};
-use crate::watched::{Ready, WATCHED, Wants};
+use crate::watched::{WATCHED, Wants, WatchEvent};
 
 impl Epoll {
     /// Waits for events until `timeout`. Returns whether a signal has ended that.
@@ -27,14 +27,14 @@ impl Epoll {
     }
 
     /// Hands out what the last sleep has brought.
-    pub(crate) fn collect(&mut self, woken: &mut Vec<Token>, ready: &mut Vec<Ready>) {
+    pub(crate) fn collect(&mut self, woken: &mut Vec<Token>, ready: &mut Vec<WatchEvent>) {
         let mut is_astray = false;
         let mut events = self.watched.take_events();
         for event in events.drain(..) {
             let (data, flags) = (event.data.u64(), event.flags);
             if data & WATCHED == 0 {
                 woken.extend(note(&self.table, self.shared, data, flags));
-            } else if data != ALERT {
+            } else if data != WAKER {
                 is_astray |= !self.watched.note(data, flags, ready);
             }
         }
@@ -77,7 +77,7 @@ impl Epoll {
         }
     }
 
-    /// What a watched number is called; `ENOENT` where it is not watched.
+    /// Returns what a watched number is called; `ENOENT` where it is not watched.
     pub(crate) fn key(&self, number: i32) -> io::Result<u64> {
         let number = u32::try_from(number).map_err(|_| Errno::BADF)?;
         self.watched.key(number).ok_or_else(|| Errno::NOENT.into())
@@ -95,7 +95,7 @@ impl Epoll {
         self.watched.changes()
     }
 
-    pub(crate) fn is_current(&self, found: &Ready) -> bool {
+    pub(crate) fn is_current(&self, found: &WatchEvent) -> bool {
         self.watched.is_current(found)
     }
 
@@ -107,8 +107,8 @@ impl Epoll {
         let queue = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(
             &queue,
-            &self.alert,
-            EventData::new_u64(ALERT),
+            &self.waker,
+            EventData::new_u64(WAKER),
             EventFlags::IN | EventFlags::ET,
         )?;
         let limit = self.table.limit().max(self.watched.limit());
@@ -126,7 +126,7 @@ impl Epoll {
         Ok(())
     }
 
-    /// What the kernel was told of a descriptor.
+    /// Returns what the kernel was told of a descriptor.
     fn told(&self, number: u32) -> Option<EpollChange> {
         if let Some(told) = self.watched.told(number) {
             return Some(told);

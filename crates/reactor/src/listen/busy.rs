@@ -42,7 +42,7 @@ pub(super) fn take<T>(
     }
 }
 
-/// Whether a connection to the address is made and stays open.
+/// Returns whether a connection to the address is made and stays open.
 fn is_served(address: SocketAddr) -> bool {
     let Ok(mut probe) = TcpStream::connect_timeout(&reachable(address), STAYS) else {
         return false;
@@ -51,7 +51,7 @@ fn is_served(address: SocketAddr) -> bool {
         return true;
     }
     match probe.read(&mut [0]) {
-        // It greets whoever comes.
+        // It greets each client.
         Ok(1..) => true,
         Ok(0) => false,
         Err(error) => {
@@ -61,7 +61,7 @@ fn is_served(address: SocketAddr) -> bool {
     }
 }
 
-/// Where a server that listens on `address` can be reached from here.
+/// Returns where a server that listens on `address` can be reached from here.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

@@ -39,8 +39,8 @@ pub fn gather_connections(group: &[Arc<OwnedFd>]) -> io::Result<()> {
     choose_first_of_group(first.as_fd())
 }
 
-/// Has the kernel refuse new connections to a group of sockets from now on, as if they were closed.
-/// Handshakes under way still end, and what is in their queues can be accepted.
+/// Makes the kernel refuse new connections to a group of sockets from now on, as if they were
+/// closed. Handshakes under way still end, and what is in their queues can be accepted.
 ///
 /// It holds for the sockets, not for the descriptors: others that hold them cannot listen with them
 /// any more.
@@ -62,7 +62,7 @@ fn refuse(listening: &OwnedFd) -> io::Result<()> {
     if sockopt::socket_domain(listening)? == AddressFamily::UNIX {
         return Ok(shutdown(listening, Shutdown::Read)?);
     }
-    // (Once bound, only the privileged may bind it again.)
+    // Once bound, only the privileged may bind it again.
     if is_bound_to_no_interface(listening.as_fd()) {
         return Ok(());
     }
@@ -72,7 +72,7 @@ fn refuse(listening: &OwnedFd) -> io::Result<()> {
 /// Takes what waits in a queue, `max` connections at most, and closes the descriptor when the queue
 /// is empty, with nothing in between. Returns the descriptor if more may wait.
 ///
-/// Nobody may accept from the socket any more by a ring: it will not block from now on.
+/// No ring may accept from the socket any more: it does not block from now on.
 pub fn take_queue(listening: Arc<OwnedFd>, max: usize) -> (Vec<OwnedFd>, Option<Arc<OwnedFd>>) {
     let mut taken = Vec::new();
     if ioctl_fionbio(&listening, true).is_err() {
@@ -109,7 +109,7 @@ mod tests {
         (sockets.into_iter().map(Arc::new).collect(), address)
     }
 
-    /// What the queues hold, which closes them.
+    /// Returns what the queues hold, which closes them.
     fn take_all(group: Vec<Arc<OwnedFd>>) -> usize {
         let take = |socket| {
             let (taken, left) = take_queue(socket, 64);

@@ -28,7 +28,7 @@ impl Reactor {
     }
 
     /// Accepts a connection: into this reactor where it has `room` for more sockets, else as a
-    /// descriptor for another one. (Under epoll it is always a descriptor.)
+    /// descriptor for another one. Under epoll it is always a descriptor.
     ///
     /// # Errors
     /// As `accept(2)`: `EMFILE` and its like mean "later", `ECONNABORTED` "go on".
@@ -62,8 +62,8 @@ impl Reactor {
         }
     }
 
-    /// What was accepted before [`Reactor::unlisten`]; under epoll nothing is that nobody has asked
-    /// for.
+    /// Returns what was accepted before [`Reactor::unlisten`]; under epoll nothing is that nobody
+    /// has asked for.
     ///
     /// # Errors
     /// As [`Reactor::accept`].
@@ -78,7 +78,7 @@ impl Reactor {
         }
     }
 
-    /// Whether the kernel may still accept for this listener after [`Reactor::unlisten`].
+    /// Returns whether the kernel may still accept for this listener after [`Reactor::unlisten`].
     /// epoll accepts on demand, so there never.
     pub fn is_listening(&self, listener: &Listener) -> bool {
         match (&self.backend, &listener.0) {

@@ -19,15 +19,15 @@ use rustix::net::SocketAddrAny;
 use rustix::net::addr::SocketAddrStorage;
 
 /// `getpeername(2)` of whatever a number stands for. `None`: it has no name.
-pub(crate) fn peer_name_of(number: i32) -> Result<Option<SocketAddrAny>, Errno> {
+pub(crate) fn peer_addr_of(number: i32) -> Result<Option<SocketAddrAny>, Errno> {
     // SAFETY: `name_with` gives memory for an address and says how much, and the kernel writes
     // within it before the call returns; any number may be asked about.
     name_with(|room, len| unsafe { libc::getpeername(number, room, len) })
 }
 
 /// `getsockname(2)` of whatever a number stands for. `None`: it has no name.
-pub(crate) fn local_name_of(number: i32) -> Result<Option<SocketAddrAny>, Errno> {
-    // SAFETY: as for `peer_name_of`.
+pub(crate) fn local_addr_of(number: i32) -> Result<Option<SocketAddrAny>, Errno> {
+    // SAFETY: as for `peer_addr_of`.
     name_with(|room, len| unsafe { libc::getsockname(number, room, len) })
 }
 
@@ -50,7 +50,7 @@ fn name_with(
     Ok(Some(unsafe { SocketAddrAny::new(name, len) }))
 }
 
-/// How many bytes lie in a socket's send queue: sent and not acknowledged yet, or not sent.
+/// Returns how many bytes lie in a socket's send queue: sent and not acknowledged yet, or not sent.
 pub(crate) fn send_queue_of(descriptor: BorrowedFd<'_>) -> io::Result<u64> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: the kernel writes one `int` into `bytes` before the call returns.
@@ -74,7 +74,7 @@ pub fn duplicate(number: i32) -> io::Result<OwnedFd> {
     if made < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just made it for this call, so nobody else owns it.
+    // SAFETY: the kernel has just made it for this call, so nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(made) })
 }
 
@@ -89,14 +89,14 @@ pub(crate) fn socket_number(number: i32, name: libc::c_int) -> Option<libc::c_in
     (result == 0).then_some(value)
 }
 
-/// Whether a number stands for a connected stream socket that never blocks: whether it is open is
-/// for the kernel to say.
+/// Returns whether a number stands for a connected stream socket that never blocks: whether it is
+/// open is for the kernel to say.
 pub(crate) fn is_patient_stream(number: i32) -> bool {
     let option = |name| socket_number(number, name);
     // SAFETY: the call touches no memory, and any number may be asked about.
     let flags = unsafe { libc::fcntl(number, libc::F_GETFL) };
     let is_connected = || {
-        // (Nobody wants the name: room for none of it is room enough.)
+        // The name is not wanted, so no room is given for it.
         let (mut nothing, mut size) = (libc::sockaddr { sa_family: 0, sa_data: [0; 14] }, 0);
         // SAFETY: the kernel writes no byte of the name, for `size` says so, and a number into
         // `size`, before the call returns; any descriptor may be asked about.
@@ -128,7 +128,7 @@ pub(crate) fn send_by_number(number: i32, bytes: &[u8]) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// What epoll is to do with a descriptor.
+/// An operation of `epoll_ctl`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EpollOrder {
     Add = libc::EPOLL_CTL_ADD as isize,
@@ -136,7 +136,7 @@ pub(crate) enum EpollOrder {
     Delete = libc::EPOLL_CTL_DEL as isize,
 }
 
-/// What epoll is to tell of a descriptor, and with which words.
+/// The events that epoll reports of a descriptor, and the data that it reports with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct EpollChange {
     pub(crate) read: bool,

@@ -23,12 +23,12 @@ pub(crate) fn bind_to_no_interface(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_number(socket, libc::SOL_SOCKET, SO_BINDTOIFINDEX, NO_INTERFACE)
 }
 
-/// Whether that was done.
+/// Returns whether that was done.
 pub(crate) fn is_bound_to_no_interface(socket: BorrowedFd<'_>) -> bool {
     super::by_number::socket_number(socket.as_raw_fd(), SO_BINDTOIFINDEX) == Some(NO_INTERFACE)
 }
 
-/// Has the kernel give all new connections of a `SO_REUSEPORT` group to the socket that was its
+/// Makes the kernel give all new connections of a `SO_REUSEPORT` group to the socket that was its
 /// first, by a classic BPF program of one step.
 pub(crate) fn choose_first_of_group(socket: BorrowedFd<'_>) -> io::Result<()> {
     const RETURN_CONSTANT: u16 = 0x06; // BPF_RET | BPF_K

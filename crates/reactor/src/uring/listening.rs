@@ -11,7 +11,7 @@ use crate::Token;
 use crate::sys::Key;
 
 /// A listening socket and the connections that wait to be asked for.
-pub(super) struct Listening {
+pub(super) struct UringListener {
     generation: u32,
     /// Open until nothing is under way that names it by its number.
     socket: Option<Arc<OwnedFd>>,
@@ -38,7 +38,7 @@ pub(crate) enum UringAccepted {
     Away(OwnedFd),
 }
 
-impl Listening {
+impl UringListener {
     /// The accept that was armed is over.
     pub(super) fn disarm(&mut self) {
         self.armed = Armed::No;
@@ -52,7 +52,7 @@ impl Uring {
     pub(crate) fn listen(&mut self, socket: Arc<OwnedFd>, backlog: usize) -> io::Result<u32> {
         // On a non-blocking listener the kernel would answer "try again" instead of waiting.
         rustix::io::ioctl_fionbio(&socket, false)?;
-        self.listening.push(Listening {
+        self.listening.push(UringListener {
             generation: 0,
             socket: Some(socket),
             is_closed: false,
@@ -131,7 +131,7 @@ impl Uring {
         }
     }
 
-    /// Whether the kernel may still accept for this listener.
+    /// Returns whether the kernel may still accept for this listener.
     pub(crate) fn is_listening(&self, index: u32) -> bool {
         self.listening[index as usize].armed != Armed::No
     }

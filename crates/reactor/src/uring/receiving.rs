@@ -1,81 +1,84 @@
 //! Receiving: when it is armed, where the bytes wait, and for how long in a buffer.
 //!
-//! The buffers belong to all sockets of the ring. One that was filled lies in its socket's chain
-//! until the task has run that was woken for it; what that one has not taken by the next turn is
-//! copied. So no buffer is held across a wait, whatever a peer sends and whatever a task does.
+//! The buffers belong to all sockets of the ring. A filled one is queued for its socket until the
+//! task that was woken for it has run; what that has not taken by the next turn is copied. So no
+//! buffer is held across a wait, and a connection cannot starve the others of buffers.
 
 use std::io;
 use std::task::Poll;
 
 use rustix::io::Errno;
 
-use super::socket::State;
+use super::socket::SocketState;
 use super::{Uring, UringIo, socket_of};
 use crate::Token;
 use crate::buf::RecvBuf;
-use crate::buffers::BUFFER_BYTES;
+use crate::provided_bufs::BUFFER_BYTES;
 use crate::sys::Key;
 
 /// A connection with this many unread pieces receives no more until its task has caught up. What
 /// still comes before the kernel has stopped is copied, so that a flood holds no more buffers.
-const PIECES_MAX: u16 = 2;
+const BUFS_MAX: u16 = 2;
 
 impl Uring {
     pub(crate) fn recv(&mut self, io: UringIo, token: Token) -> Poll<io::Result<RecvBuf>> {
         let Self { ring, direct, ordinary, overflow, starved, .. } = self;
         let socket = socket_of(direct, ordinary, self.table, io.key);
-        if let Some(piece) = ring.pool().pop(&mut socket.chain) {
-            socket.state.clear(State::WANTS_BYTES);
+        if let Some(piece) = ring.pool().pop(&mut socket.recv_queue) {
+            socket.state.clear(SocketState::WANTS_BYTES);
             return Poll::Ready(Ok(RecvBuf::provided(piece)));
         }
-        if socket.state.has(State::OVERFLOWED) {
-            socket.state.clear(State::OVERFLOWED | State::WANTS_BYTES);
+        if socket.state.has(SocketState::OVERFLOWED) {
+            socket.state.clear(SocketState::OVERFLOWED | SocketState::WANTS_BYTES);
             let bytes = overflow.remove(&io.key.index).unwrap_or_default();
             return Poll::Ready(Ok(RecvBuf::owned(bytes)));
         }
         if socket.recv_error != 0 {
             return Poll::Ready(Err(io::Error::from_raw_os_error(socket.recv_error)));
         }
-        if socket.state.has(State::END) {
+        if socket.state.has(SocketState::END) {
             return Poll::Ready(Ok(RecvBuf::end()));
         }
         socket.waiter = token;
-        if !socket.state.has(State::RECEIVING | State::WANTS_BYTES) {
+        // `WANTS_BYTES` without `RECEIVING`: it is among the starved, or a cancellation is under
+        // way whose completion arms the next receive. A second one must not be armed beside that.
+        if !socket.state.has(SocketState::RECEIVING | SocketState::WANTS_BYTES) {
             if ring.pool().available() == 0 {
                 starved.push_back(io.key);
             } else {
-                socket.state.set(State::RECEIVING);
+                socket.state.set(SocketState::RECEIVING);
                 let target = socket.target(self.table, io.key);
                 ring.recv(target, io.key, socket.state.is_multishot());
             }
         }
-        socket.state.set(State::WANTS_BYTES);
+        socket.state.set(SocketState::WANTS_BYTES);
         Poll::Pending
     }
 
-    /// Ends multishot receiving for good. Buffers that wait to be read are copied and given back:
-    /// whoever asks seldom would keep them from the others.
+    /// Ends multishot receiving for good. Buffers that wait to be read are copied and given back: a
+    /// task that asks seldom would keep them from the others.
     pub(crate) fn receive_on_demand(&mut self, io: UringIo) {
-        self.socket(io.key).state.set(State::ON_DEMAND);
+        self.socket(io.key).state.set(SocketState::ON_DEMAND);
         self.set_aside(io.key);
     }
 
-    /// Gives back the buffers whose bytes no task has asked for since the last turn. Their tasks do
-    /// something else, for who knows how long, and the buffers are everybody's.
+    /// Gives back the buffers whose bytes no task has asked for since the last turn: their tasks do
+    /// something else, for an unknown time.
     #[inline]
     pub(super) fn give_buffers_back(&mut self) {
         if self.ring.pool().has_lent() {
-            self.empty_chains();
+            self.empty_recv_queues();
         }
     }
 
     #[cold]
-    fn empty_chains(&mut self) {
+    fn empty_recv_queues(&mut self) {
         for id in 0..self.ring.pool().count() {
             let index = self.ring.pool().owner(id);
-            // (It may have been given back since, and the owner may have others.)
+            // The owner is only a hint: the buffer may have been given back since. If that socket
+            // has others queued, they are due as well.
             if let Some(socket) = self.get(index)
-                && socket.chain.len() > 0
+                && socket.recv_queue.len() > 0
             {
                 self.set_aside(Key { index, generation: socket.generation });
             }
@@ -89,22 +92,26 @@ impl Uring {
         let pool = self.ring.pool().clone();
         let socket = self.socket(key);
         let mut bytes = Vec::new();
-        while let Some(piece) = pool.pop(&mut socket.chain) {
+        while let Some(piece) = pool.pop(&mut socket.recv_queue) {
             bytes.extend_from_slice(piece.bytes());
         }
         if !bytes.is_empty() {
-            socket.state.set(State::OVERFLOWED);
+            socket.state.set(SocketState::OVERFLOWED);
+            // Copied before, but received later than what was still queued.
             let behind = self.overflow.remove(&key.index).unwrap_or_default();
             bytes.extend_from_slice(&behind);
             self.overflow.insert(key.index, bytes);
         }
         let socket = self.socket(key);
-        if socket.state.has(State::RECEIVING) && !socket.state.has(State::STOPPING_RECEIVE) {
-            socket.state.set(State::STOPPING_RECEIVE);
+        if socket.state.has(SocketState::RECEIVING)
+            && !socket.state.has(SocketState::STOPPING_RECEIVE)
+        {
+            socket.state.set(SocketState::STOPPING_RECEIVE);
             self.ring.cancel_recv(key);
         }
     }
 
+    /// A receive has brought bytes, or has ended, or both. Returns the token of a task that waits.
     pub(super) fn received(
         &mut self,
         key: Key,
@@ -112,67 +119,92 @@ impl Uring {
         buffer: Option<u16>,
         more: bool,
     ) -> Option<Token> {
-        let Self { ring, direct, ordinary, overflow, .. } = self;
-        let (pool, socket) = (ring.pool(), socket_of(direct, ordinary, self.table, key));
+        let socket = socket_of(&mut self.direct, &mut self.ordinary, self.table, key);
         if !socket.is_live(key) {
+            // A completion of the slot's former socket. Its buffer still has to go back, or the
+            // ring would run out of them.
             if let Some(buffer) = buffer {
-                pool.offer(buffer);
+                self.ring.pool().offer(buffer);
             }
             return None;
         }
         if !more {
-            socket.state.clear(State::RECEIVING | State::STOPPING_RECEIVE);
+            // Cleared before anything else: what follows may arm the next receive.
+            socket.state.clear(SocketState::RECEIVING | SocketState::STOPPING_RECEIVE);
         }
         match (buffer, u16::try_from(result)) {
-            (Some(buffer), Ok(len)) if len > 0 && !socket.state.has(State::CLOSING) => {
-                if usize::from(len) < BUFFER_BYTES {
-                    socket.state.set(State::DRAINED);
-                } else {
-                    socket.state.clear(State::DRAINED);
-                }
-                let is_ahead = socket.chain.len() >= PIECES_MAX;
-                if is_ahead || socket.state.has(State::OVERFLOWED) {
-                    socket.state.set(State::OVERFLOWED);
-                    let bytes = overflow.entry(key.index).or_default();
-                    bytes.extend_from_slice(pool.lend(buffer, len).bytes());
-                } else {
-                    pool.append(&mut socket.chain, buffer, len, key.index);
-                }
-                let stop = more
-                    && socket.chain.len() >= PIECES_MAX
-                    && !socket.state.has(State::STOPPING_RECEIVE);
-                if stop {
-                    socket.state.set(State::STOPPING_RECEIVE);
-                    ring.cancel_recv(key);
-                }
-                return socket.wake_reader();
+            (Some(buffer), Ok(len)) if len > 0 && !socket.state.has(SocketState::CLOSING) => {
+                return self.keep_received(key, buffer, len, more);
             }
-            (Some(buffer), _) => pool.offer(buffer),
+            // No bytes in it, or no task left to read them.
+            (Some(buffer), _) => self.ring.pool().offer(buffer),
             (None, _) => {}
         }
+        self.receive_ended(key, result)
+    }
+
+    /// Queues a filled buffer for its socket's task, or copies it where too many wait already.
+    #[inline]
+    fn keep_received(&mut self, key: Key, buffer: u16, len: u16, more: bool) -> Option<Token> {
+        let Self { ring, direct, ordinary, overflow, .. } = self;
+        let (pool, socket) = (ring.pool(), socket_of(direct, ordinary, self.table, key));
+        if usize::from(len) < BUFFER_BYTES {
+            socket.state.set(SocketState::DRAINED);
+        } else {
+            socket.state.clear(SocketState::DRAINED);
+        }
+        let is_ahead = socket.recv_queue.len() >= BUFS_MAX;
+        if is_ahead || socket.state.has(SocketState::OVERFLOWED) {
+            // Once bytes have been copied, all that follow are, until the task has taken them: the
+            // queue is read first, so a buffer put there now would overtake them.
+            socket.state.set(SocketState::OVERFLOWED);
+            let bytes = overflow.entry(key.index).or_default();
+            bytes.extend_from_slice(pool.lend(buffer, len).bytes());
+        } else {
+            pool.append(&mut socket.recv_queue, buffer, len, key.index);
+        }
+        // The kernel goes on by itself until it is told to stop, and the cancellation takes effect
+        // later: what it receives in between is what the overflow is for.
+        let stop = more
+            && socket.recv_queue.len() >= BUFS_MAX
+            && !socket.state.has(SocketState::STOPPING_RECEIVE);
+        if stop {
+            socket.state.set(SocketState::STOPPING_RECEIVE);
+            ring.cancel_recv(key);
+        }
+        socket.wake_reader()
+    }
+
+    /// A receive has ended without bytes: by the peer's end, for want of a buffer, or by an error.
+    fn receive_ended(&mut self, key: Key, result: i32) -> Option<Token> {
         let socket = self.socket(key);
+        let wants_bytes =
+            socket.state.has(SocketState::WANTS_BYTES) && !socket.state.has(SocketState::CLOSING);
         match (result < 0).then(|| Errno::from_raw_os_error(-result)) {
-            None => socket.state.set(State::END),
+            None => socket.state.set(SocketState::END),
             Some(Errno::NOBUFS) => {
-                if socket.state.has(State::WANTS_BYTES) && !socket.state.has(State::CLOSING) {
+                // All buffers are taken. Armed again now, it would fail again at once, so it waits
+                // for its turn: `feed_starved` arms as many as there are buffers.
+                if wants_bytes {
                     self.starved.push_back(key);
                 }
-                return self.settle_closing(key);
+                return self.finish_closing(key);
             }
             Some(Errno::CANCELED | Errno::INTR) => {
-                // It was stopped for being ahead, and its task has caught up meanwhile.
-                if socket.state.has(State::WANTS_BYTES) && !socket.state.has(State::CLOSING) {
-                    socket.state.set(State::RECEIVING);
+                // It was stopped for being ahead, and its task has caught up meanwhile: it waits,
+                // and no other event would arm a receive.
+                if wants_bytes {
+                    socket.state.set(SocketState::RECEIVING);
                     let multishot = socket.state.is_multishot();
                     let target = self.target(key);
                     self.ring.recv(target, key, multishot);
                     return None;
                 }
-                return self.settle_closing(key);
+                return self.finish_closing(key);
             }
             Some(_) => socket.recv_error = -result,
         }
-        self.settle_closing(key).or_else(|| self.live(key)?.wake_reader())
+        self.finish_closing(key).or_else(|| self.live(key)?.wake_reader())
     }
 
     /// Arms the receives that had to wait for buffers, as many as there are buffers now.
@@ -185,11 +217,11 @@ impl Uring {
             let Some(socket) = self.live(key) else {
                 continue;
             };
-            if socket.state.has(State::RECEIVING | State::CLOSING) {
+            if socket.state.has(SocketState::RECEIVING | SocketState::CLOSING) {
                 continue;
             }
             let multishot = socket.state.is_multishot();
-            socket.state.set(State::RECEIVING);
+            socket.state.set(SocketState::RECEIVING);
             self.ring.recv(target, key, multishot);
             buffers -= 1;
         }

@@ -1,18 +1,18 @@
-//! What the ring's user remembers of each socket.
+//! State of each socket of a ring.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use crate::Token;
-use crate::buffers::Chain;
-use crate::sys::{Key, Target};
+use crate::provided_bufs::RecvQueue;
+use crate::sys::{FdTarget, Key};
 
-/// What is under way on a socket, and what is known of it.
+/// State of a socket: what is under way, and what has completed.
 #[derive(Debug, Default)]
-pub(super) struct Socket {
+pub(super) struct UringSocket {
     pub(super) generation: u32,
-    pub(super) state: State,
-    pub(super) chain: Chain,
-    /// An ordinary descriptor: the socket's own one, or the twin of a direct one.
+    pub(super) state: SocketState,
+    pub(super) recv_queue: RecvQueue,
+    /// An ordinary descriptor: the socket's own, or the installed one of a direct socket.
     pub(super) fd: Option<OwnedFd>,
     /// Why receiving ended, as an errno; 0 while nothing went wrong.
     pub(super) recv_error: i32,
@@ -21,43 +21,43 @@ pub(super) struct Socket {
     pub(super) waiter: Token,
 }
 
-impl Socket {
-    /// Whether it is the open socket that this names, and not its successor.
+impl UringSocket {
+    /// Returns whether it is the open socket that this names, and not its successor.
     #[inline]
     pub(super) fn is_live(&self, key: Key) -> bool {
-        self.generation == key.generation && self.state.has(State::OPEN)
+        self.generation == key.generation && self.state.has(SocketState::OPEN)
     }
 
-    /// How the ring knows it.
+    /// Returns how the ring names it.
     ///
     /// - `table`: the size of the ring's own table.
     #[inline]
-    pub(super) fn target(&self, table: u32, key: Key) -> Target {
+    pub(super) fn target(&self, table: u32, key: Key) -> FdTarget {
         if key.index < table {
-            return Target::Direct(key.index);
+            return FdTarget::Direct(key.index);
         }
-        Target::Descriptor(self.fd.as_ref().map_or(-1, AsRawFd::as_raw_fd))
+        FdTarget::Descriptor(self.fd.as_ref().map_or(-1, AsRawFd::as_raw_fd))
     }
 
-    /// Names who waits for bytes, if somebody does.
+    /// Returns the task that waits for bytes, if one does.
     #[inline]
     pub(super) fn wake_reader(&mut self) -> Option<Token> {
-        let wants = self.state.has(State::WANTS_BYTES);
-        self.state.clear(State::WANTS_BYTES);
+        let wants = self.state.has(SocketState::WANTS_BYTES);
+        self.state.clear(SocketState::WANTS_BYTES);
         wants.then_some(self.waiter)
     }
 
-    /// Whether anything is under way, or has completed and was not asked about since.
+    /// Returns whether anything is under way, or has completed and was not asked about since.
     pub(super) fn is_busy(&self) -> bool {
-        self.state.has(State::BUSY) || self.chain.len() > 0
+        self.state.has(SocketState::BUSY) || self.recv_queue.len() > 0
     }
 }
 
 /// One bit each; a socket has many and there are many sockets.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct State(u16);
+pub(super) struct SocketState(u16);
 
-impl State {
+impl SocketState {
     pub(super) const OPEN: u16 = 1;
     pub(super) const RECEIVING: u16 = 1 << 1;
     pub(super) const SENDING: u16 = 1 << 2;
@@ -75,14 +75,14 @@ impl State {
     /// The peer has sent its last byte.
     pub(super) const END: u16 = 1 << 6;
     /// The last receive did not fill its buffer, so the socket is empty and the connection is kept:
-    /// the next receive is multishot. (From a socket that is full it would take the buffers of all
-    /// the others at once.)
+    /// the next receive is multishot. From a socket that is full it would take the buffers of all
+    /// the others at once.
     pub(super) const DRAINED: u16 = 1 << 7;
     /// The task waits for bytes.
     pub(super) const WANTS_BYTES: u16 = 1 << 8;
     pub(super) const STOPPING_RECEIVE: u16 = 1 << 9;
-    /// The kernel gives no ordinary twin: files are read and sent.
-    pub(super) const NO_TWIN: u16 = 1 << 10;
+    /// No ordinary descriptor could be installed: files are read and sent.
+    pub(super) const NO_INSTALLED_FD: u16 = 1 << 10;
     /// A poll has completed and was not asked about yet.
     pub(super) const POLLED: u16 = 1 << 11;
     /// A send has completed and was not asked about yet.
@@ -92,7 +92,7 @@ impl State {
     /// The task asks seldom on purpose: nothing is received ahead.
     pub(super) const ON_DEMAND: u16 = 1 << 15;
 
-    /// Whether a receive stays armed after its first bytes.
+    /// Returns whether a receive stays armed after its first bytes.
     pub(super) fn is_multishot(self) -> bool {
         self.0 & (Self::DRAINED | Self::ON_DEMAND) == Self::DRAINED
     }

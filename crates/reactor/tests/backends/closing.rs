@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::time::Instant;
 
-use gustnado_reactor::{How, IoChoice};
+use gustnado_reactor::IoChoice;
 
 use crate::harness::{Harness, connect, read_some};
 
@@ -60,7 +60,7 @@ fn our_own_half_close_leaves_receiving_open(io: IoChoice) {
     let mut harness = Harness::open(io);
     let (io, mut client) = harness.pair();
     harness.send(&io, b"all there is").expect("the client is there");
-    harness.reactor.shutdown(&io, How::Write);
+    harness.reactor.shutdown_write(&io);
     assert!(harness.reactor.recv(&io, 1).is_pending());
     harness.turn_for(5);
     let mut answer = String::new();

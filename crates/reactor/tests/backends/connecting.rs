@@ -57,7 +57,7 @@ fn a_connection_that_moves_in_frees_its_descriptor(io: IoChoice) {
     for round in 0..40 {
         let mut io = connect(&mut harness, &to, None).expect("somebody listens");
         let (mut peer, _) = listener.accept().expect("the connection is made");
-        harness.reactor.move_in(&mut io).expect("nothing is under way");
+        harness.reactor.make_direct(&mut io).expect("nothing is under way");
         let is_direct = harness.reactor.backend() == BackendKind::Uring;
         assert_eq!(harness.reactor.fd(&io).is_none(), is_direct, "round {round}");
         harness.send(&io, b"hello").expect("the peer is there");

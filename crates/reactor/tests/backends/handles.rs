@@ -56,7 +56,7 @@ fn a_socket_that_sends_does_not_move_in(io: IoChoice) {
     assert!(harness.reactor.send(&first, &mut out, 1).is_pending());
     harness.turn_for(5);
     let before = first.id();
-    let moved = harness.reactor.move_in(&mut first);
+    let moved = harness.reactor.make_direct(&mut first);
     match io {
         IoChoice::Epoll => moved.expect("there it always stays as it is"),
         _ => assert_eq!(moved.expect_err("it sends").kind(), ErrorKind::ResourceBusy),
@@ -89,7 +89,7 @@ fn a_socket_that_sends_does_not_move_in(io: IoChoice) {
     sent.expect("the peer reads");
     assert!(reader.join().expect("it reads").expect("all was sent") == vec![b'b'; LEN]);
     // Nothing is under way any more.
-    harness.reactor.move_in(&mut first).expect("it is at rest");
+    harness.reactor.make_direct(&mut first).expect("it is at rest");
     harness.reactor.close(first);
     harness.reactor.close(second);
 }
@@ -100,12 +100,12 @@ fn a_socket_with_bytes_to_read_does_not_move_in(io: IoChoice) {
         let (mut own, mut peer) = narrow_pair(&mut harness);
         assert!(harness.reactor.recv(&own, 1).is_pending());
         if io == IoChoice::Uring {
-            harness.reactor.move_in(&mut own).expect_err("it receives");
+            harness.reactor.make_direct(&mut own).expect_err("it receives");
         }
         peer.write_all(b"bytes").expect("the connection is open");
         harness.turn_for(2);
         if io == IoChoice::Uring {
-            harness.reactor.move_in(&mut own).expect_err("it has received");
+            harness.reactor.make_direct(&mut own).expect_err("it has received");
         }
         assert_eq!(harness.recv(&own).expect("nothing was lost"), b"bytes");
         harness.reactor.close(own);
@@ -115,12 +115,12 @@ fn a_socket_with_bytes_to_read_does_not_move_in(io: IoChoice) {
 fn a_socket_moves_in_with_the_names_it_was_given(io: IoChoice) {
     let mut harness = Harness::open(io);
     let (mut own, peer) = narrow_pair(&mut harness);
-    let names = harness.reactor.names(own.id(), &mut harness.woken).expect("it is open");
+    let addrs = harness.reactor.addrs(own.id(), &mut harness.woken).expect("it is open");
     let told = Endpoint::Tcp("192.0.2.1:5".parse().expect("an address"));
-    let names = gustnado_reactor::Names { peer: Some(told), ..names };
-    harness.reactor.rename(&own, names.clone());
-    harness.reactor.move_in(&mut own).expect("nothing is under way");
-    assert_eq!(harness.reactor.names(own.id(), &mut harness.woken).expect("it is open"), names);
+    let addrs = gustnado_reactor::SocketAddrs { peer: Some(told), ..addrs };
+    harness.reactor.override_addrs(&own, addrs.clone());
+    harness.reactor.make_direct(&mut own).expect("nothing is under way");
+    assert_eq!(harness.reactor.addrs(own.id(), &mut harness.woken).expect("it is open"), addrs);
     harness.send(&own, b"as before").expect("the peer is there");
     assert_eq!(read_all(&mut harness, peer, 9), b"as before");
     harness.reactor.close(own);
@@ -199,8 +199,8 @@ fn names_are_never_another_socket_s_while_its_owner_closes() {
                 let local = Endpoint::Tcp(socket.local_addr().expect("it is bound"));
                 let io = reactor.adopt(OwnedFd::from(socket)).expect("it is below the limit");
                 *newest.lock().expect("nobody panics") = (io.id(), Some(local.clone()));
-                let names = reactor.names(io.id(), &mut Vec::new()).expect("it is open");
-                assert_eq!(names.local, local, "its own owner was told of another");
+                let addrs = reactor.addrs(io.id(), &mut Vec::new()).expect("it is open");
+                assert_eq!(addrs.local, local, "its own owner was told of another");
                 reactor.close(io);
             }
             is_over.store(true, Ordering::Relaxed);
@@ -208,9 +208,9 @@ fn names_are_never_another_socket_s_while_its_owner_closes() {
         let mut reactor = asker.grow();
         while !is_over.load(Ordering::Relaxed) {
             let (id, local) = newest.lock().expect("nobody panics").clone();
-            match reactor.names(id, &mut Vec::new()) {
-                Ok(names) => {
-                    assert_eq!(Some(names.local), local, "told of another socket");
+            match reactor.addrs(id, &mut Vec::new()) {
+                Ok(addrs) => {
+                    assert_eq!(Some(addrs.local), local, "told of another socket");
                     answered += 1;
                 }
                 Err(error) => {

@@ -6,12 +6,12 @@
 mod harness;
 
 mod accepting;
+mod addrs;
 mod bytes;
 mod closing;
 mod connecting;
 mod endpoints;
 mod files;
 mod handles;
-mod names;
 mod waking;
 mod wheel;

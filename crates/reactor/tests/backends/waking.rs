@@ -19,10 +19,10 @@ on_both_backends!(
 fn an_alert_of_another_thread_ends_a_turn(io: IoChoice) {
     let mut harness = Harness::open(io);
     for round in 0..20 {
-        let alert = harness.reactor.alert();
+        let waker = harness.reactor.waker();
         let raiser = thread::spawn(move || {
             thread::sleep(Duration::from_millis(round % 5));
-            alert.raise();
+            waker.wake();
         });
         // Without the alert this would last for ever.
         harness.reactor.turn(Wait::Forever, &mut harness.woken).expect("the kernel waits");
@@ -37,7 +37,7 @@ fn an_alert_before_the_turn_ends_it_too(io: IoChoice) {
     let mut harness = Harness::open(io);
     for _ in 0..10 {
         harness.turn_for(1);
-        harness.reactor.alert().raise();
+        harness.reactor.waker().wake();
         let start = Instant::now();
         let until_ms = harness.reactor.clock().read_ms() + 5_000;
         harness.reactor.turn(Wait::Until(until_ms), &mut harness.woken).expect("the kernel waits");
@@ -47,13 +47,13 @@ fn an_alert_before_the_turn_ends_it_too(io: IoChoice) {
 
 fn every_alert_counts_also_after_many(io: IoChoice) {
     let mut harness = Harness::open(io);
-    let alert = harness.reactor.alert();
+    let waker = harness.reactor.waker();
     for _ in 0..10_000 {
-        alert.raise();
+        waker.wake();
     }
     harness.turn_for(20);
     let start = Instant::now();
-    alert.raise();
+    waker.wake();
     let until_ms = harness.reactor.clock().read_ms() + 5_000;
     harness.reactor.turn(Wait::Until(until_ms), &mut harness.woken).expect("the kernel waits");
     assert!(start.elapsed() < Duration::from_secs(2), "the last alert was lost");

@@ -3,9 +3,9 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gustnado_tasks::{DrainReport, Phase};
+use gustnado_tasks::{DrainReport, Phase, Workers};
 
-use super::{Running, STOP_WITHIN};
+use super::Running;
 
 /// How often it is looked whether all connections have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
@@ -66,7 +66,7 @@ impl Drain {
                 return None;
             }
             None => return None,
-            Some((cut, at)) => (cut, is_quiet || at.elapsed() >= STOP_WITHIN),
+            Some((cut, at)) => (cut, is_quiet || at.elapsed() >= Workers::STOP_WITHIN),
         };
         if !is_over {
             return None;

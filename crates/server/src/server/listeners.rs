@@ -4,7 +4,7 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
-use gustnado_tasks::{BoxTask, Endpoint, Listening, Workers};
+use gustnado_tasks::{BoxTask, Endpoint, ListenerHandle, Workers};
 
 use super::StartError;
 use crate::config::Config;
@@ -18,7 +18,7 @@ pub(super) struct Listeners(Vec<Listener>);
 struct Listener {
     /// As it was asked for: port 0 is any.
     asked: Endpoint,
-    listening: Listening,
+    listening: ListenerHandle,
 }
 
 impl Listeners {

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado::Endpoint;
-use gustnado::client::{ClientError, UrlError, Waiting};
+use gustnado::client::{ClientError, TimeoutPhase, UrlError};
 use gustnado::config::{Config, Io, SchedulerKind};
 use gustnado_http::method::Method;
 use gustnado_tasks::{sleep, spawn};
@@ -232,7 +232,7 @@ fn a_slow_server_runs_into_each_time_out(setup: Setup) {
     let url = script.url("/");
     in_task(setup, async move {
         let short = Duration::from_millis(100);
-        let expired = |error: ClientError, wanted: Waiting, began: Instant| {
+        let expired = |error: ClientError, wanted: TimeoutPhase, began: Instant| {
             let took = began.elapsed();
             // Times are whole milliseconds, and a busy thread has looked at its clock before.
             let nearly = took + Duration::from_millis(20);
@@ -250,16 +250,16 @@ fn a_slow_server_runs_into_each_time_out(setup: Setup) {
         });
         for _ in 0..2 {
             let began = Instant::now();
-            expired(refused(client.get(&url).send().await), Waiting::Head, began);
+            expired(refused(client.get(&url).send().await), TimeoutPhase::Head, began);
         }
         let mut answer = client.get(&url).send().await.expect("a head");
         let began = Instant::now();
         let error = answer.bytes(9).await.expect_err("no more comes");
-        expired(error, Waiting::Bytes, began);
+        expired(error, TimeoutPhase::Bytes, began);
         let began = Instant::now();
         let mut answer = client.get(&url).total_timeout(short).send().await.expect("a head");
         let error = answer.bytes(9).await.expect_err("not all of it in time");
-        expired(error, Waiting::Total, began);
+        expired(error, TimeoutPhase::Total, began);
     });
     script.end();
 }

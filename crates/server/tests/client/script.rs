@@ -14,9 +14,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_core::Stream;
 use gustnado::Endpoint;
-use gustnado::client::{Answer, Client, ClientError, ClientOptions};
+use gustnado::client::{Client, ClientError, ClientOptions, ClientResponse};
 use gustnado::config::{Acceptor, Placement};
-use gustnado_tasks::{BoxTask, Connection, Growth, Plan, SocketOptions, Throttle, Workers};
+use gustnado_tasks::{BoxTask, Connection, Growth, SocketOptions, Throttle, WorkerPlan, Workers};
 
 use crate::harness::{PATIENCE, Setup};
 
@@ -36,7 +36,7 @@ pub(crate) fn hasty(change: impl FnOnce(&mut ClientOptions)) -> Client {
 }
 
 /// The body of an answer that must come.
-pub(crate) async fn text(answer: Result<Answer, ClientError>) -> String {
+pub(crate) async fn text(answer: Result<ClientResponse, ClientError>) -> String {
     let mut answer = answer.expect("an answer comes");
     answer.text(1 << 20).await.expect("a whole body of text")
 }
@@ -47,7 +47,7 @@ pub(crate) async fn get(client: &Client, url: &str) -> String {
 }
 
 /// The error that must come instead of an answer.
-pub(crate) fn refused(outcome: Result<Answer, ClientError>) -> ClientError {
+pub(crate) fn refused(outcome: Result<ClientResponse, ClientError>) -> ClientError {
     match outcome {
         Ok(answer) => panic!("no error, but {answer:?}"),
         Err(error) => error,
@@ -189,7 +189,7 @@ pub(crate) fn in_task<T: Send + 'static>(
     setup: Setup,
     test: impl Future<Output = T> + Send + 'static,
 ) -> T {
-    let plan = Plan {
+    let plan = WorkerPlan {
         workers: 1,
         growth: Growth::default(),
         io: setup.io,

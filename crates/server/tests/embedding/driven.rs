@@ -431,7 +431,8 @@ fn the_example_serves_beside_its_own_descriptors() {
     });
     let began = Instant::now();
     let mut ready = Vec::new();
-    while !ready.iter().any(|found: &gustnado::driven::Ready| found.key == 7 && found.hang_up) {
+    while !ready.iter().any(|found: &gustnado::driven::WatchEvent| found.key == 7 && found.hang_up)
+    {
         assert!(began.elapsed() < PATIENCE, "the pipe does not end");
         ready.clear();
         let timeout = Some(Duration::from_millis(5));

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use gustnado::protocol::{
-    Flow, LineProtocol, LineReceiver, Lines, Transport, TransportHandle, WriteLimits,
+    LineProtocol, LineReceiver, Lines, Transport, TransportHandle, WriteFlow, WriteLimits,
 };
 
 use crate::harness::{Client, Setup, wait_until};
@@ -39,7 +39,7 @@ pub(crate) fn a_writer_is_told_to_wait_and_to_go_on(setup: Setup) {
                 }
                 // Whoever writes a little at a time is told to wait long before the limit.
                 let mut wrote = 0;
-                while transport.write(&[b'y'; 1_024]) == Flow::Go {
+                while transport.write(&[b'y'; 1_024]) == WriteFlow::Go {
                     wrote += 1;
                     assert!(wrote <= 8, "{} bytes pend", transport.pending_bytes());
                 }
@@ -68,9 +68,13 @@ pub(crate) fn more_than_the_limit_ends_the_connection(setup: Setup) {
             taped(&noted, move |transport: &mut Transport, data: &[u8]| {
                 transport.set_write_limits(SMALL);
                 if !data.is_empty() {
-                    assert_ne!(transport.write(&vec![0; 64 << 10]), Flow::Closed, "it just fits");
-                    assert_eq!(transport.write(&[0; 1]), Flow::Closed);
-                    assert_eq!(transport.write(&[]), Flow::Closed);
+                    assert_ne!(
+                        transport.write(&vec![0; 64 << 10]),
+                        WriteFlow::Closed,
+                        "it just fits"
+                    );
+                    assert_eq!(transport.write(&[0; 1]), WriteFlow::Closed);
+                    assert_eq!(transport.write(&[]), WriteFlow::Closed);
                     tape.note("closed");
                 }
             })

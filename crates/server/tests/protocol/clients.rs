@@ -257,7 +257,7 @@ impl Pump {
     fn pump(&mut self, transport: &mut Transport) {
         while !self.unsent.is_empty() && transport.room() > 10_000 {
             let piece = self.unsent.split_off(self.unsent.len().saturating_sub(10_000));
-            if transport.write(&piece) == gustnado::protocol::Flow::Wait {
+            if transport.write(&piece) == gustnado::protocol::WriteFlow::Wait {
                 return;
             }
         }

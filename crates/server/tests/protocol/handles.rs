@@ -6,7 +6,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use gustnado::protocol::{Engine, Flow, Port, Transport, TransportHandle, WriteError, WriteLimits};
+use gustnado::protocol::{
+    Engine, Port, Transport, TransportHandle, WriteError, WriteFlow, WriteLimits,
+};
 
 use crate::harness::client::End;
 use crate::harness::{Client, Setup};
@@ -97,7 +99,7 @@ pub(crate) fn a_thread_and_a_task_can_wait_for_room(setup: Setup) {
     let (engine, tape) = (engine(setup), Tape::default());
     let (port, handles) = handing_out(&engine, &tape);
     let (mut client, handle) = filled(&port, &handles);
-    assert_eq!(handle.wait_for_room(Duration::from_millis(20)), Flow::Wait);
+    assert_eq!(handle.wait_for_room(Duration::from_millis(20)), WriteFlow::Wait);
     let noted = tape.clone();
     let waiting = handle.clone();
     let task = thread::spawn(move || noted.note(format!("{:?}", run(waiting.room()))));
@@ -107,7 +109,7 @@ pub(crate) fn a_thread_and_a_task_can_wait_for_room(setup: Setup) {
     client.send("a while yet");
     // The last bytes are those that were sent back.
     while !client.read_some(1 << 16).expect("more").ends_with(b"a while yet") {}
-    assert_eq!(thread.join().expect("no panic"), Flow::Go);
+    assert_eq!(thread.join().expect("no panic"), WriteFlow::Go);
     tape.wait_for("Go");
     task.join().expect("no panic");
 }
@@ -185,7 +187,7 @@ pub(crate) fn a_handle_outlives_its_connection(setup: Setup) {
     tape.wait_for("lost: Done");
     assert!(handle.is_closed());
     assert_eq!(handle.write(b"x"), Err(WriteError::Closed));
-    assert_eq!(handle.wait_for_room(Duration::from_secs(9)), Flow::Closed);
+    assert_eq!(handle.wait_for_room(Duration::from_secs(9)), WriteFlow::Closed);
     handle.abort_connection();
     // The task's number may be another connection's now: which is none the worse for it.
     let mut next = connect(&port);

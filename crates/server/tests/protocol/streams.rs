@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use gustnado::protocol::{Flow, LineProtocol, LineReceiver, Lines, Transport};
+use gustnado::protocol::{LineProtocol, LineReceiver, Lines, Transport, WriteFlow};
 
 use crate::harness::folder::noise;
 use crate::harness::{Setup, wait_until};
@@ -201,7 +201,7 @@ pub(crate) fn without_auto_flush_bytes_wait_for_a_flush(setup: Setup) {
     let engine = engine(setup);
     let hoard = |transport: &mut Transport, data: &[u8]| {
         transport.set_auto_flush(false);
-        assert_ne!(transport.write(data), Flow::Closed);
+        assert_ne!(transport.write(data), WriteFlow::Closed);
         if data.ends_with(b"!") {
             transport.flush();
         }

@@ -4,13 +4,13 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::exec::context;
-use crate::exec::look::{Dump, Look};
-use crate::exec::time::timeout;
-use crate::exec::workers_shared::WorkersShared;
+use crate::exec::executor::context;
+use crate::exec::timers::time::timeout;
+use crate::exec::worker::dump_request::{Dump, DumpRequest};
+use crate::exec::worker::workers_shared::WorkersShared;
 use crate::sync::parking;
 
-/// What the tasks of the running task's server do.
+/// Returns what the tasks of the running task's server do.
 ///
 /// - `within`: how long to wait for workers that are held by a task.
 ///
@@ -24,7 +24,8 @@ pub async fn dump(within: Duration) -> Dump {
     finish(&look, &shared)
 }
 
-/// What the tasks of a server do. Blocks the calling thread until its workers have answered.
+/// Returns what the tasks of a server do. Blocks the calling thread until its workers have
+/// answered.
 ///
 /// - `within`: how long to wait for workers that are held by a task.
 pub(crate) fn wait_for_dump(shared: &WorkersShared, now_ms: u64, within: Duration) -> Dump {
@@ -34,15 +35,15 @@ pub(crate) fn wait_for_dump(shared: &WorkersShared, now_ms: u64, within: Duratio
 }
 
 /// Asks every worker.
-fn ask(shared: &WorkersShared, now_ms: u64) -> Arc<Look> {
+fn ask(shared: &WorkersShared, now_ms: u64) -> Arc<DumpRequest> {
     let handles = shared.handles.iter().chain(shared.acceptor.get());
-    let look = Arc::new(Look::new(now_ms, Arc::clone(&shared.names)));
+    let look = Arc::new(DumpRequest::new(now_ms, Arc::clone(&shared.names)));
     look.expect_answers(handles.filter(|handle| handle.answer(&look)).count());
     look
 }
 
-fn finish(look: &Look, shared: &WorkersShared) -> Dump {
-    let desks = shared.desks();
-    let present = desks.iter().filter(|metrics| shared.is_present(metrics.worker));
+fn finish(look: &DumpRequest, shared: &WorkersShared) -> Dump {
+    let worker_metrics = shared.worker_metrics();
+    let present = worker_metrics.iter().filter(|metrics| shared.elastic.is_present(metrics.worker));
     look.finish(present.map(|metrics| &**metrics))
 }

@@ -23,7 +23,7 @@ use futures_core::Stream;
 pub use errors::{Closed, RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
 use store::Store;
 
-use crate::exec::context;
+use crate::exec::executor::context;
 use crate::exec::waits::WaitsOn;
 use crate::sync::parking;
 
@@ -87,22 +87,23 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Whether the receiver has gone or has closed the mailbox: nothing can be sent any more.
+    /// Returns whether the receiver has gone or has closed the mailbox: nothing can be sent any
+    /// more.
     pub fn is_closed(&self) -> bool {
         self.store.is_closed()
     }
 
-    /// How many values lie in the mailbox.
+    /// Returns how many values lie in the mailbox.
     pub fn len(&self) -> usize {
         self.store.len()
     }
 
-    /// Whether no value lies in the mailbox.
+    /// Returns whether no value lies in the mailbox.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many values may lie in the mailbox.
+    /// Returns how many values may lie in the mailbox.
     pub fn capacity(&self) -> usize {
         self.store.capacity()
     }
@@ -248,17 +249,17 @@ impl<T> Receiver<T> {
         self.store.close();
     }
 
-    /// How many values lie in the mailbox.
+    /// Returns how many values lie in the mailbox.
     pub fn len(&self) -> usize {
         self.store.len()
     }
 
-    /// Whether no value lies in the mailbox.
+    /// Returns whether no value lies in the mailbox.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many values may lie in the mailbox.
+    /// Returns how many values may lie in the mailbox.
     pub fn capacity(&self) -> usize {
         self.store.capacity()
     }

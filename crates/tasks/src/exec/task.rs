@@ -1,10 +1,13 @@
 //! Light tasks: starting one, naming one, giving way.
 //!
-//! What a spawned task comes to is told to whoever asked for it: a [`JoinHandle`] or a [`Group`].
+//! The result of a spawned task goes to a [`JoinHandle`] or a [`Group`].
 //! Both are a [`Report`]; the task carries it along and never ends without making it.
 
+pub(crate) mod blocking;
 mod group;
 mod join;
+pub(crate) mod select;
+pub(crate) mod spawner;
 
 use std::borrow::Cow;
 use std::future::{Future, poll_fn};
@@ -16,13 +19,13 @@ use std::task::{Context, Poll};
 pub use group::Group;
 pub use join::{Attached, JoinError, JoinHandle};
 
-use crate::exec::context;
+use crate::exec::error::SpawnError;
+use crate::exec::executor::context;
 use crate::exec::schedule::BoxTask;
-use crate::exec::spawn_error::SpawnError;
-use crate::exec::task_id::TaskId;
-use crate::exec::workers_shared::{WorkersShared, count};
+use crate::exec::wakers::task_id::TaskId;
+use crate::exec::worker::workers_shared::{WorkersShared, count};
 
-/// Starts a task beside the running one, on the same worker (or group of workers). It runs when the
+/// Starts a task on the worker (or group of workers) of the running one. It runs when the
 /// running one next waits, or at once on a worker of the group that is free; and it goes on by
 /// itself if the handle is dropped.
 ///
@@ -72,7 +75,7 @@ where
     let name = name.into();
     let future = Box::pin(future);
     spawn(async move {
-        let _name = Name::enter(name);
+        let _name = NameGuard::enter(name);
         future.await
     })
 }
@@ -104,12 +107,12 @@ where
     R: Report<F::Output> + Send + Unpin + 'static,
 {
     let future = Some(Box::pin(future));
-    start(Box::pin(Run { future, report, has_waited: false, has_told: false }))
+    start(Box::pin(TaskRun { future, report, has_waited: false, has_told: false }))
 }
 
 /// To whom a task tells what it came to.
 trait Report<T> {
-    /// Whether the task is to be dropped where it waits.
+    /// Returns whether the task is to be dropped where it waits.
     fn is_cancelled(&self) -> bool;
 
     /// The task waits, for the first time.
@@ -119,22 +122,22 @@ trait Report<T> {
     fn tell(&mut self, outcome: Result<T, JoinError>);
 }
 
-/// What a spawned task does: runs its future to the end, drops it, and tells what it came to; also
-/// if it is itself dropped before.
+/// The body of a spawned task: it runs its future to the end, drops it, and reports its result;
+/// also if it is itself dropped before.
 ///
 /// The future has a box of its own. Without `unsafe` it could only lie inside of a coroutine, which
 /// keeps room both for what it was given and for where it moved that; measured, that took half as
 /// much memory again for a task that sleeps, and was no faster.
-struct Run<F: Future, R: Report<F::Output>> {
+struct TaskRun<F: Future, R: Report<F::Output>> {
     future: Option<Pin<Box<F>>>,
     report: R,
     has_waited: bool,
     has_told: bool,
 }
 
-impl<F: Future, R: Report<F::Output>> Run<F, R> {
+impl<F: Future, R: Report<F::Output>> TaskRun<F, R> {
     fn end(&mut self, outcome: Result<F::Output, JoinError>) {
-        // Its destructor may panic too, and still somebody waits for the outcome.
+        // Its destructor may panic too, and a task may still wait for the result.
         let dropped = catch_unwind(AssertUnwindSafe(|| self.future = None));
         let outcome = if dropped.is_ok() { outcome } else { Err(JoinError::Panicked) };
         if matches!(outcome, Err(JoinError::Panicked)) {
@@ -145,7 +148,7 @@ impl<F: Future, R: Report<F::Output>> Run<F, R> {
     }
 }
 
-impl<F: Future, R: Report<F::Output> + Unpin> Future for Run<F, R> {
+impl<F: Future, R: Report<F::Output> + Unpin> Future for TaskRun<F, R> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
@@ -171,7 +174,7 @@ impl<F: Future, R: Report<F::Output> + Unpin> Future for Run<F, R> {
     }
 }
 
-impl<F: Future, R: Report<F::Output>> Drop for Run<F, R> {
+impl<F: Future, R: Report<F::Output>> Drop for TaskRun<F, R> {
     fn drop(&mut self) {
         if !self.has_told {
             self.end(Err(JoinError::Cancelled));
@@ -180,12 +183,12 @@ impl<F: Future, R: Report<F::Output>> Drop for Run<F, R> {
 }
 
 /// The entry of a named task.
-struct Name {
+struct NameGuard {
     shared: Arc<WorkersShared>,
     task: TaskId,
 }
 
-impl Name {
+impl NameGuard {
     /// Enters the running task.
     fn enter(name: Cow<'static, str>) -> Self {
         let (shared, task) = context::with(|ctx| (Arc::clone(&ctx.shared), ctx.current()));
@@ -194,7 +197,7 @@ impl Name {
     }
 }
 
-impl Drop for Name {
+impl Drop for NameGuard {
     fn drop(&mut self) {
         self.shared.names.lock().remove(&self.task);
     }

@@ -1,12 +1,13 @@
-//! What a task waits for and since when, in the one word that its slot has for it.
+//! The wait of a task, what for and since when, in the one word that its slot has for it.
 //!
-//! Code that returns `Poll::Pending` notes it in the worker's context ([`crate::exec::context`]):
+//! Code that returns `Poll::Pending` notes it in the worker's context
+//! ([`crate::exec::executor::context`]):
 //! one store. After the poll the word goes into the slot with the time of the turn: one more. It is
 //! not read until a dump is asked for.
 
 use std::fmt;
 
-/// What a task waits for.
+/// The event that a task waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 #[repr(u8)]
@@ -68,7 +69,7 @@ impl fmt::Display for WaitsOn {
 }
 
 /// `since << 4 | on`: the moment in steps of 16 ms, zero for none. It comes round after 49 days,
-/// and a wait that is longer seems shorter. (One word, because each idle connection has one.)
+/// and a wait that is longer seems shorter. One word, because each idle connection has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Waits(u32);
 
@@ -99,7 +100,7 @@ impl Waits {
         Self(self.0 & !ON | on as u32)
     }
 
-    /// What was said in a poll, with the beginning of the wait.
+    /// Returns the wait that was noted in a poll, with its beginning.
     pub(crate) fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }

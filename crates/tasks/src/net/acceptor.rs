@@ -15,25 +15,26 @@ use gustnado_reactor::{Accepted, Io, Listener};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_reuseport;
 
-use crate::exec::arrival::{Arrival, Incoming, PolledListener};
-use crate::exec::context::{self, WorkerContext};
+use crate::exec::executor::context::{self, WorkerContext};
 use crate::exec::task::yield_now;
-use crate::exec::time::sleep;
+use crate::exec::timers::time::sleep;
 use crate::exec::waits::WaitsOn;
-use crate::exec::workers_shared::{Phase, WorkersShared, count};
+use crate::exec::worker::arrival::{Arrival, IncomingHandler};
+use crate::exec::worker::elastic::{LoadEvent, PolledListener};
+use crate::exec::worker::workers_shared::{Phase, WorkersShared, count};
 use crate::net::connection::Connection;
-use crate::net::listening::ListenerShared;
+use crate::net::listener_handle::ListenerShared;
 
 /// How long accepting rests when descriptors or memory have run out, or all is refused.
 /// Connections wait in the backlog.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
-/// For how long one with more than its share lets other processes accept first. (One of them that
-/// is held does not hold the connection for longer.)
+/// For how long one with more than its share lets other processes accept first. One of them that is
+/// held does not hold the connection for longer.
 const OTHERS_FIRST: Duration = Duration::from_millis(1);
 /// Connections accepted in one go before other tasks have their turn.
 const BURST_MAX: u32 = 64;
 
-/// Who accepts connections.
+/// The threads that accept connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Acceptor {
     /// The workers themselves, for TCP each from a listening socket of its own (`SO_REUSEPORT`).
@@ -49,16 +50,16 @@ impl Acceptor {
     /// What a person writes for each member.
     pub const NAMES: [&'static str; 2] = ["per-worker", "dedicated"];
 
-    /// What a person writes for this member.
+    /// Returns what a person writes for this member.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }
 }
 
-/// Who accepts from a listener.
+/// The position of an acceptor.
 #[derive(Clone, Copy)]
-struct Me {
-    /// The place that belongs to the running thread, if connections may stay here.
+struct AcceptorPlace {
+    /// The worker of the running thread, if connections may stay here.
     place: Option<usize>,
     /// Whether connections past this worker's share go to others. They are ordinary descriptors
     /// then, so it is not done where each has a socket of its own, among which the kernel spreads.
@@ -67,18 +68,18 @@ struct Me {
 
 /// Accepts from one listener until it is stopped, or the server drains.
 ///
-/// - `me`: the place that belongs to the running thread, if connections may stay here.
-/// - `polled`: the socket as the autoscaler sees it, where there is one.
+/// - `me`: the worker of the running thread, if connections may stay here.
+/// - `polled`: keeps the socket polled for a backlog, if there is an autoscaler.
 async fn accept_all(
     listener: Listener,
     socket: Arc<OwnedFd>,
     me: Option<usize>,
     listener_shared: Arc<ListenerShared>,
     polled: Option<Arc<PolledListener>>,
-    _open: Open,
+    _open: AcceptorGuard,
 ) {
     let listener_shared = &listener_shared;
-    let me = Me { place: me, hands_over: !socket_reuseport(&socket).unwrap_or(false) };
+    let me = AcceptorPlace { place: me, hands_over: !socket_reuseport(&socket).unwrap_or(false) };
     poll_fn(|context| {
         listener_shared.join(context.waker());
         Poll::Ready(())
@@ -89,7 +90,7 @@ async fn accept_all(
         match accepted {
             Ok(accepted) => {
                 place(accepted, me, listener_shared).await;
-                if context::with(|ctx| ctx.shared.pauses.has_paced_accepts()) {
+                if context::with(|ctx| ctx.shared.throttle.has_paced_accepts()) {
                     rest(listener_shared).await;
                 }
             }
@@ -103,31 +104,31 @@ async fn accept_all(
     }
     if polled.is_some() {
         drop(polled);
-        context::with(|ctx| ctx.shared.tell_watch());
+        context::with(|ctx| ctx.shared.elastic.report(LoadEvent::Changed));
     }
     close::close(listener, socket, me, listener_shared).await;
 }
 
 /// Counts an acceptor for as long as it may bring connections.
-struct Open(Arc<WorkersShared>);
+struct AcceptorGuard(Arc<WorkersShared>);
 
-impl Open {
+impl AcceptorGuard {
     fn new(shared: &Arc<WorkersShared>) -> Self {
         shared.acceptors.fetch_add(1, Ordering::SeqCst);
         Self(Arc::clone(shared))
     }
 }
 
-impl Drop for Open {
+impl Drop for AcceptorGuard {
     fn drop(&mut self) {
         self.0.acceptors.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// The next connection, once there is room for it. `None` when that was the last.
+/// Returns the next connection, once there is room for it. `None` when that was the last.
 async fn next(
     listener: &Listener,
-    me: Me,
+    me: AcceptorPlace,
     listener_shared: &ListenerShared,
 ) -> Option<io::Result<Accepted>> {
     let serves = |ctx: &WorkerContext| serves(ctx, listener_shared);
@@ -162,7 +163,7 @@ async fn next(
     }
 }
 
-/// Whether connections are still accepted.
+/// Returns whether connections are still accepted.
 fn serves(ctx: &WorkerContext, listener_shared: &ListenerShared) -> bool {
     ctx.phase() == Phase::Serving && listener_shared.is_open()
 }
@@ -172,7 +173,7 @@ fn serves(ctx: &WorkerContext, listener_shared: &ListenerShared) -> bool {
 async fn rest(listener_shared: &ListenerShared) {
     let rest_ms = context::with(|ctx| {
         let now_ms = ctx.reactor.borrow().clock().read_ms();
-        ctx.shared.pauses.rest_after_accept_ms(now_ms)
+        ctx.shared.throttle.rest_after_accept_ms(now_ms)
     });
     let mut sleep = sleep(Duration::from_millis(rest_ms));
     poll_fn(|context| {
@@ -184,35 +185,33 @@ async fn rest(listener_shared: &ListenerShared) {
     .await;
 }
 
-/// How many connections one request to the kernel may bring into this reactor.
-fn choose_room(ctx: &WorkerContext, me: Me, listener_shared: &ListenerShared) -> usize {
+/// Returns how many connections one request to the kernel may bring into this reactor.
+fn choose_room(ctx: &WorkerContext, me: AcceptorPlace, listener_shared: &ListenerShared) -> usize {
     // A connection that will go elsewhere must not come into this reactor's table.
     let stays = !listener_shared.descriptors && me.place.is_some() && choose(ctx, me) == me.place;
     let room = me.place.filter(|_| stays).map_or(0, |me| ctx.shared.connection_slots.room_on(me));
-    room.min(ctx.shared.pauses.accept_room_max)
+    room.min(ctx.shared.throttle.accept_room_max)
 }
 
-fn choose(ctx: &WorkerContext, me: Me) -> Option<usize> {
+fn choose(ctx: &WorkerContext, me: AcceptorPlace) -> Option<usize> {
     ctx.shared.connection_slots.choose(me.place, ctx.shared.placement, me.hands_over)
 }
 
-/// Waits for `done`, looking whenever a place is freed or the phase changes.
+/// Waits for `done`, looking whenever a slot is freed or the phase changes.
 async fn wait_here<T>(mut done: impl FnMut(&WorkerContext) -> Option<T>) -> T {
     let shared = context::with(|ctx| ctx.shared.clone());
     let look = || {
         let found = context::with(&mut done);
-        if found.is_none()
-            && let Some(autoscale) = shared.autoscale.get()
-        {
-            autoscale.tell_full();
+        if found.is_none() {
+            shared.elastic.report(LoadEvent::SlotsFull);
         }
         found
     };
     shared.connection_slots.wait_for(look).await
 }
 
-/// Gives a connection its place and its task. It was accepted, so it is kept while all are full.
-async fn place(accepted: Accepted, me: Me, listener_shared: &Arc<ListenerShared>) {
+/// Gives a connection its slot and its task. It was accepted, so it is kept while all are full.
+async fn place(accepted: Accepted, me: AcceptorPlace, listener_shared: &Arc<ListenerShared>) {
     context::with(|ctx| count(&ctx.shared.counts.accepted));
     match (accepted, me) {
         (Accepted::Here(io), me) => place_own(io, me, listener_shared).await,
@@ -227,9 +226,9 @@ async fn place(accepted: Accepted, me: Me, listener_shared: &Arc<ListenerShared>
     }
 }
 
-/// Places a connection that is in this worker's reactor already. Should the last place here have
+/// Places a connection that is in this worker's reactor already. Should the last slot here have
 /// gone to another one meanwhile, it moves to a worker that has room.
-async fn place_own(io: Io, me: Me, listener_shared: &Arc<ListenerShared>) {
+async fn place_own(io: Io, me: AcceptorPlace, listener_shared: &Arc<ListenerShared>) {
     let worker = wait_for_place(|ctx| choose(ctx, me)).await;
     match worker {
         None => {}
@@ -245,8 +244,8 @@ async fn place_own(io: Io, me: Me, listener_shared: &Arc<ListenerShared>) {
                 // It has to stay; so it waits until there is room here.
                 context::with(|ctx| {
                     ctx.shared.connection_slots.release(worker);
-                    if ctx.shared.autoscale.get().is_some() {
-                        // It may have been the last thing that one waited for.
+                    if worker >= ctx.shared.elastic.floor() {
+                        // It may have been retired meanwhile, and this was all that it had left.
                         ctx.shared.handles[worker].wake_all();
                     }
                 });
@@ -259,18 +258,16 @@ async fn place_own(io: Io, me: Me, listener_shared: &Arc<ListenerShared>) {
     context::with(|ctx| ctx.reactor.borrow_mut().close(io));
 }
 
-/// Gives a connection to the worker whose place it has.
+/// Hands a connection to the worker whose slot it has.
 fn hand_over(worker: usize, connection: OwnedFd, listener_shared: &Arc<ListenerShared>) {
     context::with(|ctx| {
-        let incoming = Arc::clone(listener_shared) as Arc<dyn Incoming>;
+        let incoming = Arc::clone(listener_shared) as Arc<dyn IncomingHandler>;
         ctx.shared.handles[worker].arrive(Arrival::Connection(connection, incoming));
-        if let Some(autoscale) = ctx.shared.autoscale.get() {
-            autoscale.tell_arrival();
-        }
+        ctx.shared.elastic.report(LoadEvent::HandedOver);
     });
 }
 
-/// Takes a place on the worker that `wanted` names. `None` when the server cuts connections.
+/// Takes a slot of the worker that `wanted` names. `None` when the server cuts connections.
 async fn wait_for_place(mut wanted: impl FnMut(&WorkerContext) -> Option<usize>) -> Option<usize> {
     wait_here(|ctx| {
         if ctx.phase() >= Phase::Cutting {
@@ -281,7 +278,7 @@ async fn wait_for_place(mut wanted: impl FnMut(&WorkerContext) -> Option<usize>)
     .await
 }
 
-impl Incoming for ListenerShared {
+impl IncomingHandler for ListenerShared {
     fn serve(&self, connection: OwnedFd, place: usize) {
         context::with(|ctx| take_in(ctx, connection, place, self));
     }
@@ -295,7 +292,7 @@ impl Incoming for ListenerShared {
     }
 }
 
-/// Takes in a connection whose place is taken.
+/// Takes in a connection whose slot is taken.
 fn take_in(
     ctx: &WorkerContext,
     connection: OwnedFd,
@@ -316,13 +313,13 @@ fn serve(ctx: &WorkerContext, io: Io, place: usize, listener_shared: &ListenerSh
     ctx.metrics().add_connection();
     ctx.shared.publish_load();
     let task = (listener_shared.serve)(Connection::new(io, Some(place)));
-    // Without a slot the task is dropped, which closes the connection and frees its place.
+    // Without a slot the task is dropped, which closes the connection and frees its slot.
     if ctx.insert(task).is_err() {
         count(&ctx.shared.counts.accept_exhausted);
     }
 }
 
-/// What a failed accept means for the next one.
+/// The meaning of a failed accept for the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AcceptFailure {
     /// The connection was at fault, or a signal came: the next one may be fine.
@@ -343,12 +340,13 @@ impl AcceptFailure {
         }
     }
 
-    /// Whether it may succeed once something is closed.
+    /// Returns whether it may succeed once something is closed.
     fn is_shortage(self) -> bool {
         self == Self::Exhausted
     }
 
-    /// Whether accepting rests: what waits in the backlog would fail as fast as it can be tried.
+    /// Returns whether accepting rests: what waits in the backlog would fail as fast as it can be
+    /// tried.
     fn rests(self) -> bool {
         self != Self::ThisOne
     }
@@ -377,19 +375,11 @@ pub(crate) fn start(
     listener_shared: &Arc<ListenerShared>,
 ) -> io::Result<()> {
     for socket in sockets {
-        let polled = match ctx.shared.autoscale.get() {
-            // Where tasks are shared, nobody has a line of its own.
-            Some(autoscale) if !ctx.is_shared() => {
-                let incoming = Arc::clone(listener_shared) as Arc<dyn Incoming>;
-                let polled =
-                    Arc::new(PolledListener { socket: Arc::clone(&socket), incoming, worker: me });
-                autoscale.open_polled(&polled)?;
-                Some(polled)
-            }
-            _ => None,
-        };
+        let incoming = Arc::clone(listener_shared) as Arc<dyn IncomingHandler>;
+        let polled = PolledListener { socket: Arc::clone(&socket), incoming, worker: me };
+        let polled = ctx.shared.elastic.poll_listener(polled)?;
         let listener = ctx.reactor.borrow_mut().listen(Arc::clone(&socket), ctx.shared.backlog)?;
-        let open = Open::new(&ctx.shared);
+        let open = AcceptorGuard::new(&ctx.shared);
         let listener_shared = Arc::clone(listener_shared);
         ctx.insert(Box::pin(accept_all(listener, socket, me, listener_shared, polled, open)))
             .map_err(|_| io::Error::other("no task slot is left to accept in"))?;

@@ -1,41 +1,44 @@
-//! How far the acceptors of one listener have come with closing it.
+//! Closing of a listener by its acceptors, step by step.
 //!
-//! The first acceptor that comes to a step does it for all of them, so one whose worker is held
-//! holds nobody else.
+//! The first acceptor that comes to a step does it for all of them, so an acceptor whose worker is
+//! held does not hold up the others.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 
 use gustnado_reactor::{gather_connections, refuse_connections, stop_deferring};
 
-/// Accepting ends once nothing has come for so long.
+use crate::sync::lock::Lock;
+
+/// Accepting ends once no connection has come for so long.
 pub(crate) const QUIET_MS: u64 = 20;
 
-/// What the acceptors of one listener share while it closes.
+/// State that the acceptors of one listener share while it closes.
 #[derive(Default)]
 pub(crate) struct Closing {
-    steps: Mutex<Steps>,
-    /// When a connection last came since it began.
+    steps: Lock<Steps>,
+    /// When the last connection came since closing began.
     last_ms: AtomicU64,
 }
 
 /// The listener's sockets, and how far closing them has come.
 #[derive(Default)]
 struct Steps {
-    /// For each endpoint, in the order they were opened in.
+    /// The sockets of each endpoint, in the order they were opened in. Weak: a socket that an
+    /// acceptor has closed must not be kept open from here, for its queue would then be reset late.
     groups: Vec<Vec<Weak<OwnedFd>>>,
     began_ms: Option<u64>,
     gathered_ms: Option<u64>,
-    refused: Option<Refused>,
+    refused: Option<RefusedAt>,
 }
 
-/// When newcomers were to be refused, and whether the kernel refuses them.
+/// When the kernel was asked to refuse new connections, and whether it does.
 #[derive(Clone, Copy)]
-pub(crate) struct Refused {
+pub(crate) struct RefusedAt {
     pub(crate) at_ms: u64,
     pub(crate) works: bool,
-    /// Nothing had come for a while.
+    /// No connection had come for [`QUIET_MS`], so hardly a handshake is under way.
     pub(crate) was_quiet: bool,
 }
 
@@ -46,41 +49,44 @@ impl Steps {
 }
 
 impl Closing {
-    /// The sockets of one more endpoint, in the order they were opened in.
+    /// Adds the sockets of an endpoint, in the order they were opened in.
     pub(crate) fn add(&self, group: &[Arc<OwnedFd>]) {
         self.steps().groups.push(group.iter().map(Arc::downgrade).collect());
     }
 
     fn steps(&self) -> MutexGuard<'_, Steps> {
-        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
+        self.steps.lock()
     }
 
-    /// Deferred accepting ends, unless it has ended already. Returns when.
+    /// Ends deferred accepting, unless that was done. Returns when it was.
     pub(crate) fn begin(&self, now_ms: u64) -> u64 {
         let mut steps = self.steps();
         if steps.began_ms.is_none() {
             for socket in steps.open().flatten() {
-                // Where it cannot be switched off, who is held back may be lost.
+                // A connection that the kernel holds back for its first bytes is in no queue yet,
+                // so closing would reset it. If this fails, such a one is lost.
                 let _ = stop_deferring(&socket);
             }
         }
         *steps.began_ms.get_or_insert(now_ms)
     }
 
-    /// One socket of each group gets all newcomers, unless it does already. Returns since when.
+    /// Gives all new connections of each group to its first socket, unless that was done. Returns
+    /// when it was.
     pub(crate) fn gather(&self, now_ms: u64) -> u64 {
         let mut steps = self.steps();
         if steps.gathered_ms.is_none() {
             for group in steps.open() {
-                // Without it, one who comes in the next moment may have to ask again.
+                // While the sockets are told to refuse one by one, the kernel would still spread
+                // new connections over the group. If this fails, a client may have to try again.
                 let _ = gather_connections(&group);
             }
         }
         *steps.gathered_ms.get_or_insert(now_ms)
     }
 
-    /// Newcomers are refused, unless they are already.
-    pub(crate) fn refuse(&self, now_ms: u64) -> Refused {
+    /// Makes the kernel refuse new connections, unless that was done.
+    pub(crate) fn refuse(&self, now_ms: u64) -> RefusedAt {
         let mut steps = self.steps();
         if let Some(refused) = steps.refused {
             return refused;
@@ -90,14 +96,15 @@ impl Closing {
         for group in steps.open() {
             works &= refuse_connections(&group).is_ok();
         }
-        *steps.refused.insert(Refused { at_ms: now_ms, works, was_quiet })
+        *steps.refused.insert(RefusedAt { at_ms: now_ms, works, was_quiet })
     }
 
     pub(crate) fn note_arrival(&self, now_ms: u64) {
         self.last_ms.fetch_max(now_ms, Ordering::Relaxed);
     }
 
-    /// When nothing will have come for `quiet_ms` since `since_ms`, if nothing comes.
+    /// Returns when no connection will have come for `quiet_ms`, counted from `since_ms` at the
+    /// earliest.
     pub(crate) fn quiet_at(&self, since_ms: u64, quiet_ms: u64) -> u64 {
         self.last_ms.load(Ordering::Relaxed).max(since_ms) + quiet_ms
     }

@@ -1,4 +1,4 @@
-//! Sockets as tasks see them: a link with deadlines, receiving, sending, files.
+//! Connections of tasks: deadlines, receiving, sending, files.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -12,18 +12,19 @@ use std::task::Poll;
 use std::time::Duration;
 
 use gustnado_reactor::{
-    Endpoint, How, Interest, Io, Names, Outbound, Reactor, RecvBuf, SendBuf, Unsent, connect_socket,
+    Endpoint, Interest, Io, Outbound, Reactor, RecvBuf, SendBuf, SocketAddrs, Unsent,
+    connect_socket,
 };
 use rustix::net::sockopt;
 
-use crate::exec::context::{self, Alarm, WorkerContext};
+use crate::exec::executor::context::{self, Alarm, WorkerContext};
 use crate::exec::task::yield_now;
-use crate::exec::time::Now;
+use crate::exec::timers::time::Now;
 use crate::exec::waits::WaitsOn;
-use crate::exec::workers_shared::Phase;
+use crate::exec::worker::workers_shared::Phase;
 use crate::net::connection_error::ConnectionError;
 use crate::net::connection_id::ConnectionId;
-use crate::net::patience::Patience;
+use crate::net::progress_timeout::ProgressTimeout;
 use crate::net::send_watch::SendWatch;
 
 /// Most bytes handed to one `sendfile`, after which other tasks have their turn.
@@ -43,11 +44,11 @@ pub struct Connection {
     alarm: Alarm,
     /// The time of the last operation's turn.
     now: Now,
-    /// Whose place among the counted connections it holds.
+    /// The worker whose slot it has.
     place: u16,
 }
 
-/// The place of a connection that is not counted: an outgoing one.
+/// The mark of a connection that has no slot: an outgoing one.
 const NO_PLACE: u16 = u16::MAX;
 
 impl Connection {
@@ -68,7 +69,7 @@ impl Connection {
         Self::connect_as(to, &Outbound { source, ..Outbound::default() }, timeout_ms).await
     }
 
-    /// The same for who has more to say about the connection.
+    /// Like [`Connection::connect`], with socket options.
     ///
     /// # Errors
     /// As [`Connection::connect`].
@@ -96,8 +97,8 @@ impl Connection {
     ///
     /// # Errors
     /// `ResourceBusy`: something is being sent or received. It stays as it is.
-    pub fn move_in(&mut self) -> io::Result<()> {
-        context::with(|ctx| ctx.reactor.borrow_mut().move_in(&mut self.io))
+    pub fn make_direct(&mut self) -> io::Result<()> {
+        context::with(|ctx| ctx.reactor.borrow_mut().make_direct(&mut self.io))
     }
 
     /// Takes in a socket that is connected and does not block, for the running task.
@@ -128,12 +129,12 @@ impl Connection {
         !self.io.is_taken()
     }
 
-    /// The time as of the last operation on this link.
+    /// The time as of the last operation on this connection.
     pub fn now(&self) -> Now {
         self.now
     }
 
-    /// Looks at the time anew: for a step that no operation on this link came just before.
+    /// Reads the time again: for a step that no operation on this connection came just before.
     pub fn refresh_now(&mut self) {
         self.now = crate::now();
     }
@@ -143,7 +144,7 @@ impl Connection {
         self.alarm.set(at_ms);
     }
 
-    /// The time past which operations fail.
+    /// Returns the time past which operations fail.
     pub fn deadline_ms(&self) -> u64 {
         self.alarm.at_ms()
     }
@@ -167,8 +168,8 @@ impl Connection {
         })
     }
 
-    /// The same for who sends something before receiving again, or receives little: the send alone
-    /// counts against what the task may do in one run.
+    /// Like [`Connection::poll_recv`], for tasks that send something before they receive again, or
+    /// receive little: the send alone counts against what the task may do in one run.
     ///
     /// # Errors
     /// [`ConnectionError`].
@@ -186,7 +187,7 @@ impl Connection {
     }
 
     /// From now on receives only when it is asked to: what the peer sends meanwhile stays in the
-    /// kernel, which makes it wait. For whoever is slow to ask on purpose.
+    /// kernel, which makes it wait. For callers that are slow to ask on purpose.
     pub fn receive_on_demand(&mut self) {
         context::with(|ctx| ctx.reactor.borrow_mut().receive_on_demand(&self.io));
     }
@@ -217,7 +218,7 @@ impl Connection {
         Some(out)
     }
 
-    /// Whether something that [`Connection::start_send`] took over was not sent yet.
+    /// Returns whether something that [`Connection::start_send`] took over was not sent yet.
     pub fn is_sending(&self) -> bool {
         self.sending
     }
@@ -255,7 +256,7 @@ impl Connection {
         file: &File,
         offset: &mut u64,
         end: u64,
-        patience: Patience,
+        patience: ProgressTimeout,
     ) -> Result<(), ConnectionError> {
         let start = *offset;
         let mut watch = SendWatch::new(self.now.mono_ms);
@@ -306,7 +307,7 @@ impl Connection {
     }
 
     /// Sets when a step of a file is looked at, should it take long.
-    fn expect_file_step(&mut self, watch: &SendWatch, patience: Patience, sent: u64) {
+    fn expect_file_step(&mut self, watch: &SendWatch, patience: ProgressTimeout, sent: u64) {
         let now_ms = self.now.mono_ms;
         let until_ms = patience.deadline_ms(watch.began_ms(), now_ms, sent);
         self.set_deadline(until_ms.min(now_ms + patience.first_look_ms()));
@@ -318,7 +319,7 @@ impl Connection {
         file: &File,
         at: u64,
         step: usize,
-        patience: Patience,
+        patience: ProgressTimeout,
     ) -> Result<u64, ConnectionError> {
         let mut out = Self::outgoing();
         out.bytes.resize(step, 0);
@@ -340,14 +341,14 @@ impl Connection {
         }
     }
 
-    /// The deadline has come during a send: looks at how far it has come, and sets the next
+    /// Returns the deadline has come during a send: looks at how far it has come, and sets the next
     /// deadline. Returns false if the peer has had its time.
     ///
     /// - `of_file`: what of a file was and is to be sent, if it is one.
     pub fn look_at_send(
         &mut self,
         watch: &mut SendWatch,
-        patience: Patience,
+        patience: ProgressTimeout,
         of_file: Option<(u64, u64)>,
     ) -> bool {
         let mut unsent = self.unsent();
@@ -361,8 +362,8 @@ impl Connection {
         next.is_some()
     }
 
-    /// Bytes of a send that was given up which the kernel has not taken. (What a peer that is gone
-    /// has left behind may not be known, and is 0 then.)
+    /// Returns how many bytes of a send that was given up the kernel has not taken; 0 where the
+    /// peer is gone and that is not known.
     pub fn unsent_bytes(&self) -> u64 {
         self.unsent().here
     }
@@ -385,13 +386,13 @@ impl Connection {
         })
     }
 
-    /// What names this connection for those who run in its task without holding it.
+    /// Returns what names this connection for those who run in its task without holding it.
     #[inline]
     pub fn id(&self) -> ConnectionId {
         ConnectionId::of(&self.io)
     }
 
-    /// Where the peer is; a Unix socket's peer mostly has no name, which is an empty path.
+    /// Returns where the peer is; a Unix socket's peer mostly has no name, which is an empty path.
     ///
     /// Asking costs one to four calls to the kernel the first time, and none after that.
     ///
@@ -400,25 +401,24 @@ impl Connection {
     /// 6.8, where the sockets that it has accepted cannot be asked. `EMFILE`: no descriptor is left
     /// to ask with.
     pub fn peer(&self) -> io::Result<Endpoint> {
-        self.id().names()?.peer.ok_or_else(|| io::ErrorKind::NotConnected.into())
+        self.id().addrs()?.peer.ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// The address of this end.
+    /// Returns the address of this end.
     ///
     /// # Errors
     /// As [`Connection::peer`], but for `NotConnected`.
     pub fn local(&self) -> io::Result<Endpoint> {
-        Ok(self.id().names()?.local)
+        Ok(self.id().addrs()?.local)
     }
 
     /// Overrides the peer and local address, e.g. from a PROXY header.
-    pub fn rename(&self, names: Names) {
-        context::with(|ctx| ctx.reactor.borrow_mut().rename(&self.io, names));
+    pub fn override_addrs(&self, addrs: SocketAddrs) {
+        context::with(|ctx| ctx.reactor.borrow_mut().override_addrs(&self.io, addrs));
     }
 
-    /// Has the peer told by a reset, once this link is dropped, that what it sent was not all read
-    /// and what was sent to it did not all leave. (With `io_uring` before Linux 6.8 it may be told
-    /// nothing.)
+    /// Resets the connection when it is dropped, so that the peer learns that not all of its bytes
+    /// were read, or not all of ours sent. With `io_uring` before Linux 6.8 it may learn nothing.
     pub fn reset_on_drop(&self) {
         context::with(|ctx| {
             ctx.ask_reactor(|reactor, woken| {
@@ -432,7 +432,7 @@ impl Connection {
 
     /// Tells the peer that nothing more will come.
     pub fn shutdown_write(&mut self) {
-        context::with(|ctx| ctx.reactor.borrow_mut().shutdown(&self.io, How::Write));
+        context::with(|ctx| ctx.reactor.borrow_mut().shutdown_write(&self.io));
     }
 
     /// Starts an operation or asks for its completion; while there is none, looks at the server's

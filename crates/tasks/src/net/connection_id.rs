@@ -3,10 +3,10 @@
 use std::io;
 use std::task::Waker;
 
-use gustnado_reactor::{Io, IoId, Names};
+use gustnado_reactor::{Io, IoId, SocketAddrs};
 
-use crate::exec::context;
-use crate::exec::task_id::TaskId;
+use crate::exec::executor::context;
+use crate::exec::wakers::task_id::TaskId;
 
 /// Which connection something belongs to: 8 bytes that cost nothing to make.
 ///
@@ -25,14 +25,14 @@ impl ConnectionId {
         Self(io.id())
     }
 
-    /// The names of the connection's two ends.
+    /// Returns the names of the connection's two ends.
     ///
     /// # Errors
     /// As [`crate::Connection::peer`]. `NotFound`: there is no such connection, or this thread is
     /// no worker.
-    pub fn names(self) -> io::Result<Names> {
+    pub fn addrs(self) -> io::Result<SocketAddrs> {
         let ask = |ctx: &context::WorkerContext| {
-            ctx.ask_reactor(|reactor, woken| reactor.names(self.0, woken))
+            ctx.ask_reactor(|reactor, woken| reactor.addrs(self.0, woken))
         };
         context::try_with(ask).unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()))
     }
@@ -48,13 +48,13 @@ impl TaskMark {
     /// Of no task.
     const NONE: Self = Self(u64::MAX - 1);
 
-    /// The task that is woken by this waker. (Reading it there is cheaper than asking the thread.)
+    /// The task that is woken by this waker. Reading it there is cheaper than asking the thread.
     #[inline]
     pub fn of(waker: &Waker) -> Self {
         TaskId::of_waker(waker).map_or(Self::NONE, |task| Self(task.token()))
     }
 
-    /// Whether it was made in the running task, or is of any.
+    /// Returns whether it was made in the running task, or is of any.
     pub fn is_here(self) -> bool {
         self == Self::ANY || context::try_with(context::WorkerContext::token) == Some(self.0)
     }

@@ -6,9 +6,9 @@
 
 use gustnado_reactor::Unsent;
 
-use crate::net::patience::Patience;
+use crate::net::progress_timeout::ProgressTimeout;
 
-/// What is known of the progress of one send.
+/// Progress of one send.
 #[derive(Debug)]
 pub struct SendWatch {
     began_ms: u64,
@@ -27,7 +27,7 @@ impl SendWatch {
         Self { began_ms, moved_ms: began_ms, left: 0, left_at_first: 0 }
     }
 
-    /// When the send began, in milliseconds.
+    /// Returns when the send began, in milliseconds.
     pub(crate) fn began_ms(&self) -> u64 {
         self.began_ms
     }
@@ -38,7 +38,12 @@ impl SendWatch {
     }
 
     /// Takes a look. Returns when to take the next one; `None` if the peer has had its time.
-    pub(crate) fn look(&mut self, patience: Patience, now_ms: u64, unsent: Unsent) -> Option<u64> {
+    pub(crate) fn look(
+        &mut self,
+        patience: ProgressTimeout,
+        now_ms: u64,
+        unsent: Unsent,
+    ) -> Option<u64> {
         let left = unsent.here + unsent.queued;
         if left < self.left {
             self.moved_ms = now_ms;
@@ -57,7 +62,7 @@ impl SendWatch {
 mod tests {
     use super::*;
 
-    const PATIENCE: Patience = Patience { silence_ms: 30_000, rate_min: 240 };
+    const PATIENCE: ProgressTimeout = ProgressTimeout { silence_ms: 30_000, rate_min: 240 };
 
     fn left(ctx: u64, queued: u64) -> Unsent {
         Unsent { here: ctx, queued, total: 1_000_000 }

@@ -1,8 +1,8 @@
-//! How a drain ended.
+//! The report of a drain.
 
 use std::time::Duration;
 
-/// How a drain ended.
+/// The report of a drain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DrainReport {
     /// Connections that were cut at the deadline.

@@ -1,5 +1,5 @@
 //! A worker on a thread that is its caller's: it works whenever the caller's loop has it take a
-//! turn, and watches descriptors of the caller's beside its own sockets.
+//! turn, and watches descriptors of the caller in addition to its own sockets.
 
 use std::cell::Cell;
 use std::fmt;
@@ -10,19 +10,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gustnado_reactor::{Alert, Ready, Token, Wants};
+use gustnado_reactor::{ReactorWaker, Token, Wants, WatchEvent};
 
-use crate::exec::block_on;
-use crate::exec::context::{self, WorkerContext};
-use crate::exec::gather::run_all;
-use crate::exec::inbox::Inbox;
-use crate::exec::spawn_error::SpawnError;
-use crate::exec::start_error::StartError;
-use crate::exec::turn::{end, take_in};
-use crate::exec::wake_target;
-use crate::exec::workers_shared::Phase;
+use crate::exec::error::SpawnError;
+use crate::exec::error::WorkersStartError;
+use crate::exec::executor::block_on;
+use crate::exec::executor::context::{self, WorkerContext};
+use crate::exec::executor::turn::{end, run_all, take_in};
+use crate::exec::wakers::wake_target;
+use crate::exec::worker::inbox::Inbox;
+use crate::exec::worker::workers_shared::Phase;
 use crate::net::acceptor;
-use crate::net::listening::ListenerShared;
+use crate::net::listener_handle::ListenerShared;
 
 /// A worker that the calling thread drives: nothing of it happens but in [`Driven::turn`], on the
 /// thread that has started it.
@@ -43,7 +42,7 @@ pub struct Driven {
     has_ended: Cell<bool>,
 }
 
-/// What a turn has come to.
+/// The outcome of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Turned {
@@ -54,10 +53,10 @@ pub struct Turned {
 }
 
 impl Driven {
-    /// Whether one can be started on the running thread.
-    pub(crate) fn check() -> Result<(), StartError> {
+    /// Returns whether one can be started on the running thread.
+    pub(crate) fn check() -> Result<(), WorkersStartError> {
         let is_taken = context::is_own_thread() || block_on::is_busy() || is_driven();
-        if is_taken { Err(StartError::Nested) } else { Ok(()) }
+        if is_taken { Err(WorkersStartError::Nested) } else { Ok(()) }
     }
 
     /// Makes the running thread the worker `ctx`, which accepts from these sockets.
@@ -97,13 +96,13 @@ impl Driven {
     pub fn turn(
         &self,
         timeout: Option<Duration>,
-        ready: &mut Vec<Ready>,
+        ready: &mut Vec<WatchEvent>,
         around: &mut dyn FnMut(&mut dyn FnMut()),
     ) -> io::Result<Turned> {
         if self.is_turning.replace(true) {
             return Err(io::Error::other("this worker is in a turn already"));
         }
-        let _end = EndOfTurn(&self.is_turning);
+        let _end = TurnGuard(&self.is_turning);
         let ctx = &*self.ctx;
         // The caller may have been busy for long.
         ctx.reactor.borrow_mut().tick();
@@ -147,7 +146,7 @@ impl Driven {
     /// As [`Driven::turn`].
     pub fn look(&self) -> io::Result<Option<Duration>> {
         let ctx = &*self.ctx;
-        ctx.tells.set(false);
+        ctx.wakes_caller.set(false);
         self.inbox.cancel_sleep();
         // What is watched is so by the caller's own loop.
         self.turn(Some(Duration::ZERO), &mut Vec::new(), &mut |sleep| sleep())?;
@@ -158,14 +157,15 @@ impl Driven {
         if ctx.schedule.has_ready() || !self.inbox.prepare_sleep() {
             return Ok(Some(Duration::ZERO));
         }
-        // From here on, what wakes a task has the descriptor say so, on this thread too.
-        ctx.tells.set(true);
+        // Outside a turn, a wake-up on this very thread has to make the descriptor readable too:
+        // the caller's loop goes to sleep on it without another look at the run queue.
+        ctx.wakes_caller.set(true);
         let now_ms = ctx.reactor.borrow().clock().now_ms();
         Ok(next_ms.map(|at| Duration::from_millis(at.saturating_sub(now_ms))))
     }
 
-    /// What can be read once a turn has something to do. It stays the same while nothing is watched
-    /// here.
+    /// Returns what can be read once a turn has something to do. It stays the same while nothing is
+    /// watched here.
     ///
     /// # Errors
     /// The process is out of descriptors.
@@ -187,7 +187,7 @@ impl Driven {
         if timeout == Some(Duration::ZERO) || !self.inbox.prepare_sleep() {
             return reactor.borrow_mut().sleep(Some(Duration::ZERO));
         }
-        let _up = GetUp(&self.inbox);
+        let _up = AwakeGuard(&self.inbox);
         // The wake-up that came with the last phase may have been taken in before.
         let is_stopping = self.ctx.phase() == Phase::Stopping;
         let timeout = if is_stopping { Some(Duration::ZERO) } else { timeout };
@@ -201,8 +201,8 @@ impl Driven {
     }
 
     /// Ends the sleep of a turn, from any thread: of the one under way, or else of the next.
-    pub fn alert(&self) -> Alert {
-        self.ctx.reactor.borrow().alert()
+    pub fn waker(&self) -> ReactorWaker {
+        self.ctx.reactor.borrow().waker()
     }
 
     /// Watches a descriptor of the caller's: each turn tells what it is ready for, for as long as
@@ -220,7 +220,7 @@ impl Driven {
         self.ctx.reactor.borrow_mut().watch(number, wants, key)
     }
 
-    /// Has something else told of a watched descriptor, under the same key.
+    /// Changes what is watched of a descriptor. Its key stays.
     ///
     /// # Errors
     /// `ENOENT` where it is not watched (any more), `EBADF` where it is not open any more.
@@ -236,7 +236,7 @@ impl Driven {
         self.ctx.reactor.borrow_mut().unwatch(number)
     }
 
-    /// How many descriptors are watched.
+    /// Returns how many descriptors are watched.
     pub fn watches(&self) -> usize {
         self.ctx.reactor.borrow().watches()
     }
@@ -256,7 +256,8 @@ impl Driven {
         self.ctx.insert(Box::pin(future)).map(drop).map_err(|_| SpawnError::Full)
     }
 
-    /// Whether its server has been stopped and it has no tasks any more. Turns then only watch.
+    /// Returns whether its server has been stopped and it has no tasks any more. Turns then only
+    /// watch.
     pub fn has_ended(&self) -> bool {
         self.has_ended.get()
     }
@@ -293,24 +294,24 @@ thread_local! {
     static DRIVES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the running thread drives a worker.
+/// Returns whether the running thread drives a worker.
 fn is_driven() -> bool {
     DRIVES.get()
 }
 
 /// A turn is over, also where it has failed.
-struct EndOfTurn<'a>(&'a Cell<bool>);
+struct TurnGuard<'a>(&'a Cell<bool>);
 
-impl Drop for EndOfTurn<'_> {
+impl Drop for TurnGuard<'_> {
     fn drop(&mut self) {
         self.0.set(false);
     }
 }
 
 /// The worker sleeps no more, also where the caller's `around` has panicked.
-struct GetUp<'a>(&'a Inbox);
+struct AwakeGuard<'a>(&'a Inbox);
 
-impl Drop for GetUp<'_> {
+impl Drop for AwakeGuard<'_> {
     fn drop(&mut self) {
         self.0.cancel_sleep();
     }

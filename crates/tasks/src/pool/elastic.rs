@@ -1,270 +1,137 @@
-//! State of each elastic worker: absent, starting, running, draining, parked, ending.
+//! Elastic workers: those that are added while all are held or full, and retired when idle.
 //!
-//! Everything here is under one lock, which nobody takes while nothing changes: a worker takes it
-//! when it comes and when it has nothing left to do, the autoscaler when it adds or retires one.
+//! A server has them only if `workers_max` is above `workers`. Everything that they need beyond the
+//! lock-free parts is in this folder; the rest of the crate sees [`Elastic`]. One thread, the
+//! [`autoscaler`], decides; the rules are a [`Policy`] for workers with tasks of their own and one
+//! for workers that share them.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::{JoinHandle, Thread};
+mod autoscaler;
+pub(crate) mod growth;
+mod life_cycle;
+mod pinned;
+mod run;
+mod shared;
+mod state;
 
-/// The state of an elastic worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// Absent.
-    Absent,
-    /// Its thread starts.
-    Coming,
-    Working,
-    /// It was retired, and serves what it has.
-    Leaving,
-    /// It has nothing left, and waits until it is needed again.
-    Parked,
-    /// It has nothing left, and its thread ends.
-    Ending,
-}
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 
-/// What a retired worker that has nothing left to do is to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RetireAction {
-    /// Go on: it is needed again, or something came meanwhile.
-    Stay,
-    /// Wait until it is needed again.
-    Park,
-    /// End.
-    End,
-}
+use gustnado_reactor::{Clock, ListenerPoll};
 
-struct Seat {
-    state: State,
-    /// The wake target of the worker; kept for the next one.
-    wake_target: Option<u16>,
-    thread: Option<Thread>,
-}
+use crate::exec::executor::context::WorkerContext;
+use crate::exec::worker::elastic::{Elastic, FixedWorkers};
+use crate::exec::worker::inbox::Inbox;
+use crate::exec::worker::worker_group::WorkerGroup;
+use crate::exec::worker::workers_shared::WorkersShared;
+use autoscaler::{Autoscaler, Policy, Timings};
+use growth::Growth;
+use life_cycle::ElasticWorkers;
+use pinned::PinnedPolicy;
+use shared::SharedPolicy;
+use state::AutoscaleState;
 
-/// The elastic workers of one server.
-pub(crate) struct ElasticWorkers {
-    /// Workers of the start; they are not kept here, for they always stay.
+pub(crate) use run::{leave_group, run_extra};
+
+/// Runs a worker on its own thread until it ends.
+pub(crate) type RunWorker = Box<dyn FnOnce() -> io::Result<()>>;
+/// Opens the worker with this number and wake target on the running thread.
+pub(crate) type OpenWorker = dyn Fn(usize, u16) -> io::Result<RunWorker> + Send + Sync;
+
+/// Elastic workers that are set up, and that no autoscaler watches yet.
+pub(crate) struct ElasticSetup {
+    growth: Growth,
     floor: usize,
-    /// Whether threads are kept.
-    cache: bool,
-    inside: Mutex<Inside>,
+    /// `None`: the number of workers is fixed.
+    state: Option<(ListenerPoll, Arc<AutoscaleState>)>,
 }
 
-struct Inside {
-    elastic: Vec<Seat>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-/// Workers beside those of the start, by what they do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ElasticCounts {
-    pub(crate) coming: usize,
-    pub(crate) working: usize,
-    pub(crate) leaving: usize,
-}
-
-impl ElasticWorkers {
-    pub(crate) fn new(floor: usize, ceiling: usize, cache: bool) -> Self {
-        let seat = || Seat { state: State::Absent, wake_target: None, thread: None };
-        let elastic = (floor..ceiling).map(|_| seat()).collect();
-        Self { floor, cache, inside: Mutex::new(Inside { elastic, threads: Vec::new() }) }
+impl ElasticSetup {
+    /// - `floor`, `ceiling`: the least and the largest number of workers.
+    /// - `is_group`: the workers share their tasks.
+    pub(crate) fn new(
+        growth: &Growth,
+        floor: usize,
+        ceiling: usize,
+        is_group: bool,
+    ) -> io::Result<Self> {
+        let growth = growth.clone();
+        if ceiling <= floor {
+            return Ok(Self { growth, floor, state: None });
+        }
+        let listener_poll = ListenerPoll::new()?;
+        let elastic = ElasticWorkers::new(floor, ceiling, growth.cache_workers);
+        let state = Arc::new(AutoscaleState::new(elastic, is_group, listener_poll.waker()));
+        Ok(Self { growth, floor, state: Some((listener_poll, state)) })
     }
 
-    pub(crate) fn floor(&self) -> usize {
-        self.floor
+    /// Returns whether workers may be added.
+    pub(crate) fn is_elastic(&self) -> bool {
+        self.state.is_some()
     }
 
-    pub(crate) fn ceiling(&self) -> usize {
-        self.floor + self.inside().elastic.len()
-    }
-
-    pub(crate) fn census(&self) -> ElasticCounts {
-        let inside = self.inside();
-        let count = |state| inside.elastic.iter().filter(|seat| seat.state == state).count();
-        ElasticCounts {
-            coming: count(State::Coming),
-            working: count(State::Working),
-            leaving: count(State::Leaving),
+    /// Returns what the rest of the crate sees of them.
+    pub(crate) fn handle(&self) -> Arc<dyn Elastic> {
+        match &self.state {
+            Some((_, state)) => Arc::clone(state) as Arc<dyn Elastic>,
+            None => Arc::new(FixedWorkers(self.floor)),
         }
     }
 
-    /// Whether a worker of this number is there and has not been retired.
-    pub(crate) fn works(&self, worker: usize) -> bool {
-        worker < self.floor || self.state(worker) == Some(State::Working)
+    /// Starts the autoscaler of workers with tasks of their own, if there is one to start. Returns
+    /// its thread and a note for the user.
+    pub(crate) fn watch_pinned(
+        self,
+        shared: &Arc<WorkersShared>,
+        clock: &Clock,
+        inboxes: Vec<Arc<Inbox>>,
+        open: impl Fn(usize, u16) -> io::Result<Rc<WorkerContext>> + Send + Sync + 'static,
+    ) -> io::Result<Option<(JoinHandle<()>, String)>> {
+        let policy =
+            PinnedPolicy::new(Arc::clone(shared), inboxes.clone(), self.growth.grow_after_ms());
+        let open = move |worker: usize, wake_target| {
+            let (ctx, inbox) = (open(worker, wake_target)?, Arc::clone(&inboxes[worker]));
+            Ok(Box::new(move || run_extra(&ctx, &inbox)) as RunWorker)
+        };
+        self.watch(shared, clock, Box::new(policy), Arc::new(open))
     }
 
-    /// Whether a worker of this number has something to do, or had it a moment ago.
-    pub(crate) fn is_present(&self, worker: usize) -> bool {
-        let state = self.state(worker);
-        worker < self.floor || matches!(state, None | Some(State::Working | State::Leaving))
+    /// The same for workers that share their tasks.
+    pub(crate) fn watch_group(
+        self,
+        shared: &Arc<WorkersShared>,
+        clock: &Clock,
+        group: Arc<WorkerGroup>,
+        wake_target: u16,
+        open: Arc<OpenWorker>,
+    ) -> io::Result<Option<(JoinHandle<()>, String)>> {
+        let policy = SharedPolicy::new(group, wake_target, self.growth.grow_after_ms());
+        self.watch(shared, clock, Box::new(policy), open)
     }
 
-    pub(crate) fn is_parked(&self, worker: usize) -> bool {
-        self.state(worker) == Some(State::Parked)
-    }
-
-    fn state(&self, worker: usize) -> Option<State> {
-        let seat = worker.checked_sub(self.floor)?;
-        self.inside().elastic.get(seat).map(|seat| seat.state)
-    }
-
-    /// Brings somebody back who is still here: of those who leave, or else of those who wait.
-    ///
-    /// - `admit`: lets the worker with this number take part again.
-    pub(crate) fn recall(&self, admit: impl FnOnce(usize)) -> bool {
-        let mut inside = self.inside();
-        let find = |state| inside.elastic.iter().position(|seat| seat.state == state);
-        let Some(at) = find(State::Leaving).or_else(|| find(State::Parked)) else { return false };
-        admit(self.floor + at);
-        let seat = &mut inside.elastic[at];
-        seat.state = State::Working;
-        if let Some(thread) = &seat.thread {
-            thread.unpark();
-        }
-        true
-    }
-
-    /// Reserves an absent worker for a thread that is to be started. Returns the worker's number.
-    pub(crate) fn reserve(&self) -> Option<usize> {
-        let mut inside = self.inside();
-        let at = inside.elastic.iter().position(|seat| seat.state == State::Absent)?;
-        inside.elastic[at].state = State::Coming;
-        Some(self.floor + at)
-    }
-
-    /// Keeps the handle of a thread that was started.
-    pub(crate) fn keep_thread(&self, worker: usize, handle: JoinHandle<()>) {
-        let mut inside = self.inside();
-        // Handles of those that have ended say nothing any more.
-        inside.threads.retain(|handle| !handle.is_finished());
-        let thread = handle.thread().clone();
-        inside.threads.push(handle);
-        if let Some(seat) = inside.elastic.get_mut(worker - self.floor) {
-            seat.thread = Some(thread);
-        }
-    }
-
-    /// The wake target of an elastic worker, entered when it is needed first.
-    pub(crate) fn wake_target(
-        &self,
-        worker: usize,
-        enter: impl FnOnce() -> std::io::Result<u16>,
-    ) -> std::io::Result<u16> {
-        let seat = &mut self.inside().elastic[worker - self.floor];
-        if let Some(wake_target) = seat.wake_target {
-            return Ok(wake_target);
-        }
-        let wake_target = enter()?;
-        seat.wake_target = Some(wake_target);
-        Ok(wake_target)
-    }
-
-    /// A worker's thread has started.
-    pub(crate) fn arrive(&self, worker: usize, admit: impl FnOnce()) {
-        let seat = &mut self.inside().elastic[worker - self.floor];
-        debug_assert_eq!(seat.state, State::Coming, "whoever arrives was awaited");
-        admit();
-        seat.state = State::Working;
-    }
-
-    /// Dismisses a worker.
-    pub(crate) fn retire(&self, worker: usize, close: impl FnOnce()) -> bool {
-        let seat = &mut self.inside().elastic[worker - self.floor];
-        if seat.state != State::Working {
-            return false;
-        }
-        close();
-        seat.state = State::Leaving;
-        true
-    }
-
-    /// A retired worker has nothing left to do.
-    ///
-    /// - `close`: sees to it that nothing more comes, and returns whether nothing has.
-    pub(crate) fn leave(&self, worker: usize, close: impl FnOnce() -> bool) -> RetireAction {
-        let seat = &mut self.inside().elastic[worker - self.floor];
-        if seat.state != State::Leaving || !close() {
-            return RetireAction::Stay;
-        }
-        if self.cache {
-            seat.state = State::Parked;
-            return RetireAction::Park;
-        }
-        seat.state = State::Ending;
-        RetireAction::End
-    }
-
-    /// A worker's thread has ended, or could not start.
-    pub(crate) fn vacate(&self, worker: usize) {
-        let seat = &mut self.inside().elastic[worker - self.floor];
-        seat.state = State::Absent;
-        seat.thread = None;
-    }
-
-    /// Has parked threads look whether the server ends.
-    pub(crate) fn rouse_parked(&self) {
-        for seat in &self.inside().elastic {
-            if let (State::Parked, Some(thread)) = (seat.state, &seat.thread) {
-                thread.unpark();
-            }
-        }
-    }
-
-    /// Hands out the threads and the wake targets, for their end.
-    pub(crate) fn take(&self) -> (Vec<JoinHandle<()>>, Vec<u16>) {
-        let mut inside = self.inside();
-        let threads = std::mem::take(&mut inside.threads);
-        let wake_targets = inside.elastic.iter_mut().filter_map(|seat| seat.wake_target.take());
-        (threads, wake_targets.collect())
-    }
-
-    fn inside(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    /// Two workers of the start, and two elastic ones, of which the first works.
-    fn elastic(cache: bool) -> ElasticWorkers {
-        let elastic = ElasticWorkers::new(2, 4, cache);
-        assert_eq!(elastic.reserve(), Some(2));
-        assert!(!elastic.works(2) && elastic.census().coming == 1);
-        elastic.arrive(2, || ());
-        assert!(elastic.works(2) && !elastic.works(3) && elastic.works(1));
-        elastic
-    }
-
-    #[test]
-    fn a_dismissed_worker_is_brought_back_before_another_is_started() {
-        let elastic = elastic(true);
-        assert!(!elastic.recall(|_| panic!("nobody was retired")));
-        assert!(elastic.retire(2, || ()));
-        assert!(!elastic.retire(2, || panic!("it was retired")));
-        assert!(elastic.recall(|worker| assert_eq!(worker, 2)));
-        assert_eq!(elastic.leave(2, || panic!("it is needed")), RetireAction::Stay);
-        assert!(elastic.retire(2, || ()));
-        assert_eq!(elastic.leave(2, || false), RetireAction::Stay, "something came");
-        assert_eq!(elastic.leave(2, || true), RetireAction::Park);
-        assert!(elastic.is_parked(2) && !elastic.is_present(2));
-        assert!(elastic.recall(|worker| assert_eq!(worker, 2)));
-        assert!(elastic.works(2) && elastic.is_present(2));
-    }
-
-    #[test]
-    fn a_seat_whose_thread_has_ended_is_taken_again() {
-        let elastic = elastic(false);
-        assert!(elastic.retire(2, || ()));
-        assert_eq!(elastic.leave(2, || true), RetireAction::End);
-        assert_eq!(elastic.reserve(), Some(3), "the other thread has not ended yet");
-        assert_eq!(elastic.reserve(), None);
-        elastic.vacate(2);
-        assert_eq!(elastic.reserve(), Some(2));
-    }
-
-    #[test]
-    fn a_thread_that_only_accepts_is_always_present() {
-        assert!(elastic(true).is_present(4));
+    fn watch(
+        self,
+        shared: &Arc<WorkersShared>,
+        clock: &Clock,
+        policy: Box<dyn Policy>,
+        open: Arc<OpenWorker>,
+    ) -> io::Result<Option<(JoinHandle<()>, String)>> {
+        let Some((listener_poll, state)) = self.state else { return Ok(None) };
+        let (floor, ceiling) = (state.elastic.floor(), state.elastic.ceiling());
+        let autoscaler = Autoscaler {
+            shared: Arc::clone(shared),
+            state,
+            listener_poll,
+            clock: clock.clone(),
+            growth: self.growth,
+            policy,
+            open,
+            timings: Timings::default(),
+        };
+        let thread = thread::Builder::new().name("gust-watch".to_owned());
+        let thread = thread.spawn(move || autoscaler.run())?;
+        let note = format!("adds workers when all are busy, from {floor} up to {ceiling}");
+        Ok(Some((thread, note)))
     }
 }

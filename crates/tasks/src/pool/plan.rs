@@ -1,19 +1,19 @@
-//! What workers are started from: how many, which backend, how connections come to them.
+//! The plan that workers are started from: how many, which backend, how connections come to them.
 
 use std::time::Duration;
 
 use gustnado_reactor::{BackendKind, IoChoice, SocketOptions, descriptor_limit};
 
-use crate::exec::descriptors::descriptors_for_connections;
-use crate::exec::pauses::Throttle;
 use crate::exec::schedule::SchedulerKind;
+use crate::exec::worker::descriptors::descriptors_for_connections;
+use crate::exec::worker::throttle::Throttle;
 use crate::net::acceptor::Acceptor;
-use crate::pool::growth::Growth;
+use crate::pool::elastic::growth::Growth;
 use crate::sync::connection_slots::Placement;
 
-/// How many workers, how they poll, and how connections come to them.
+/// A plan for workers: how many, how they poll, and how connections come to them.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct WorkerPlan {
     /// Threads at the start, at least 1. They always stay.
     pub workers: usize,
     /// Whether more are added while all are busy.
@@ -47,7 +47,7 @@ pub struct Plan {
     pub throttle: Throttle,
 }
 
-/// What a plan comes to on this machine.
+/// The capacity of a plan on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
     /// Connections per worker (for the shared schedulers: of all workers together).
@@ -58,14 +58,14 @@ pub struct Capacity {
     pub direct: usize,
 }
 
-impl Plan {
-    /// Workers at most: those of the start, and what [`Plan::growth`] adds. (The shared schedulers
-    /// have 64 at most.)
+impl WorkerPlan {
+    /// Workers at most: those of the start, and what [`WorkerPlan::growth`] adds. The shared
+    /// schedulers have 64 at most.
     pub fn workers_max(&self) -> usize {
         self.workers.max(self.growth.workers_max)
     }
 
-    /// How many connections this plan can hold with a backend, given the descriptor limit.
+    /// Returns how many connections this plan can hold with a backend, given the descriptor limit.
     pub fn capacity(&self, backend: BackendKind) -> Capacity {
         let limit = descriptor_limit();
         let ordinary = descriptors_for_connections(limit);
@@ -88,7 +88,7 @@ impl Plan {
         Capacity { per_place, total: total.max(1), direct }
     }
 
-    /// What it becomes where one of its workers is driven: it shares nothing, uses epoll, and
+    /// Returns the plan where one of its workers is driven: it shares nothing, uses epoll, and
     /// never holds its thread. Returns what of that was wished otherwise.
     pub(crate) fn driven(&self) -> (Self, Vec<String>) {
         let mut notes = Vec::new();

@@ -7,25 +7,24 @@ mod threads;
 
 use std::io;
 use std::os::fd::RawFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use gustnado_reactor::{BackendKind, Clock, Endpoint, descriptor_limit};
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::exec::group::WORKERS_MAX;
-use crate::exec::start_error::StartError;
-use crate::exec::wake_target;
-use crate::exec::workers_shared::{Counts, Phase, WorkersShared};
-use crate::net::listening::Serve;
-use crate::pool::autoscaler::AutoscaleState;
+use crate::exec::error::WorkersStartError;
+use crate::exec::wakers::wake_target;
+use crate::exec::worker::workers_shared::{Counts, Phase, WorkersShared};
+use crate::net::listener_handle::Serve;
 use crate::pool::driven::Driven;
-use crate::pool::plan::{Capacity, Plan};
+use crate::pool::plan::{Capacity, WorkerPlan};
+use crate::sync::lock::Lock;
 use crate::sync::shared_load::SharedLoad;
 use listen::{bind_all, listener_shared};
 use start::{WorkerFactory, choose_backend};
-use threads::Started;
+use threads::StartedWorkers;
 
 /// How many descriptors are free at least once all workers have started: for a few connections, and
 /// for the files that they ask for.
@@ -34,11 +33,9 @@ const FREE_MIN: usize = 8;
 /// Running workers.
 pub struct Workers {
     shared: Arc<WorkersShared>,
-    plan: Plan,
-    /// What adds and retires workers, where that may be.
-    autoscale: Option<Arc<AutoscaleState>>,
+    plan: WorkerPlan,
     /// Until it has been ended.
-    running: Mutex<Option<Running>>,
+    running: Lock<Option<RunningThreads>>,
     addresses: Vec<Endpoint>,
     notes: Vec<String>,
     backend: BackendKind,
@@ -67,17 +64,22 @@ fn check_free_descriptors() -> io::Result<()> {
 }
 
 impl Workers {
+    /// How long [`Workers::stop`] should wait once nothing is left to do: what still runs then is
+    /// a handler that never returns.
+    pub const STOP_WITHIN: Duration = Duration::from_secs(1);
+
     /// Binds the endpoints, starts the workers, and returns once all of them accept.
     ///
     /// - `serve`: makes the task that serves a connection; called on the worker that will run it.
     ///
     /// # Errors
-    /// An endpoint cannot be bound ([`StartError::Bind`]), or a thread or its reactor not be had.
+    /// An endpoint cannot be bound ([`WorkersStartError::Bind`]), or a thread or its reactor not be
+    /// had.
     pub fn start(
-        plan: &Plan,
+        plan: &WorkerPlan,
         endpoints: &[Endpoint],
         serve: Box<Serve>,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Self, WorkersStartError> {
         let mut notes = Vec::new();
         let backend = choose_backend(plan, &mut notes);
         let capacity = plan.capacity(backend);
@@ -85,27 +87,30 @@ impl Workers {
         let (addresses, sockets) = bind_all(plan, endpoints, &mut notes)?;
         let listener_shared = listener_shared(serve, endpoints, &sockets);
         let factory = WorkerFactory { plan: plan.clone(), backend, capacity, clock };
-        let started = factory.start(&listener_shared, sockets).map_err(StartError::Thread)?;
+        let started =
+            factory.start(&listener_shared, sockets).map_err(WorkersStartError::Thread)?;
         if let Err(error) = check_free_descriptors() {
             started.end();
-            return Err(StartError::Thread(error));
+            return Err(WorkersStartError::Thread(error));
         }
         Ok(Self::of(started, factory, addresses, notes))
     }
 
-    /// The same with the first worker on the calling thread, which works whenever the caller has
-    /// it [take a turn](Driven::turn). The others, if there are any, are threads as ever.
+    /// Like [`Workers::start`], with the first worker on the calling thread. It works when the
+    /// caller has it [take a turn](Driven::turn). The others, if there are any, are threads as
+    /// ever.
     ///
     /// All of them use epoll and share no tasks; a note says so where something else was wished.
     /// The endpoints listen when this returns, and connections wait for the first turn.
     ///
     /// # Errors
-    /// As [`Workers::start`]; [`StartError::Nested`] where the calling thread is a worker already.
+    /// As [`Workers::start`]; [`WorkersStartError::Nested`] where the calling thread is a worker
+    /// already.
     pub fn start_driven(
-        plan: &Plan,
+        plan: &WorkerPlan,
         endpoints: &[Endpoint],
         serve: Box<Serve>,
-    ) -> Result<(Self, Driven), StartError> {
+    ) -> Result<(Self, Driven), WorkersStartError> {
         Driven::check()?;
         let (plan, mut notes) = plan.driven();
         let backend = BackendKind::Epoll;
@@ -115,39 +120,39 @@ impl Workers {
         let factory = WorkerFactory { plan, backend, capacity, clock };
         let listener_shared = listener_shared(serve, endpoints, &sockets);
         let (started, driven) =
-            factory.start_driven(&listener_shared, sockets).map_err(StartError::Thread)?;
+            factory.start_driven(&listener_shared, sockets).map_err(WorkersStartError::Thread)?;
         Ok((Self::of(started, factory, addresses, notes), driven))
     }
 
     fn of(
-        started: Started,
+        started: StartedWorkers,
         factory: WorkerFactory,
         addresses: Vec<Endpoint>,
         notes: Vec<String>,
     ) -> Self {
-        let Started { shared, autoscale, threads, wake_targets, notes: said } = started;
+        let StartedWorkers { shared, threads, wake_targets, notes: said } = started;
         let WorkerFactory { plan, backend, capacity, clock } = factory;
         let notes = notes.into_iter().chain(said).collect();
-        let running = Mutex::new(Some(Running { threads, wake_targets }));
-        Self { shared, plan, autoscale, running, addresses, notes, backend, capacity, clock }
+        let running = Lock::new(Some(RunningThreads { threads, wake_targets }));
+        Self { shared, plan, running, addresses, notes, backend, capacity, clock }
     }
 
-    /// The endpoints in fact bound.
+    /// Returns the endpoints in fact bound.
     pub fn addresses(&self) -> &[Endpoint] {
         &self.addresses
     }
 
-    /// What a user should know about the start: why a wish was not granted.
+    /// Returns what a user should know about the start: why a wish was not granted.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// The backend at work.
+    /// Returns the backend at work.
     pub fn backend(&self) -> BackendKind {
         self.backend
     }
 
-    /// How many connections fit.
+    /// Returns how many connections fit.
     pub fn capacity(&self) -> Capacity {
         self.capacity
     }
@@ -174,31 +179,20 @@ impl Workers {
         self.shared.connection_slots.open()
     }
 
-    /// Whether no connection is open and, once the workers drain, none can come any more: what the
-    /// kernel had accepted by then has been served.
+    /// Returns whether no connection is open and, once the workers drain, none can come any more:
+    /// what the kernel had accepted by then has been served.
     pub fn is_quiet(&self) -> bool {
         !self.is_accepting() && self.connections_open() == 0
     }
 
-    /// Workers there are now. One that was retired counts until it has served what it has.
+    /// Returns how many workers there are. A retired one counts until it has served what it has.
     pub fn workers(&self) -> usize {
-        match &self.autoscale {
-            None => self.floor(),
-            Some(autoscale) => {
-                let census = autoscale.elastic.census();
-                autoscale.elastic.floor() + census.working + census.leaving
-            }
-        }
+        self.shared.elastic.workers()
     }
 
-    /// Whether a listener may still bring connections.
+    /// Returns whether a listener may still bring connections.
     pub fn is_accepting(&self) -> bool {
         self.shared.acceptors.load(std::sync::atomic::Ordering::SeqCst) > 0
-    }
-
-    fn floor(&self) -> usize {
-        let workers = self.plan.workers;
-        if self.plan.scheduler.is_shared() { workers.min(WORKERS_MAX) } else { workers }
     }
 
     /// Connections open now on each worker (one number for the shared schedulers), those included
@@ -209,7 +203,7 @@ impl Workers {
             .collect()
     }
 
-    /// What happened to connections and tasks since the start.
+    /// Returns what happened to connections and tasks since the start.
     pub fn counts(&self) -> &Counts {
         &self.shared.counts
     }
@@ -219,7 +213,7 @@ impl Workers {
         self.clock.read_ms()
     }
 
-    /// The phase that the workers are in.
+    /// Returns the phase that the workers are in.
     pub fn phase(&self) -> Phase {
         self.shared.phase()
     }
@@ -234,15 +228,14 @@ impl Workers {
     pub fn stop(&self, within: Duration) {
         self.shared.advance(Phase::Stopping);
         // Taken out, so that it is done once: what is given up here may be another server's next.
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Running { threads, wake_targets }) = running else { return };
+        let running = self.running.lock().take();
+        let Some(RunningThreads { threads, wake_targets }) = running else { return };
         let began = Instant::now();
         join(threads, began, within);
-        // After the autoscaler, which adds some until its end.
-        let (guests, more) =
-            self.autoscale.as_ref().map(|autoscale| autoscale.elastic.take()).unzip();
-        join(guests.unwrap_or_default(), began, within);
-        wake_targets.into_iter().chain(more.unwrap_or_default()).for_each(wake_target::leave);
+        // After the autoscaler has ended: until then it may add one.
+        let (elastic, more) = self.shared.elastic.take_threads();
+        join(elastic, began, within);
+        wake_targets.into_iter().chain(more).for_each(wake_target::leave);
         for address in &self.addresses {
             if let Endpoint::Unix(path) = address {
                 let _ = std::fs::remove_file(path);
@@ -266,12 +259,12 @@ fn join(threads: Vec<JoinHandle<()>>, began: Instant, within: Duration) {
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        self.stop(Duration::from_secs(1));
+        self.stop(Self::STOP_WITHIN);
     }
 }
 
-/// What is to be ended.
-struct Running {
+/// The threads that are to be ended.
+struct RunningThreads {
     threads: Vec<JoinHandle<()>>,
     wake_targets: Vec<u16>,
 }

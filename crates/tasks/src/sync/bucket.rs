@@ -20,7 +20,7 @@ const USUAL_BURSTS_PER_SECOND: u64 = 4;
 /// A bucket that holds less than a twentieth would lose what it cannot hold to late timers.
 const BURSTS_PER_SECOND_MAX: u64 = 20;
 
-/// How much per second, and how much at once.
+/// A rate: how much per second, and how much at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     per_second: u64,
@@ -43,36 +43,36 @@ impl Rate {
         Self::new(per_second, wanted.max(per_second / BURSTS_PER_SECOND_MAX).max(2))
     }
 
-    /// How much per second.
+    /// Returns how much per second.
     pub fn per_second(self) -> u64 {
         self.per_second
     }
 
-    /// How much at once.
+    /// Returns how much at once.
     pub fn burst(self) -> u64 {
         self.burst
     }
 
-    /// How long it takes to earn so much, rounded up: then never too much is given.
+    /// Returns how long it takes to earn so much, rounded up: then never too much is given.
     fn earned_in_ns(self, amount: u64) -> u64 {
         let ns = (u128::from(amount) * SECOND_NS).div_ceil(u128::from(self.per_second));
         u64::try_from(ns).unwrap_or(u64::MAX)
     }
 
-    /// What is in a bucket.
+    /// Returns what is in a bucket.
     fn level(self, full_at_ns: u64, now_ns: u64) -> u64 {
         let missing_ns = u128::from(full_at_ns.saturating_sub(now_ns));
         let missing = (missing_ns * u128::from(self.per_second)).div_ceil(SECOND_NS);
         self.burst.saturating_sub(u64::try_from(missing).unwrap_or(u64::MAX))
     }
 
-    /// When a bucket will be full after something was taken, and when that may be used.
+    /// Returns when a bucket will be full after something was taken, and when that may be used.
     fn take(self, full_at_ns: u64, now_ns: u64, amount: u64) -> (u64, u64) {
         let full_at_ns = full_at_ns.max(now_ns).saturating_add(self.earned_in_ns(amount));
         (full_at_ns, full_at_ns.saturating_sub(self.earned_in_ns(self.burst)).max(now_ns))
     }
 
-    /// How much of `wanted` it is best to take: all that is there, or else a step.
+    /// Returns how much of `wanted` it is best to take: all that is there, or else a step.
     fn portion(self, full_at_ns: u64, now_ns: u64, wanted: u64) -> u64 {
         let step = (self.per_second / STEPS_PER_SECOND).min(self.burst / 2).max(1);
         wanted.min(self.level(full_at_ns, now_ns).max(step))
@@ -86,7 +86,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// How much of `wanted`, which is at least 1, it is best to take now: never 0.
+    /// Returns how much of `wanted`, which is at least 1, it is best to take now: never 0.
     pub fn portion(&self, rate: Rate, now_ms: u64, wanted: u64) -> u64 {
         rate.portion(self.full_at_ns, now_ms.saturating_mul(MS_NS), wanted)
     }
@@ -110,7 +110,7 @@ impl Default for SharedBucket {
     }
 }
 
-// (The number stands for nothing but itself, so no ordering with other memory is needed.)
+// The number stands for nothing but itself, so no ordering with other memory is needed.
 impl SharedBucket {
     /// [`Bucket::portion`]
     pub fn portion(&self, rate: Rate, now_ms: u64, wanted: u64) -> u64 {
@@ -147,7 +147,7 @@ impl SharedBucket {
         }
     }
 
-    /// Whether nothing is missing in it.
+    /// Returns whether nothing is missing in it.
     pub fn is_full(&self, now_ms: u64) -> bool {
         self.0.load(Ordering::Relaxed) <= now_ms.saturating_mul(MS_NS)
     }

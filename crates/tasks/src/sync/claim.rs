@@ -11,19 +11,19 @@ pub(crate) const GENERATION_BITS: u32 = 20;
 /// The largest generation of a slot; the next one is zero again.
 pub(crate) const GENERATION_MAX: u32 = (1 << GENERATION_BITS) - 1;
 
-/// Whether a task runs, is queued, or waits.
+/// The activity of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Doing {
+pub(crate) enum TaskActivity {
     Runs,
-    InLine,
+    Queued,
     Waits,
 }
 
 /// A slot's state in one word: generation, and whether it is live, ready, running.
 ///
-/// Whoever makes it ready while it is neither ready nor running queues it; the worker that
-/// takes it out of the queue runs it; if it became ready meanwhile, that worker queues it
-/// again.
+/// A thread that makes it ready while it is neither ready nor running queues it. The worker that
+/// takes it out of the run queue runs it. If it became ready meanwhile, that worker queues it
+/// again. So a slot is in the queue at most once, and the queue needs room for each slot only once.
 #[derive(Debug)]
 pub(crate) struct Claim(AtomicU32);
 
@@ -36,6 +36,7 @@ impl Default for Claim {
 impl Claim {
     /// Starts a life. Returns its generation. The slot is ready: queue it.
     pub(crate) fn open(&self) -> u32 {
+        // A plain store: between two lives no other thread writes, since `LIVE` is not set.
         let generation = self.0.load(Ordering::Relaxed) >> GENERATION_SHIFT;
         self.0.store(generation << GENERATION_SHIFT | LIVE | READY, Ordering::Release);
         generation
@@ -51,8 +52,8 @@ impl Claim {
             if other_life || state & LIVE == 0 {
                 return false;
             }
-            // Written even if it is ready already: only so does the coming run see what the caller
-            // left for it.
+            // Written even if it is ready already: the exchange in `run` has to read this write,
+            // and so sees what the caller left for the task before it woke it.
             match self.0.compare_exchange_weak(
                 state,
                 state | READY,
@@ -67,8 +68,10 @@ impl Claim {
 
     /// Claims a slot that was taken out of the queue. Returns its generation.
     pub(crate) fn run(&self) -> u32 {
+        // READY goes off before the task runs, not after: a wake-up during the run then counts for
+        // the next one, though the task may have looked already.
         let before = self.0.fetch_xor(READY | RUNNING, Ordering::AcqRel);
-        debug_assert!(before & (READY | RUNNING | LIVE) == READY | LIVE, "in line, so ready");
+        debug_assert!(before & (READY | RUNNING | LIVE) == READY | LIVE, "queued, so ready");
         generation_of(before)
     }
 
@@ -77,13 +80,13 @@ impl Claim {
         self.0.fetch_and(!RUNNING, Ordering::AcqRel) & READY != 0
     }
 
-    /// How a life stands, by its generation; `None` between two lives.
-    pub(crate) fn look(&self) -> Option<(u32, Doing)> {
+    /// Returns the generation and the activity of a life; `None` between two lives.
+    pub(crate) fn look(&self) -> Option<(u32, TaskActivity)> {
         let state = self.0.load(Ordering::Relaxed);
         let doing = match state & (RUNNING | READY) {
-            READY => Doing::InLine,
-            0 => Doing::Waits,
-            _ => Doing::Runs,
+            READY => TaskActivity::Queued,
+            0 => TaskActivity::Waits,
+            _ => TaskActivity::Runs,
         };
         (state & LIVE != 0).then(|| (generation_of(state), doing))
     }

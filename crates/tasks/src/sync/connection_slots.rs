@@ -1,10 +1,14 @@
-//! Places for connections: how many there are in total and per worker, and who waits for one.
+//! Connection slots: how many there are in total and per worker, and which acceptors wait for one.
+//!
+//! A slot is only a count. It is taken before its connection is sent to another worker, so that the
+//! limits hold for connections on their way too.
 
 use std::future::poll_fn;
 use std::sync::PoisonError;
 use std::task::{Poll, Waker};
 
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Mutex, Ordering, fence};
+use crate::sync::cache_padded::CachePadded;
 
 /// To which worker a new connection goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,13 +27,14 @@ impl Placement {
     /// What a person writes for each member.
     pub const NAMES: [&'static str; 2] = ["spread", "fill"];
 
-    /// What a person writes for this member.
+    /// Returns what a person writes for this member.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }
 }
 
-/// Set in the count of a worker that takes no connections: whoever looks finds it full.
+/// Set in the count of a worker that takes no connections. With the top bit set, the count is above
+/// every limit, so no path has to check for closed workers.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
 /// Counts the open connections of each worker and in total.
@@ -38,15 +43,10 @@ pub(crate) struct ConnectionSlots {
     total_max: usize,
     per_worker_max: usize,
     total: AtomicUsize,
-    open: Box<[Apart]>,
+    open: Box<[CachePadded<AtomicUsize>]>,
     waiting: Mutex<Vec<Waker>>,
     anyone_waits: AtomicBool,
 }
-
-/// A worker's count, off the others' cache lines.
-#[derive(Debug)]
-#[repr(align(128))]
-struct Apart(AtomicUsize);
 
 impl ConnectionSlots {
     pub(crate) fn new(workers: usize, total_max: usize, per_worker_max: usize) -> Self {
@@ -54,23 +54,23 @@ impl ConnectionSlots {
             total_max,
             per_worker_max,
             total: AtomicUsize::new(0),
-            open: (0..workers).map(|_| Apart(AtomicUsize::new(0))).collect(),
+            open: (0..workers).map(|_| CachePadded(AtomicUsize::new(0))).collect(),
             waiting: Mutex::new(Vec::new()),
             anyone_waits: AtomicBool::new(false),
         }
     }
 
-    /// Connections open now.
+    /// Returns how many connections are open.
     pub(crate) fn open(&self) -> usize {
         self.total.load(Ordering::SeqCst)
     }
 
-    /// Connections open now on one worker.
+    /// Returns how many connections one worker has.
     pub(crate) fn open_on(&self, worker: usize) -> usize {
         self.open[worker].0.load(Ordering::Relaxed) & !CLOSED
     }
 
-    /// Whether no worker has room for one more, though in total there is.
+    /// Returns whether no worker has room for one more, though the total would allow it.
     pub(crate) fn is_short_of_workers(&self) -> bool {
         self.open() < self.total_max && self.choose(None, Placement::Spread, true).is_none()
     }
@@ -80,30 +80,30 @@ impl ConnectionSlots {
         self.per_worker_max
     }
 
-    /// From now on this worker takes no more connections. Those it has stay.
+    /// Lets a worker take no more connections. Those it has stay.
     pub(crate) fn close(&self, worker: usize) {
         self.open[worker].0.fetch_or(CLOSED, Ordering::SeqCst);
     }
 
-    /// From now on this worker takes connections.
+    /// Lets a worker take connections again.
     pub(crate) fn reopen(&self, worker: usize) {
         self.open[worker].0.fetch_and(!CLOSED, Ordering::SeqCst);
         self.wake_waiting();
     }
 
-    /// Whether this worker takes no more connections and has none, on their way to it included.
+    /// Returns whether a closed worker has no connection left, also none on its way to it.
     pub(crate) fn is_vacant(&self, worker: usize) -> bool {
         self.open[worker].0.load(Ordering::SeqCst) == CLOSED
     }
 
-    /// How many more connections a worker could take.
+    /// Returns how many more connections a worker could take.
     pub(crate) fn room_on(&self, worker: usize) -> usize {
         let open = self.open[worker].0.load(Ordering::Relaxed);
-        let ctx = self.per_worker_max.saturating_sub(open);
-        ctx.min(self.total_max.saturating_sub(self.open()))
+        let room = self.per_worker_max.saturating_sub(open);
+        room.min(self.total_max.saturating_sub(self.open()))
     }
 
-    /// The worker that a connection accepted by `me` goes to. `None`: all are full.
+    /// Returns the worker that a connection accepted by `me` goes to. `None`: all are full.
     ///
     /// - `hands_over`: whether one that is past the share of `me` goes to another.
     pub(crate) fn choose(
@@ -127,20 +127,24 @@ impl ConnectionSlots {
         }
     }
 
-    /// The worker with the fewest connections that has room.
+    /// Returns the worker with the fewest connections that has room.
     fn fewest(&self) -> Option<usize> {
         (0..self.open.len())
             .filter(|&worker| self.room_on(worker) > 0)
             .min_by_key(|&worker| self.open_on(worker))
     }
 
-    /// Takes a place on a worker. Returns whether there was one.
+    /// Takes a slot of a worker. Returns whether there was one.
     pub(crate) fn take(&self, worker: usize) -> bool {
-        // Only one who passes the limit wakes others below; who just finds it reached must not, for
-        // among those who wait is itself.
+        // A caller that finds the limit reached must not get to the wake-up below: it is among
+        // those that wait, so it would wake itself for ever. Only one that has passed the limit
+        // goes on.
         if self.room_on(worker) == 0 {
             return false;
         }
+        // Add first, then check: two threads that check first could both take the last slot.
+        // Relaxed is enough for the worker's own count, since the fences below order it where it
+        // matters.
         if self.total.fetch_add(1, Ordering::SeqCst) < self.total_max {
             if self.open[worker].0.fetch_add(1, Ordering::Relaxed) < self.per_worker_max {
                 return true;
@@ -148,22 +152,27 @@ impl ConnectionSlots {
             self.open[worker].0.fetch_sub(1, Ordering::Relaxed);
         }
         self.total.fetch_sub(1, Ordering::SeqCst);
-        // Someone may have seen that passing excess and gone to wait for room that is there.
+        // Another acceptor may have seen this passing excess and gone to wait for room that is
+        // there.
         self.wake_waiting();
         false
     }
 
-    /// Gives a place back, and wakes those who wait for one.
+    /// Gives a slot back, and wakes the acceptors that wait for one.
     pub(crate) fn release(&self, worker: usize) {
         self.open[worker].0.fetch_sub(1, Ordering::Relaxed);
         self.total.fetch_sub(1, Ordering::SeqCst);
         self.wake_waiting();
     }
 
-    /// Wakes all who wait for a place: one is free, or the server is ending.
+    /// Wakes all acceptors that wait: a slot is free, or the server is ending.
     pub(crate) fn wake_waiting(&self) {
+        // Pairs with the fence of `wait_for`: either this sees that one waits, or that one sees the
+        // slot that was just freed. So a release costs a load while none waits, and no lock.
         fence(Ordering::SeqCst);
         if self.anyone_waits.load(Ordering::SeqCst) {
+            // All of them, since they may wait for different workers. Woken without the lock, which
+            // a woken task may take at once.
             let waiting = {
                 let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
                 self.anyone_waits.store(false, Ordering::SeqCst);
@@ -175,7 +184,7 @@ impl ConnectionSlots {
         }
     }
 
-    /// Waits until `done` gives something, looking again whenever a place is freed.
+    /// Waits until `done` gives something. It is asked again whenever a slot is freed.
     pub(crate) async fn wait_for<T>(&self, mut done: impl FnMut() -> Option<T>) -> T {
         poll_fn(|context| {
             if let Some(found) = done() {
@@ -189,15 +198,16 @@ impl ConnectionSlots {
                 self.anyone_waits.store(true, Ordering::SeqCst);
             }
             fence(Ordering::SeqCst);
-            // A place may have been freed before it could be known that someone waits.
+            // A slot may have been freed before `anyone_waits` was set, and then none wakes this
+            // task.
             done().map_or(Poll::Pending, Poll::Ready)
         })
         .await
     }
 }
 
-/// What a worker may have where others have `open` connections. (To hand one over costs a wake-up,
-/// and the kernel's own spread is seldom further off.)
+/// Returns how many connections a worker may have where others have `open`. To hand one over costs
+/// a wake-up, and the kernel's own spread is seldom further off.
 fn most_beside(open: usize) -> usize {
     open + open / 8 + 4
 }

@@ -6,32 +6,29 @@
 use std::fmt;
 
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering, yield_now};
+use crate::sync::cache_padded::CachePadded;
 
-/// Keeps producers' and consumers' counters off each other's cache lines.
-#[repr(align(128))]
-struct Apart<T>(T);
-
-struct Cell {
+struct QueueCell {
     turn: AtomicUsize,
     token: AtomicU64,
 }
 
 /// A first-in first-out queue of at most a fixed number of tokens.
 pub struct TokenQueue {
-    cells: Box<[Cell]>,
-    head: Apart<AtomicUsize>,
-    tail: Apart<AtomicUsize>,
+    cells: Box<[QueueCell]>,
+    head: CachePadded<AtomicUsize>,
+    tail: CachePadded<AtomicUsize>,
 }
 
 impl TokenQueue {
     /// A queue for at least `capacity` tokens (rounded up to a power of two, at least two).
     pub fn new(capacity: usize) -> Self {
         let capacity = capacity.max(2).next_power_of_two();
-        let cell = |turn| Cell { turn: AtomicUsize::new(turn), token: AtomicU64::new(0) };
+        let cell = |turn| QueueCell { turn: AtomicUsize::new(turn), token: AtomicU64::new(0) };
         Self {
             cells: (0..capacity).map(cell).collect(),
-            head: Apart(AtomicUsize::new(0)),
-            tail: Apart(AtomicUsize::new(0)),
+            head: CachePadded(AtomicUsize::new(0)),
+            tail: CachePadded(AtomicUsize::new(0)),
         }
     }
 
@@ -104,12 +101,12 @@ impl TokenQueue {
         }
     }
 
-    /// Whether nothing is queued, not even a token whose producer is still writing it.
+    /// Returns whether nothing is queued, not even a token whose producer is still writing it.
     pub fn is_empty(&self) -> bool {
         self.head.0.load(Ordering::SeqCst) == self.tail.0.load(Ordering::SeqCst)
     }
 
-    fn cell(&self, at: usize) -> &Cell {
+    fn cell(&self, at: usize) -> &QueueCell {
         &self.cells[at & (self.cells.len() - 1)]
     }
 }
@@ -142,7 +139,7 @@ mod tests {
 
     #[test]
     fn every_token_of_many_threads_comes_out_once() {
-        // (Miri takes its time.)
+        // Miri takes its time.
         const EACH: u64 = if cfg!(miri) { 100 } else { 20_000 };
         let queue = TokenQueue::new(64);
         let sum = AtomicU64::new(0);

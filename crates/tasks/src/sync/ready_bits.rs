@@ -2,7 +2,7 @@
 
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// One bit per slot. Adding sets it, taking clears it by compare-and-set: whoever clears it has it.
+/// One bit per slot. Adding sets it; the thread that clears it by compare-and-set has the slot.
 #[derive(Debug)]
 pub(crate) struct ReadyBits {
     words: Box<[AtomicU64]>,
@@ -52,7 +52,7 @@ impl ReadyBits {
         None
     }
 
-    /// Whether a slot is in the set, or about to be.
+    /// Returns whether a slot is in the set, or about to be.
     pub(crate) fn any(&self) -> bool {
         self.count.load(Ordering::SeqCst) > 0
     }

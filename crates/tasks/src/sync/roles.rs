@@ -1,8 +1,10 @@
-//! Who of a group polls, sleeps or leaves.
+//! The roles in a group of workers: which one polls, which sleep, which leave.
+//!
+//! One bit for each worker, so that one load shows all sleepers and one exchange takes one of them.
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
-/// Who polls and who sleeps.
+/// Which worker polls and which sleep.
 #[derive(Debug)]
 pub(crate) struct Roles {
     polled: AtomicBool,
@@ -22,11 +24,15 @@ impl Default for Roles {
 impl Roles {
     /// Takes the poller's role if no worker has it.
     pub(crate) fn take_poller(&self) -> bool {
+        // The load first: while one polls, idle workers only share the cache line.
         !self.polled.load(Ordering::Relaxed) && !self.polled.swap(true, Ordering::SeqCst)
     }
 
     /// Gives the poller's role up. The caller then wakes a sleeper, who may take it.
     pub(crate) fn give_poller_up(&self) {
+        // Ordered before the caller's look for sleepers. A worker that goes to sleep because the
+        // role is taken sets its bit before it checks the role: it sees the role free, or its bit
+        // is seen.
         self.polled.swap(false, Ordering::SeqCst);
     }
 
@@ -34,7 +40,8 @@ impl Roles {
         self.polled.load(Ordering::SeqCst)
     }
 
-    /// Says that a worker goes to sleep. It looks for work once more before it does.
+    /// Announces a sleep, as in [`crate::sync::sleep_state::SleepState`]: the worker looks for work
+    /// once more before it sleeps.
     pub(crate) fn fall_asleep(&self, worker: usize) {
         self.asleep.fetch_or(1 << worker, Ordering::SeqCst);
         fence(Ordering::SeqCst);
@@ -48,7 +55,8 @@ impl Roles {
         self.asleep.load(Ordering::SeqCst) & 1 << worker != 0
     }
 
-    /// Has a worker leave: it is told where it runs, and no sleeper from here on.
+    /// Makes a worker leave. It is no sleeper from here on, so it takes no wake-up with it that is
+    /// meant for the others.
     pub(crate) fn retire(&self, worker: usize) {
         self.leaving.fetch_or(1 << worker, Ordering::SeqCst);
         fence(Ordering::SeqCst);
@@ -70,7 +78,8 @@ impl Roles {
         asleep + usize::from(self.is_polled())
     }
 
-    /// Takes one sleeper out of the sleepers; the caller wakes it.
+    /// Takes one sleeper; the caller unparks it. Its bit is cleared here, so that two wake-ups
+    /// never go to the same worker while another one sleeps.
     pub(crate) fn pick_sleeper(&self) -> Option<usize> {
         fence(Ordering::SeqCst);
         let mut asleep = self.asleep.load(Ordering::SeqCst);

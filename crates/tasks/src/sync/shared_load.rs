@@ -19,8 +19,8 @@ const ABSENT: u32 = u32::MAX;
 const ENTRY_BYTES: usize = size_of::<u32>();
 /// What is read of the table at a time.
 const READ_BYTES: usize = 64 * ENTRY_BYTES;
-/// A process may have so much more than the mean: this many connections, and this part of it.
-/// (Where connections come and go with each request, who has a few more is soon rid of them.)
+/// A process may have so much more than the mean: this many connections, and this part of it. Where
+/// connections come and go with each request, who has a few more is soon rid of them.
 const SLACK: u64 = 4;
 /// Others are told of a change by so many connections.
 const NEWS: usize = 3;
@@ -69,12 +69,12 @@ impl SharedLoad {
         }
     }
 
-    /// Whether the others should accept before this process does, which has so many open.
+    /// Returns whether the others should accept before this process does, which has so many open.
     pub(crate) fn is_over_share(&self, open: usize) -> bool {
         if open as u64 <= SLACK {
             return false;
         }
-        let mut share = Share::default();
+        let mut share = LoadShare::default();
         let (mut bytes, mut at) = ([0; READ_BYTES], 0);
         while let Ok(len @ 1..) = pread(&self.file, &mut bytes, at) {
             share.count(&bytes[..len]);
@@ -92,14 +92,14 @@ impl SharedLoad {
     }
 }
 
-/// What processes have together.
+/// Connections of all processes together.
 #[derive(Default)]
-struct Share {
+struct LoadShare {
     processes: u64,
     open: u64,
 }
 
-impl Share {
+impl LoadShare {
     fn count(&mut self, bytes: &[u8]) {
         let (entries, _) = bytes.as_chunks();
         for entry in entries.iter().map(|entry| u32::from_ne_bytes(*entry)) {

@@ -14,9 +14,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado_tasks::{
-    Acceptor, BoxTask, Connection, Driven, Endpoint, Growth, IoChoice, Phase, Placement, Plan,
-    Ready, SchedulerKind, SocketOptions, SpawnError, StartError, Throttle, Turned, Wants, Workers,
-    block_on, mailbox, sleep, spawn_detached, timeout, worker, yield_now,
+    Acceptor, BoxTask, Connection, Driven, Endpoint, Growth, IoChoice, Phase, Placement,
+    SchedulerKind, SocketOptions, SpawnError, Throttle, Turned, Wants, WatchEvent, WorkerPlan,
+    Workers, WorkersStartError, block_on, mailbox, sleep, spawn_detached, timeout, worker,
+    yield_now,
 };
 use rustix::process::{Signal, kill_process};
 
@@ -25,8 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const READ: Wants = Wants { read: true, write: false };
 const WRITE: Wants = Wants { read: false, write: true };
 
-fn plan(workers: usize) -> Plan {
-    Plan {
+fn plan(workers: usize) -> WorkerPlan {
+    WorkerPlan {
         workers,
         growth: Growth::default(),
         io: IoChoice::Auto,
@@ -58,7 +59,7 @@ async fn echo(mut connection: Connection) {
     }
 }
 
-fn start(plan: &Plan) -> (Workers, Driven) {
+fn start(plan: &WorkerPlan) -> (Workers, Driven) {
     let anywhere = Endpoint::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     let serve = Box::new(|connection| Box::pin(echo(connection)) as BoxTask);
     Workers::start_driven(plan, &[anywhere], serve).expect("workers start on a free port")
@@ -84,7 +85,7 @@ fn echo_once(client: &mut TcpStream) {
 }
 
 /// A turn that holds on to nothing while it sleeps.
-fn turn(driven: &Driven, timeout: Option<Duration>) -> (Turned, Vec<Ready>) {
+fn turn(driven: &Driven, timeout: Option<Duration>) -> (Turned, Vec<WatchEvent>) {
     let mut ready = Vec::new();
     let turned = driven.turn(timeout, &mut ready, &mut |sleep| sleep());
     (turned.expect("the kernel polls"), ready)
@@ -224,22 +225,22 @@ fn a_panic_of_the_caller_leaves_a_worker_that_can_be_driven() {
     // Whoever does not sleep at all has just had a turn without a sleep.
     let turned = driven.turn(None, &mut Vec::new(), &mut |_| {}).expect("nothing was asked");
     assert_eq!(turned, Turned::default());
-    driven.alert().raise();
+    driven.waker().wake();
     turn(&driven, None);
 }
 
 #[test]
 fn another_thread_ends_a_sleep_at_once() {
     let (workers, driven) = start_bare();
-    let alert = driven.alert();
+    let waker = driven.waker();
     let (asleep, is_asleep) = mpsc::channel();
     let raising = thread::spawn(move || {
         is_asleep.recv_timeout(PATIENCE).expect("it sleeps");
-        alert.raise();
+        waker.wake();
     });
     sleeping_turn(&driven, &asleep);
     raising.join().expect("raised");
-    driven.alert().raise();
+    driven.waker().wake();
     turn(&driven, None);
     // So do a wake-up and a task from there.
     let (sender, mut receiver) = mailbox(1);
@@ -352,8 +353,8 @@ fn several_may_follow_each_other_on_one_thread_and_block_on_besides() {
     for round in 0..5 {
         let (workers, driven) = start(&plan(1));
         let refused = Workers::start_driven(&plan(1), &[], Box::new(|_| Box::pin(async {})));
-        assert!(matches!(refused, Err(StartError::Nested)), "one at a time");
-        assert!(matches!(block_on(async {}), Err(StartError::Nested)));
+        assert!(matches!(refused, Err(WorkersStartError::Nested)), "one at a time");
+        assert!(matches!(block_on(async {}), Err(WorkersStartError::Nested)));
         let mut client = connect(&workers);
         let asking = thread::spawn(move || echo_once(&mut client));
         drive(&driven, || asking.is_finished());
@@ -370,7 +371,7 @@ fn several_may_follow_each_other_on_one_thread_and_block_on_besides() {
     }
     let within = block_on(async {
         let refused = Workers::start_driven(&plan(1), &[], Box::new(|_| Box::pin(async {})));
-        matches!(refused, Err(StartError::Nested))
+        matches!(refused, Err(WorkersStartError::Nested))
     });
     assert!(within.expect("a reactor can be had"));
 }
@@ -410,8 +411,12 @@ fn tasks_can_be_spawned_between_turns() {
 
 #[test]
 fn wishes_that_do_not_fit_are_told() {
-    let wishes =
-        Plan { io: IoChoice::Uring, scheduler: SchedulerKind::QueueShared, spin_us: 10, ..plan(1) };
+    let wishes = WorkerPlan {
+        io: IoChoice::Uring,
+        scheduler: SchedulerKind::QueueShared,
+        spin_us: 10,
+        ..plan(1)
+    };
     let (workers, driven) = start(&wishes);
     assert_eq!((workers.backend().name(), workers.notes().len()), ("epoll", 3));
     drop(driven);

@@ -118,7 +118,7 @@ fn one_that_lives_on_elsewhere_can_be_unwatched_after_its_number_is_closed() {
     let asking = thread::spawn(move || echo_once(&mut client));
     drive(&driven, || asking.is_finished());
     asking.join().expect("an echo has come");
-    driven.alert().raise();
+    driven.waker().wake();
     turn(&driven, None);
 }
 

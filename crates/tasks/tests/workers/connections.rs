@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
-use gustnado_tasks::{BoxTask, Connection, ConnectionError, Endpoint, Patience, Workers};
+use gustnado_tasks::{BoxTask, Connection, ConnectionError, Endpoint, ProgressTimeout, Workers};
 
 use crate::setup::{
     Setup, anywhere, connect, echo, echo_once, in_task, is_ended, read_some, start,
@@ -22,7 +22,7 @@ on_every_setup!(
     a_link_connects_outwards_and_says_who_refuses,
 );
 
-const PATIENT: Patience = Patience { silence_ms: 10_000, rate_min: 0 };
+const PATIENT: ProgressTimeout = ProgressTimeout { silence_ms: 10_000, rate_min: 0 };
 
 fn several_endpoints_are_served_at_once(setup: Setup) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");

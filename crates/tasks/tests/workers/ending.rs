@@ -8,7 +8,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gustnado_tasks::{Acceptor, Endpoint, Phase, StartError, Workers, sleep, spawn};
+use gustnado_tasks::{Acceptor, Endpoint, Phase, Workers, WorkersStartError, sleep, spawn};
 
 use crate::setup::{
     Alive, PATIENCE, Setup, address, connect, echo, echo_once, is_ended, start, wait_until,
@@ -134,7 +134,7 @@ fn a_port_in_use_is_an_error_of_the_start(setup: Setup) {
         std::slice::from_ref(&taken),
         Box::new(|_| Box::pin(async {})),
     );
-    let Err(StartError::Bind(endpoint, error)) = second else {
+    let Err(WorkersStartError::Bind(endpoint, error)) = second else {
         panic!("a second server shares the port");
     };
     assert_eq!((endpoint, error.kind()), (taken, std::io::ErrorKind::AddrInUse));

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use gustnado_tasks::{Acceptor, Connection, Growth, Phase, Plan, Workers};
+use gustnado_tasks::{Acceptor, Connection, Growth, Phase, WorkerPlan, Workers};
 
 use crate::setup::{PATIENCE, Setup, anywhere, connect, echo, echo_once, is_ended, start};
 use crate::setup::{read_some, wait_until};
@@ -79,7 +79,7 @@ impl Drop for Opener {
     }
 }
 
-fn growing(setup: Setup, shrink_ms: u64) -> Plan {
+fn growing(setup: Setup, shrink_ms: u64) -> WorkerPlan {
     let mut plan = setup.plan(FLOOR);
     plan.growth = Growth {
         workers_max: CEILING,
@@ -108,7 +108,7 @@ async fn visit(mut connection: Connection, close_flag: Arc<CloseFlag>) {
     }
 }
 
-fn gated(plan: &Plan) -> (Workers, Opener) {
+fn gated(plan: &WorkerPlan) -> (Workers, Opener) {
     let close_flag = Arc::new(CloseFlag::default());
     let inner = Arc::clone(&close_flag);
     let workers = start(plan, move |connection| visit(connection, Arc::clone(&inner)));

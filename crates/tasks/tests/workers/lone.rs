@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use gustnado_tasks::{
     BlockOnOptions, Connection, Endpoint, Group, IoChoice, Outbound, PreciseTimer, SchedulerKind,
-    SpawnError, Spawner, StartError, block_on, block_on_with, dump, mailbox, now, sleep, spawn,
-    spawn_detached, timeout, worker, yield_now,
+    SpawnError, Spawner, WorkersStartError, block_on, block_on_with, dump, mailbox, now, sleep,
+    spawn, spawn_detached, timeout, worker, yield_now,
 };
 
 use crate::setup::{PATIENCE, Setup, address, echo, has_uring, in_task, start};
@@ -137,7 +137,7 @@ fn a_thread_that_runs_tasks_cannot_be_blocked() {
     assert!(nested.expect_err("it is nested").contains("runs tasks already"));
     let setup = Setup { io: IoChoice::Epoll, scheduler: SchedulerKind::Queue };
     let nested = in_task(&setup.plan(1), async { block_on(async {}) });
-    assert!(matches!(nested, Err(StartError::Nested)));
+    assert!(matches!(nested, Err(WorkersStartError::Nested)));
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn a_ring_of_its_own_takes_connections_in() {
                 let outbound = Outbound { recv_bytes: 4096, ..Outbound::default() };
                 let connection = Connection::connect_as(&to, &outbound, 5_000).await;
                 let mut connection = connection.expect("the server listens");
-                connection.move_in().expect("nothing is under way yet");
+                connection.make_direct().expect("nothing is under way yet");
                 let mut out = Connection::outgoing();
                 out.bytes.extend_from_slice(b"hello");
                 connection.send(out).await.expect("it is sent");

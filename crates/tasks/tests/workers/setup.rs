@@ -9,8 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gustnado_tasks::{
-    Acceptor, BackendKind, BoxTask, Connection, Endpoint, Growth, IoChoice, Placement, Plan,
-    SchedulerKind, SocketOptions, Throttle, Workers, probe_uring,
+    Acceptor, BackendKind, BoxTask, Connection, Endpoint, Growth, IoChoice, Placement,
+    SchedulerKind, SocketOptions, Throttle, WorkerPlan, Workers, probe_uring,
 };
 
 /// How long one wait may take. Nothing that works comes near it, even on a busy machine.
@@ -24,8 +24,8 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    pub(crate) fn plan(self, workers: usize) -> Plan {
-        Plan {
+    pub(crate) fn plan(self, workers: usize) -> WorkerPlan {
+        WorkerPlan {
             workers,
             growth: Growth::default(),
             io: self.io,
@@ -52,7 +52,7 @@ pub(crate) fn anywhere() -> Endpoint {
 
 /// Starts workers whose connections are served by `serve`.
 pub(crate) fn start<F>(
-    plan: &Plan,
+    plan: &WorkerPlan,
     serve: impl Fn(Connection) -> F + Send + Sync + 'static,
 ) -> Workers
 where
@@ -67,7 +67,7 @@ where
 
 /// Asserts that workers are on the backend that was asked for: on epoll they would pass a test
 /// under the name of `io_uring`.
-pub(crate) fn assert_backend(plan: &Plan, workers: &Workers) {
+pub(crate) fn assert_backend(plan: &WorkerPlan, workers: &Workers) {
     let wanted = match plan.io {
         IoChoice::Auto => return,
         // (Shared schedulers use epoll, whatever is asked for.)
@@ -133,7 +133,7 @@ pub(crate) async fn echo(mut connection: Connection) {
 
 /// Runs a test as a task of workers with this plan, and waits for its end.
 pub(crate) fn in_task<T: Send + 'static>(
-    plan: &Plan,
+    plan: &WorkerPlan,
     test: impl Future<Output = T> + Send + 'static,
 ) -> T {
     let (done, outcome) = mpsc::channel();

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
-use gustnado_tasks::{ConnectionError, Patience, Rate, RecvBuf, now};
+use gustnado_tasks::{ConnectionError, ProgressTimeout, Rate, RecvBuf, now};
 
 use super::Socket;
 use crate::pacer::Pacer;
@@ -137,10 +137,14 @@ impl Socket {
 
     /// Returns how slow the peer may be during one step. What it has earned in earlier ones is in
     /// the silence that it may still keep.
-    pub(super) fn step_patience(&self, patience: Patience, began_ms: u64) -> Patience {
+    pub(super) fn step_patience(
+        &self,
+        patience: ProgressTimeout,
+        began_ms: u64,
+    ) -> ProgressTimeout {
         let Some(pacer) = &self.pacer else { return patience };
         let until_ms = pacer.send_deadline_ms(patience, began_ms);
-        Patience { silence_ms: until_ms.saturating_sub(began_ms), ..patience }
+        ProgressTimeout { silence_ms: until_ms.saturating_sub(began_ms), ..patience }
     }
 
     /// Notes that the peer has taken the bytes of a step.

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::future::poll_fn;
 
-use gustnado_tasks::{Connection, ConnectionError, Patience, SendBuf, SendWatch, now};
+use gustnado_tasks::{Connection, ConnectionError, ProgressTimeout, SendBuf, SendWatch, now};
 
 use super::Socket;
 
@@ -39,7 +39,7 @@ impl Socket {
     pub async fn send(
         &mut self,
         out: Box<SendBuf>,
-        patience: Patience,
+        patience: ProgressTimeout,
         more: MoreTime<'_>,
     ) -> Result<(), SendFailed> {
         if self.is_paced() {
@@ -56,7 +56,7 @@ impl Socket {
     pub async fn send_at_once(
         &mut self,
         out: Box<SendBuf>,
-        patience: Patience,
+        patience: ProgressTimeout,
         more: MoreTime<'_>,
     ) -> Result<(), SendFailed> {
         // What is sent may have been long in coming.
@@ -71,7 +71,7 @@ impl Socket {
     /// [`SendFailed`].
     pub async fn send_on(
         &mut self,
-        patience: Patience,
+        patience: ProgressTimeout,
         more: MoreTime<'_>,
     ) -> Result<(), SendFailed> {
         let began_ms = self.deadline_ms().saturating_sub(patience.first_look_ms());
@@ -89,7 +89,7 @@ impl Socket {
         file: &File,
         at: &mut u64,
         end: u64,
-        patience: Patience,
+        patience: ProgressTimeout,
         more: MoreTime<'_>,
     ) -> Result<(), ConnectionError> {
         let (began_ms, before) = (now().mono_ms, *at);
@@ -109,7 +109,7 @@ impl Socket {
     }
 
     /// Takes over bytes to send, and sets when to look at them first.
-    fn start_send_within(&mut self, out: Box<SendBuf>, patience: Patience) {
+    fn start_send_within(&mut self, out: Box<SendBuf>, patience: ProgressTimeout) {
         self.set_deadline(self.now().mono_ms.saturating_add(patience.first_look_ms()));
         self.start_send(out);
     }
@@ -118,7 +118,7 @@ impl Socket {
     async fn sent(
         &mut self,
         mut watch: SendWatch,
-        patience: Patience,
+        patience: ProgressTimeout,
         more: MoreTime<'_>,
     ) -> Result<(), SendFailed> {
         loop {
@@ -146,7 +146,7 @@ impl Socket {
     async fn send_at_pace(
         &mut self,
         mut out: Box<SendBuf>,
-        patience: Patience,
+        patience: ProgressTimeout,
         more: MoreTime<'_>,
     ) -> Result<(), SendFailed> {
         if out.is_empty() {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::Waker;
 
-use gustnado_tasks::{ConnectionId, Endpoint, Names, TaskMark};
+use gustnado_tasks::{ConnectionId, Endpoint, SocketAddrs, TaskMark};
 
 use super::Request;
 use crate::proxies::Proxies;
@@ -40,8 +40,8 @@ impl Origin {
         self.task = TaskMark::of(waker);
     }
 
-    fn names(&self) -> Option<Names> {
-        if self.task.is_here() { self.connection.names().ok() } else { None }
+    fn names(&self) -> Option<SocketAddrs> {
+        if self.task.is_here() { self.connection.addrs().ok() } else { None }
     }
 }
 
@@ -120,7 +120,7 @@ impl Request {
         self.look_at_names(|_| ());
     }
 
-    fn look_at_names<T>(&self, look: impl FnOnce(&Names) -> T) -> Option<T> {
+    fn look_at_names<T>(&self, look: impl FnOnce(&SocketAddrs) -> T) -> Option<T> {
         self.parts.channel().look_at_names(|| self.origin.names(), look)
     }
 }

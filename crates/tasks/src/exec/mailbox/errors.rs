@@ -1,4 +1,4 @@
-//! Why a value was not handed over. Each error of sending gives the value back.
+//! Errors of mailboxes. Each error of sending gives the value back.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ impl<T> fmt::Display for Closed<T> {
 
 impl<T> std::error::Error for Closed<T> {}
 
-/// Why a value was not sent at once.
+/// The error of a value that was not sent at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TrySendError<T> {
@@ -31,7 +31,7 @@ pub enum TrySendError<T> {
 }
 
 impl<T> TrySendError<T> {
-    /// The value that was not sent.
+    /// Returns the value that was not sent.
     pub fn into_value(self) -> T {
         match self {
             Self::Full(value) | Self::Closed(value) => value,
@@ -59,7 +59,7 @@ impl<T> fmt::Display for TrySendError<T> {
 
 impl<T> std::error::Error for TrySendError<T> {}
 
-/// Why a thread did not get rid of a value in time.
+/// The error of a value that was not sent in time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendTimeoutError<T> {
@@ -70,7 +70,7 @@ pub enum SendTimeoutError<T> {
 }
 
 impl<T> SendTimeoutError<T> {
-    /// The value that was not sent.
+    /// Returns the value that was not sent.
     pub fn into_value(self) -> T {
         match self {
             Self::TimedOut(value) | Self::Closed(value) => value,
@@ -98,7 +98,7 @@ impl<T> fmt::Display for SendTimeoutError<T> {
 
 impl<T> std::error::Error for SendTimeoutError<T> {}
 
-/// Why there was no value at once.
+/// The error of a mailbox without a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TryRecvError {
@@ -119,7 +119,7 @@ impl fmt::Display for TryRecvError {
 
 impl std::error::Error for TryRecvError {}
 
-/// Why a thread got no value in time.
+/// The error of a mailbox without a value in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecvTimeoutError {

@@ -1,24 +1,26 @@
-//! What sender and receiver of a mailbox share, behind one lock.
+//! The state that sender and receiver of a mailbox share, behind one lock.
 //!
-//! Two rules keep it right. While a sender waits, the mailbox is full: whoever takes a value out
-//! puts the first waiting sender's in, so nobody passes those who wait. And no value and no waker
-//! is dropped, and nobody woken, under the lock: what they do may lead back here.
+//! Two rules keep it right. While a sender waits, the mailbox is full: a receiver that takes a
+//! value puts the first waiting sender's in, so no sender overtakes one that waits. And no value
+//! and no waker is dropped, and no task woken, under the lock: what they do may lead back here.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::task::{Poll, Waker};
 
 use super::errors::{Closed, TrySendError};
 
+use crate::sync::lock::Lock;
+
 pub(super) struct Store<T> {
-    state: Mutex<State<T>>,
+    state: Lock<MailboxState<T>>,
     capacity: usize,
 }
 
-struct State<T> {
+struct MailboxState<T> {
     values: VecDeque<T>,
     /// In the order they came, so in the order of their tickets.
-    waiting: VecDeque<Waiting<T>>,
+    waiting: VecDeque<WaitingSender<T>>,
     next_ticket: u64,
     receiver: Option<Waker>,
     senders: usize,
@@ -26,7 +28,7 @@ struct State<T> {
 }
 
 /// A sender that waits for room, with what it sends.
-struct Waiting<T> {
+struct WaitingSender<T> {
     ticket: u64,
     value: T,
     sender: Option<Waker>,
@@ -35,7 +37,7 @@ struct Waiting<T> {
 impl<T> Store<T> {
     /// A store for one sender and one receiver.
     pub(super) fn new(capacity: usize) -> Self {
-        let state = State {
+        let state = MailboxState {
             values: VecDeque::new(),
             waiting: VecDeque::new(),
             next_ticket: 0,
@@ -43,7 +45,7 @@ impl<T> Store<T> {
             senders: 1,
             closed: false,
         };
-        Self { state: Mutex::new(state), capacity: capacity.max(1) }
+        Self { state: Lock::new(state), capacity: capacity.max(1) }
     }
 
     pub(super) fn capacity(&self) -> usize {
@@ -90,7 +92,7 @@ impl<T> Store<T> {
             state.next_ticket += 1;
             *ticket = Some(number);
             let sender = Some(sender.clone());
-            state.waiting.push_back(Waiting { ticket: number, value, sender });
+            state.waiting.push_back(WaitingSender { ticket: number, value, sender });
             return Poll::Pending;
         }
         state.values.push_back(value);
@@ -100,7 +102,7 @@ impl<T> Store<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// Whether a value that waited for room has been put in.
+    /// Returns whether a value that waited for room has been put in.
     pub(super) fn poll_waiting(&self, ticket: u64, sender: &Waker) -> Poll<Result<(), Closed<T>>> {
         let mut state = self.lock();
         let Some(at) = state.place_of(ticket) else { return Poll::Ready(Ok(())) };
@@ -173,7 +175,7 @@ impl<T> Store<T> {
         senders.into_iter().for_each(wake);
     }
 
-    /// What [`Store::close`] does; and nobody will take out what is inside.
+    /// Does what [`Store::close`] does, and drops the values, which no receiver will take.
     pub(super) fn abandon(&self) {
         self.close();
         let mut state = self.lock();
@@ -184,24 +186,24 @@ impl<T> Store<T> {
         drop(receiver);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, MailboxState<T>> {
+        self.state.lock()
     }
 }
 
-impl<T> State<T> {
+impl<T> MailboxState<T> {
     /// Puts the first waiting sender's value into the room that was just made. Returns whom to
     /// wake.
     fn admit(&mut self) -> Option<Waker> {
         if self.closed {
             return None;
         }
-        let Waiting { value, sender, .. } = self.waiting.pop_front()?;
+        let WaitingSender { value, sender, .. } = self.waiting.pop_front()?;
         self.values.push_back(value);
         sender
     }
 
-    /// Whether what is inside is all there will ever be.
+    /// Returns whether what is inside is all there will ever be.
     fn has_ended(&self) -> bool {
         self.closed || self.senders == 0
     }
@@ -211,7 +213,7 @@ impl<T> State<T> {
     }
 }
 
-/// Keeps a waker for whoever waits. Returns the one that it replaces.
+/// Keeps the waker of a waiting task. Returns the one that it replaces.
 fn replace(kept: &mut Option<Waker>, waker: &Waker) -> Option<Waker> {
     match kept {
         Some(kept) if kept.will_wake(waker) => None,
@@ -227,7 +229,7 @@ fn wake(waker: Option<Waker>) {
 
 #[cfg(all(test, not(loom)))]
 impl<T> Store<T> {
-    /// How many senders wait for room.
+    /// Returns how many senders wait for room.
     pub(super) fn waiting(&self) -> usize {
         self.lock().waiting.len()
     }

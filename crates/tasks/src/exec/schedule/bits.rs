@@ -15,7 +15,7 @@ pub(super) struct Bits {
 }
 
 impl Bits {
-    /// - `count`: room for so many slots. (Others that come on top make it grow.)
+    /// - `count`: room for so many slots. Others that come on top make it grow.
     pub(super) fn new(count: usize) -> Self {
         let words = count.div_ceil(64);
         Self { words: vec![0; words], summary: vec![0; words.div_ceil(64)], count: 0, cursor: 0 }
@@ -51,7 +51,8 @@ impl RunQueue for Bits {
         self.count += 1;
     }
 
-    /// The first number at or after the cursor; after the last one, it goes on at the start.
+    /// Returns the first number at or after the cursor; after the last one, it goes on at the
+    /// start.
     fn pop(&mut self) -> Option<u32> {
         if self.count == 0 {
             return None;

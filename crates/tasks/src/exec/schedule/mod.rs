@@ -3,15 +3,15 @@
 //! | name | tasks live in | run by | in the order of | when full |
 //! | --- | --- | --- | --- | --- |
 //! | `pool` | a fixed array per worker | their worker | slots | the worker takes no more |
-//! | `pool-shared` | one fixed array | whoever claims them | slots | accepting pauses |
+//! | `pool-shared` | one fixed array | the worker that claims them | slots | accepting pauses |
 //! | `queue` | a growing table per worker | their worker | time | accepting pauses at the total |
-//! | `queue-shared` | one growing table | whoever is free | time | the same |
+//! | `queue-shared` | one growing table | a free worker | time | the same |
 //!
-//! A scheduler hands a ready task out ([`Schedule::claim`]), the worker polls it and hands it back
-//! ([`Schedule::settle`]). Nothing else knows where tasks are kept.
+//! A scheduler hands a ready task out ([`Scheduler::claim`]), the worker polls it and hands it back
+//! ([`Scheduler::release`]). Nothing else knows where tasks are kept.
 //!
-//! So there are two types, [`Pinned`] and [`Shared`], and two run queues for each: bits of slots,
-//! and lines.
+//! So there are two types, [`PinnedScheduler`] and [`SharedScheduler`], and two run queues for
+//! each: bits of slots, and lists.
 
 mod bits;
 mod pinned;
@@ -26,13 +26,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bits::Bits;
-use pinned::Pinned;
-use shared::Shared;
+use pinned::PinnedScheduler;
+use shared::SharedScheduler;
 use shared_slots::SharedSlots;
 use slots::Slots;
 
 use crate::exec::waits::Waits;
-use crate::sync::claim::Doing;
+use crate::sync::claim::TaskActivity;
 use crate::sync::queue::TokenQueue;
 use crate::sync::ready_bits::ReadyBits;
 
@@ -63,12 +63,12 @@ impl SchedulerKind {
     /// What a person writes for each member.
     pub const NAMES: [&'static str; 4] = ["pool", "pool-shared", "queue", "queue-shared"];
 
-    /// What a person writes for this member.
+    /// Returns what a person writes for this member.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize]
     }
 
-    /// Whether any worker may run any task.
+    /// Returns whether any worker may run any task.
     pub fn is_shared(self) -> bool {
         matches!(self, Self::PoolShared | Self::QueueShared)
     }
@@ -81,34 +81,36 @@ impl SchedulerKind {
         }
     }
 
-    /// The scheduler of one worker that does not share its tasks.
+    /// Returns the scheduler of one worker that does not share its tasks.
     ///
     /// - `connections`: how many it must hold.
-    pub(crate) fn pinned(self, connections: usize) -> Box<dyn Schedule> {
+    pub(crate) fn pinned(self, connections: usize) -> Box<dyn Scheduler> {
         let count = connections.saturating_add(SPARE_SLOTS);
         match self {
-            // (Others that come on top make it grow.)
+            // Others that come on top make it grow.
             Self::Pool | Self::PoolShared => {
-                Box::new(Pinned::new(Slots::with_capacity(count), Bits::new(count)))
+                Box::new(PinnedScheduler::new(Slots::with_capacity(count), Bits::new(count)))
             }
             Self::Queue | Self::QueueShared => {
-                Box::new(Pinned::new(Slots::default(), VecDeque::new()))
+                Box::new(PinnedScheduler::new(Slots::default(), VecDeque::new()))
             }
         }
     }
 
-    /// The scheduler of all workers together.
+    /// Returns the scheduler of all workers together.
     ///
     /// - `connections`: how many it must hold.
-    pub(crate) fn shared(self, connections: usize) -> Arc<dyn Schedule + Send + Sync> {
+    pub(crate) fn shared(self, connections: usize) -> Arc<dyn Scheduler + Send + Sync> {
         let count = connections.saturating_add(SPARE_SLOTS);
         let slots = SharedSlots::new(count);
         match self {
             Self::Pool | Self::PoolShared => {
                 slots.allocate();
-                Arc::new(Shared::new(slots, ReadyBits::new(count)))
+                Arc::new(SharedScheduler::new(slots, ReadyBits::new(count)))
             }
-            Self::Queue | Self::QueueShared => Arc::new(Shared::new(slots, TokenQueue::new(count))),
+            Self::Queue | Self::QueueShared => {
+                Arc::new(SharedScheduler::new(slots, TokenQueue::new(count)))
+            }
         }
     }
 }
@@ -121,7 +123,7 @@ pub(crate) struct Claimed {
 }
 
 /// A home for tasks, and their line.
-pub(crate) trait Schedule {
+pub(crate) trait Scheduler {
     /// Takes a task in, ready to run. Returns its slot and generation, or the task if none is free.
     fn insert(&self, task: BoxTask) -> Result<(u32, u32), BoxTask>;
 
@@ -135,13 +137,13 @@ pub(crate) trait Schedule {
     /// Takes the next ready task out to run it.
     fn claim(&self) -> Option<Claimed>;
 
-    /// Takes a task out to run it at once, past the queue, if it neither is queued nor runs. (If it
-    /// does, it becomes ready.)
+    /// Takes a task out to run it at once, past the queue, if it neither is queued nor runs. If it
+    /// does, it becomes ready.
     fn claim_idle(&self, slot: u32, generation: u32) -> Option<Claimed>;
 
-    /// Takes the next of those out that have used up what a task may do in one run. They stand in
-    /// a line of their own, so that others, new connections above all, do not wait behind them.
-    /// (Where workers share their tasks there is one line, and nothing here.)
+    /// Takes the next of those out that have used up what a task may do in one run. They stand in a
+    /// line of their own, so that others, new connections above all, do not wait behind them. Where
+    /// workers share their tasks there is one run queue, and nothing here.
     fn claim_spent(&self) -> Option<Claimed> {
         None
     }
@@ -150,24 +152,24 @@ pub(crate) trait Schedule {
     /// that became ready meanwhile is queued again, which is what is returned.
     ///
     /// - `spent`: it has used up what a task may do in one run.
-    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits, spent: bool) -> bool;
+    fn release(&self, slot: u32, task: Option<BoxTask>, waits: Waits, spent: bool) -> bool;
 
-    /// Whether a task is queued.
+    /// Returns whether a task is queued.
     fn has_ready(&self) -> bool;
 
-    /// Whether no task is kept here, or on loan.
+    /// Returns whether no task is kept here, or on loan.
     fn is_empty(&self) -> bool;
 
     /// Shows every task, in the order of their slots. It looks at each slot once and stops none,
     /// so tasks that other threads run meanwhile may be missing, or not be as they were.
-    fn look(&self, see: &mut dyn FnMut(Seen));
+    fn look(&self, see: &mut dyn FnMut(TaskSnapshot));
 
     /// Drops all tasks that do not run.
     fn clear(&self);
 }
 
-/// Slots whose tasks are ready, each at most once, and which of them is next. (What several threads
-/// use at once is one by reference, as with `io::Write`.)
+/// Slots whose tasks are ready, each at most once, and which of them is next. What several threads
+/// use at once is one by reference, as with `io::Write`.
 pub(crate) trait RunQueue {
     /// Queues a slot. There is room for every slot.
     fn push(&mut self, slot: u32);
@@ -175,7 +177,7 @@ pub(crate) trait RunQueue {
     /// Takes the next one out.
     fn pop(&mut self) -> Option<u32>;
 
-    /// Whether none is queued.
+    /// Returns whether none is queued.
     fn is_empty(&self) -> bool;
 }
 
@@ -227,10 +229,10 @@ impl RunQueue for &ReadyBits {
 
 /// A task as a look from outside finds it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen {
+pub(crate) struct TaskSnapshot {
     pub(crate) slot: u32,
     pub(crate) generation: u32,
-    pub(crate) doing: Doing,
+    pub(crate) doing: TaskActivity,
     /// What it said at the end of its last run; nothing before that.
     pub(crate) waits: Waits,
 }
@@ -242,7 +244,7 @@ fn drop_all(tasks: impl IntoIterator<Item = BoxTask>) {
     }
 }
 
-impl<S: Schedule + ?Sized> Schedule for Arc<S> {
+impl<S: Scheduler + ?Sized> Scheduler for Arc<S> {
     fn insert(&self, task: BoxTask) -> Result<(u32, u32), BoxTask> {
         (**self).insert(task)
     }
@@ -267,8 +269,8 @@ impl<S: Schedule + ?Sized> Schedule for Arc<S> {
         (**self).claim_spent()
     }
 
-    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits, spent: bool) -> bool {
-        (**self).settle(slot, task, waits, spent)
+    fn release(&self, slot: u32, task: Option<BoxTask>, waits: Waits, spent: bool) -> bool {
+        (**self).release(slot, task, waits, spent)
     }
 
     fn has_ready(&self) -> bool {
@@ -279,7 +281,7 @@ impl<S: Schedule + ?Sized> Schedule for Arc<S> {
         (**self).is_empty()
     }
 
-    fn look(&self, see: &mut dyn FnMut(Seen)) {
+    fn look(&self, see: &mut dyn FnMut(TaskSnapshot)) {
         (**self).look(see);
     }
 

@@ -4,43 +4,43 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use super::slots::Slots;
-use super::{BoxTask, Claimed, RunQueue, Schedule, Seen, drop_all};
+use super::{BoxTask, Claimed, RunQueue, Scheduler, TaskSnapshot, drop_all};
 use crate::exec::waits::Waits;
 
-/// A worker's own tasks. Those that have used up their budget stand in a line of their own.
-pub(crate) struct Pinned<Q>(RefCell<Inside<Q>>);
+/// A worker's own tasks. Those that have used up their budget have a queue of their own.
+pub(crate) struct PinnedScheduler<Q>(RefCell<PinnedTasks<Q>>);
 
-struct Inside<Q> {
+struct PinnedTasks<Q> {
     slots: Slots,
     ready: Q,
     spent: VecDeque<u32>,
 }
 
-impl<Q: RunQueue> Pinned<Q> {
+impl<Q: RunQueue> PinnedScheduler<Q> {
     pub(super) fn new(slots: Slots, ready: Q) -> Self {
-        Self(RefCell::new(Inside { slots, ready, spent: VecDeque::new() }))
+        Self(RefCell::new(PinnedTasks { slots, ready, spent: VecDeque::new() }))
     }
 }
 
-impl<Q: RunQueue> Schedule for Pinned<Q> {
+impl<Q: RunQueue> Scheduler for PinnedScheduler<Q> {
     fn insert(&self, task: BoxTask) -> Result<(u32, u32), BoxTask> {
-        let Inside { slots, ready, .. } = &mut *self.0.borrow_mut();
+        let PinnedTasks { slots, ready, .. } = &mut *self.0.borrow_mut();
         let (slot, generation) = slots.insert(task);
         ready.push(slot);
         Ok((slot, generation))
     }
 
     fn ready(&self, slot: u32, generation: u32) -> bool {
-        let Inside { slots, ready, .. } = &mut *self.0.borrow_mut();
-        let line_up = slots.ready(slot, Some(generation));
-        if line_up {
+        let PinnedTasks { slots, ready, .. } = &mut *self.0.borrow_mut();
+        let enqueue = slots.ready(slot, Some(generation));
+        if enqueue {
             ready.push(slot);
         }
-        line_up
+        enqueue
     }
 
     fn ready_all(&self) {
-        let Inside { slots, ready, .. } = &mut *self.0.borrow_mut();
+        let PinnedTasks { slots, ready, .. } = &mut *self.0.borrow_mut();
         for slot in 0..slots.count() {
             if slots.ready(slot, None) {
                 ready.push(slot);
@@ -49,7 +49,7 @@ impl<Q: RunQueue> Schedule for Pinned<Q> {
     }
 
     fn claim(&self) -> Option<Claimed> {
-        let Inside { slots, ready, .. } = &mut *self.0.borrow_mut();
+        let PinnedTasks { slots, ready, .. } = &mut *self.0.borrow_mut();
         Some(slots.claim(ready.pop()?))
     }
 
@@ -58,13 +58,13 @@ impl<Q: RunQueue> Schedule for Pinned<Q> {
     }
 
     fn claim_spent(&self) -> Option<Claimed> {
-        let Inside { slots, spent, .. } = &mut *self.0.borrow_mut();
+        let PinnedTasks { slots, spent, .. } = &mut *self.0.borrow_mut();
         Some(slots.claim(spent.pop_front()?))
     }
 
-    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits, is_spent: bool) -> bool {
-        let Inside { slots, ready, spent } = &mut *self.0.borrow_mut();
-        let again = slots.settle(slot, task, waits);
+    fn release(&self, slot: u32, task: Option<BoxTask>, waits: Waits, is_spent: bool) -> bool {
+        let PinnedTasks { slots, ready, spent } = &mut *self.0.borrow_mut();
+        let again = slots.release(slot, task, waits);
         if again && is_spent {
             spent.push_back(slot);
         } else if again {
@@ -82,13 +82,13 @@ impl<Q: RunQueue> Schedule for Pinned<Q> {
         self.0.borrow().slots.is_empty()
     }
 
-    fn look(&self, see: &mut dyn FnMut(Seen)) {
+    fn look(&self, see: &mut dyn FnMut(TaskSnapshot)) {
         self.0.borrow().slots.look(see);
     }
 
     fn clear(&self) {
         let tasks = {
-            let Inside { slots, ready, spent } = &mut *self.0.borrow_mut();
+            let PinnedTasks { slots, ready, spent } = &mut *self.0.borrow_mut();
             while ready.pop().is_some() {}
             spent.clear();
             slots.take_all()

@@ -1,16 +1,16 @@
 //! `pool-shared` and `queue-shared`: the tasks of all workers, which any of them runs.
 
 use super::shared_slots::SharedSlots;
-use super::{BoxTask, Claimed, RunQueue, Schedule, Seen, drop_all};
+use super::{BoxTask, Claimed, RunQueue, Scheduler, TaskSnapshot, drop_all};
 use crate::exec::waits::Waits;
 
 /// All workers' tasks, and those that are ready.
-pub(crate) struct Shared<Q> {
+pub(crate) struct SharedScheduler<Q> {
     slots: SharedSlots,
     ready: Q,
 }
 
-impl<Q> Shared<Q>
+impl<Q> SharedScheduler<Q>
 where
     for<'q> &'q Q: RunQueue,
 {
@@ -19,7 +19,7 @@ where
     }
 
     /// Queues a slot if it is to be.
-    fn line_up(&self, slot: u32, is_to: bool) -> bool {
+    fn enqueue(&self, slot: u32, is_to: bool) -> bool {
         if is_to {
             (&self.ready).push(slot);
         }
@@ -27,23 +27,23 @@ where
     }
 }
 
-impl<Q> Schedule for Shared<Q>
+impl<Q> Scheduler for SharedScheduler<Q>
 where
     for<'q> &'q Q: RunQueue,
 {
     fn insert(&self, task: BoxTask) -> Result<(u32, u32), BoxTask> {
         let (slot, generation) = self.slots.insert(task)?;
-        self.line_up(slot, true);
+        self.enqueue(slot, true);
         Ok((slot, generation))
     }
 
     fn ready(&self, slot: u32, generation: u32) -> bool {
-        self.line_up(slot, self.slots.ready(slot, Some(generation)))
+        self.enqueue(slot, self.slots.ready(slot, Some(generation)))
     }
 
     fn ready_all(&self) {
         for slot in 0..self.slots.used() {
-            self.line_up(slot, self.slots.ready(slot, None));
+            self.enqueue(slot, self.slots.ready(slot, None));
         }
     }
 
@@ -55,8 +55,8 @@ where
         self.slots.ready(slot, Some(generation)).then(|| self.slots.claim(slot))
     }
 
-    fn settle(&self, slot: u32, task: Option<BoxTask>, waits: Waits, _spent: bool) -> bool {
-        self.line_up(slot, self.slots.settle(slot, task, waits))
+    fn release(&self, slot: u32, task: Option<BoxTask>, waits: Waits, _spent: bool) -> bool {
+        self.enqueue(slot, self.slots.release(slot, task, waits))
     }
 
     fn has_ready(&self) -> bool {
@@ -67,7 +67,7 @@ where
         self.slots.is_empty()
     }
 
-    fn look(&self, see: &mut dyn FnMut(Seen)) {
+    fn look(&self, see: &mut dyn FnMut(TaskSnapshot)) {
         self.slots.look(see);
     }
 
@@ -75,7 +75,7 @@ where
         self.ready_all();
         while let Some(claimed) = self.claim() {
             drop_all([claimed.task]);
-            self.settle(claimed.slot, None, Waits::UNSAID, false);
+            self.release(claimed.slot, None, Waits::UNSAID, false);
         }
     }
 }

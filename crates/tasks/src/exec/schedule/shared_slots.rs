@@ -1,27 +1,28 @@
-//! Slots for tasks that any worker may run. The line of the ready ones is each scheduler's own.
+//! Slots for tasks that any worker may run. Each scheduler has its own run queue of the ready ones.
 
 use std::sync::PoisonError;
 
-use gustnado_reactor::Chunks;
+use gustnado_reactor::LazyTable;
 
-use super::{BoxTask, Claimed, Seen};
+use super::{BoxTask, Claimed, TaskSnapshot};
 use crate::exec::waits::Waits;
 use crate::sync::atomic::{AtomicU32, Mutex, Ordering, yield_now};
 use crate::sync::claim::Claim;
 use crate::sync::queue::TokenQueue;
 
-/// A slot. The lock is never waited for: the claim decides who may open it.
+/// A slot. Its lock is never contended: only the thread that holds the claim takes it. It is there
+/// because safe code cannot show that to the compiler, and costs one uncontended exchange.
 #[derive(Default)]
-struct Slot {
+struct SharedSlot {
     claim: Claim,
-    /// Written by whoever runs the task.
+    /// Written by the worker that runs the task; read by dumps, which may be late.
     waits: AtomicU32,
     task: Mutex<Option<BoxTask>>,
 }
 
 /// Slots and the free ones among them.
 pub(super) struct SharedSlots {
-    slots: Chunks<Slot>,
+    slots: LazyTable<SharedSlot>,
     limit: u32,
     /// Slots from here on were never used.
     fresh: AtomicU32,
@@ -32,7 +33,7 @@ impl SharedSlots {
     /// Slots for `limit` tasks, whose memory is allocated when first needed.
     pub(super) fn new(limit: usize) -> Self {
         Self {
-            slots: Chunks::new(limit),
+            slots: LazyTable::new(limit),
             limit: u32::try_from(limit).unwrap_or(u32::MAX),
             fresh: AtomicU32::new(0),
             free: TokenQueue::new(limit),
@@ -66,11 +67,14 @@ impl SharedSlots {
             if self.free.is_empty() {
                 return None;
             }
-            // Whoever gives one back right now may have lost its processor.
+            // Not empty, and yet nothing to take: a thread is between its two steps of a push, and
+            // may have lost its processor there.
             yield_now();
         }
     }
 
+    /// Takes a slot that was never used. Only after the free ones, so that few blocks of the table
+    /// are ever allocated.
     fn take_fresh(&self) -> Option<u32> {
         let mut fresh = self.fresh.load(Ordering::Relaxed);
         while fresh < self.limit {
@@ -92,23 +96,26 @@ impl SharedSlots {
         index < self.limit && self.slot(index).claim.ready(generation)
     }
 
-    /// Hands out a task that was taken from the line.
+    /// Hands out a task that was taken from the run queue.
     pub(super) fn claim(&self, index: u32) -> Claimed {
         let slot = self.slot(index);
         let generation = slot.claim.run();
         let task = slot.task.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let task = task.expect("what is in line is kept in its slot");
+        let task = task.expect("a queued task is in its slot");
         Claimed { slot: index, generation, task }
     }
 
     /// Takes a task back. Returns whether the caller is to queue it.
-    pub(super) fn settle(&self, index: u32, task: Option<BoxTask>, waits: Waits) -> bool {
+    pub(super) fn release(&self, index: u32, task: Option<BoxTask>, waits: Waits) -> bool {
         let slot = self.slot(index);
         if task.is_some() {
             slot.waits.store(waits.word(), Ordering::Relaxed);
+            // Back before the claim ends: the next worker may take it at once.
             keep(slot, task);
             return slot.claim.rest();
         }
+        // A new generation before the slot can be taken again, so that wakers of the old task do
+        // not reach the next one.
         slot.claim.close();
         let returned = self.free.push(u64::from(index));
         debug_assert!(returned.is_ok(), "the queue has room for every slot");
@@ -126,22 +133,22 @@ impl SharedSlots {
         empty
     }
 
-    pub(super) fn look(&self, see: &mut dyn FnMut(Seen)) {
+    pub(super) fn look(&self, see: &mut dyn FnMut(TaskSnapshot)) {
         for index in 0..self.used().min(self.limit) {
             let slot = self.slot(index);
             if let Some((generation, doing)) = slot.claim.look() {
                 let waits = Waits::of_word(slot.waits.load(Ordering::Relaxed));
-                see(Seen { slot: index, generation, doing, waits });
+                see(TaskSnapshot { slot: index, generation, doing, waits });
             }
         }
     }
 
-    fn slot(&self, index: u32) -> &Slot {
+    fn slot(&self, index: u32) -> &SharedSlot {
         self.slots.get(index as usize).expect("indices are below the limit")
     }
 }
 
-fn keep(slot: &Slot, task: Option<BoxTask>) {
+fn keep(slot: &SharedSlot, task: Option<BoxTask>) {
     *slot.task.lock().unwrap_or_else(PoisonError::into_inner) = task;
 }
 
@@ -149,9 +156,8 @@ fn keep(slot: &Slot, task: Option<BoxTask>) {
 mod tests {
     use super::*;
 
-    /// Of an idle connection's memory this is a part.
     #[test]
     fn a_slot_takes_32_bytes() {
-        assert_eq!(size_of::<Slot>(), 32);
+        assert_eq!(size_of::<SharedSlot>(), 32);
     }
 }

@@ -1,9 +1,9 @@
-//! Slots for one worker's tasks: plain memory, one thread. The line of the ready ones is each
+//! Slots for one worker's tasks: plain memory, one thread. The run queue of the ready ones is each
 //! scheduler's own.
 
-use super::{BoxTask, Claimed, Seen};
+use super::{BoxTask, Claimed, TaskSnapshot};
 use crate::exec::waits::Waits;
-use crate::sync::claim::{Doing, GENERATION_MAX};
+use crate::sync::claim::{GENERATION_MAX, TaskActivity};
 
 // What a slot's task does: the upper byte of its mark.
 const FREE: u32 = 0;
@@ -16,14 +16,14 @@ const STATE: u32 = 0xff << 24;
 
 const _: () = assert!(GENERATION_MAX & STATE == 0);
 
-struct Slot {
+struct TaskSlot {
     task: Option<BoxTask>,
     waits: Waits,
     /// What the task does, and the slot's generation: one comparison for both.
     mark: u32,
 }
 
-impl Slot {
+impl TaskSlot {
     fn generation(&self) -> u32 {
         self.mark & !STATE
     }
@@ -36,7 +36,7 @@ impl Slot {
 /// Slots and the free ones among them; the one freed last is used first, for its memory is warm.
 #[derive(Default)]
 pub(super) struct Slots {
-    slots: Vec<Slot>,
+    slots: Vec<TaskSlot>,
     free: Vec<u32>,
 }
 
@@ -50,7 +50,7 @@ impl Slots {
     pub(super) fn insert(&mut self, task: BoxTask) -> (u32, u32) {
         let index = self.free.pop().unwrap_or_else(|| {
             let waits = Waits::UNSAID;
-            self.slots.push(Slot { task: None, waits, mark: FREE });
+            self.slots.push(TaskSlot { task: None, waits, mark: FREE });
             u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 tasks fit in memory")
         });
         let slot = &mut self.slots[index as usize];
@@ -79,7 +79,7 @@ impl Slots {
         }
     }
 
-    /// Hands out a task that was taken from the line.
+    /// Hands out a task that was taken from the run queue.
     pub(super) fn claim(&mut self, index: u32) -> Claimed {
         let slot = &mut self.slots[index as usize];
         slot.set_state(RUNNING);
@@ -102,24 +102,21 @@ impl Slots {
     }
 
     /// Takes a task back. Returns whether the caller is to queue it.
-    #[expect(clippy::inline_always, reason = "it saves 20 instructions of each request")]
-    #[inline(always)]
-    pub(super) fn settle(&mut self, index: u32, task: Option<BoxTask>, waits: Waits) -> bool {
+    #[inline]
+    pub(super) fn release(&mut self, index: u32, task: Option<BoxTask>, waits: Waits) -> bool {
         if task.is_none() {
-            self.release(index);
+            self.free_slot(index);
             return false;
         }
         let slot = &mut self.slots[index as usize];
-        let empty = std::mem::replace(&mut slot.task, task);
-        // Known to be so: forgetting it spares the look into it that dropping would take.
-        std::mem::forget(empty);
+        slot.task = task;
         slot.waits = waits;
         let again = slot.mark & STATE == RUNNING_READY;
         slot.set_state(if again { READY } else { IDLE });
         again
     }
 
-    fn release(&mut self, index: u32) {
+    fn free_slot(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         slot.mark = FREE | (slot.generation().wrapping_add(1) & GENERATION_MAX);
         self.free.push(index);
@@ -129,16 +126,16 @@ impl Slots {
         self.free.len() == self.slots.len()
     }
 
-    pub(super) fn look(&self, see: &mut dyn FnMut(Seen)) {
+    pub(super) fn look(&self, see: &mut dyn FnMut(TaskSnapshot)) {
         for (slot, index) in self.slots.iter().zip(0..) {
             let doing = match slot.mark & STATE {
                 FREE => continue,
-                IDLE => Doing::Waits,
-                READY => Doing::InLine,
-                _ => Doing::Runs,
+                IDLE => TaskActivity::Waits,
+                READY => TaskActivity::Queued,
+                _ => TaskActivity::Runs,
             };
             let (generation, waits) = (slot.generation(), slot.waits);
-            see(Seen { slot: index, generation, doing, waits });
+            see(TaskSnapshot { slot: index, generation, doing, waits });
         }
     }
 
@@ -151,7 +148,7 @@ impl Slots {
         let mut tasks = Vec::new();
         for index in 0..self.count() {
             if let Some(task) = self.slots[index as usize].task.take() {
-                self.release(index);
+                self.free_slot(index);
                 tasks.push(task);
             }
         }
@@ -166,6 +163,6 @@ mod tests {
     /// It is a part of an idle connection's memory.
     #[test]
     fn a_slot_takes_24_bytes() {
-        assert_eq!(size_of::<Slot>(), 24);
+        assert_eq!(size_of::<TaskSlot>(), 24);
     }
 }

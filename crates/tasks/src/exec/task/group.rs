@@ -6,21 +6,22 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use futures_core::Stream;
 
 use super::{JoinError, Report, start_reporting};
-use crate::exec::context;
-use crate::exec::spawn_error::SpawnError;
+use crate::exec::error::SpawnError;
+use crate::exec::executor::context;
 use crate::exec::waits::WaitsOn;
+use crate::sync::lock::Lock;
 
 /// A bounded set of tasks of one kind, on the worker (or group of workers) that spawned them.
 ///
 /// It is a [`Stream`] of their results too. Dropping it cancels the tasks that have not ended.
 pub struct Group<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<GroupShared<T>>,
     limit: usize,
     /// Tasks whose results were not taken yet.
     outstanding: usize,
@@ -34,11 +35,11 @@ impl<T: Send + 'static> Group<T> {
     /// - `limit`: how many tasks may run, or have ended without their result being taken; at
     ///   least 1.
     pub fn new(limit: usize) -> Self {
-        let shared = Shared { cancelled: AtomicBool::new(false), state: Mutex::default() };
+        let shared = GroupShared { cancelled: AtomicBool::new(false), state: Lock::default() };
         Self { shared: Arc::new(shared), limit: limit.max(1), outstanding: 0, asked: 0 }
     }
 
-    /// Starts a task that belongs to the group, beside the running one.
+    /// Starts a task that belongs to the group.
     ///
     /// # Errors
     /// [`SpawnError::Full`]: take a result first ([`Group::next`]); or as [`crate::spawn`].
@@ -54,9 +55,9 @@ impl<T: Send + 'static> Group<T> {
         }
         self.asked += 1;
         let number = self.asked;
-        let member = Member { shared: Arc::clone(&self.shared), number, seat: None };
+        let member = GroupMember { shared: Arc::clone(&self.shared), number, seat: None };
         if let Err(error) = start_reporting(future, member) {
-            // It has told its end, like any other; but nobody is to hear of it.
+            // It has reported its end like any other, but no task is to hear of it.
             self.shared.lock().results.retain(|(task, _)| *task != number);
             return Err(error);
         }
@@ -66,12 +67,12 @@ impl<T: Send + 'static> Group<T> {
 }
 
 impl<T> Group<T> {
-    /// The result of the task that ended first among those left. `None`: there are no more.
+    /// Returns the result of the task that ended first among those left. `None`: there are no more.
     pub async fn next(&mut self) -> Option<Result<T, JoinError>> {
         poll_fn(|context| self.poll_result(context)).await
     }
 
-    /// Has all tasks dropped where they wait. Those that have not ended give
+    /// Cancels all tasks where they wait. Those that have not ended give
     /// [`JoinError::Cancelled`]; and so will those that are spawned after this.
     pub fn cancel(&mut self) {
         let waiting: Vec<_> = {
@@ -83,12 +84,12 @@ impl<T> Group<T> {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// How many tasks run, or have ended without their result being taken.
+    /// Returns how many tasks run, or have ended without their result being taken.
     pub fn len(&self) -> usize {
         self.outstanding
     }
 
-    /// Whether all results were taken.
+    /// Returns whether all results were taken.
     pub fn is_empty(&self) -> bool {
         self.outstanding == 0
     }
@@ -140,13 +141,13 @@ impl<T> fmt::Debug for Group<T> {
     }
 }
 
-/// What a group and its tasks share.
-struct Shared<T> {
+/// State that a group and its tasks share.
+struct GroupShared<T> {
     cancelled: AtomicBool,
-    state: Mutex<State<T>>,
+    state: Lock<GroupState<T>>,
 }
 
-struct State<T> {
+struct GroupState<T> {
     /// With the tasks' numbers.
     results: VecDeque<(u64, Result<T, JoinError>)>,
     waiter: Option<Waker>,
@@ -156,27 +157,27 @@ struct State<T> {
     free: Vec<u32>,
 }
 
-impl<T> Default for State<T> {
+impl<T> Default for GroupState<T> {
     fn default() -> Self {
         let (results, waiting, free) = (VecDeque::new(), Vec::new(), Vec::new());
         Self { results, waiter: None, waiting, free }
     }
 }
 
-impl<T> Shared<T> {
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+impl<T> GroupShared<T> {
+    fn lock(&self) -> MutexGuard<'_, GroupState<T>> {
+        self.state.lock()
     }
 }
 
 /// A task's side of its group.
-struct Member<T> {
-    shared: Arc<Shared<T>>,
+struct GroupMember<T> {
+    shared: Arc<GroupShared<T>>,
     number: u64,
     seat: Option<u32>,
 }
 
-impl<T> Report<T> for Member<T> {
+impl<T> Report<T> for GroupMember<T> {
     fn is_cancelled(&self) -> bool {
         self.shared.cancelled.load(Ordering::Acquire)
     }
@@ -185,7 +186,7 @@ impl<T> Report<T> for Member<T> {
         let mut state = self.shared.lock();
         if self.is_cancelled() {
             drop(state);
-            // Whoever cancelled found nobody to wake.
+            // The cancelling thread found no task to wake.
             return task.waker().wake_by_ref();
         }
         let waker = Some(task.waker().clone());

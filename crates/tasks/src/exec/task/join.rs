@@ -1,28 +1,29 @@
-//! Waiting for one task: its handle, and the place where it leaves its result.
+//! Waiting for one task: its handle, and the slot of its result.
 
 use std::fmt;
 use std::future::Future;
 use std::mem;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use super::{Report, start_reporting};
-use crate::exec::context;
-use crate::exec::spawn_error::SpawnError;
-use crate::exec::task_id::TaskId;
+use crate::exec::error::SpawnError;
+use crate::exec::executor::context;
 use crate::exec::waits::WaitsOn;
+use crate::exec::wakers::task_id::TaskId;
+use crate::sync::lock::Lock;
 
 /// Waits for a task's result, as a future. Dropping it lets the task go on.
 #[must_use = "dropping it lets the task go on alone; say so with `drop`"]
 pub struct JoinHandle<T> {
-    place: Arc<Place<T>>,
+    place: Arc<ResultSlot<T>>,
     task: TaskId,
 }
 
 impl<T> JoinHandle<T> {
-    /// Has the task dropped where it waits: its destructors run before its next poll would have.
+    /// Cancels the task where it waits: its destructors run before its next poll would have.
     /// The handle then gives [`JoinError::Cancelled`], unless the task was done already.
     pub fn cancel(&self) {
         // Written before the wake-up, so the poll that follows it sees it.
@@ -30,12 +31,12 @@ impl<T> JoinHandle<T> {
         self.task.waker().wake();
     }
 
-    /// Whether the task has ended.
+    /// Returns whether the task has ended.
     pub fn is_finished(&self) -> bool {
-        !matches!(*self.place.lock(), Outcome::Awaited(_))
+        !matches!(*self.place.lock(), TaskResult::Awaited(_))
     }
 
-    /// The task's number, as a dump shows it.
+    /// Returns the task's number, as a dump shows it.
     pub fn id(&self) -> u64 {
         self.task.token()
     }
@@ -51,7 +52,7 @@ impl<T> Future for JoinHandle<T> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut outcome = self.place.lock();
-        if let Outcome::Awaited(waiter) = &mut *outcome {
+        if let TaskResult::Awaited(waiter) = &mut *outcome {
             let outdated = match waiter {
                 Some(waiter) if waiter.will_wake(context.waker()) => None,
                 waiter => waiter.replace(context.waker().clone()),
@@ -61,8 +62,8 @@ impl<T> Future for JoinHandle<T> {
             context::waits_on(WaitsOn::Join);
             return Poll::Pending;
         }
-        match mem::replace(&mut *outcome, Outcome::Taken) {
-            Outcome::There(result) => Poll::Ready(result),
+        match mem::replace(&mut *outcome, TaskResult::Taken) {
+            TaskResult::There(result) => Poll::Ready(result),
             _ => panic!("a handle that gave its task's result was polled again"),
         }
     }
@@ -81,7 +82,7 @@ pub struct Attached<T> {
 }
 
 impl<T> Attached<T> {
-    /// The task's number, as a dump shows it.
+    /// Returns the task's number, as a dump shows it.
     pub fn id(&self) -> u64 {
         self.handle.id()
     }
@@ -114,47 +115,47 @@ pub(super) fn start<F>(future: F) -> Result<JoinHandle<F::Output>, SpawnError>
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    let place = Arc::new(Place {
+    let place = Arc::new(ResultSlot {
         cancelled: AtomicBool::new(false),
-        outcome: Mutex::new(Outcome::Awaited(None)),
+        outcome: Lock::new(TaskResult::Awaited(None)),
     });
     let task = start_reporting(future, Arc::clone(&place))?;
     Ok(JoinHandle { place, task })
 }
 
-/// Where a task leaves its result.
-struct Place<T> {
+/// The slot of a task's result.
+struct ResultSlot<T> {
     cancelled: AtomicBool,
-    outcome: Mutex<Outcome<T>>,
+    outcome: Lock<TaskResult<T>>,
 }
 
-enum Outcome<T> {
-    /// Somebody may wait for it.
+enum TaskResult<T> {
+    /// A task may wait for it.
     Awaited(Option<Waker>),
     There(Result<T, JoinError>),
     Taken,
 }
 
-impl<T> Place<T> {
-    fn lock(&self) -> MutexGuard<'_, Outcome<T>> {
-        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+impl<T> ResultSlot<T> {
+    fn lock(&self) -> MutexGuard<'_, TaskResult<T>> {
+        self.outcome.lock()
     }
 }
 
-impl<T> Report<T> for Arc<Place<T>> {
+impl<T> Report<T> for Arc<ResultSlot<T>> {
     fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
     }
 
     fn tell(&mut self, outcome: Result<T, JoinError>) {
-        let before = mem::replace(&mut *self.lock(), Outcome::There(outcome));
-        if let Outcome::Awaited(Some(waiter)) = before {
+        let before = mem::replace(&mut *self.lock(), TaskResult::There(outcome));
+        if let TaskResult::Awaited(Some(waiter)) = before {
             waiter.wake();
         }
     }
 }
 
-/// Why a task gave no result.
+/// The error of a task that gave no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JoinError {

@@ -1,16 +1,17 @@
 //! Closing a listener without losing a connection that the kernel has completed.
 //!
 //! 1. Deferred accepting ends, and accepting goes on for the time that the plan says, or until
-//!    nothing has come for a moment. (Only where the server ends; a listener that is closed for
-//!    itself goes on with the second step.)
-//! 2. The kernel refuses newcomers, on all sockets of the listener at once: it spreads them over
-//!    all of a group. Handshakes under way end, and their connections are accepted; if their socket
-//!    was closed, they would be reset.
+//!    nothing has come for a moment. This is only done when the server ends; a listener that is
+//!    closed for itself begins with the second step.
+//! 2. The kernel refuses new connections, on all sockets of the listener at once, since it spreads
+//!    them over all of a group. Handshakes under way end, and their connections are accepted. If
+//!    their socket was closed, they would be reset.
 //! 3. Once nothing has come for a moment, each acceptor takes what its queue still holds and closes
 //!    its socket, with nothing in between.
 //!
-//! The first acceptor that comes to a step does it for all of them, so one whose worker is held
-//! holds nobody else. A socket that others hold too is left as it is: its queue is theirs.
+//! The first acceptor that comes to a step does it for all of them, so an acceptor whose worker is
+//! held does not hold up the others. A socket that other processes hold too is left as it is: its
+//! queue is theirs.
 
 use std::future::poll_fn;
 use std::io;
@@ -21,30 +22,32 @@ use std::time::Duration;
 
 use gustnado_reactor::{Accepted, Listener, take_queue};
 
-use super::{AcceptFailure, BURST_MAX, Me, after_error, choose_room, place};
-use crate::exec::context::{self, WorkerContext};
+use super::{AcceptFailure, AcceptorPlace, BURST_MAX, after_error, choose_room, place};
+use crate::exec::executor::context::{self, WorkerContext};
 use crate::exec::task::yield_now;
-use crate::exec::time::timeout;
+use crate::exec::timers::time::timeout;
 use crate::exec::waits::WaitsOn;
-use crate::exec::workers_shared::Phase;
+use crate::exec::worker::workers_shared::Phase;
 use crate::net::closing::QUIET_MS;
-use crate::net::listening::ListenerShared;
+use crate::net::listener_handle::ListenerShared;
 
-/// From giving all newcomers to one socket to refusing them.
+/// From giving all new connections to one socket to refusing them: a SYN that was routed to another
+/// socket just before has so long to complete.
 const GATHER_MS: u64 = 2;
-/// A handshake that was under way when newcomers were refused has so long to end, counted from the
-/// last one that did: the way to a distant client and back.
+/// A handshake that was under way when refusing began has so long to end, counted from the last one
+/// that did: a round trip to a distant client.
 const SETTLE_MS: u64 = 100;
-/// The same where nothing came before, and so hardly anything is under way.
+/// The same where no connection came before, so hardly a handshake is under way.
 const SETTLE_QUIET_MS: u64 = 10;
-/// So long all of them together.
+/// The bound for all handshakes together: a client that connects again and again must not keep the
+/// server from ending.
 const SETTLE_MAX_MS: u64 = 200;
 
 /// Ends accepting from a listener, and returns when all that it brought has been placed.
 pub(super) async fn close(
     listener: Listener,
     socket: Arc<OwnedFd>,
-    me: Me,
+    me: AcceptorPlace,
     listener_shared: &Arc<ListenerShared>,
 ) {
     context::with(|ctx| {
@@ -52,6 +55,7 @@ pub(super) async fn close(
             load.leave();
         }
     });
+    // Refusing on a shared socket would refuse for the other processes too.
     let is_ours = !listener_shared.is_shared();
     if is_ours {
         let closing = listener_shared.closing();
@@ -73,8 +77,11 @@ pub(super) async fn close(
             accept_until(&listener, me, listener_shared, until_ms).await;
         }
     }
+    // A ring may have accepted connections that no task has asked for yet: closing would drop them.
     take_last(&listener, me, listener_shared).await;
     context::with(|ctx| ctx.reactor.borrow_mut().close_listener(listener));
+    // Closing the socket resets what its queue holds. So the last connections are taken and the
+    // socket closed in one go, as many at a time as other tasks can wait for.
     let mut left = Some(socket).filter(|_| is_ours && !is_cutting());
     while let Some(socket) = left {
         let (taken, more) = take_queue(socket, BURST_MAX as usize);
@@ -88,7 +95,7 @@ pub(super) async fn close(
 /// Accepts until a time, which may move while connections come.
 async fn accept_until(
     listener: &Listener,
-    me: Me,
+    me: AcceptorPlace,
     listener_shared: &Arc<ListenerShared>,
     until_ms: impl Fn() -> u64,
 ) {
@@ -100,7 +107,7 @@ async fn accept_until(
         }
         let next = next_or_cut(listener, me, listener_shared);
         match timeout(Duration::from_millis(left_ms), next).await.flatten() {
-            // The time may have moved on.
+            // The time is up, unless `until_ms` has moved on: the loop checks.
             None => {}
             Some(Ok(accepted)) => {
                 listener_shared.closing().note_arrival(context::with(read_ms));
@@ -109,7 +116,7 @@ async fn accept_until(
             Some(Err(error)) if AcceptFailure::of(&error).is_shortage() => {
                 after_error(&error).await;
             }
-            // Another acceptor of the same socket has gone on.
+            // Another acceptor of the same socket has closed it.
             Some(Err(_)) => return,
         }
         burst += 1;
@@ -120,10 +127,10 @@ async fn accept_until(
     }
 }
 
-/// The next connection; `None` when connections are cut.
+/// Returns the next connection; `None` when connections are cut.
 async fn next_or_cut(
     listener: &Listener,
-    me: Me,
+    me: AcceptorPlace,
     listener_shared: &ListenerShared,
 ) -> Option<io::Result<Accepted>> {
     poll_fn(|_| {
@@ -140,7 +147,7 @@ async fn next_or_cut(
 }
 
 /// Takes what a ring has accepted already, until it accepts no more.
-async fn take_last(listener: &Listener, me: Me, listener_shared: &Arc<ListenerShared>) {
+async fn take_last(listener: &Listener, me: AcceptorPlace, listener_shared: &Arc<ListenerShared>) {
     context::with(|ctx| ctx.reactor.borrow_mut().unlisten(listener));
     loop {
         let last = poll_fn(|_| {

@@ -4,23 +4,23 @@ use std::time::Duration;
 
 use super::Workers;
 use crate::exec::dump;
-use crate::exec::look::Dump;
-use crate::exec::spawner::Spawner;
-use crate::exec::workload::Workload;
+use crate::exec::task::spawner::Spawner;
+use crate::exec::worker::dump_request::Dump;
+use crate::exec::worker::worker_metrics::Workload;
 
 impl Workers {
-    /// What all tasks do. Blocks the calling thread until the workers have answered: in a task,
-    /// [`crate::dump()`] is what to ask.
+    /// Returns what all tasks do. Blocks the calling thread until the workers have answered: in a
+    /// task, [`crate::dump()`] is what to ask.
     ///
     /// - `within`: how long to wait for workers that are held by a task.
     pub fn dump(&self, within: Duration) -> Dump {
         dump::wait_for_dump(&self.shared, self.uptime_ms(), within)
     }
 
-    /// What each worker has had to do so far, by their numbers.
+    /// Returns what each worker has had to do so far, by their numbers.
     pub fn workloads(&self) -> Vec<Workload> {
         let mut all: Vec<Workload> =
-            self.shared.desks().iter().map(|metrics| metrics.workload()).collect();
+            self.shared.worker_metrics().iter().map(|metrics| metrics.workload()).collect();
         all.sort_by_key(|workload| workload.worker);
         all
     }
@@ -34,7 +34,7 @@ impl Workers {
         added.saturating_sub(ended)
     }
 
-    /// What starts tasks on these workers, from any thread.
+    /// Returns what starts tasks on these workers, from any thread.
     pub fn spawner(&self) -> Spawner {
         Spawner::of(&self.shared)
     }

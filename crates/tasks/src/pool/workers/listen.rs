@@ -7,15 +7,15 @@ use std::sync::Arc;
 use gustnado_reactor::{Endpoint, bind, defer_accept, set_options};
 
 use super::Workers;
-use crate::exec::arrival::{Arrival, Incoming};
-use crate::exec::start_error::StartError;
-use crate::exec::workers_shared::Phase;
+use crate::exec::error::WorkersStartError;
+use crate::exec::worker::arrival::{Arrival, IncomingHandler};
+use crate::exec::worker::workers_shared::Phase;
 use crate::net::acceptor::Acceptor;
-use crate::net::listening::{ListenerShared, Listening, Serve};
-use crate::pool::plan::Plan;
+use crate::net::listener_handle::{ListenerHandle, ListenerShared, Serve};
+use crate::pool::plan::WorkerPlan;
 
 impl Workers {
-    /// Listens on one more endpoint, as the plan says, beside those given at the start.
+    /// Listens on one more endpoint, as the plan says.
     ///
     /// - `descriptors`: connections are to be ordinary descriptors, so that their addresses can be
     ///   asked for ([`crate::Connection::peer`]); under `io_uring` they then count against
@@ -30,19 +30,19 @@ impl Workers {
         endpoint: &Endpoint,
         descriptors: bool,
         serve: Box<Serve>,
-    ) -> io::Result<Listening> {
+    ) -> io::Result<ListenerHandle> {
         if self.phase() != Phase::Serving {
             return Err(io::Error::other("the workers are ending"));
         }
         let (sockets, endpoint, refused) = open(&self.plan, endpoint)?;
         let listener_shared = ListenerShared::new(serve, descriptors);
         listener_shared.add(&endpoint, &sockets);
-        let listening = Listening::new(endpoint, refused, &listener_shared);
+        let listening = ListenerHandle::new(endpoint, refused, &listener_shared);
         let handles =
             self.shared.acceptor.get().map_or(&self.shared.handles[..], std::slice::from_ref);
         let stay = self.shared.acceptor.get().is_none();
         for (handle, socket) in handles.iter().zip(sockets) {
-            let incoming = Arc::clone(&listener_shared) as Arc<dyn Incoming>;
+            let incoming = Arc::clone(&listener_shared) as Arc<dyn IncomingHandler>;
             handle.arrive(Arrival::Listener { socket, incoming, stay });
         }
         Ok(listening)
@@ -68,14 +68,14 @@ pub(super) fn listener_shared(
 
 /// Binds all endpoints. Returns those in fact bound, and their sockets.
 pub(super) fn bind_all(
-    plan: &Plan,
+    plan: &WorkerPlan,
     endpoints: &[Endpoint],
     notes: &mut Vec<String>,
-) -> Result<(Vec<Endpoint>, Sockets), StartError> {
+) -> Result<(Vec<Endpoint>, Sockets), WorkersStartError> {
     let mut addresses = Vec::new();
     let mut by_acceptor: Sockets = Vec::new();
     for endpoint in endpoints {
-        let failed = |error| StartError::Bind(endpoint.clone(), error);
+        let failed = |error| WorkersStartError::Bind(endpoint.clone(), error);
         let (sockets, address, refused) = open(plan, endpoint).map_err(failed)?;
         notes.extend(refused.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>());
         by_acceptor.resize_with(sockets.len(), Vec::new);
@@ -93,7 +93,7 @@ pub(super) fn bind_all(
 /// # Errors
 /// What the kernel says.
 fn open(
-    plan: &Plan,
+    plan: &WorkerPlan,
     endpoint: &Endpoint,
 ) -> io::Result<(Vec<Arc<OwnedFd>>, Endpoint, Vec<String>)> {
     let alone = plan.scheduler.is_shared() || plan.acceptor == Acceptor::Dedicated;

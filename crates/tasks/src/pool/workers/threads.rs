@@ -4,21 +4,38 @@ use std::io;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
-use crate::exec::wake_target;
-use crate::exec::worker_handle::WorkerHandle;
-use crate::exec::workers_shared::{Phase, WorkersShared};
-use crate::pool::autoscaler::AutoscaleState;
+use crate::exec::wakers::wake_target;
+use crate::exec::worker::worker_handle::WorkerHandle;
+use crate::exec::worker::workers_shared::{Phase, WorkersShared};
 
-/// What was started.
-pub(super) struct Started {
+/// The threads that were started.
+pub(super) struct StartedWorkers {
     pub(super) shared: Arc<WorkersShared>,
-    pub(super) autoscale: Option<Arc<AutoscaleState>>,
     pub(super) threads: Vec<JoinHandle<()>>,
     pub(super) wake_targets: Vec<u16>,
     pub(super) notes: Vec<String>,
 }
 
-impl Started {
+impl StartedWorkers {
+    /// Adds the autoscaler's thread and its note, or ends all where that thread could not start.
+    pub(super) fn watched(
+        mut self,
+        watched: io::Result<Option<(JoinHandle<()>, String)>>,
+    ) -> io::Result<Self> {
+        match watched {
+            Ok(watched) => {
+                let (thread, note): (Vec<_>, Vec<_>) = watched.into_iter().unzip();
+                self.threads.extend(thread);
+                self.notes.extend(note);
+                Ok(self)
+            }
+            Err(error) => {
+                self.end();
+                Err(error)
+            }
+        }
+    }
+
     /// Ends it all again: something else could not be started.
     pub(super) fn end(self) {
         self.shared.advance(Phase::Stopping);
@@ -30,7 +47,7 @@ impl Started {
 }
 
 /// Threads that have been started and have not all reported yet.
-pub(super) struct Start {
+pub(super) struct ThreadStarter {
     pub(super) shared: Arc<WorkersShared>,
     threads: Vec<JoinHandle<()>>,
     wake_targets: Vec<u16>,
@@ -38,7 +55,7 @@ pub(super) struct Start {
     reports: mpsc::Receiver<io::Result<Option<String>>>,
 }
 
-impl Start {
+impl ThreadStarter {
     pub(super) fn new(shared: &Arc<WorkersShared>) -> Self {
         let (report, reports) = mpsc::channel();
         let shared = Arc::clone(shared);
@@ -61,7 +78,7 @@ impl Start {
         let thread = thread::Builder::new().name(name.clone()).spawn(move || {
             let run = match prepare(shared) {
                 Ok((note, run)) => {
-                    // Nobody listens any more if another thread could not start.
+                    // The receiver is gone if another thread could not start.
                     let _ = report.send(Ok(note));
                     run
                 }
@@ -80,7 +97,7 @@ impl Start {
     }
 
     /// Waits until every thread has started, or ends those that have.
-    pub(super) fn wait(self) -> io::Result<Started> {
+    pub(super) fn wait(self) -> io::Result<StartedWorkers> {
         let Self { shared, threads, wake_targets, report, reports } = self;
         drop(report);
         let mut notes = Vec::new();
@@ -92,7 +109,7 @@ impl Start {
                 Err(error) => failed = Some(error),
             }
         }
-        let started = Started { shared, autoscale: None, threads, wake_targets, notes };
+        let started = StartedWorkers { shared, threads, wake_targets, notes };
         let Some(error) = failed else { return Ok(started) };
         started.end();
         Err(error)

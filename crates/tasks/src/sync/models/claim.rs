@@ -26,14 +26,14 @@ impl Slot {
         slot
     }
 
-    fn line_up(&self) {
+    fn enqueue(&self) {
         let before = self.in_line.fetch_add(1, Ordering::AcqRel);
         assert_eq!(before, 0, "in line twice");
     }
 
     fn wake(&self) {
         if self.claim.ready(None) {
-            self.line_up();
+            self.enqueue();
         }
     }
 
@@ -49,7 +49,7 @@ impl Slot {
         }
         self.running.store(false, Ordering::Release);
         if self.claim.rest() {
-            self.line_up();
+            self.enqueue();
         }
     }
 

@@ -1,4 +1,4 @@
-//! [`ConnectionSlots`]: whoever waits for a place is woken when there is one.
+//! [`ConnectionSlots`]: a task that waits for a slot is woken when there is one.
 
 use std::future::Future;
 use std::pin::pin;

@@ -56,19 +56,19 @@ impl Workers {
     /// A wake-up from outside.
     fn wake(&self) {
         self.line.fetch_add(1, Ordering::AcqRel);
-        self.rouse();
+        self.wake_worker();
     }
 
-    /// Has somebody else do what there is to do, or poll.
+    /// Wakes another worker to run what is ready, or to poll.
     fn pass_on(&self) {
         if self.has_work() {
-            self.rouse();
+            self.wake_worker();
         } else if !self.roles.is_polled() {
             self.roles.pick_sleeper();
         }
     }
 
-    fn rouse(&self) {
+    fn wake_worker(&self) {
         if self.roles.pick_sleeper().is_none() && self.sleep_state.notify() {
             self.alerted.store(true, Ordering::Relaxed);
         }
@@ -141,7 +141,7 @@ impl Workers {
     /// Nothing may stay queued unnoticed, and if a worker sleeps, another one polls or will.
     fn check(&self, ends: [End; 2]) {
         let up = (0..2).any(|worker| self.is_up(worker, ends[worker]));
-        // (Where all are held, a worker is added.)
+        // Where all are held, a worker is added.
         let held = ends.iter().all(|end| matches!(end, End::Runs | End::Left));
         assert!(up || !self.has_work() || held, "work unnoticed: {ends:?}");
         let polled = ends.contains(&End::Polls);

@@ -9,13 +9,13 @@ use super::check;
 use crate::sync::sleep_state::{Ping, SleepState};
 
 #[derive(Default)]
-struct House {
+struct ModelSleeper {
     sleep_state: SleepState,
     left: AtomicBool,
     alerts: AtomicUsize,
 }
 
-impl House {
+impl ModelSleeper {
     fn visit(&self) {
         self.left.store(true, Ordering::Relaxed);
         if self.sleep_state.notify() {
@@ -23,7 +23,7 @@ impl House {
         }
     }
 
-    /// Lies down and looks once more. Returns whether it sleeps.
+    /// Prepares to sleep and looks once more. Returns whether it sleeps.
     fn prepare_sleep(&self) -> bool {
         self.sleep_state.prepare_sleep();
         if self.left.load(Ordering::Relaxed) {
@@ -35,63 +35,63 @@ impl House {
 }
 
 #[test]
-fn the_sleeper_sees_what_was_left_or_is_rung_for() {
+fn the_sleeper_sees_what_was_left_or_is_woken() {
     check(|| {
-        let house = Arc::new(House::default());
+        let sleeper = Arc::new(ModelSleeper::default());
         let visitor = thread::spawn({
-            let house = Arc::clone(&house);
-            move || house.visit()
+            let sleeper = Arc::clone(&sleeper);
+            move || sleeper.visit()
         });
-        let sleeps = house.prepare_sleep();
+        let sleeps = sleeper.prepare_sleep();
         visitor.join().expect("the visitor ends");
-        assert!(!sleeps || house.alerts.load(Ordering::Relaxed) == 1, "asleep and not rung for");
+        assert!(!sleeps || sleeper.alerts.load(Ordering::Relaxed) == 1, "asleep and not woken");
     });
 }
 
 #[test]
 fn of_two_visitors_one_rings() {
     check(|| {
-        let house = Arc::new(House::default());
+        let sleeper = Arc::new(ModelSleeper::default());
         let visitors = [(); 2].map(|()| {
-            let house = Arc::clone(&house);
-            thread::spawn(move || house.visit())
+            let sleeper = Arc::clone(&sleeper);
+            thread::spawn(move || sleeper.visit())
         });
-        let sleeps = house.prepare_sleep();
+        let sleeps = sleeper.prepare_sleep();
         for visitor in visitors {
             visitor.join().expect("a visitor ends");
         }
-        let alerts = house.alerts.load(Ordering::Relaxed);
+        let alerts = sleeper.alerts.load(Ordering::Relaxed);
         assert!(alerts <= 1, "one alert is enough for all");
-        assert!(!sleeps || alerts == 1, "asleep and not rung for");
+        assert!(!sleeps || alerts == 1, "asleep and not woken");
     });
 }
 
 #[test]
-fn a_sleeper_that_lies_down_again_is_rung_for_again() {
+fn a_sleeper_that_lies_down_again_is_woken_again() {
     check(|| {
-        let house = Arc::new(House::default());
-        house.sleep_state.prepare_sleep();
+        let sleeper = Arc::new(ModelSleeper::default());
+        sleeper.sleep_state.prepare_sleep();
         let visitor = thread::spawn({
-            let house = Arc::clone(&house);
-            move || house.visit()
+            let sleeper = Arc::clone(&sleeper);
+            move || sleeper.visit()
         });
         // The kernel woke it for something else.
-        house.sleep_state.cancel_sleep();
-        let sleeps = house.prepare_sleep();
+        sleeper.sleep_state.cancel_sleep();
+        let sleeps = sleeper.prepare_sleep();
         visitor.join().expect("the visitor ends");
-        assert!(!sleeps || house.alerts.load(Ordering::Relaxed) == 1, "asleep and not rung for");
+        assert!(!sleeps || sleeper.alerts.load(Ordering::Relaxed) == 1, "asleep and not woken");
     });
 }
 
 #[test]
 fn an_answer_that_is_waited_for_is_seen_or_told() {
     check(|| {
-        let roll = Arc::new(Ping::default());
+        let ping = Arc::new(Ping::default());
         let worker = thread::spawn({
-            let roll = Arc::clone(&roll);
-            move || roll.answer()
+            let ping = Arc::clone(&ping);
+            move || ping.answer()
         });
-        let waits = roll.await_answer();
+        let waits = ping.await_answer();
         let tells = worker.join().expect("the worker ends");
         assert!(tells || !waits, "it waits for an answer that was given");
     });

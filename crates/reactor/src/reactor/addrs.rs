@@ -1,0 +1,75 @@
+//! The reactor's connections by the names of their ends, and by descriptors.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use super::{Backend, Reactor, foreign};
+use crate::Token;
+use crate::io::{Io, IoId, IoKind};
+use crate::socket_addrs::SocketAddrs;
+
+impl Reactor {
+    /// Runs `ask` on an ordinary descriptor of a socket: its own one, or under `io_uring` one that
+    /// is made for this moment.
+    ///
+    /// - `woken`: gets the tokens of operations that were found to have moved on meanwhile.
+    ///
+    /// # Errors
+    /// What `ask` says. `Unsupported`: the socket is in the table of a ring, and the kernel is
+    /// older than Linux 6.8. `EMFILE` and its like: no descriptor is left.
+    pub fn with_descriptor<T>(
+        &mut self,
+        io: &Io,
+        woken: &mut Vec<Token>,
+        ask: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        match (&mut self.backend, &io.0) {
+            (_, IoKind::Epoll(io)) => ask(io.as_fd()),
+            (Backend::Uring(uring), IoKind::Uring(io)) => uring.with_descriptor(*io, woken, ask),
+            (Backend::Epoll(_), IoKind::Uring(_)) | (_, IoKind::Gone) => foreign(),
+        }
+    }
+
+    /// Returns the names of a socket's two ends. The kernel is asked once; they are kept for as
+    /// long as the socket is open.
+    ///
+    /// Another worker of a shared reactor may close the socket meanwhile. The kernel is then asked
+    /// by a number that may be another socket's, which does no harm, and the answer is thrown away:
+    /// a socket's generation ends before its number is free.
+    ///
+    /// # Errors
+    /// As [`Reactor::with_descriptor`]. `NotFound`: the socket is closed.
+    pub fn addrs(&mut self, id: IoId, woken: &mut Vec<Token>) -> io::Result<SocketAddrs> {
+        let (index, generation) = id.parts();
+        match &mut self.backend {
+            Backend::Epoll(epoll) => {
+                if let Some(addrs) = epoll.known_addrs(index, generation)? {
+                    return Ok(addrs);
+                }
+                let asked = SocketAddrs::of_fd_number(index.cast_signed());
+                // Not in the table any more: what was asked may have been its successor.
+                epoll.known_addrs(index, generation)?;
+                let addrs = asked?;
+                epoll.keep_addrs(index, generation, addrs.clone())?;
+                Ok(addrs)
+            }
+            Backend::Uring(uring) => {
+                let io = uring.find(index, generation).ok_or(io::ErrorKind::NotFound)?;
+                uring.addrs(io, woken)
+            }
+        }
+    }
+
+    /// Overrides the peer and local address, e.g. from a PROXY header.
+    pub fn override_addrs(&mut self, io: &Io, addrs: SocketAddrs) {
+        match (&mut self.backend, &io.0) {
+            (Backend::Epoll(epoll), IoKind::Epoll(_)) => {
+                let (index, generation) = io.id().parts();
+                let kept = epoll.keep_addrs(index, generation, addrs);
+                debug_assert!(kept.is_ok(), "it is open while it is borrowed");
+            }
+            (Backend::Uring(uring), IoKind::Uring(io)) => uring.keep_addrs(*io, addrs),
+            _ => foreign(),
+        }
+    }
+}
