@@ -4,7 +4,7 @@
 mod counterparts;
 mod first_word;
 
-use crate::refusal::Refusal;
+use crate::refusal::UsageError;
 use crate::{doctor, exit, lab};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::OsStringValueParser};
@@ -17,19 +17,19 @@ use std::path::{Path, PathBuf};
 
 /// What a person asked for.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum Subcommand {
     /// Serve until a signal.
-    Serve(Box<Asked>),
+    Serve(Box<ServeOptions>),
     /// Print the settings.
-    Check(Box<Asked>),
+    Check(Box<ServeOptions>),
     /// Print everything in effect as a configuration file.
-    Effective(Box<Asked>),
+    Effective(Box<ServeOptions>),
     /// Print the schema of configuration files.
     Schema,
     /// Look at the machine, and change what is asked for.
-    Doctor(doctor::Asked),
+    Doctor(doctor::DoctorOptions),
     /// Measure servers.
-    Lab(lab::Order),
+    Lab(lab::LabSubcommand),
     /// Print the reference of all settings.
     Tuning,
     /// Print the reference of all counters.
@@ -40,7 +40,7 @@ pub(crate) enum Order {
 
 /// What is to be served, and where all of that was said.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ServeOptions {
     pub(crate) settings: Settings,
     pub(crate) site: Option<SiteFile>,
     sources: Sources,
@@ -55,28 +55,28 @@ struct Sources {
 }
 
 impl Sources {
-    fn read(self) -> Result<Box<Asked>, Refusal> {
+    fn read(self) -> Result<Box<ServeOptions>, UsageError> {
         let site = match &self.file {
             Some(path) => Some(
                 SiteFile::read(path)
-                    .map_err(|error| Refusal { line: error.to_string(), code: exit::CONFIG })?,
+                    .map_err(|error| UsageError { line: error.to_string(), code: exit::CONFIG })?,
             ),
             None => None,
         };
         let environment = self.environment.iter().cloned();
         let settings =
             Settings::layered(&self.flags, environment, site.as_ref().map(SiteFile::file_settings))
-                .map_err(|error| Refusal { line: error.to_string(), code: error.exit_code() })?;
-        Ok(Box::new(Asked { settings, site, sources: self }))
+                .map_err(|error| UsageError { line: error.to_string(), code: error.exit_code() })?;
+        Ok(Box::new(ServeOptions { settings, site, sources: self }))
     }
 }
 
-impl Asked {
+impl ServeOptions {
     /// The same, with the file as it is by now.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn again(&self) -> Result<Box<Self>, Refusal> {
+    pub(crate) fn again(&self) -> Result<Box<Self>, UsageError> {
         self.sources.clone().read()
     }
 
@@ -132,7 +132,7 @@ const TOP_FLAGS: [&str; 4] = ["-h", "--help", "-V", "--version"];
 pub(crate) fn read(
     args: impl IntoIterator<Item = OsString>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
-) -> Result<Order, Refusal> {
+) -> Result<Subcommand, UsageError> {
     let args: Vec<OsString> = args.into_iter().collect();
     if let Some(refusal) = first_word::refuse(args.get(1..).unwrap_or_default()) {
         return Err(refusal);
@@ -145,17 +145,19 @@ pub(crate) fn read(
     };
     let asked = |matches: &ArgMatches| sources(matches, environment.into_iter().collect()).read();
     match matches.subcommand() {
-        Some(("check", flags)) if flags.get_flag("effective") => asked(flags).map(Order::Effective),
-        Some(("check", flags)) => asked(flags).map(Order::Check),
-        Some(("doctor", flags)) => Ok(Order::Doctor(doctor::Asked::read(flags))),
-        Some(("schema", _)) => Ok(Order::Schema),
-        Some(("tuning", found)) if found.get_flag("counters") => Ok(Order::Counters),
-        Some(("tuning", _)) => Ok(Order::Tuning),
+        Some(("check", flags)) if flags.get_flag("effective") => {
+            asked(flags).map(Subcommand::Effective)
+        }
+        Some(("check", flags)) => asked(flags).map(Subcommand::Check),
+        Some(("doctor", flags)) => Ok(Subcommand::Doctor(doctor::DoctorOptions::read(flags))),
+        Some(("schema", _)) => Ok(Subcommand::Schema),
+        Some(("tuning", found)) if found.get_flag("counters") => Ok(Subcommand::Counters),
+        Some(("tuning", _)) => Ok(Subcommand::Tuning),
         Some((name, flags)) => match lab::read(name, flags) {
-            Some(order) => order.map(Order::Lab),
-            None => asked(flags).map(Order::Serve),
+            Some(order) => order.map(Subcommand::Lab),
+            None => asked(flags).map(Subcommand::Serve),
         },
-        None => Ok(Order::Page(command().render_help().to_string())),
+        None => Ok(Subcommand::Page(command().render_help().to_string())),
     }
 }
 
@@ -331,12 +333,12 @@ fn given(matches: &ArgMatches) -> Vec<(&'static str, OsString)> {
     TUNABLES.iter().filter_map(|tunable| Some((tunable.name, value(tunable)?))).collect()
 }
 
-fn page_or_refusal(error: &clap::Error, of: &str) -> Result<Order, Refusal> {
+fn page_or_refusal(error: &clap::Error, of: &str) -> Result<Subcommand, UsageError> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            Ok(Order::Page(error.render().to_string()))
+            Ok(Subcommand::Page(error.render().to_string()))
         }
-        _ => Err(Refusal::of_usage(refusal_line(error, of))),
+        _ => Err(UsageError::of_usage(refusal_line(error, of))),
     }
 }
 
@@ -399,14 +401,14 @@ fn unknown_flag(found: &str, of: &str) -> String {
 mod tests {
     use super::*;
 
-    fn order(words: &[&str]) -> Result<Order, Refusal> {
+    fn order(words: &[&str]) -> Result<Subcommand, UsageError> {
         let args = std::iter::once("gustnado").chain(words.iter().copied()).map(OsString::from);
         read(args, std::iter::empty())
     }
 
     fn served(words: &[&str]) -> Settings {
         match order(words) {
-            Ok(Order::Serve(asked)) => asked.settings,
+            Ok(Subcommand::Serve(asked)) => asked.settings,
             other => panic!("expected serve, got {other:?}"),
         }
     }
@@ -498,7 +500,7 @@ mod tests {
     #[test]
     fn what_is_looked_for_first_stands_first_in_help() {
         for flag in ["-h", "--help"] {
-            let Ok(Order::Page(text)) = order(&["serve", flag]) else { panic!("no page") };
+            let Ok(Subcommand::Page(text)) = order(&["serve", flag]) else { panic!("no page") };
             let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}\n{text}"));
             let names =
                 ["Examples:", "--port <", "--host <", "--listing[", "--access-log <", "--quiet["];
@@ -521,7 +523,7 @@ mod tests {
             (&["--version"], "io_uring and epoll"),
         ] {
             match order(words) {
-                Ok(Order::Page(text)) => assert!(text.contains(part), "{words:?}\n{text}"),
+                Ok(Subcommand::Page(text)) => assert!(text.contains(part), "{words:?}\n{text}"),
                 other => panic!("expected a page, got {other:?}"),
             }
         }

@@ -19,28 +19,28 @@ mod sources;
 mod tests;
 
 pub(crate) use arguments::command;
-pub(crate) use asked::{Asked, Job, read};
+pub(crate) use asked::{BenchOptions, BenchSubcommand, read};
 
 use crate::exit;
 use crate::figures::grouped;
-use crate::output::Output;
-use gustnado_lab::load::{LoadError, Stop};
+use crate::output::Console;
+use gustnado_lab::load::{LoadError, StopHandle};
 use gustnado_lab::outcome::Outcome;
-use gustnado_lab::output::threshold::Finding;
+use gustnado_lab::output::threshold::ThresholdResult;
 use interrupt::Interrupt;
-use progress::Meter;
+use progress::BenchProgress;
 use results::Results;
 
 /// Does what was asked, and returns the exit code.
-pub(crate) fn run(job: Job) -> u8 {
-    let output = Output::new(false);
+pub(crate) fn run(job: BenchSubcommand) -> u8 {
+    let output = Console::new(false);
     match job {
-        Job::Load(asked) => measure(&asked, output),
-        Job::Merge { files, json } => merge::run(&files, json, output),
+        BenchSubcommand::Load(asked) => measure(&asked, output),
+        BenchSubcommand::Merge { files, json } => merge::run(&files, json, output),
     }
 }
 
-fn measure(asked: &Asked, output: Output) -> u8 {
+fn measure(asked: &BenchOptions, output: Console) -> u8 {
     if let Err(refusal) = permission::check(&asked.plan, asked.permitted) {
         output.error(&refusal.line);
         return refusal.code;
@@ -53,8 +53,8 @@ fn measure(asked: &Asked, output: Output) -> u8 {
             return exit::FAILED;
         }
     };
-    let meter = Meter::new(asked.progress, &asked.plan);
-    let stop = Stop::default();
+    let meter = BenchProgress::new(asked.progress, &asked.plan);
+    let stop = StopHandle::default();
     let interrupt = match Interrupt::watch(stop.clone(), meter.clone(), output) {
         Ok(interrupt) => interrupt,
         Err(error) => {
@@ -86,14 +86,16 @@ fn measure(asked: &Asked, output: Output) -> u8 {
 }
 
 /// What the outcome means for the exit code.
-fn judge(asked: &Asked, outcome: &Outcome, output: Output) -> u8 {
+fn judge(asked: &BenchOptions, outcome: &Outcome, output: Console) -> u8 {
     let mut struck = false;
     for threshold in &asked.thresholds {
         let text = threshold.text();
         match threshold.judge(outcome) {
-            Finding::Kept => continue,
-            Finding::Struck(found) => output.error(&format!("--fail-if {text}: found {found}")),
-            Finding::Nothing => {
+            ThresholdResult::Kept => continue,
+            ThresholdResult::Struck(found) => {
+                output.error(&format!("--fail-if {text}: found {found}"))
+            }
+            ThresholdResult::Nothing => {
                 output.error(&format!("--fail-if {text}: nothing to compare, for nobody answered"));
             }
         }

@@ -1,16 +1,16 @@
 //! `gustnado check`: every setting in effect, where it came from, and what `auto` comes to here.
 
-use crate::arguments::Asked;
+use crate::arguments::ServeOptions;
 use crate::figures::grouped;
-use crate::output::{Output, Paint, page, page_paint};
+use crate::output::{Console, Paint, page, page_paint};
 use crate::{exit, root};
 use gustnado::config::{Config, Group, Machine, Origin, Resolved, Settings, TUNABLES};
 use gustnado::site::SiteFile;
 
 /// Prints the settings; the exit code says whether the server could be started with them.
-pub(crate) fn run(asked: &Asked) -> u8 {
+pub(crate) fn run(asked: &ServeOptions) -> u8 {
     let settings = &asked.settings;
-    let output = Output::new(false);
+    let output = Console::new(false);
     let uring = gustnado::probe_io_uring();
     page(&text(settings, &Machine::read(), &uring, page_paint()));
     for warning in &settings.warnings {
@@ -20,8 +20,8 @@ pub(crate) fn run(asked: &Asked) -> u8 {
 }
 
 /// Prints everything in effect as a configuration file.
-pub(crate) fn effective(asked: &Asked) -> u8 {
-    let output = Output::new(false);
+pub(crate) fn effective(asked: &ServeOptions) -> u8 {
+    let output = Console::new(false);
     page(&SiteFile::effective(asked.site.as_ref(), &asked.settings));
     for warning in &asked.settings.warnings {
         output.warn(warning);
@@ -30,7 +30,7 @@ pub(crate) fn effective(asked: &Asked) -> u8 {
 }
 
 /// Says whether it could be started.
-fn verdict(asked: &Asked, output: Output) -> u8 {
+fn verdict(asked: &ServeOptions, output: Console) -> u8 {
     let root = asked.settings.config.root.as_deref().map_or(Ok(()), root::check);
     let all = root.and_then(|()| asked.server().check().map_err(|error| asked.line(&error)));
     match all {
@@ -47,7 +47,7 @@ fn verdict(asked: &Asked, output: Output) -> u8 {
     }
 }
 
-struct Row {
+struct SettingRow {
     group: Group,
     name: &'static str,
     value: String,
@@ -65,13 +65,13 @@ fn text(
     paint: Paint,
 ) -> String {
     let rows = rows(settings, machine, uring);
-    let width = |cell: fn(&Row) -> String| {
+    let width = |cell: fn(&SettingRow) -> String| {
         rows.iter().map(|row| cell(row).chars().count()).max().unwrap_or_default()
     };
     let names = width(|row| row.name.to_owned());
     let values = width(|row| row.value.clone());
     let origins = width(|row| row.origin.to_string());
-    let line = |row: &Row| {
+    let line = |row: &SettingRow| {
         let name = row.name;
         let value = paint.bold(&format!("{:values$}", row.value));
         let origin = format!("{:origins$}", row.origin.to_string());
@@ -89,12 +89,12 @@ fn text(
     page
 }
 
-fn rows(settings: &Settings, machine: &Machine, uring: &Result<(), String>) -> Vec<Row> {
+fn rows(settings: &Settings, machine: &Machine, uring: &Result<(), String>) -> Vec<SettingRow> {
     let row = |(effective, tunable): (gustnado::config::Effective, &gustnado::config::Tunable)| {
         let set = (effective.name, effective.value);
         let (value, because) = worked_out(set, &settings.config, machine, uring);
         let group = tunable.group;
-        Row { group, name: effective.name, value, origin: effective.origin, because }
+        SettingRow { group, name: effective.name, value, origin: effective.origin, because }
     };
     settings.effective().into_iter().zip(TUNABLES).map(row).collect()
 }

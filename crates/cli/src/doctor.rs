@@ -20,30 +20,30 @@ mod shell;
 mod state;
 mod wanted;
 
-pub(crate) use asked::{Asked, command};
+pub(crate) use asked::{DoctorOptions, command};
 
 use crate::exit;
-use crate::output::{Output, Paint, page, page_paint};
-use asked::Work;
+use crate::output::{Console, Paint, page, page_paint};
+use asked::DoctorAction;
 use facts::Facts;
-use finding::{Finding, Verdict};
-use settings::Settings;
+use finding::{Finding, FindingLevel};
+use settings::KernelSettings;
 
 /// Does what was asked, and returns the exit code.
-pub(crate) fn run(asked: &Asked) -> u8 {
-    let output = Output::new(false);
+pub(crate) fn run(asked: &DoctorOptions) -> u8 {
+    let output = Console::new(false);
     match asked.work {
-        Work::Look => look(&Settings(asked.settings.clone())),
-        Work::Apply => apply::apply(asked, output),
-        Work::Restore => apply::restore(asked, output),
+        DoctorAction::Look => look(&KernelSettings(asked.settings.clone())),
+        DoctorAction::Apply => apply::apply(asked, output),
+        DoctorAction::Restore => apply::restore(asked, output),
     }
 }
 
 /// Looks at this machine and prints what was found.
-fn look(settings: &Settings) -> u8 {
+fn look(settings: &KernelSettings) -> u8 {
     let facts = Facts::read(settings);
     if facts.is_empty() {
-        Output::new(false).error(
+        Console::new(false).error(
             "doctor: nothing could be read below /proc; mount it (`mount -t proc proc /proc`)",
         );
         return exit::FAILED;
@@ -79,7 +79,7 @@ fn text(facts: &Facts, paint: Paint) -> String {
 
 fn summary(findings: &[Finding]) -> String {
     let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
-    match (count(Verdict::Change), count(Verdict::Unknown)) {
+    match (count(FindingLevel::Change), count(FindingLevel::Unknown)) {
         (0, 0) => "Nothing needs to be changed.\n".to_owned(),
         (0, unknown) => format!("Nothing needs to be changed; {unknown} could not be read.\n"),
         (1, _) => "1 setting worth changing; the server also runs without it.\n".to_owned(),

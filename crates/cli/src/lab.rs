@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::{ArgMatches, Command};
 
-use crate::refusal::Refusal;
+use crate::refusal::UsageError;
 use crate::{bench, contest};
 
 /// The names of the subcommands that a person may call.
@@ -14,11 +14,11 @@ pub(crate) const NAMES: &[&str] = &["bench", "contest"];
 
 /// What a person asked of the lab.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum LabSubcommand {
     /// Load a server, or merge what came of it.
-    Bench(bench::Job),
+    Bench(bench::BenchSubcommand),
     /// Measure servers side by side.
-    Contest(Box<contest::arguments::Asked>),
+    Contest(Box<contest::arguments::ContestSubcommand>),
     /// Become a server of a contest: who holds it, and the command.
     ContestMember(i32, Vec<OsString>),
 }
@@ -34,7 +34,7 @@ pub(crate) fn is_command(word: &str) -> bool {
 }
 
 /// Returns why a first word is refused that names a subcommand of the lab: here, never.
-pub(crate) fn refuse(_: &str) -> Option<Refusal> {
+pub(crate) fn refuse(_: &str) -> Option<UsageError> {
     None
 }
 
@@ -42,13 +42,13 @@ pub(crate) fn refuse(_: &str) -> Option<Refusal> {
 ///
 /// # Errors
 /// The first flag that is not understood, in one line.
-pub(crate) fn read(name: &str, flags: &ArgMatches) -> Option<Result<Order, Refusal>> {
+pub(crate) fn read(name: &str, flags: &ArgMatches) -> Option<Result<LabSubcommand, UsageError>> {
     match name {
-        "bench" => Some(bench::read(flags).map(Order::Bench)),
-        "contest" => Some(Ok(Order::Contest(Box::new(contest::arguments::read(flags))))),
+        "bench" => Some(bench::read(flags).map(LabSubcommand::Bench)),
+        "contest" => Some(Ok(LabSubcommand::Contest(Box::new(contest::arguments::read(flags))))),
         "contest-member" => {
             let (parent, words) = contest::arguments::read_member(flags);
-            Some(Ok(Order::ContestMember(parent, words)))
+            Some(Ok(LabSubcommand::ContestMember(parent, words)))
         }
         _ => None,
     }
@@ -57,10 +57,10 @@ pub(crate) fn read(name: &str, flags: &ArgMatches) -> Option<Result<Order, Refus
 /// Does what was asked, and returns the exit code.
 ///
 /// - `program`: the path of the command, which a contest starts as load generator.
-pub(crate) fn run(order: Order, program: &Path) -> u8 {
+pub(crate) fn run(order: LabSubcommand, program: &Path) -> u8 {
     match order {
-        Order::Bench(job) => bench::run(job),
-        Order::Contest(asked) => contest::run(*asked, program),
-        Order::ContestMember(parent, words) => contest::member::run((parent, words)),
+        LabSubcommand::Bench(job) => bench::run(job),
+        LabSubcommand::Contest(asked) => contest::run(*asked, program),
+        LabSubcommand::ContestMember(parent, words) => contest::member::run((parent, words)),
     }
 }

@@ -28,10 +28,10 @@ mod serve;
 use std::ffi::OsString;
 use std::path::Path;
 
-use arguments::Order;
+use arguments::Subcommand;
 #[cfg(not(feature = "lab"))]
 use no_lab as lab;
-use output::Output;
+use output::Console;
 
 /// Does what a command line asks for, and returns the exit code.
 ///
@@ -41,19 +41,19 @@ pub fn command(words: impl IntoIterator<Item = OsString>, program: &Path) -> u8 
     let order = match arguments::read(words, std::env::vars_os()) {
         Ok(order) => order,
         Err(refusal) => {
-            refusal.line.lines().for_each(|line| Output::new(false).error(line));
+            refusal.line.lines().for_each(|line| Console::new(false).error(line));
             return refusal.code;
         }
     };
     match order {
-        Order::Serve(asked) => serve::run(asked),
-        Order::Check(asked) => check::run(&asked),
-        Order::Effective(asked) => check::effective(&asked),
-        Order::Schema => output::page(&gustnado::site::schema()),
-        Order::Doctor(asked) => doctor::run(&asked),
-        Order::Lab(order) => lab::run(order, program),
-        Order::Tuning => output::page(&gustnado::config::reference()),
-        Order::Counters => output::page(&gustnado::counters_reference()),
-        Order::Page(text) => output::page(&output::with_headings(&text, output::page_paint())),
+        Subcommand::Serve(asked) => serve::run(asked),
+        Subcommand::Check(asked) => check::run(&asked),
+        Subcommand::Effective(asked) => check::effective(&asked),
+        Subcommand::Schema => output::page(&gustnado::site::schema()),
+        Subcommand::Doctor(asked) => doctor::run(&asked),
+        Subcommand::Lab(order) => lab::run(order, program),
+        Subcommand::Tuning => output::page(&gustnado::config::reference()),
+        Subcommand::Counters => output::page(&gustnado::counters_reference()),
+        Subcommand::Page(text) => output::page(&output::with_headings(&text, output::page_paint())),
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::{ArgMatches, Command};
 
-use crate::refusal::Refusal;
+use crate::refusal::UsageError;
 
 /// The names of the subcommands of the lab that this build has.
 pub(crate) const NAMES: &[&str] = &[];
@@ -15,7 +15,7 @@ const ABSENT: [&str; 3] = ["bench", "contest", "contest-member"];
 
 /// What a person asked of the lab; there is no value of it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Order {}
+pub(crate) enum LabSubcommand {}
 
 /// Returns no subcommand, so that help names none.
 pub(crate) fn commands() -> Vec<Command> {
@@ -28,9 +28,9 @@ pub(crate) fn is_command(_: &str) -> bool {
 }
 
 /// Returns why a first word is refused that names a subcommand of the lab.
-pub(crate) fn refuse(word: &str) -> Option<Refusal> {
+pub(crate) fn refuse(word: &str) -> Option<UsageError> {
     ABSENT.contains(&word).then(|| {
-        Refusal::of_usage(format!(
+        UsageError::of_usage(format!(
             "{word}: this build has no lab (`bench` and `contest`); for it, in a clone of \
              Gustnado: `cargo install --path crates/cli`"
         ))
@@ -38,12 +38,12 @@ pub(crate) fn refuse(word: &str) -> Option<Refusal> {
 }
 
 /// Returns `None`: no subcommand is the lab's.
-pub(crate) fn read(_: &str, _: &ArgMatches) -> Option<Result<Order, Refusal>> {
+pub(crate) fn read(_: &str, _: &ArgMatches) -> Option<Result<LabSubcommand, UsageError>> {
     None
 }
 
 /// Has nothing to do.
-pub(crate) fn run(order: Order, _: &Path) -> u8 {
+pub(crate) fn run(order: LabSubcommand, _: &Path) -> u8 {
     match order {}
 }
 

@@ -12,12 +12,12 @@ const TERMINAL_WITHIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
 
 /// The way to standard error.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Output {
+pub(crate) struct Console {
     quiet: bool,
     colour: bool,
 }
 
-impl Output {
+impl Console {
     /// - `quiet`: only errors are printed.
     pub(crate) fn new(quiet: bool) -> Self {
         Self { quiet, colour: stderr().is_terminal() && colour_is_welcome() }

@@ -7,10 +7,10 @@
 
 mod reload;
 
-use crate::arguments::Asked;
+use crate::arguments::ServeOptions;
 use crate::banner::Banner;
 use crate::figures::counted;
-use crate::output::Output;
+use crate::output::Console;
 use crate::{exit, root};
 use gustnado::config::{Config, Machine, Settings};
 use gustnado::{DrainReport, Endpoint, Running};
@@ -27,10 +27,10 @@ use std::time::{Duration, Instant};
 const CLOSING_MAX: Duration = Duration::from_millis(50);
 
 /// Serves until a signal, and returns the exit code.
-pub(crate) fn run(asked: Box<Asked>) -> u8 {
+pub(crate) fn run(asked: Box<ServeOptions>) -> u8 {
     let settings = &asked.settings;
     let config = &settings.config;
-    let output = Output::new(config.quiet);
+    let output = Console::new(config.quiet);
     settings.warnings.iter().for_each(|warning| output.warn(warning));
     if let Some(Err(line)) = config.root.as_deref().map(root::check) {
         output.error(&line);
@@ -70,7 +70,7 @@ struct Starting(Option<(Handle, JoinHandle<()>)>);
 impl Starting {
     /// Ends the process by the first such signal, from a thread of its own. Nobody is served yet,
     /// so nothing is waited for; and what was started ends with the process.
-    fn heed_signals(output: Output) -> Self {
+    fn heed_signals(output: Console) -> Self {
         // (Where it cannot be done, they are obeyed once the server has started.)
         let Ok(mut signals) = Signals::new([SIGTERM, SIGINT, SIGQUIT]) else { return Self(None) };
         let handle = signals.handle();
@@ -95,7 +95,7 @@ impl Starting {
     }
 }
 
-fn banner(running: &Running, asked: &Asked) -> Banner {
+fn banner(running: &Running, asked: &ServeOptions) -> Banner {
     let config = &asked.settings.config;
     let of_file = asked
         .site
@@ -146,7 +146,12 @@ fn too_many(config: &Config, machine: &Machine) -> Option<String> {
     })
 }
 
-fn serve(running: &Running, asked: Box<Asked>, signals: &mut Signals, output: Output) -> u8 {
+fn serve(
+    running: &Running,
+    asked: Box<ServeOptions>,
+    signals: &mut Signals,
+    output: Console,
+) -> u8 {
     let mut asked = asked;
     for signal in signals.forever() {
         match signal {
@@ -161,7 +166,7 @@ fn serve(running: &Running, asked: Box<Asked>, signals: &mut Signals, output: Ou
 }
 
 /// USR1: whoever rotates logs has moved the old one away.
-fn reopen_logs(running: &Running, output: Output) {
+fn reopen_logs(running: &Running, output: Console) {
     if let Err(error) = running.reopen_logs() {
         output.error(&format!("USR1: {error}; the old file is written on"));
     }
@@ -172,7 +177,7 @@ fn drain(
     running: &Running,
     settings: &Settings,
     signals: &mut Signals,
-    output: Output,
+    output: Console,
 ) -> DrainReport {
     let deadline = settings.config.timeout_graceful_shutdown;
     let (done, report) = mpsc::channel();
@@ -212,7 +217,7 @@ fn drain(
     })
 }
 
-fn finish(report: &DrainReport, settings: &Settings, output: Output) -> u8 {
+fn finish(report: &DrainReport, settings: &Settings, output: Console) -> u8 {
     let took = report.took.as_secs_f32();
     if report.cut == 0 {
         output.say(&format!("drained in {took:.1} s; nobody was cut off"));
@@ -228,7 +233,7 @@ fn finish(report: &DrainReport, settings: &Settings, output: Output) -> u8 {
 }
 
 /// Ends the process as a shell would report that signal. No connection is waited for.
-fn stop_at_once(running: &Running, signal: i32, output: Output) -> ! {
+fn stop_at_once(running: &Running, signal: i32, output: Console) -> ! {
     output.say("stopping at once");
     running.flush_logs();
     // So that the next server finds its port free: a ring gives sockets back only some time after

@@ -66,9 +66,9 @@ const OPTIONS: &[&str] = &[
 ];
 
 /// One row of a table: Qurricane's, ours, unit and range, default, what to know.
-struct Row(Vec<String>);
+struct ContenderFigures(Vec<String>);
 
-impl Row {
+impl ContenderFigures {
     fn ours(&self) -> &str {
         &self.0[1]
     }
@@ -84,13 +84,13 @@ fn page() -> String {
 }
 
 /// The rows of all tables that have five columns.
-fn rows(page: &str) -> Vec<Row> {
+fn rows(page: &str) -> Vec<ContenderFigures> {
     let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
     let cells = rows.map(|row| row.split('|').map(|cell| cell.trim().to_owned()).collect());
     let is_content = |cells: &Vec<String>| {
         cells.len() == 5 && cells[0] != "Qurricane" && !cells[0].starts_with("---")
     };
-    cells.filter(is_content).map(Row).collect()
+    cells.filter(is_content).map(ContenderFigures).collect()
 }
 
 /// What stands in code marks.

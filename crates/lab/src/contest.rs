@@ -32,10 +32,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::record::{self, Fate, Record, Run};
+use crate::record::{self, Fate, Record, RunRecord};
 pub use file::presets;
-use file::{Contender, Contest, Page, Scenario};
-use stage::{Miss, Ready, Stage, missed, slug};
+use file::{ContenderSpec, ContestSpec, PageSpec, ScenarioSpec};
+use stage::{ReadyServer, ServerRunner, Unmeasured, missed, slug};
 use store::StoreError;
 
 /// The file of the record in the output folder.
@@ -67,7 +67,7 @@ impl Tools {
 
 /// What a contest says while it goes on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum News<'a> {
+pub enum ContestEvent<'a> {
     /// Something happened.
     Line(&'a str),
     /// How far it is.
@@ -115,10 +115,10 @@ impl std::error::Error for ContestError {}
 /// # Errors
 /// It could not begin.
 pub fn hold(
-    contest: &Contest,
+    contest: &ContestSpec,
     tools: &Tools,
     stop: &AtomicBool,
-    say: &mut dyn FnMut(News<'_>),
+    say: &mut dyn FnMut(ContestEvent<'_>),
 ) -> Result<Record, ContestError> {
     let (servers, generator) = (contest.server_cpus.as_deref(), contest.generator_cpus.as_deref());
     let division =
@@ -129,7 +129,7 @@ pub fn hold(
     fs::create_dir_all(&logs).map_err(of_folder)?;
     environment::raise_descriptors();
     let record = begin(contest, tools, &division);
-    let stage = Stage::build(contest, tools, stop, division, logs)
+    let stage = ServerRunner::build(contest, tools, stop, division, logs)
         .map_err(|error| ContestError::Folder(std::env::temp_dir(), error))?;
     let path = output.join(RECORD);
     // What was measured before is worth comparing with. Where there is nothing, that is no error.
@@ -137,11 +137,11 @@ pub fn hold(
     store::save(&record, &path).map_err(ContestError::Store)?;
     let until = Instant::now() + contest.time_limit;
     let mut round =
-        Holding { contest, stage, record, path, begun: Instant::now(), until, stop, say };
+        ContestRun { contest, stage, record, path, begun: Instant::now(), until, stop, say };
     match round.prepare().and_then(|()| round.measure()) {
         Ok(()) => {}
         Err(cut) => {
-            (round.say)(News::Line(&cut));
+            (round.say)(ContestEvent::Line(&cut));
             round.record.cut = Some(cut);
         }
     }
@@ -151,9 +151,9 @@ pub fn hold(
 }
 
 /// A record without anything measured.
-fn begin(contest: &Contest, tools: &Tools, division: &cpus::Division) -> Record {
+fn begin(contest: &ContestSpec, tools: &Tools, division: &cpus::CpuSplit) -> Record {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let contender = |of: &Contender| record::Contender {
+    let contender = |of: &ContenderSpec| record::ContenderRecord {
         name: of.name.clone(),
         about: of.about.clone(),
         tuning: of.tuning.clone(),
@@ -161,10 +161,10 @@ fn begin(contest: &Contest, tools: &Tools, division: &cpus::Division) -> Record 
         version: None,
         fate: Fate::Ran,
     };
-    let scenario = |of: &Scenario| record::Scenario {
+    let scenario = |of: &ScenarioSpec| record::ScenarioRecord {
         name: of.name.clone(),
         title: of.title.clone(),
-        body_bytes: of.page.as_ref().map_or(0, Page::bytes),
+        body_bytes: of.page.as_ref().map_or(0, PageSpec::bytes),
         connections: of.connections,
         keep_alive: of.keep_alive,
         model: of.model.word().to_owned(),
@@ -190,20 +190,20 @@ fn begin(contest: &Contest, tools: &Tools, division: &cpus::Division) -> Record 
 }
 
 /// A contest under way. Errors are sentences about why it ends early.
-struct Holding<'a> {
-    contest: &'a Contest,
-    stage: Stage<'a>,
+struct ContestRun<'a> {
+    contest: &'a ContestSpec,
+    stage: ServerRunner<'a>,
     record: Record,
     path: PathBuf,
     begun: Instant,
     until: Instant,
     stop: &'a AtomicBool,
-    say: &'a mut dyn FnMut(News<'_>),
+    say: &'a mut dyn FnMut(ContestEvent<'_>),
 }
 
 const INTERRUPTED: &str = "interrupted: what was measured by then is kept";
 
-impl Holding<'_> {
+impl ContestRun<'_> {
     /// Finds out who can take part: each is started once and looked at, the reference first,
     /// because its answer may be the measure of the others'.
     fn prepare(&mut self) -> Result<(), String> {
@@ -239,8 +239,8 @@ impl Holding<'_> {
     }
 
     /// Notes that a contender does not take part.
-    fn take_out(&mut self, at: usize, miss: Miss) -> Result<(), String> {
-        let Miss::Fate(fate) = miss else { return Err(INTERRUPTED.to_owned()) };
+    fn take_out(&mut self, at: usize, miss: Unmeasured) -> Result<(), String> {
+        let Unmeasured::Fate(fate) = miss else { return Err(INTERRUPTED.to_owned()) };
         let name = &self.record.contenders[at].name;
         let line = match &fate {
             Fate::Ran => format!("{name}: ready"),
@@ -258,7 +258,7 @@ impl Holding<'_> {
         let contest = self.contest;
         let pairs = contest.contenders.iter().zip(&self.record.contenders);
         let taking_part = pairs.filter(|(_, known)| known.fate == Fate::Ran);
-        let contenders: Vec<&Contender> = taking_part.map(|(contender, _)| contender).collect();
+        let contenders: Vec<&ContenderSpec> = taking_part.map(|(contender, _)| contender).collect();
         let rounds: u32 = contest.scenarios.iter().map(|scenario| scenario.rounds).sum();
         let all = rounds as usize * contenders.len();
         let (mut done, begun) = (0, Instant::now());
@@ -273,7 +273,7 @@ impl Holding<'_> {
                     self.line(&format!("{done}/{all} {line}"));
                     let each = begun.elapsed() / u32::try_from(done).unwrap_or(u32::MAX);
                     let left = each * u32::try_from(all - done).unwrap_or(u32::MAX);
-                    (self.say)(News::Progress { done, all, left });
+                    (self.say)(ContestEvent::Progress { done, all, left });
                     self.record.runs.push(run);
                     self.save()?;
                 }
@@ -285,11 +285,11 @@ impl Holding<'_> {
     /// - `kept`: servers that go on between rounds, where the file wants that.
     fn one_run(
         &self,
-        contender: &Contender,
-        scenario: &Scenario,
+        contender: &ContenderSpec,
+        scenario: &ScenarioSpec,
         round: u32,
-        kept: &mut BTreeMap<String, Ready>,
-    ) -> Result<Run, String> {
+        kept: &mut BTreeMap<String, ReadyServer>,
+    ) -> Result<RunRecord, String> {
         if let Some(why) = generator::missing(scenario) {
             let fate = Fate::NotInstalled(format!("not measured: {why}"));
             return Ok(missed(contender, scenario, round, &fate));
@@ -307,13 +307,13 @@ impl Holding<'_> {
         });
         match measured {
             Ok(run) => Ok(run),
-            Err(Miss::Interrupted) => Err(INTERRUPTED.to_owned()),
-            Err(Miss::Fate(fate)) => Ok(missed(contender, scenario, round, &fate)),
+            Err(Unmeasured::Interrupted) => Err(INTERRUPTED.to_owned()),
+            Err(Unmeasured::Fate(fate)) => Ok(missed(contender, scenario, round, &fate)),
         }
     }
 
     fn line(&mut self, line: &str) {
-        (self.say)(News::Line(line));
+        (self.say)(ContestEvent::Line(line));
     }
 
     fn check_time(&self) -> Result<(), String> {
@@ -336,9 +336,9 @@ impl Holding<'_> {
 }
 
 /// About how long a contest takes: for the line that is printed first.
-pub fn estimate(contest: &Contest) -> Duration {
+pub fn estimate(contest: &ContestSpec) -> Duration {
     const AROUND: Duration = Duration::from_millis(1_500);
-    let of = |scenario: &Scenario| {
+    let of = |scenario: &ScenarioSpec| {
         let length = match scenario.requests {
             Some(_) => scenario.duration.min(Duration::from_secs(5)),
             None => scenario.duration,

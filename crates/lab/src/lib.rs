@@ -3,7 +3,7 @@
 //! What lives here: the load generator (`gustnado bench`), contests (`gustnado contest`), plots and
 //! reports. What does not: flags, signals and exit codes, which are the command's.
 //!
-//! Three kinds of data hold it together: a [`Plan`](plan::Plan) is what one run of the load
+//! Three kinds of data hold it together: a [`LoadPlan`](plan::LoadPlan) is what one run of the load
 //! generator is to do, an [`Outcome`](outcome::Outcome) is what it found, and a
 //! [`Record`](record::Record) is everything that a contest found.
 #![forbid(unsafe_code)]

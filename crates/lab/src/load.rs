@@ -1,4 +1,4 @@
-//! The load generator: runs a [`Plan`] on threads of this process and says what it found.
+//! The load generator: runs a [`LoadPlan`] on threads of this process and says what it found.
 //!
 //! Each thread is a worker of the engine with a light task per connection. Threads share nothing
 //! that changes while the load runs; what each has counted is put together at the end.
@@ -54,12 +54,12 @@ use gustnado_tasks::{StartError, descriptor_limit, probe_uring};
 use rustix::io::Errno;
 
 use crate::outcome::Outcome;
-use crate::plan::{Io, Plan, PlanError};
-use own::Machine;
+use crate::plan::{BackendChoice, LoadPlan, PlanError};
+use own::MachineSnapshot;
 use script::Script;
-use series::Series;
-use shared::Shared;
-use thread::{Haul, ThreadError};
+use series::TimeSeries;
+use shared::LoadShared;
+use thread::{ThreadError, ThreadResult};
 
 /// Descriptors that each ring needs besides those left apart, for connections that are being
 /// opened.
@@ -68,14 +68,14 @@ const DESCRIPTORS_OPENING: u64 = 256;
 const BEAT: Duration = Duration::from_millis(100);
 
 /// What sees a run go on.
-pub trait Watch: Sync {
+pub trait ProgressObserver: Sync {
     /// About ten times a second, always from the thread that called [`run`].
-    fn progress(&self, progress: &Progress);
+    fn progress(&self, progress: &LoadProgress);
 }
 
 /// How far a run is.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Progress {
+pub struct LoadProgress {
     /// Time since measuring began; before that, since the start.
     pub elapsed: Duration,
     /// How long it is to be measured, if that is known.
@@ -95,12 +95,12 @@ pub struct Progress {
     /// The 99th percentile in it, in microseconds.
     pub p99_us: f64,
     /// What is done now.
-    pub phase: Phase,
+    pub phase: LoadPhase,
 }
 
 /// What a run does now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
+pub enum LoadPhase {
     /// Connections are being opened.
     #[default]
     Opening,
@@ -114,9 +114,9 @@ pub enum Phase {
 
 /// Ends a run early, from any thread: it then reports what it has.
 #[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<AtomicBool>);
+pub struct StopHandle(Arc<AtomicBool>);
 
-impl Stop {
+impl StopHandle {
     /// Ends the run, within a tenth of a second or so.
     pub fn now(&self) {
         self.0.store(true, Ordering::Release);
@@ -207,12 +207,16 @@ impl Error for LoadError {
 ///
 /// # Errors
 /// [`LoadError`]. A server that is not there is none: that is an outcome without right answers.
-pub fn run(plan: &Plan, watch: &dyn Watch, stop: &Stop) -> Result<Outcome, LoadError> {
+pub fn run(
+    plan: &LoadPlan,
+    watch: &dyn ProgressObserver,
+    stop: &StopHandle,
+) -> Result<Outcome, LoadError> {
     plan.check().map_err(LoadError::Plan)?;
     let script = Script::prepare(plan).map_err(LoadError::Plan)?;
     let (io, count) = choose(plan)?;
     let trace = open_trace(plan)?;
-    let shared = Arc::new(Shared::new(plan, script, stop, count));
+    let shared = Arc::new(LoadShared::new(plan, script, stop, count));
     let mut crew = Vec::new();
     for thread in 0..count {
         match start(&shared, thread, io) {
@@ -226,9 +230,9 @@ pub fn run(plan: &Plan, watch: &dyn Watch, stop: &Stop) -> Result<Outcome, LoadE
             }
         }
     }
-    let mut series = Series::default();
+    let mut series = TimeSeries::default();
     let before = watch_until(&shared, &crew, watch, &mut series);
-    let meanwhile = Machine::read().since(&before);
+    let meanwhile = MachineSnapshot::read().since(&before);
     let hauls = join(crew, io)?;
     if let Some(way) = shared.script.only_way().filter(|_| shared.nobody_listens()) {
         let addresses = way.all.iter().map(ToString::to_string).collect();
@@ -246,15 +250,15 @@ pub fn run(plan: &Plan, watch: &dyn Watch, stop: &Stop) -> Result<Outcome, LoadE
 }
 
 /// Opens the file for the trace before the load, so that a wrong path costs no measurement.
-fn open_trace(plan: &Plan) -> Result<Option<File>, LoadError> {
+fn open_trace(plan: &LoadPlan) -> Result<Option<File>, LoadError> {
     let open =
         |path: &PathBuf| File::create(path).map_err(|error| LoadError::trace(path, error, None));
     plan.trace.as_ref().map(open).transpose()
 }
 
-type Handle = JoinHandle<Result<Haul, ThreadError>>;
+type LoadThread = JoinHandle<Result<ThreadResult, ThreadError>>;
 
-fn start(shared: &Arc<Shared>, thread: u32, io: Io) -> io::Result<Handle> {
+fn start(shared: &Arc<LoadShared>, thread: u32, io: BackendChoice) -> io::Result<LoadThread> {
     let shared = Arc::clone(shared);
     threads::Builder::new().name(format!("load-{thread}")).spawn(move || {
         let haul = thread::run(&shared, thread, io);
@@ -267,14 +271,14 @@ fn start(shared: &Arc<Shared>, thread: u32, io: Io) -> io::Result<Handle> {
 
 /// Looks on until all threads are done. Returns the machine as it was when measuring began.
 fn watch_until(
-    shared: &Shared,
-    crew: &[Handle],
-    watch: &dyn Watch,
-    series: &mut Series,
-) -> Machine {
+    shared: &LoadShared,
+    crew: &[LoadThread],
+    watch: &dyn ProgressObserver,
+    series: &mut TimeSeries,
+) -> MachineSnapshot {
     let began = Instant::now();
     let mut measures = false;
-    let mut before = Machine::read();
+    let mut before = MachineSnapshot::read();
     let mut shown = began;
     while !crew.iter().all(JoinHandle::is_finished) {
         threads::park_timeout(Duration::from_millis(5));
@@ -286,9 +290,9 @@ fn watch_until(
             None
         };
         if let Some(progress) = progress {
-            if !measures && progress.phase >= Phase::Measuring {
+            if !measures && progress.phase >= LoadPhase::Measuring {
                 measures = true;
-                before = Machine::read();
+                before = MachineSnapshot::read();
             }
             watch.progress(&progress);
         }
@@ -300,13 +304,13 @@ fn watch_until(
     before
 }
 
-fn join(crew: Vec<Handle>, io: Io) -> Result<Vec<Haul>, LoadError> {
+fn join(crew: Vec<LoadThread>, io: BackendChoice) -> Result<Vec<ThreadResult>, LoadError> {
     let joined: Vec<_> = crew.into_iter().map(JoinHandle::join).collect();
     joined
         .into_iter()
         .map(|haul| match haul.map_err(|_| LoadError::Panicked)? {
             Ok(haul) => Ok(haul),
-            Err(ThreadError::Engine(StartError::Thread(error))) if io == Io::Uring => {
+            Err(ThreadError::Engine(StartError::Thread(error))) if io == BackendChoice::Uring => {
                 Err(LoadError::Uring(error))
             }
             Err(ThreadError::Engine(StartError::Thread(error)) | ThreadError::Timer(error)) => {
@@ -319,17 +323,17 @@ fn join(crew: Vec<Handle>, io: Io) -> Result<Vec<Haul>, LoadError> {
 }
 
 /// The way into the kernel, and how many threads: as many rings as the connections need.
-fn choose(plan: &Plan) -> Result<(Io, u32), LoadError> {
+fn choose(plan: &LoadPlan) -> Result<(BackendChoice, u32), LoadError> {
     let io = match plan.io {
         Some(io) => io,
-        None if plan.needs_rings() => Io::Uring,
-        None => Io::Epoll,
+        None if plan.needs_rings() => BackendChoice::Uring,
+        None => BackendChoice::Epoll,
     };
     let cpus = threads::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
     // Each thread has something to do.
     let usual = cpus.min(plan.connections);
     let mut count = plan.threads.map_or(usual, u64::from).min(plan.all_connections());
-    if io == Io::Uring {
+    if io == BackendChoice::Uring {
         probe_uring().map_err(LoadError::Uring)?;
         let table = (descriptor_limit() as u64).saturating_sub(DESCRIPTORS_OPENING).max(1);
         count = count.max(plan.all_connections().div_ceil(table));

@@ -23,7 +23,7 @@ pub struct Outcome {
     /// What was asked for, in the order given.
     pub urls: Vec<String>,
     /// How load was made.
-    pub model: Model,
+    pub model: ModelSummary,
     /// Seconds since 1970-01-01, when measuring began (after the warm-up).
     pub started_unix_s: f64,
     /// How long was measured.
@@ -75,7 +75,7 @@ pub struct Outcome {
     /// `latency_us` whole: `HdrHistogram` V2, compressed, base64. Values are microseconds.
     pub histogram: String,
     /// What the generator itself used, and whether it was the bottleneck.
-    pub generator: Generator,
+    pub generator: GeneratorUsage,
     /// What the kernel counted meanwhile, for the whole machine.
     pub kernel: Kernel,
     /// Segments that were sent again on this run's connections, by both ends as far as they are on
@@ -90,13 +90,13 @@ pub struct Outcome {
     /// Sentences about what makes these figures less than they seem. Empty is good.
     pub warnings: Vec<String>,
     /// Second by second.
-    pub series: Vec<Second>,
+    pub series: Vec<OutcomeSecond>,
     /// The steps of a ramp, slowest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub steps: Vec<Step>,
+    pub steps: Vec<OutcomeStep>,
     /// Idle connections that were held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held: Option<Held>,
+    pub held: Option<HeldConnections>,
 }
 
 impl Outcome {
@@ -109,7 +109,7 @@ impl Outcome {
 
 /// How load was made.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
-pub struct Model {
+pub struct ModelSummary {
     /// `closed`, `open`, `ramp`, `hold` or `churn`.
     pub name: String,
     /// The model in one sentence, numbers included, for people.
@@ -208,7 +208,7 @@ impl Latency {
 
 /// What the generator itself used.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
-pub struct Generator {
+pub struct GeneratorUsage {
     /// Seconds of CPU, user and system.
     pub cpu_s: f64,
     /// Those in user space.
@@ -242,7 +242,7 @@ pub struct Kernel {
 
 /// One second of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
-pub struct Second {
+pub struct OutcomeSecond {
     /// The end of this interval, in seconds since measuring began.
     pub at_s: f64,
     /// Right answers in it.
@@ -261,7 +261,7 @@ pub struct Second {
 
 /// One step of a ramp.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
-pub struct Step {
+pub struct OutcomeStep {
     /// Requests per second that were due.
     pub rate_per_s: f64,
     /// Right answers per second.
@@ -276,7 +276,7 @@ pub struct Step {
 
 /// Idle connections that were held.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
-pub struct Held {
+pub struct HeldConnections {
     /// How many were asked for.
     pub asked: u64,
     /// How many stood at once.

@@ -11,21 +11,21 @@ use std::time::Duration;
 
 pub use error::PlanError;
 pub(crate) use round::greatest_common;
-pub(crate) use url::Url;
+pub(crate) use url::UrlParts;
 
 /// Descriptors that are left to everything but connections.
 pub(crate) const DESCRIPTORS_APART: u64 = 256;
 
 /// What one run is to do. Made by the command from its flags, checked by
-/// [`Plan::check`](Plan::check) before anything is opened.
+/// [`LoadPlan::check`](LoadPlan::check) before anything is opened.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct LoadPlan {
     /// What is asked for; each as often as its weight says.
-    pub requests: Vec<Ask>,
+    pub requests: Vec<RequestSpec>,
     /// How load is made.
-    pub load: Load,
+    pub load: LoadModel,
     /// When it ends; whichever comes first. A run without an end is refused.
-    pub end: End,
+    pub end: StopCondition,
     /// Time before measuring, in which the same load runs and nothing is counted.
     pub warm_up: Duration,
     /// Connections that carry requests at once, 1 to 1,000,000.
@@ -39,7 +39,7 @@ pub struct Plan {
     /// Threads; none: as many as there are CPUs.
     pub threads: Option<u32>,
     /// `None`: `io_uring` where connections need it, else epoll.
-    pub io: Option<Io>,
+    pub io: Option<BackendChoice>,
     /// Local addresses to connect from, in turn. Empty: the kernel chooses.
     pub sources: Vec<IpAddr>,
     /// A Unix socket to connect to, instead of the hosts of URLs.
@@ -54,14 +54,14 @@ pub struct Plan {
     /// The length of each is looked at anyway.
     pub check_every: u32,
     /// Clients that are slow on purpose, beside the others or alone.
-    pub slowness: Slowness,
+    pub slowness: SlowClients,
     /// A file that gets a line for each request in ab's columns.
     pub trace: Option<PathBuf>,
 }
 
 /// One kind of request.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ask {
+pub struct RequestSpec {
     /// `http://host:port/path?query`; the host is a name or an address.
     pub url: String,
     /// Other addresses of the same server, used in turn by connections. Empty: that of the URL.
@@ -78,7 +78,7 @@ pub struct Ask {
 
 /// How load is made.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Load {
+pub enum LoadModel {
     /// Each connection asks again as soon as it has its answer: finds the ceiling, hides stalls.
     Closed,
     /// So many requests per second, whatever the server does; latency counts from when each was
@@ -98,7 +98,7 @@ pub enum Load {
         /// How long each step is.
         step: Duration,
     },
-    /// So many idle connections are held, while [`Plan::connections`] others ask: at a rate, or one
+    /// So many idle connections are held, while [`LoadPlan::connections`] others ask: at a rate, or one
     /// after the other without.
     Hold {
         /// Idle connections.
@@ -110,7 +110,7 @@ pub enum Load {
 
 /// When a run ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct End {
+pub struct StopCondition {
     /// After so many requests.
     pub requests: Option<u64>,
     /// After so long.
@@ -119,7 +119,7 @@ pub struct End {
 
 /// Clients that are slow on purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Slowness {
+pub struct SlowClients {
     /// How many bytes of each answer are read per second; `None`: as they come. (Slow readers.)
     pub read_bytes_per_s: Option<u64>,
     /// How many bytes of each request are sent per second; `None`: at once. (Slowloris.)
@@ -128,7 +128,7 @@ pub struct Slowness {
 
 /// The generator's way into the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Io {
+pub enum BackendChoice {
     /// Ordinary descriptors and epoll.
     Epoll,
     /// `io_uring`, with direct descriptors: not bounded by the limit on descriptors.

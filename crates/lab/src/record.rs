@@ -36,11 +36,11 @@ pub struct Record {
     /// The contender that ratios are to.
     pub reference: String,
     /// Who took part, in the order of the file.
-    pub contenders: Vec<Contender>,
+    pub contenders: Vec<ContenderRecord>,
     /// What was asked of them, in the order of the file.
-    pub scenarios: Vec<Scenario>,
+    pub scenarios: Vec<ScenarioRecord>,
     /// Every measurement, in the order in which they were made.
-    pub runs: Vec<Run>,
+    pub runs: Vec<RunRecord>,
 }
 
 /// The machine and its settings.
@@ -72,7 +72,7 @@ pub struct Environment {
 
 /// A server that took part, or was to.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
-pub struct Contender {
+pub struct ContenderRecord {
     /// Its name in all tables and plots.
     pub name: String,
     /// What it is and how it is set up, in a sentence.
@@ -104,7 +104,7 @@ pub enum Fate {
 
 /// What was asked of each contender.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
-pub struct Scenario {
+pub struct ScenarioRecord {
     /// Its short name, unique.
     pub name: String,
     /// The same for people.
@@ -127,10 +127,10 @@ pub struct Scenario {
 
 /// One contender in one round of one scenario.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
-pub struct Run {
-    /// [`Contender::name`].
+pub struct RunRecord {
+    /// [`ContenderRecord::name`].
     pub contender: String,
-    /// [`Scenario::name`].
+    /// [`ScenarioRecord::name`].
     pub scenario: String,
     /// 1 and up.
     pub round: u32,

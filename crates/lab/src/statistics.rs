@@ -14,7 +14,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Fate, Record, Run, Scenario};
+use crate::record::{Fate, Record, RunRecord, ScenarioRecord};
 use spread::{Estimate, paired, spread, unpaired};
 
 /// Ratios nearer to 1 than this are noise whatever their interval says: ticks of CPU time and the
@@ -88,10 +88,10 @@ impl Column {
 
 /// One contender in one scenario, over all rounds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
-    /// [`Contender::name`](crate::record::Contender::name).
+pub struct ContenderFigures {
+    /// [`ContenderRecord::name`](crate::record::ContenderRecord::name).
     pub contender: String,
-    /// [`Scenario::name`].
+    /// [`ScenarioRecord::name`].
     pub scenario: String,
     /// Rounds that brought figures.
     pub rounds: u32,
@@ -121,7 +121,7 @@ pub struct Row {
     pub failures: Option<Figure>,
 }
 
-impl Row {
+impl ContenderFigures {
     /// The figure of a column.
     pub fn figure(&self, column: Column) -> Option<&Figure> {
         match column {
@@ -160,17 +160,17 @@ pub struct Ratio {
     /// The two ends of the 95 % interval; none of one round or two.
     pub interval: Option<(f64, f64)>,
     /// What that means.
-    pub verdict: Verdict,
+    pub verdict: Significance,
 }
 
 impl From<Estimate> for Ratio {
     fn from(of: Estimate) -> Self {
         let verdict = match of.interval {
-            None => Verdict::Unknown,
-            Some(_) if (of.value - 1.0).abs() < RESOLUTION => Verdict::Noise,
-            Some((_, high)) if high < 1.0 => Verdict::Less,
-            Some((low, _)) if low > 1.0 => Verdict::More,
-            Some(_) => Verdict::Noise,
+            None => Significance::Unknown,
+            Some(_) if (of.value - 1.0).abs() < RESOLUTION => Significance::Noise,
+            Some((_, high)) if high < 1.0 => Significance::Less,
+            Some((low, _)) if low > 1.0 => Significance::More,
+            Some(_) => Significance::Noise,
         };
         Self { value: of.value, interval: of.interval, verdict }
     }
@@ -179,7 +179,7 @@ impl From<Estimate> for Ratio {
 /// Whether a difference is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum Significance {
     /// It is less, and that is more than noise.
     Less,
     /// It is more, and that is more than noise.
@@ -190,7 +190,7 @@ pub enum Verdict {
     Unknown,
 }
 
-impl Verdict {
+impl Significance {
     /// `less`, `more`, `noise` or `too few rounds`.
     pub fn word(self) -> &'static str {
         match self {
@@ -204,7 +204,7 @@ impl Verdict {
 
 /// Every contender in every scenario: scenarios in the order of the file, and in each the
 /// contenders in theirs, with those that have no figures.
-pub fn summarise(record: &Record) -> Vec<Row> {
+pub fn summarise(record: &Record) -> Vec<ContenderFigures> {
     let mut rows = Vec::new();
     for scenario in &record.scenarios {
         let base = Measured::of(record, &record.reference, scenario);
@@ -234,7 +234,7 @@ pub fn change(
 }
 
 /// One figure of one run; none where it has no meaning, such as latency without an answer.
-pub fn value(run: &Run, scenario: &Scenario, column: Column) -> Option<f64> {
+pub fn value(run: &RunRecord, scenario: &ScenarioRecord, column: Column) -> Option<f64> {
     let outcome = run.outcome.as_ref()?;
     let percentile = |name: &str| outcome.latency_us.told(name);
     match column {
@@ -258,7 +258,7 @@ pub fn value(run: &Run, scenario: &Scenario, column: Column) -> Option<f64> {
 /// What the server used for each right answer, in microseconds. The time in which CPU is counted
 /// and that in which answers are must be the same: after a warm-up it is that of measuring, else it
 /// is all of the run, to the last answer.
-pub fn cpu_us_per_request(run: &Run) -> Option<f64> {
+pub fn cpu_us_per_request(run: &RunRecord) -> Option<f64> {
     let outcome = run.outcome.as_ref()?;
     let answers = if run.usage.is_of_window {
         outcome.answered_in_window()
@@ -271,13 +271,13 @@ pub fn cpu_us_per_request(run: &Run) -> Option<f64> {
 
 /// The rounds of two contenders in pairs, both of which count.
 pub fn pairs_of<'a>(
-    of: impl Iterator<Item = &'a Run>,
-    to: impl Iterator<Item = &'a Run>,
-    scenario: &Scenario,
+    of: impl Iterator<Item = &'a RunRecord>,
+    to: impl Iterator<Item = &'a RunRecord>,
+    scenario: &ScenarioRecord,
     column: Column,
 ) -> Vec<(f64, f64)> {
-    let to: Vec<&Run> = to.filter(|run| fit::void(run).is_none()).collect();
-    let pair = |run: &Run| {
+    let to: Vec<&RunRecord> = to.filter(|run| fit::void(run).is_none()).collect();
+    let pair = |run: &RunRecord| {
         let other = to.iter().find(|other| other.round == run.round)?;
         Some((value(run, scenario, column)?, value(other, scenario, column)?))
     };
@@ -286,20 +286,20 @@ pub fn pairs_of<'a>(
 
 /// The runs of one contender in one scenario that brought an outcome.
 struct Measured<'a> {
-    scenario: &'a Scenario,
-    runs: Vec<&'a Run>,
+    scenario: &'a ScenarioRecord,
+    runs: Vec<&'a RunRecord>,
 }
 
 impl<'a> Measured<'a> {
-    fn of(record: &'a Record, contender: &str, scenario: &'a Scenario) -> Self {
-        let is_one = |run: &&Run| run.contender == contender && run.scenario == scenario.name;
+    fn of(record: &'a Record, contender: &str, scenario: &'a ScenarioRecord) -> Self {
+        let is_one = |run: &&RunRecord| run.contender == contender && run.scenario == scenario.name;
         Self { scenario, runs: record.runs.iter().filter(is_one).collect() }
     }
 
     fn values(&self, column: Column) -> Vec<f64> {
         // Of rounds that are all void, their figures are better than none.
         let all_void = self.runs.iter().all(|run| fit::void(run).is_some());
-        let counts = |run: &&&Run| all_void || fit::void(run).is_none();
+        let counts = |run: &&&RunRecord| all_void || fit::void(run).is_none();
         let runs = self.runs.iter().filter(counts);
         runs.filter_map(|run| value(run, self.scenario, column)).collect()
     }
@@ -310,7 +310,7 @@ impl<'a> Measured<'a> {
         pairs_of(of, to, self.scenario, column)
     }
 
-    /// See [`Row::unfit`].
+    /// See [`ContenderFigures::unfit`].
     fn unfit(&self) -> Option<String> {
         fit::unfit(&self.runs)
     }
@@ -363,11 +363,11 @@ fn is_alike(a: &str, b: &str) -> bool {
 
 fn row(
     fate: &Fate,
-    scenario: &Scenario,
+    scenario: &ScenarioRecord,
     contender: &str,
     measured: &Measured<'_>,
     base: Option<&Measured<'_>>,
-) -> Row {
+) -> ContenderFigures {
     let rounds = measured.runs.iter().filter(|run| run.outcome.is_some()).count();
     let figure = |column| measured.figure(column, base);
     let mut notes = measured.notes();
@@ -378,7 +378,7 @@ fn row(
         Fate::Failed(why) => format!("failed: {why}"),
         Fate::Unequal(why) => format!("not the same work: {why}"),
     });
-    Row {
+    ContenderFigures {
         contender: contender.to_owned(),
         scenario: scenario.name.clone(),
         rounds: u32::try_from(rounds).unwrap_or(u32::MAX),

@@ -2,7 +2,7 @@
 
 use super::{COMMANDS, is_command_or_flag};
 use crate::lab;
-use crate::refusal::Refusal;
+use crate::refusal::UsageError;
 use gustnado::config::nearest;
 use std::ffi::OsString;
 use std::path::Path;
@@ -25,10 +25,10 @@ const ABSENT: [(&str, &str); 7] = [
 /// Why a command line cannot be meant as `gustnado serve …`, if it cannot.
 ///
 /// - `words`: the command line without the program's name.
-pub(super) fn refuse(words: &[OsString]) -> Option<Refusal> {
+pub(super) fn refuse(words: &[OsString]) -> Option<UsageError> {
     let word = words.first()?.to_str()?;
     if word == "run" {
-        return Some(Refusal::of_usage(RUN.to_owned()));
+        return Some(UsageError::of_usage(RUN.to_owned()));
     }
     let topic = if word == "help" { words.get(1).and_then(|word| word.to_str()) } else { None };
     if let Some(refusal) = lab::refuse(topic.unwrap_or(word)) {
@@ -43,21 +43,21 @@ pub(super) fn refuse(words: &[OsString]) -> Option<Refusal> {
     }
     let rest: Vec<&str> = words[1..].iter().filter_map(|word| word.to_str()).collect();
     if let Some((_, instead)) = ABSENT.iter().find(|(absent, _)| *absent == word) {
-        return Some(Refusal::of_usage(format!("{word}: no such command: {instead}")));
+        return Some(UsageError::of_usage(format!("{word}: no such command: {instead}")));
     }
     if let Some(line) = not_a_folder(word) {
-        return Some(Refusal::of_usage(line));
+        return Some(UsageError::of_usage(line));
     }
     let near = nearest(word, COMMANDS.iter().chain(lab::NAMES).copied());
     if let Some(near) = near {
         let meant = [&["gustnado", near], &rest[..]].concat().join(" ");
-        return Some(Refusal::of_usage(format!(
+        return Some(UsageError::of_usage(format!(
             "{word}: no such command and no such folder; did you mean {meant}?"
         )));
     }
     let has_another = rest.first().is_some_and(|next| !next.starts_with('-'));
     (has_another && !word.contains(['/', '.'])).then(|| {
-        Refusal::of_usage(format!(
+        UsageError::of_usage(format!(
             "{word}: no such command and no such folder; `gustnado --help` lists them"
         ))
     })

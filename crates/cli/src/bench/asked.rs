@@ -2,18 +2,18 @@
 
 use super::flags::{all, one};
 use super::load;
-use crate::refusal::Refusal;
+use crate::refusal::UsageError;
 use clap::ArgMatches;
 use gustnado::config::nearest;
-use gustnado_lab::output::threshold::{Expected, METRICS, Threshold};
-use gustnado_lab::plan::Plan;
+use gustnado_lab::output::threshold::{ExpectedToken, METRICS, Threshold};
+use gustnado_lab::plan::LoadPlan;
 use std::path::PathBuf;
 
 /// What a person asked of `gustnado bench`.
 #[derive(Debug)]
-pub(crate) enum Job {
+pub(crate) enum BenchSubcommand {
     /// Load a server.
-    Load(Box<Asked>),
+    Load(Box<BenchOptions>),
     /// Merge files of runs.
     Merge {
         /// Their names.
@@ -25,21 +25,21 @@ pub(crate) enum Job {
 
 /// One run, and what becomes of its outcome.
 #[derive(Debug)]
-pub(crate) struct Asked {
-    pub(super) plan: Plan,
+pub(crate) struct BenchOptions {
+    pub(super) plan: LoadPlan,
     pub(super) thresholds: Vec<Threshold>,
     /// Whether hosts beside loopback may be loaded.
     pub(super) permitted: bool,
-    pub(super) progress: Shown,
-    pub(super) json: Option<Place>,
-    pub(super) csv: Option<Place>,
+    pub(super) progress: ProgressOutput,
+    pub(super) json: Option<Destination>,
+    pub(super) csv: Option<Destination>,
     pub(super) csv_line: Option<PathBuf>,
     pub(super) hgrm: Option<PathBuf>,
 }
 
 /// Where progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(super) enum ProgressOutput {
     /// Where standard error is a terminal.
     OnTerminals,
     /// Everywhere.
@@ -50,7 +50,7 @@ pub(super) enum Shown {
 
 /// Where a text goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Destination {
     /// To standard output, instead of the table.
     Standard,
     /// Into a file.
@@ -61,32 +61,32 @@ pub(super) enum Place {
 ///
 /// # Errors
 /// The first of them that is not understood, in one line.
-pub(crate) fn read(matches: &ArgMatches) -> Result<Job, Refusal> {
+pub(crate) fn read(matches: &ArgMatches) -> Result<BenchSubcommand, UsageError> {
     if let Some(("merge", matches)) = matches.subcommand() {
         let files: Vec<PathBuf> = all(matches, "files").map(PathBuf::from).collect();
         if files.is_empty() {
-            return Err(Refusal::of_usage(
+            return Err(UsageError::of_usage(
                 "merge: expected files that --json or --hgrm wrote, found none",
             ));
         }
-        return Ok(Job::Merge { files, json: matches.get_flag("json") });
+        return Ok(BenchSubcommand::Merge { files, json: matches.get_flag("json") });
     }
     let place = |name: &str| match one(matches, name) {
-        Some("-") => Some(Place::Standard),
-        other => other.map(|path| Place::File(path.into())),
+        Some("-") => Some(Destination::Standard),
+        other => other.map(|path| Destination::File(path.into())),
     };
     let (json, csv) = (place("json"), place("csv"));
-    if json == Some(Place::Standard) && csv == Some(Place::Standard) {
-        return Err(Refusal::of_usage(
+    if json == Some(Destination::Standard) && csv == Some(Destination::Standard) {
+        return Err(UsageError::of_usage(
             "--csv: --json goes to standard output, too; write --csv=FILE",
         ));
     }
     let progress = match (matches.get_flag("progress"), matches.get_flag("no-progress")) {
-        (_, true) => Shown::Never,
-        (true, _) => Shown::Always,
-        _ => Shown::OnTerminals,
+        (_, true) => ProgressOutput::Never,
+        (true, _) => ProgressOutput::Always,
+        _ => ProgressOutput::OnTerminals,
     };
-    Ok(Job::Load(Box::new(Asked {
+    Ok(BenchSubcommand::Load(Box::new(BenchOptions {
         plan: load::plan(matches)?,
         thresholds: all(matches, "fail-if").map(threshold).collect::<Result<_, _>>()?,
         permitted: matches.get_flag("i-own-this-host"),
@@ -98,13 +98,13 @@ pub(crate) fn read(matches: &ArgMatches) -> Result<Job, Refusal> {
     })))
 }
 
-fn threshold(text: &str) -> Result<Threshold, Refusal> {
+fn threshold(text: &str) -> Result<Threshold, UsageError> {
     Threshold::parse(text).map_err(|error| {
         let near = match &error.expected {
-            Expected::Metric(found) => nearest(found, METRICS.into_iter()),
+            ExpectedToken::Metric(found) => nearest(found, METRICS.into_iter()),
             _ => None,
         };
         let near = near.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
-        Refusal::of_usage(format!("--fail-if: {error}{near}"))
+        UsageError::of_usage(format!("--fail-if: {error}{near}"))
     })
 }

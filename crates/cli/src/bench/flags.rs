@@ -1,6 +1,6 @@
 //! The values of flags, each read with its bounds and in its unit.
 
-use crate::refusal::Refusal;
+use crate::refusal::UsageError;
 use clap::ArgMatches;
 use gustnado::config::Unit;
 use std::str::FromStr;
@@ -21,7 +21,7 @@ pub(super) fn number<T>(
     matches: &ArgMatches,
     name: &str,
     (least, most): (T, T),
-) -> Result<Option<T>, Refusal>
+) -> Result<Option<T>, UsageError>
 where
     T: FromStr + PartialOrd + std::fmt::Display + Copy,
 {
@@ -30,7 +30,7 @@ where
     };
     match whole(text).and_then(|number| number.to_string().parse().ok()) {
         Some(number) if number >= least && number <= most => Ok(Some(number)),
-        _ => Err(Refusal::of_usage(format!(
+        _ => Err(UsageError::of_usage(format!(
             "--{name}: expected a whole number from {least} to {most}, found {text:?}"
         ))),
     }
@@ -57,10 +57,10 @@ fn whole(text: &str) -> Option<u64> {
 }
 
 /// A rate per second, which may have a fraction.
-pub(super) fn rate(name: &str, text: &str) -> Result<f64, Refusal> {
+pub(super) fn rate(name: &str, text: &str) -> Result<f64, UsageError> {
     match text.parse() {
         Ok(rate) if (0.001..=1e9).contains(&rate) => Ok(rate),
-        _ => Err(Refusal::of_usage(format!(
+        _ => Err(UsageError::of_usage(format!(
             "--{name}: expected requests per second such as 500 or 0.5, found {text:?}"
         ))),
     }
@@ -71,26 +71,26 @@ pub(super) fn duration(
     matches: &ArgMatches,
     name: &str,
     default: Duration,
-) -> Result<Duration, Refusal> {
+) -> Result<Duration, UsageError> {
     let text = one(matches, name);
     let ms = text.map(|text| in_unit(Unit::Duration, name, text)).transpose()?;
     Ok(ms.map_or(default, Duration::from_millis))
 }
 
 /// Bytes per second, 1 and up.
-pub(super) fn pace(matches: &ArgMatches, name: &str) -> Result<Option<u64>, Refusal> {
+pub(super) fn pace(matches: &ArgMatches, name: &str) -> Result<Option<u64>, UsageError> {
     let text = one(matches, name);
     let bytes = text.map(|text| in_unit(Unit::BytesPerSecond, name, text)).transpose()?;
     match bytes {
-        Some(0) => Err(Refusal::of_usage(format!(
+        Some(0) => Err(UsageError::of_usage(format!(
             "--{name}: expected at least 1 byte per second, found 0"
         ))),
         bytes => Ok(bytes),
     }
 }
 
-fn in_unit(unit: Unit, name: &str, text: &str) -> Result<u64, Refusal> {
+fn in_unit(unit: Unit, name: &str, text: &str) -> Result<u64, UsageError> {
     unit.read(text).ok_or_else(|| {
-        Refusal::of_usage(format!("--{name}: expected {}, found {text:?}", unit.form()))
+        UsageError::of_usage(format!("--{name}: expected {}, found {text:?}", unit.form()))
     })
 }

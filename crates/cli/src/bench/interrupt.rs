@@ -1,10 +1,10 @@
 //! Ctrl-C: the first one stops the load and what was measured is reported; the second one ends the
 //! process at once.
 
-use super::progress::Meter;
+use super::progress::BenchProgress;
 use crate::exit;
-use crate::output::Output;
-use gustnado_lab::load::Stop;
+use crate::output::Console;
+use gustnado_lab::load::StopHandle;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use std::io;
@@ -21,7 +21,11 @@ impl Interrupt {
     ///
     /// # Errors
     /// The system does not let signals be watched.
-    pub(super) fn watch(stop: Stop, meter: Meter, output: Output) -> io::Result<Self> {
+    pub(super) fn watch(
+        stop: StopHandle,
+        meter: BenchProgress,
+        output: Console,
+    ) -> io::Result<Self> {
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
         let handle = signals.handle();
         let watch = move || {

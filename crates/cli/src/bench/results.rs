@@ -1,6 +1,6 @@
 //! Where results go: standard output and files. Files are opened before the load.
 
-use super::asked::{Asked, Place};
+use super::asked::{BenchOptions, Destination};
 use gustnado_lab::outcome::Outcome;
 use gustnado_lab::output::{csv, histogram, json, table};
 use std::fs::{File, OpenOptions};
@@ -8,17 +8,17 @@ use std::io::{self, ErrorKind, Write, stdout};
 use std::path::{Path, PathBuf};
 
 /// A file that is open for writing, and its name.
-struct Sink {
+struct OutputFile {
     path: PathBuf,
     file: File,
 }
 
 /// The files of a run.
 pub(super) struct Results {
-    json: Option<Sink>,
-    csv: Option<Sink>,
-    csv_line: Option<Sink>,
-    hgrm: Option<Sink>,
+    json: Option<OutputFile>,
+    csv: Option<OutputFile>,
+    csv_line: Option<OutputFile>,
+    hgrm: Option<OutputFile>,
 }
 
 impl Results {
@@ -26,16 +26,16 @@ impl Results {
     ///
     /// # Errors
     /// A line that names the file that cannot be written.
-    pub(super) fn open(asked: &Asked) -> Result<Self, String> {
-        let file = |place: &Option<Place>| match place {
-            Some(Place::File(path)) => Sink::create(path).map(Some),
+    pub(super) fn open(asked: &BenchOptions) -> Result<Self, String> {
+        let file = |place: &Option<Destination>| match place {
+            Some(Destination::File(path)) => OutputFile::create(path).map(Some),
             _ => Ok(None),
         };
-        let named = |path: &Option<PathBuf>| path.as_deref().map(Sink::create).transpose();
+        let named = |path: &Option<PathBuf>| path.as_deref().map(OutputFile::create).transpose();
         Ok(Self {
             json: file(&asked.json)?,
             csv: file(&asked.csv)?,
-            csv_line: asked.csv_line.as_deref().map(Sink::append).transpose()?,
+            csv_line: asked.csv_line.as_deref().map(OutputFile::append).transpose()?,
             hgrm: named(&asked.hgrm)?,
         })
     }
@@ -44,10 +44,10 @@ impl Results {
     ///
     /// # Errors
     /// One line for each text that could not be written.
-    pub(super) fn write(self, asked: &Asked, outcome: &Outcome) -> Result<(), String> {
+    pub(super) fn write(self, asked: &BenchOptions, outcome: &Outcome) -> Result<(), String> {
         let page = match (&asked.json, &asked.csv) {
-            (Some(Place::Standard), _) => json::text(outcome),
-            (_, Some(Place::Standard)) => csv::percentiles(outcome),
+            (Some(Destination::Standard), _) => json::text(outcome),
+            (_, Some(Destination::Standard)) => csv::percentiles(outcome),
             _ => table::text(outcome),
         };
         let mut failures = Vec::new();
@@ -70,7 +70,7 @@ impl Results {
     }
 }
 
-impl Sink {
+impl OutputFile {
     fn create(path: &Path) -> Result<Self, String> {
         Self::of(path, File::create(path))
     }

@@ -1,6 +1,6 @@
 //! The addresses to connect from: `127.0.0.5`, or all of `127.0.0.0/24`.
 
-use crate::refusal::Refusal;
+use crate::refusal::UsageError;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// More addresses than anybody needs: each one has tens of thousands of ports.
@@ -10,12 +10,12 @@ const ADDRESSES_MAX: usize = 65_536;
 ///
 /// # Errors
 /// A text that is neither an address nor a network, or more addresses than are taken.
-pub(super) fn read<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Vec<IpAddr>, Refusal> {
+pub(super) fn read<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Vec<IpAddr>, UsageError> {
     let mut found = Vec::new();
     for text in texts {
         let wrong = |why: &str| {
             let form = "expected an address such as 127.0.0.5 or a network such as 127.0.0.0/24";
-            Refusal::of_usage(format!("--source: {form}, found {text:?}{why}"))
+            UsageError::of_usage(format!("--source: {form}, found {text:?}{why}"))
         };
         let (address, length) = match text.split_once('/') {
             None => (text, None),
@@ -37,7 +37,7 @@ pub(super) fn read<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Vec<IpAdd
         found.extend(network(address, host_bits));
     }
     if found.len() > ADDRESSES_MAX {
-        return Err(Refusal::of_usage(format!(
+        return Err(UsageError::of_usage(format!(
             "--source: at most {ADDRESSES_MAX} addresses are taken"
         )));
     }

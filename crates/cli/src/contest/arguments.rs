@@ -8,9 +8,9 @@ use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, value_parser};
 
 /// What a person asked for.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Asked {
+pub(crate) enum ContestSubcommand {
     /// Hold a contest, or look at its set-up.
-    Hold(Box<Held>),
+    Hold(Box<ContestOptions>),
     /// Say what changed between two records.
     Compare(PathBuf, PathBuf),
     /// Make the report of a record again.
@@ -23,7 +23,7 @@ pub(crate) enum Asked {
 
 /// Which contest, and how much of it.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Held {
+pub(crate) struct ContestOptions {
     pub(crate) file: PathBuf,
     pub(crate) output: Option<PathBuf>,
     pub(crate) check: bool,
@@ -86,25 +86,25 @@ fn switch(name: &'static str, help: &'static str) -> Arg {
 }
 
 /// What the flags say.
-pub(crate) fn read(flags: &ArgMatches) -> Asked {
+pub(crate) fn read(flags: &ArgMatches) -> ContestSubcommand {
     let path = |name: &str| flags.get_one::<PathBuf>(name).cloned();
     let names = |name: &str| -> Vec<String> {
         flags.get_many::<String>(name).into_iter().flatten().cloned().collect()
     };
     if flags.get_flag("presets") {
-        return Asked::Presets;
+        return ContestSubcommand::Presets;
     }
     if let Some(name) = flags.get_one::<String>("preset") {
-        return Asked::Preset(name.clone());
+        return ContestSubcommand::Preset(name.clone());
     }
     if let Some(record) = path("report") {
-        return Asked::Report(record);
+        return ContestSubcommand::Report(record);
     }
     let mut both = flags.get_many::<PathBuf>("compare").into_iter().flatten().cloned();
     if let (Some(old), Some(new)) = (both.next(), both.next()) {
-        return Asked::Compare(old, new);
+        return ContestSubcommand::Compare(old, new);
     }
-    Asked::Hold(Box::new(Held {
+    ContestSubcommand::Hold(Box::new(ContestOptions {
         file: path("file").expect("clap wants one of the group"),
         output: path("output"),
         check: flags.get_flag("check"),
@@ -138,7 +138,7 @@ pub(crate) fn read_member(flags: &ArgMatches) -> (i32, Vec<OsString>) {
 mod tests {
     use super::*;
 
-    fn asked(words: &[&str]) -> Result<Asked, clap::Error> {
+    fn asked(words: &[&str]) -> Result<ContestSubcommand, clap::Error> {
         let words = std::iter::once("contest").chain(words.iter().copied());
         command().try_get_matches_from(words).map(|flags| read(&flags))
     }
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_file_can_be_narrowed() {
         let found = asked(&["c.toml", "--only", "a,b", "--rounds=5", "--check", "--output", "o"]);
-        let Asked::Hold(held) = found.expect("right") else { panic!("not held") };
+        let ContestSubcommand::Hold(held) = found.expect("right") else { panic!("not held") };
         assert_eq!(held.only, ["a", "b"]);
         assert_eq!((held.rounds, held.check, held.quick), (Some(5), true, false));
         assert_eq!(held.output, Some("o".into()));
@@ -154,10 +154,13 @@ mod tests {
 
     #[test]
     fn the_other_things_need_no_file() {
-        assert_eq!(asked(&["--presets"]).expect("right"), Asked::Presets);
+        assert_eq!(asked(&["--presets"]).expect("right"), ContestSubcommand::Presets);
         let both = asked(&["--compare", "a", "b"]).expect("right");
-        assert_eq!(both, Asked::Compare("a".into(), "b".into()));
-        assert_eq!(asked(&["--preset", "nginx"]).expect("right"), Asked::Preset("nginx".into()));
+        assert_eq!(both, ContestSubcommand::Compare("a".into(), "b".into()));
+        assert_eq!(
+            asked(&["--preset", "nginx"]).expect("right"),
+            ContestSubcommand::Preset("nginx".into())
+        );
         assert!(asked(&[]).is_err());
         assert!(asked(&["c.toml", "--rounds", "0"]).is_err());
     }

@@ -8,13 +8,13 @@ use std::process::Command;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use crate::exit;
-use crate::output::Output;
+use crate::output::Console;
 
 /// Becomes the command. Returns only if that is not possible.
 ///
 /// - `parent`: the contest; if it is gone already, nothing is started.
 pub(crate) fn run((parent, words): (i32, Vec<OsString>)) -> u8 {
-    let output = Output::new(false);
+    let output = Console::new(false);
     let Some((program, arguments)) = words.split_first() else {
         output.error("contest-member: expected a command, found none");
         return exit::USAGE;

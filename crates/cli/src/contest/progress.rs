@@ -3,29 +3,29 @@
 use std::io::{IsTerminal, stderr};
 use std::time::Duration;
 
-use gustnado_lab::contest::News;
+use gustnado_lab::contest::ContestEvent;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::output::Output;
+use crate::output::Console;
 
 /// Where news of a contest go.
-pub(super) struct Meter {
-    output: Output,
+pub(super) struct ContestProgress {
+    output: Console,
     /// None where there is no terminal.
     bar: Option<ProgressBar>,
 }
 
-impl Meter {
-    pub(super) fn new(output: Output) -> Self {
+impl ContestProgress {
+    pub(super) fn new(output: Console) -> Self {
         Self { output, bar: stderr().is_terminal().then(bar) }
     }
 
-    pub(super) fn show(&self, news: News<'_>) {
+    pub(super) fn show(&self, news: ContestEvent<'_>) {
         match (news, &self.bar) {
-            (News::Line(line), Some(bar)) => bar.suspend(|| self.output.say(line)),
-            (News::Line(line), None) => self.output.say(line),
-            (News::Progress { .. }, None) => {}
-            (News::Progress { done, all, left }, Some(bar)) => {
+            (ContestEvent::Line(line), Some(bar)) => bar.suspend(|| self.output.say(line)),
+            (ContestEvent::Line(line), None) => self.output.say(line),
+            (ContestEvent::Progress { .. }, None) => {}
+            (ContestEvent::Progress { done, all, left }, Some(bar)) => {
                 bar.set_length(all as u64);
                 bar.set_position(done as u64);
                 bar.set_message(time_left(left));

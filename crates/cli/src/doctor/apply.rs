@@ -1,20 +1,20 @@
 //! `gustnado doctor --apply` and `--restore`: settings are shown, kept in a file, changed, and put
 //! back from there.
 
-use super::asked::Asked;
-use super::settings::Settings;
+use super::asked::DoctorOptions;
+use super::settings::KernelSettings;
 use super::shell::{FILES_GOAL, Shell};
-use super::state::{State, usual_path};
-use super::wanted::{self, Change};
+use super::state::{SavedState, usual_path};
+use super::wanted::{self, SettingChange};
 use crate::exit;
 use crate::figures::counted;
-use crate::output::{Output, page};
+use crate::output::{Console, page};
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write, stderr, stdin};
 use std::path::{Path, PathBuf};
 
 /// Shows what contests want changed, and changes it.
-pub(super) fn apply(asked: &Asked, output: Output) -> u8 {
+pub(super) fn apply(asked: &DoctorOptions, output: Console) -> u8 {
     match changed(asked, output) {
         Ok(code) => code,
         Err(line) => fail(&line, output),
@@ -22,10 +22,10 @@ pub(super) fn apply(asked: &Asked, output: Output) -> u8 {
 }
 
 /// Puts back what was changed.
-pub(super) fn restore(asked: &Asked, output: Output) -> u8 {
+pub(super) fn restore(asked: &DoctorOptions, output: Console) -> u8 {
     let put_back = || {
         let path = state_path(asked)?;
-        let mut state = State::read(&path)?;
+        let mut state = SavedState::read(&path)?;
         if state.is_empty() {
             let path = path.display();
             return Err(format!("{path}: not there, so that there is nothing to put back"));
@@ -45,13 +45,13 @@ pub(super) fn restore(asked: &Asked, output: Output) -> u8 {
     }
 }
 
-fn fail(line: &str, output: Output) -> u8 {
+fn fail(line: &str, output: Console) -> u8 {
     output.error(&format!("doctor: {line}"));
     exit::FAILED
 }
 
-fn changed(asked: &Asked, output: Output) -> Result<u8, String> {
-    let settings = Settings(asked.settings.clone());
+fn changed(asked: &DoctorOptions, output: Console) -> Result<u8, String> {
+    let settings = KernelSettings(asked.settings.clone());
     let changes = wanted::changes(&settings);
     let shell = Shell::find().filter(|shell| asked.is_machine() && shell.is_short());
     if changes.is_empty() && shell.is_none() {
@@ -66,7 +66,7 @@ fn changed(asked: &Asked, output: Output) -> Result<u8, String> {
         return Ok(exit::CLEAN);
     }
     let path = state_path(asked)?;
-    let before = State::read(&path)?;
+    let before = SavedState::read(&path)?;
     // Old values are on the disk before the first new one is in place, the oldest ones of all.
     let mut kept = before.clone();
     for change in &changes {
@@ -93,10 +93,10 @@ fn changed(asked: &Asked, output: Output) -> Result<u8, String> {
 /// Changes what is to be changed and says how it went. What failed is taken out of the state,
 /// unless it was there `before`.
 fn set(
-    settings: &Settings,
-    changes: &[Change],
+    settings: &KernelSettings,
+    changes: &[SettingChange],
     shell: Option<&Shell>,
-    (before, kept): (&State, &mut State),
+    (before, kept): (&SavedState, &mut SavedState),
 ) -> u64 {
     let mut failed = 0;
     for change in changes {
@@ -119,8 +119,8 @@ fn set(
 }
 
 /// Puts everything back; what failed stays in the state.
-fn put_back(asked: &Asked, state: &mut State) -> u64 {
-    let settings = Settings(asked.settings.clone());
+fn put_back(asked: &DoctorOptions, state: &mut SavedState) -> u64 {
+    let settings = KernelSettings(asked.settings.clone());
     state.settings.retain(|key, old| {
         let done = settings.write(key, old);
         !told("put back", &format!("{key} to {old}"), &done)
@@ -144,7 +144,7 @@ fn told(verb: &str, what: &str, done: &io::Result<()>) -> bool {
     done.is_ok()
 }
 
-fn plan(changes: &[Change], shell: Option<&Shell>) -> String {
+fn plan(changes: &[SettingChange], shell: Option<&Shell>) -> String {
     let mut rows: Vec<[String; 3]> = changes
         .iter()
         .map(|change| {
@@ -168,7 +168,7 @@ fn plan(changes: &[Change], shell: Option<&Shell>) -> String {
 }
 
 /// Whether to go on: told by `--yes`, or by a person at a terminal.
-fn agreed(asked: &Asked) -> bool {
+fn agreed(asked: &DoctorOptions) -> bool {
     if asked.yes || !stdin().is_terminal() {
         return asked.yes;
     }
@@ -178,14 +178,14 @@ fn agreed(asked: &Asked) -> bool {
     read.is_ok() && ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str())
 }
 
-fn state_path(asked: &Asked) -> Result<PathBuf, String> {
+fn state_path(asked: &DoctorOptions) -> Result<PathBuf, String> {
     let usual = || usual_path(|name| std::env::var(name).ok());
     let none =
         || "neither XDG_STATE_HOME nor HOME says where to keep old values; give --state FILE";
     asked.state.clone().or_else(usual).ok_or_else(|| none().to_owned())
 }
 
-fn as_root(asked: &Asked) -> String {
+fn as_root(asked: &DoctorOptions) -> String {
     if !asked.is_machine() || rustix::process::geteuid().is_root() {
         return String::new();
     }

@@ -8,8 +8,8 @@ pub(super) const SETTINGS: &str = "/proc/sys";
 
 /// What the doctor is to do.
 #[derive(Debug)]
-pub(crate) struct Asked {
-    pub(super) work: Work,
+pub(crate) struct DoctorOptions {
+    pub(super) work: DoctorAction,
     /// Where old values are kept; none: in the folder for states of this user's programs.
     pub(super) state: Option<PathBuf>,
     /// Whether nobody is asked before something is changed.
@@ -20,7 +20,7 @@ pub(crate) struct Asked {
 
 /// The three things that the doctor does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Work {
+pub(super) enum DoctorAction {
     /// Look and advise.
     Look,
     /// Change settings.
@@ -56,14 +56,14 @@ pub(crate) fn command() -> Command {
         )
 }
 
-impl Asked {
+impl DoctorOptions {
     /// Reads the flags.
     pub(crate) fn read(matches: &ArgMatches) -> Self {
         let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
         let work = match (matches.get_flag("apply"), matches.get_flag("restore")) {
-            (true, _) => Work::Apply,
-            (_, true) => Work::Restore,
-            _ => Work::Look,
+            (true, _) => DoctorAction::Apply,
+            (_, true) => DoctorAction::Restore,
+            _ => DoctorAction::Look,
         };
         Self {
             work,

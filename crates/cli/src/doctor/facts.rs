@@ -1,7 +1,7 @@
 //! What there is to know about the machine. Only [`Facts::read`] looks; all else is a function of
 //! the facts.
 
-use super::settings::Settings;
+use super::settings::KernelSettings;
 use gustnado::config::{Config, Machine};
 use std::path::Path;
 
@@ -35,7 +35,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    pub(super) fn read(settings: &Settings) -> Self {
+    pub(super) fn read(settings: &KernelSettings) -> Self {
         Self {
             machine: Machine::read(),
             config: Config::default(),

@@ -4,7 +4,7 @@ use crate::output::Paint;
 
 /// Whether a value will do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum FindingLevel {
     /// It will do.
     Good,
     /// It works, and a change would be felt.
@@ -18,7 +18,7 @@ pub(super) enum Verdict {
 pub(super) struct Finding {
     pub(super) subject: &'static str,
     pub(super) value: String,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: FindingLevel,
     /// What the value means here, in half a sentence.
     pub(super) meaning: String,
     /// Exact commands, each on a line of its own; none when nothing is to be changed.
@@ -32,7 +32,7 @@ impl Finding {
         Self {
             subject,
             value,
-            verdict: Verdict::Good,
+            verdict: FindingLevel::Good,
             meaning: meaning.to_owned(),
             change: Vec::new(),
             otherwise: String::new(),
@@ -40,12 +40,12 @@ impl Finding {
     }
 
     pub(super) fn change(subject: &'static str, value: String, meaning: &str) -> Self {
-        Self { verdict: Verdict::Change, ..Self::good(subject, value, meaning) }
+        Self { verdict: FindingLevel::Change, ..Self::good(subject, value, meaning) }
     }
 
     pub(super) fn unknown(subject: &'static str, path: &str) -> Self {
         let meaning = format!("{path} could not be read; nothing is known, nothing to change");
-        Self { verdict: Verdict::Unknown, ..Self::good(subject, "?".to_owned(), &meaning) }
+        Self { verdict: FindingLevel::Unknown, ..Self::good(subject, "?".to_owned(), &meaning) }
     }
 
     /// Adds a command to run.
@@ -63,9 +63,9 @@ impl Finding {
     /// The finding's lines; `width` is that of the longest subject.
     pub(super) fn text(&self, width: usize, paint: Paint) -> String {
         let verdict = match self.verdict {
-            Verdict::Good => paint.green("ok    "),
-            Verdict::Change => paint.yellow("change"),
-            Verdict::Unknown => paint.dim("?     "),
+            FindingLevel::Good => paint.green("ok    "),
+            FindingLevel::Change => paint.yellow("change"),
+            FindingLevel::Unknown => paint.dim("?     "),
         };
         let value = paint.bold(&self.value);
         let (subject, meaning) = (self.subject, &self.meaning);

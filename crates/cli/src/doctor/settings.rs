@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 /// The folder of settings, `/proc/sys` but in tests.
 #[derive(Clone, Debug)]
-pub(super) struct Settings(pub(super) PathBuf);
+pub(super) struct KernelSettings(pub(super) PathBuf);
 
-impl Settings {
+impl KernelSettings {
     /// The value of a setting such as `net.core.somaxconn`; none where it cannot be read. Blanks
     /// between numbers are single.
     pub(super) fn read(&self, key: &str) -> Option<String> {

@@ -23,10 +23,10 @@ pub(super) struct Shell {
 impl Shell {
     /// The process that called this one, whoever lent it root's rights between them.
     pub(super) fn find() -> Option<Self> {
-        let mut process = Process::read(getpid().as_raw_nonzero().get())?;
+        let mut process = ShellProcess::read(getpid().as_raw_nonzero().get())?;
         // The depth is bounded, whatever the table of processes says.
         for _ in 0..8 {
-            process = Process::read(process.parent)?;
+            process = ShellProcess::read(process.parent)?;
             if !["sudo", "doas"].contains(&&*process.name) {
                 break;
             }
@@ -54,7 +54,7 @@ impl Shell {
     /// # Errors
     /// No permission.
     pub(super) fn restore(&self) -> io::Result<()> {
-        match Process::read(self.pid) {
+        match ShellProcess::read(self.pid) {
             Some(process) if process.started == self.started => self.limit(self.soft, self.hard),
             _ => Ok(()),
         }
@@ -68,14 +68,14 @@ impl Shell {
 }
 
 /// As much as is needed of a process.
-struct Process {
+struct ShellProcess {
     pid: i32,
     name: String,
     parent: i32,
     started: u64,
 }
 
-impl Process {
+impl ShellProcess {
     fn read(pid: i32) -> Option<Self> {
         Self::of(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
@@ -106,9 +106,9 @@ mod tests {
     #[test]
     fn a_process_is_read_whatever_its_name() {
         let stat = "77 (a ) (b) S 12 77 77 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 4711 9 9";
-        let process = Process::of(77, stat).expect("a line of stat");
+        let process = ShellProcess::of(77, stat).expect("a line of stat");
         assert_eq!((&*process.name, process.parent, process.started), ("a ) (b", 12, 4_711));
-        assert!(Process::of(1, "").is_none());
+        assert!(ShellProcess::of(1, "").is_none());
     }
 
     #[test]
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn limits_that_stay_as_they_are_may_be_set() {
-        let own = Process::read(getpid().as_raw_nonzero().get()).expect("it runs");
+        let own = ShellProcess::read(getpid().as_raw_nonzero().get()).expect("it runs");
         let (soft, hard) = own.files().expect("it has limits");
         let shell = Shell { pid: own.pid, started: own.started, soft, hard };
         shell.restore().expect("nothing changes");

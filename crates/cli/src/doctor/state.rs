@@ -11,7 +11,7 @@ const FORMAT: u32 = 1;
 
 /// What was there before something was changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct State {
+pub(super) struct SavedState {
     format: u32,
     /// Settings of the kernel: the values from before the first change.
     pub(super) settings: BTreeMap<String, String>,
@@ -20,7 +20,7 @@ pub(super) struct State {
     pub(super) shell: Option<Shell>,
 }
 
-impl State {
+impl SavedState {
     /// Reads the file; an empty state where there is none.
     ///
     /// # Errors

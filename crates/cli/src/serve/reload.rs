@@ -1,12 +1,16 @@
 //! HUP: the configuration file is read again, and what it says by now is served.
 
-use crate::arguments::Asked;
-use crate::output::Output;
+use crate::arguments::ServeOptions;
+use crate::output::Console;
 use gustnado::{Reloaded, Running};
 use std::path::Path;
 
 /// Reads the file again. Whatever is wrong with it is said, and then nothing changes.
-pub(super) fn again(running: &Running, asked: Box<Asked>, output: Output) -> Box<Asked> {
+pub(super) fn again(
+    running: &Running,
+    asked: Box<ServeOptions>,
+    output: Console,
+) -> Box<ServeOptions> {
     let Some(path) = asked.file().map(Path::to_owned) else {
         output.say(
             "HUP: there is no configuration file to read again; serving goes on (start with \
@@ -35,7 +39,7 @@ pub(super) fn again(running: &Running, asked: Box<Asked>, output: Output) -> Box
     }
 }
 
-fn refuse(lines: &str, path: &Path, output: Output) {
+fn refuse(lines: &str, path: &Path, output: Console) {
     lines.lines().for_each(|line| output.error(line));
     let path = path.display();
     output.error(&format!("HUP: {path} was not taken; what was served before is served on"));

@@ -10,11 +10,11 @@ use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::file::Scenario;
+use super::file::ScenarioSpec;
 use super::tool::{self, Tool, ToolError};
 use crate::figures::real;
 use crate::load::own::Counters;
-use crate::outcome::{Errors, FORMAT, Generator, Kernel, Latency, Model, Outcome};
+use crate::outcome::{Errors, FORMAT, GeneratorUsage, Kernel, Latency, ModelSummary, Outcome};
 
 /// From this share of its time on, its one thread could do no more.
 const BUSY: f64 = 0.95;
@@ -35,7 +35,7 @@ pub(super) fn missing() -> Option<String> {
 /// # Errors
 /// In words, why there is no outcome; `None` where the contest is to end.
 pub(super) fn measure(
-    scenario: &Scenario,
+    scenario: &ScenarioSpec,
     url: &str,
     cpus: &[u32],
     most: Duration,
@@ -65,7 +65,7 @@ pub(super) fn measure(
 
 /// What a scenario is, as the command of ab. Its percentiles go where it would complain, because
 /// with `-q` and without a complaint nothing else does.
-fn arguments(scenario: &Scenario, url: &str) -> Vec<String> {
+fn arguments(scenario: &ScenarioSpec, url: &str) -> Vec<String> {
     // `-t` has a number of requests of its own, so `-n` comes behind it.
     let seconds = scenario.duration.as_secs_f64().ceil().max(1.0);
     let requests = scenario.requests.unwrap_or(1);
@@ -84,7 +84,7 @@ fn arguments(scenario: &Scenario, url: &str) -> Vec<String> {
 ///
 /// - `said`: what it printed.
 /// - `table`: its percentiles: a line for each, with milliseconds.
-fn outcome(said: &str, table: &str, scenario: &Scenario, url: &str) -> Result<Outcome, String> {
+fn outcome(said: &str, table: &str, scenario: &ScenarioSpec, url: &str) -> Result<Outcome, String> {
     let complete: u64 = needed(said, "Complete requests:")?;
     let duration_s: f64 = needed(said, "Time taken for tests:")?;
     let mean_ms: f64 = needed(said, "Time per request:")?;
@@ -117,7 +117,7 @@ fn outcome(said: &str, table: &str, scenario: &Scenario, url: &str) -> Result<Ou
         connect_us: None,
         first_byte_us: None,
         histogram: String::new(),
-        generator: Generator::default(),
+        generator: GeneratorUsage::default(),
         kernel: Kernel::default(),
         retransmits: None,
         steal_share: 0.0,
@@ -181,8 +181,8 @@ fn version(said: &str) -> String {
     line.split(" <").next().unwrap_or_default().to_owned()
 }
 
-fn model(scenario: &Scenario) -> Model {
-    Model {
+fn model(scenario: &ScenarioSpec) -> ModelSummary {
+    ModelSummary {
         name: scenario.model.word().to_owned(),
         sentence: scenario.sentence(),
         connections: scenario.connections,
@@ -197,7 +197,7 @@ fn model(scenario: &Scenario) -> Model {
 /// What it used itself.
 ///
 /// - `cpu_s`: in user space and in the kernel.
-fn own_use(cpu_s: [f64; 2], wall_s: f64) -> Generator {
+fn own_use(cpu_s: [f64; 2], wall_s: f64) -> GeneratorUsage {
     let [cpu_user_s, cpu_system_s] = cpu_s;
     let cpu_s = cpu_user_s + cpu_system_s;
     let share = if wall_s > 0.0 { (cpu_s / wall_s).min(1.0) } else { 0.0 };
@@ -205,7 +205,7 @@ fn own_use(cpu_s: [f64; 2], wall_s: f64) -> Generator {
     let whether = if bottleneck { "was" } else { "was not" };
     let verdict =
         format!("ab {whether} the bottleneck: its thread ran {:.0} % of the time.", share * 100.0);
-    Generator {
+    GeneratorUsage {
         cpu_s,
         cpu_user_s,
         cpu_system_s,

@@ -17,7 +17,7 @@ const BYTES_MAX: u64 = (1 << 30) + 1;
 
 /// A whole answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct ProbeResponse {
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
 }
@@ -41,7 +41,7 @@ pub(super) fn ask(
     port: u16,
     path: &str,
     most: Duration,
-) -> Result<Answer, String> {
+) -> Result<ProbeResponse, String> {
     let until = Instant::now() + most;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let failed = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
@@ -58,7 +58,7 @@ pub(super) fn ask(
     read(&mut stream, until)
 }
 
-fn read(stream: &mut TcpStream, until: Instant) -> Result<Answer, String> {
+fn read(stream: &mut TcpStream, until: Instant) -> Result<ProbeResponse, String> {
     let limits = Limits { body_bytes_max: BYTES_MAX, ..Limits::default() };
     let (mut received, mut seen) = (Vec::new(), 0);
     let head = loop {
@@ -76,7 +76,8 @@ fn read(stream: &mut TcpStream, until: Instant) -> Result<Answer, String> {
             }
         }
     };
-    let mut body = Body { decoder: ResponseBody::new(head.framing(), &limits), data: Vec::new() };
+    let mut body =
+        ProbeBody { decoder: ResponseBody::new(head.framing(), &limits), data: Vec::new() };
     let mut rest = received.split_off(head.len());
     body.take(&mut rest)?;
     while !body.decoder.is_done() {
@@ -88,15 +89,15 @@ fn read(stream: &mut TcpStream, until: Instant) -> Result<Answer, String> {
         }
         body.take(&mut rest)?;
     }
-    Ok(Answer { status: head.status(), body: body.data })
+    Ok(ProbeResponse { status: head.status(), body: body.data })
 }
 
-struct Body {
+struct ProbeBody {
     decoder: ResponseBody,
     data: Vec<u8>,
 }
 
-impl Body {
+impl ProbeBody {
     /// Takes what can be decoded out of `received`.
     fn take(&mut self, received: &mut Vec<u8>) -> Result<(), String> {
         let mut at = 0;
@@ -138,7 +139,7 @@ fn receive(stream: &mut TcpStream, to: &mut Vec<u8>, until: Instant) -> Result<u
 }
 
 /// In words, in what an answer differs from the right one; none if it does not.
-pub(super) fn difference(found: &Answer, right: &[u8]) -> Option<String> {
+pub(super) fn difference(found: &ProbeResponse, right: &[u8]) -> Option<String> {
     if !(200..300).contains(&found.status) {
         return Some(format!("expected status 200, found {}", found.status));
     }
@@ -158,7 +159,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(10);
 
     /// What is made of bytes that a server sends before it closes.
-    fn answered(bytes: &'static [u8]) -> Result<Answer, String> {
+    fn answered(bytes: &'static [u8]) -> Result<ProbeResponse, String> {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("bound").port();
         std::thread::scope(|scope| {
@@ -208,7 +209,7 @@ mod tests {
 
     #[test]
     fn unequal_work_is_found() {
-        let of = |status, body: &[u8]| Answer { status, body: body.to_vec() };
+        let of = |status, body: &[u8]| ProbeResponse { status, body: body.to_vec() };
         assert_eq!(difference(&of(200, b"abc"), b"abc"), None);
         let status = difference(&of(404, b"abc"), b"abc");
         assert_eq!(status.as_deref(), Some("expected status 200, found 404"));

@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use super::table::{factor, shown};
 use crate::record::Record;
-use crate::statistics::{Column, Ratio, Row, Verdict, change, summarise};
+use crate::statistics::{Column, ContenderFigures, Ratio, Significance, change, summarise};
 
 /// One figure in both records.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Change {
+pub struct FigureChange {
     /// The contender.
     pub contender: String,
     /// The scenario.
@@ -26,18 +26,19 @@ pub struct Change {
 }
 
 /// Everything that two records have in common, in the order of the newer one.
-pub fn changes(old: &Record, new: &Record) -> Vec<Change> {
+pub fn changes(old: &Record, new: &Record) -> Vec<FigureChange> {
     let before = summarise(old);
     let mut changes = Vec::new();
     for row in summarise(new) {
-        let same =
-            |other: &&Row| other.contender == row.contender && other.scenario == row.scenario;
+        let same = |other: &&ContenderFigures| {
+            other.contender == row.contender && other.scenario == row.scenario
+        };
         let Some(earlier) = before.iter().find(same) else { continue };
         for column in Column::ALL {
             let (Some(then), Some(now)) = (earlier.figure(column), row.figure(column)) else {
                 continue;
             };
-            changes.push(Change {
+            changes.push(FigureChange {
                 contender: row.contender.clone(),
                 scenario: row.scenario.clone(),
                 column,
@@ -57,19 +58,20 @@ pub fn text(old: &Record, new: &Record) -> String {
     for line in apart(old, new) {
         let _ = writeln!(page, "note: {line}");
     }
-    let real = |one: &&Change| {
+    let real = |one: &&FigureChange| {
         let verdict = one.ratio.map(|ratio| ratio.verdict);
         let failed = one.column == Column::Failures && differs(one.old, one.new);
-        matches!(verdict, Some(Verdict::Less | Verdict::More)) || failed
+        matches!(verdict, Some(Significance::Less | Significance::More)) || failed
     };
-    let (told, others): (Vec<&Change>, Vec<&Change>) = changes.iter().partition(real);
+    let (told, others): (Vec<&FigureChange>, Vec<&FigureChange>) = changes.iter().partition(real);
     for one in &told {
         let _ = writeln!(page, "{}", line(one));
     }
     if told.is_empty() {
         page.push_str("Nothing changed by more than noise.\n");
     }
-    let unknown = |one: &&&Change| one.ratio.is_some_and(|of| of.verdict == Verdict::Unknown);
+    let unknown =
+        |one: &&&FigureChange| one.ratio.is_some_and(|of| of.verdict == Significance::Unknown);
     let unknown = others.iter().filter(unknown).count();
     let noise = others.len() - unknown;
     let _ = writeln!(page, "{noise} other figures differ by no more than noise.");
@@ -82,14 +84,14 @@ pub fn text(old: &Record, new: &Record) -> String {
     page
 }
 
-fn line(one: &Change) -> String {
-    let Change { contender, scenario, column, old, new, .. } = one;
+fn line(one: &FigureChange) -> String {
+    let FigureChange { contender, scenario, column, old, new, .. } = one;
     let (old, new) = (shown(*column, *old), shown(*column, *new));
     let title = column.title();
     let Some(Ratio { value, interval, verdict }) = one.ratio else {
         return format!("{scenario}, {contender}: {title} {old} -> {new}");
     };
-    let better = (verdict == Verdict::More) == column.more_is_better();
+    let better = (verdict == Significance::More) == column.more_is_better();
     let word = if better { "better" } else { "worse" };
     let interval = interval
         .map_or(String::new(), |(low, high)| format!(" [{}, {}]", factor(low), factor(high)));

@@ -6,7 +6,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The CPUs of servers and generator, and how that came.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Division {
+pub(super) struct CpuSplit {
     pub(super) servers: Vec<u32>,
     pub(super) generator: Vec<u32>,
     /// In a sentence.
@@ -27,7 +27,7 @@ pub(super) fn divide(
     allowed: &[u32],
     servers: Option<&[u32]>,
     generator: Option<&[u32]>,
-) -> Result<Division, String> {
+) -> Result<CpuSplit, String> {
     for cpu in servers.iter().chain(&generator).flat_map(|cpus| cpus.iter()) {
         if !allowed.contains(cpu) {
             return Err(format!(
@@ -68,7 +68,7 @@ pub(super) fn divide(
             list(&generator)
         )
     };
-    Ok(Division { servers, generator, sentence })
+    Ok(CpuSplit { servers, generator, sentence })
 }
 
 /// Runs `start` with this thread on those CPUs, so that a process it starts begins there: servers

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::cpus::{Division, allowed};
+use super::cpus::{CpuSplit, allowed};
 use crate::record::Environment;
 
 /// Settings of the kernel that matter to many connections.
@@ -29,7 +29,7 @@ const SYSCTLS: [&str; 12] = [
 /// Reads it.
 ///
 /// - `program`: the running program, whose commit is looked for.
-pub(super) fn read(division: &Division, program: &Path) -> Environment {
+pub(super) fn read(division: &CpuSplit, program: &Path) -> Environment {
     let information = text("/proc/cpuinfo").unwrap_or_default();
     let memory = text("/proc/meminfo").unwrap_or_default();
     let kib = behind(&memory, "MemTotal:").and_then(|kib| kib.split(' ').next()?.parse().ok());
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn this_machine_is_read() {
-        let division = Division { servers: vec![0], generator: vec![1], sentence: String::new() };
+        let division = CpuSplit { servers: vec![0], generator: vec![1], sentence: String::new() };
         let found = read(&division, Path::new("/nowhere/program"));
         assert!(found.memory_bytes > 0 && found.cpus > 0);
         assert!(found.kernel.starts_with("Linux "), "{}", found.kernel);

@@ -19,14 +19,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use error::{FileError, Problem};
+pub use error::{FileError, FileProblem};
 
 /// The longest file that is read.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// A contest as its file says it, with presets filled in and sweeps spread out.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Contest {
+pub struct ContestSpec {
     /// What it is about, in a line.
     pub title: String,
     /// Text below the title. May be empty.
@@ -46,11 +46,11 @@ pub struct Contest {
     /// The CPUs of the generator; none: chosen.
     pub generator_cpus: Option<Vec<u32>>,
     /// What is asked for.
-    pub page: Page,
+    pub page: PageSpec,
     /// Who takes part.
-    pub contenders: Vec<Contender>,
+    pub contenders: Vec<ContenderSpec>,
     /// What is asked of them.
-    pub scenarios: Vec<Scenario>,
+    pub scenarios: Vec<ScenarioSpec>,
     /// The folder that the file is in: what `{here}` stands for.
     pub folder: PathBuf,
     /// The file's own text.
@@ -59,7 +59,7 @@ pub struct Contest {
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Page {
+pub enum PageSpec {
     /// A file of that many bytes, made by the contest.
     Bytes(u64),
     /// This file, copied.
@@ -68,7 +68,7 @@ pub enum Page {
     Path(String),
 }
 
-impl Page {
+impl PageSpec {
     /// How long it is; 0 where that is only known once somebody has answered.
     pub(super) fn bytes(&self) -> u64 {
         if let Self::Bytes(bytes) = self { *bytes } else { 0 }
@@ -77,7 +77,7 @@ impl Page {
 
 /// A server that is to take part. Texts hold `{port}` and the like still.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Contender {
+pub struct ContenderSpec {
     /// Its name, unique.
     pub name: String,
     /// What it is, in a sentence.
@@ -114,7 +114,7 @@ pub struct Contender {
 
 /// What is asked of each contender.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Scenario {
+pub struct ScenarioSpec {
     /// Its short name, unique.
     pub name: String,
     /// The same for people.
@@ -122,11 +122,11 @@ pub struct Scenario {
     /// The sweep that it is a point of.
     pub sweep: Option<String>,
     /// What is asked for, where it is not the page of the contest.
-    pub page: Option<Page>,
+    pub page: Option<PageSpec>,
     /// Who makes the load.
-    pub generator: Generator,
+    pub generator: GeneratorKind,
     /// How load is made.
-    pub model: Model,
+    pub model: ModelSpec,
     /// Connections that ask; where idle ones are held, those.
     pub connections: u64,
     /// Where idle ones are held, connections that ask among them.
@@ -153,7 +153,7 @@ pub struct Scenario {
 
 /// Who makes the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Generator {
+pub enum GeneratorKind {
     /// `gustnado bench`.
     Own,
     /// `ApacheBench`, which the older experiments used.
@@ -162,7 +162,7 @@ pub enum Generator {
 
 /// How load is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Model {
+pub enum ModelSpec {
     /// Each connection asks again as soon as it has its answer.
     Closed,
     /// At a fixed rate.
@@ -173,7 +173,7 @@ pub enum Model {
     Churn,
 }
 
-impl Model {
+impl ModelSpec {
     /// The word for it in a file.
     pub fn word(self) -> &'static str {
         match self {
@@ -189,7 +189,7 @@ impl Model {
 ///
 /// # Errors
 /// Everything that is wrong with it.
-pub fn read(path: &Path) -> Result<Contest, FileError> {
+pub fn read(path: &Path) -> Result<ContestSpec, FileError> {
     let text = read_text(path)?;
     parse(path, &text)
 }
@@ -198,14 +198,14 @@ pub fn read(path: &Path) -> Result<Contest, FileError> {
 ///
 /// # Errors
 /// Everything that is wrong with it.
-pub fn parse(path: &Path, text: &str) -> Result<Contest, FileError> {
+pub fn parse(path: &Path, text: &str) -> Result<ContestSpec, FileError> {
     let keys::Checked { document, left, problems } = keys::check(path, text, &keys::CONTEST)?;
     let (shape, problems) = shape::read_whole(path, left, problems)?;
     settle::contest(path, text, (&document, problems), shape)
 }
 
 /// Makes a contender of a preset's text.
-pub(super) fn parse_preset(name: &str, text: &str) -> Result<Contender, FileError> {
+pub(super) fn parse_preset(name: &str, text: &str) -> Result<ContenderSpec, FileError> {
     let path = PathBuf::from(format!("{name}.toml"));
     let keys::Checked { left, problems, .. } = keys::check(&path, text, &keys::CONTENDER)?;
     let (shape, problems) = shape::read_whole(&path, left, problems)?;

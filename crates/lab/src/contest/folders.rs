@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::file::{Contest, Page};
+use super::file::{ContestSpec, PageSpec};
 
 /// What the folders of all contests begin with; the process's id follows.
 const PREFIX: &str = "gustnado-contest-";
@@ -17,13 +17,13 @@ const ORPHANED_AFTER: Duration = Duration::from_hours(8 * 24);
 
 /// The folder, and the pages in it.
 #[derive(Debug)]
-pub(super) struct Folders {
+pub(super) struct ContestFolder {
     base: PathBuf,
 }
 
-impl Folders {
+impl ContestFolder {
     /// Makes it, with all pages that the contest asks for.
-    pub(super) fn make(contest: &Contest) -> io::Result<Self> {
+    pub(super) fn make(contest: &ContestSpec) -> io::Result<Self> {
         let temporary = std::env::temp_dir();
         remove_orphans(&temporary);
         let folders = Self { base: fresh_folder(&temporary)? };
@@ -51,7 +51,7 @@ impl Folders {
     }
 }
 
-impl Drop for Folders {
+impl Drop for ContestFolder {
     fn drop(&mut self) {
         // What cannot be removed lies in a folder for temporary things.
         let _ = fs::remove_dir_all(&self.base);
@@ -96,8 +96,8 @@ fn open_folder(path: &Path) -> io::Result<()> {
 }
 
 /// What scenarios ask for; `None` is the contest's own page.
-pub(super) fn pages(contest: &Contest) -> Vec<Option<Page>> {
-    let mut pages: Vec<Option<Page>> =
+pub(super) fn pages(contest: &ContestSpec) -> Vec<Option<PageSpec>> {
+    let mut pages: Vec<Option<PageSpec>> =
         contest.scenarios.iter().map(|scenario| scenario.page.clone()).collect();
     pages.sort_unstable();
     pages.dedup();
@@ -105,21 +105,24 @@ pub(super) fn pages(contest: &Contest) -> Vec<Option<Page>> {
 }
 
 /// What stands for `{page}` in a URL.
-pub(super) fn page_name(contest: &Contest, page: Option<&Page>) -> String {
+pub(super) fn page_name(contest: &ContestSpec, page: Option<&PageSpec>) -> String {
     match page.unwrap_or(&contest.page) {
-        Page::Bytes(bytes) if page.is_some() => format!("page-{bytes}.html"),
-        Page::Bytes(_) => "page.html".to_owned(),
-        Page::File(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        Page::Path(path) => path.clone(),
+        PageSpec::Bytes(bytes) if page.is_some() => format!("page-{bytes}.html"),
+        PageSpec::Bytes(_) => "page.html".to_owned(),
+        PageSpec::File(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        PageSpec::Path(path) => path.clone(),
     }
 }
 
 /// The bytes of a page; none where contenders have it themselves.
-pub(super) fn content(contest: &Contest, page: Option<&Page>) -> io::Result<Option<Vec<u8>>> {
+pub(super) fn content(
+    contest: &ContestSpec,
+    page: Option<&PageSpec>,
+) -> io::Result<Option<Vec<u8>>> {
     Ok(match page.unwrap_or(&contest.page) {
-        Page::Bytes(bytes) => Some(text(*bytes)),
-        Page::File(path) => Some(fs::read(path)?),
-        Page::Path(_) => None,
+        PageSpec::Bytes(bytes) => Some(text(*bytes)),
+        PageSpec::File(path) => Some(fs::read(path)?),
+        PageSpec::Path(_) => None,
     })
 }
 

@@ -1,14 +1,14 @@
 //! How it was measured, in sentences: what the code enforces, said to those who read a report.
 
-use super::cpus::Division;
-use super::file::{Contest, Generator, Page};
+use super::cpus::CpuSplit;
+use super::file::{ContestSpec, GeneratorKind, PageSpec};
 
 /// The sentences of a contest.
-pub(super) fn sentences(contest: &Contest, division: &Division) -> Vec<String> {
+pub(super) fn sentences(contest: &ContestSpec, division: &CpuSplit) -> Vec<String> {
     let page = match &contest.page {
-        Page::Bytes(bytes) => format!("a page of {bytes} bytes"),
-        Page::File(path) => format!("the file {}", path.display()),
-        Page::Path(path) => format!("what each has at /{path}"),
+        PageSpec::Bytes(bytes) => format!("a page of {bytes} bytes"),
+        PageSpec::File(path) => format!("the file {}", path.display()),
+        PageSpec::Path(path) => format!("what each has at /{path}"),
     };
     let fresh = if contest.fresh {
         "For every run a server was started anew, asked for the page until it was right, loaded, \
@@ -62,7 +62,7 @@ pub(super) fn sentences(contest: &Contest, division: &Division) -> Vec<String> {
          how many there are."
             .to_owned(),
     ];
-    if contest.scenarios.iter().any(|one| one.generator == Generator::Ab) {
+    if contest.scenarios.iter().any(|one| one.generator == GeneratorKind::Ab) {
         sentences.push(
             "Where ab made the load, percentiles are its own, over all answers; it has no finer \
              ones, no distribution, nothing over time, and does not tell the bytes it sent."

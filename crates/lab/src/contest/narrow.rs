@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::file::{Contest, Generator};
+use super::file::{ContestSpec, GeneratorKind};
 
 /// How long each run of a quick contest takes.
 const QUICK: Duration = Duration::from_secs(1);
@@ -13,7 +13,7 @@ const CHECKED: Duration = Duration::from_secs(5);
 /// Requests per second that are due in a check of an open model.
 const CHECKED_RATE: f64 = 20.0;
 
-impl Contest {
+impl ContestSpec {
     /// The same with some contenders only. A reference that is left out gives way to the first.
     ///
     /// # Errors
@@ -72,9 +72,9 @@ impl Contest {
         contest.scenarios.truncate(1);
         for scenario in &mut contest.scenarios {
             scenario.connections = scenario.connections.min(CHECKED_CONNECTIONS);
-            if scenario.generator == Generator::Ab {
+            if scenario.generator == GeneratorKind::Ab {
                 // What is looked at are the contenders. Its arguments are nobody else's.
-                scenario.generator = Generator::Own;
+                scenario.generator = GeneratorKind::Own;
                 scenario.arguments.clear();
             }
             scenario.requests = Some(CHECKED_REQUESTS);

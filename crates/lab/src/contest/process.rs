@@ -15,8 +15,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::process::Signal;
 
 use super::cpus;
-use super::family::Family;
-use log::Log;
+use super::family::ProcessTree;
+use log::ProcessLog;
 
 /// The variable that marks what came of a start.
 const MARK: &str = "CONTEST_MEMBER";
@@ -45,16 +45,16 @@ pub(super) struct Launch<'a> {
 
 /// A running server, ended when dropped.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct ServerProcess {
     child: Child,
-    family: Family,
-    log: Log,
+    family: ProcessTree,
+    log: ProcessLog,
     stop_timeout: Duration,
     ended: Option<ExitStatus>,
     stopped: bool,
 }
 
-impl Server {
+impl ServerProcess {
     /// Starts it.
     ///
     /// # Errors
@@ -76,13 +76,13 @@ impl Server {
             .stdout(writer.try_clone()?)
             .stderr(writer)
             .process_group(0);
-        let log = Log::of(reader, &launch.log)?;
+        let log = ProcessLog::of(reader, &launch.log)?;
         let child = cpus::on(launch.cpus, || command.spawn())?;
         // The command holds the pipe's other end, which must close when the server ends.
         drop(command);
         let id = i32::try_from(child.id()).map_err(io::Error::other)?;
         let mut child = child;
-        let Some(family) = Family::of(id, format!("{MARK}={mark}")) else {
+        let Some(family) = ProcessTree::of(id, format!("{MARK}={mark}")) else {
             let _ = child.kill();
             let _ = child.wait();
             return Err(io::Error::other("its entry below /proc cannot be read"));
@@ -92,7 +92,7 @@ impl Server {
     }
 
     /// Its processes.
-    pub(super) fn family(&self) -> &Family {
+    pub(super) fn family(&self) -> &ProcessTree {
         &self.family
     }
 
@@ -158,7 +158,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.stop();
     }

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::cpus;
-use super::family::{Family, Member, Stat};
+use super::family::{ProcStat, ProcessIdentity, ProcessTree};
 use crate::record::{Sample, Usage};
 use crate::steal::{self, CpuTime};
 
@@ -23,7 +23,7 @@ const READINGS_MAX: u32 = 2_000;
 
 /// A server at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Reading {
+pub(super) struct UsageReading {
     /// Seconds since 1970-01-01.
     at: f64,
     /// CPU, as fine as the kernel tells it.
@@ -46,9 +46,9 @@ pub(super) type Switches = (u64, u64);
 #[derive(Debug)]
 pub(super) struct Sampler {
     end: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Vec<Reading>>>,
+    thread: Option<JoinHandle<Vec<UsageReading>>>,
     before: Switches,
-    family: Family,
+    family: ProcessTree,
 }
 
 impl Sampler {
@@ -57,12 +57,12 @@ impl Sampler {
     /// - `expected`: how long it will be about.
     /// - `on`: the CPUs for the thread, which are not the server's.
     pub(super) fn start(
-        mut family: Family,
+        mut family: ProcessTree,
         expected: Duration,
         on: &[u32],
     ) -> std::io::Result<Self> {
         family.look();
-        let first = Reading::of(family.known());
+        let first = UsageReading::of(family.known());
         let before = switches(family.known());
         let end = Arc::new(AtomicBool::new(false));
         let period = PERIOD.max(expected / READINGS_MAX);
@@ -96,7 +96,12 @@ impl Drop for Sampler {
     }
 }
 
-fn sample(mut family: Family, first: Reading, period: Duration, end: &AtomicBool) -> Vec<Reading> {
+fn sample(
+    mut family: ProcessTree,
+    first: UsageReading,
+    period: Duration,
+    end: &AtomicBool,
+) -> Vec<UsageReading> {
     let mut readings = vec![first];
     let mut looked = Instant::now();
     loop {
@@ -109,7 +114,7 @@ fn sample(mut family: Family, first: Reading, period: Duration, end: &AtomicBool
             family.look();
             looked = Instant::now();
         }
-        let reading = Reading::of(family.known());
+        let reading = UsageReading::of(family.known());
         // A server that died has nothing any more; what it had used by then counts.
         if reading.processes > 0 {
             readings.push(reading);
@@ -120,14 +125,14 @@ fn sample(mut family: Family, first: Reading, period: Duration, end: &AtomicBool
     }
 }
 
-impl Reading {
-    fn of(members: &[Member]) -> Self {
+impl UsageReading {
+    fn of(members: &[ProcessIdentity]) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let machine = CpuTime::read();
         let mut sum = Self { at: now.as_secs_f64(), machine, ..Self::default() };
         let per_s = float(rustix::param::clock_ticks_per_second());
         for id in members.iter().map(|member| member.id) {
-            let Some(stat) = Stat::read(id) else { continue };
+            let Some(stat) = ProcStat::read(id) else { continue };
             let (user_s, system_s) =
                 (float(stat.user_ticks) / per_s, float(stat.system_ticks) / per_s);
             let ticks_s = user_s + system_s;
@@ -192,7 +197,7 @@ fn descriptors(id: i32) -> u64 {
 }
 
 /// Those of all threads that live.
-fn switches(members: &[Member]) -> Switches {
+fn switches(members: &[ProcessIdentity]) -> Switches {
     let mut sum = (0, 0);
     for member in members {
         let Ok(threads) = fs::read_dir(format!("/proc/{}/task", member.id)) else { continue };
@@ -212,7 +217,7 @@ fn field(text: &str, name: &str) -> Option<u64> {
 }
 
 /// What the readings come to.
-fn usage(readings: &[Reading], window: Option<(f64, f64)>) -> Usage {
+fn usage(readings: &[UsageReading], window: Option<(f64, f64)>) -> Usage {
     let (Some(first), Some(last)) = (readings.first(), readings.last()) else {
         return Usage::default();
     };
@@ -220,15 +225,15 @@ fn usage(readings: &[Reading], window: Option<(f64, f64)>) -> Usage {
     let (begin, end) = (at(readings, from), at(readings, to));
     let steal_share = end.machine.stolen_since(&begin.machine);
     let cpu_of = clock(steal_share);
-    let most = |of: fn(&Reading) -> u64| readings.iter().map(of).max().unwrap_or_default();
-    let sample = |reading: &Reading| Sample {
+    let most = |of: fn(&UsageReading) -> u64| readings.iter().map(of).max().unwrap_or_default();
+    let sample = |reading: &UsageReading| Sample {
         at_s: reading.at - from,
         cpu_s: (cpu_of(reading) - cpu_of(&begin)).max(0.0),
         memory_bytes: reading.memory_bytes,
         descriptors: reading.descriptors,
         threads: reading.threads,
     };
-    let grown = |of: fn(&Reading) -> f64| (of(&end) - of(&begin)).max(0.0);
+    let grown = |of: fn(&UsageReading) -> f64| (of(&end) - of(&begin)).max(0.0);
     let cpu_s = grown(cpu_of);
     let (user_s, system_s) = (grown(|reading| reading.user_s), grown(|reading| reading.system_s));
     // Of less than a tick nobody knows.
@@ -251,7 +256,7 @@ fn usage(readings: &[Reading], window: Option<(f64, f64)>) -> Usage {
 
 /// The clock of CPU time that is to be believed: how long threads ran is finer, and holds what a
 /// hypervisor stole meanwhile; ticks do not.
-fn clock(steal_share: f64) -> fn(&Reading) -> f64 {
+fn clock(steal_share: f64) -> fn(&UsageReading) -> f64 {
     if steal_share >= steal::WORTH_A_WORD {
         |reading| reading.user_s + reading.system_s
     } else {
@@ -260,7 +265,7 @@ fn clock(steal_share: f64) -> fn(&Reading) -> f64 {
 }
 
 /// The readings at a moment, by those before and behind it.
-fn at(readings: &[Reading], moment: f64) -> Reading {
+fn at(readings: &[UsageReading], moment: f64) -> UsageReading {
     let behind = readings.iter().position(|reading| reading.at >= moment);
     match behind {
         Some(0) => readings[0],
@@ -278,8 +283,15 @@ fn float(number: u64) -> f64 {
 mod tests {
     use super::*;
 
-    fn reading(at: f64, cpu_s: f64, memory_bytes: u64) -> Reading {
-        Reading { at, cpu_s, user_s: cpu_s, memory_bytes, processes: 1, ..Reading::default() }
+    fn reading(at: f64, cpu_s: f64, memory_bytes: u64) -> UsageReading {
+        UsageReading {
+            at,
+            cpu_s,
+            user_s: cpu_s,
+            memory_bytes,
+            processes: 1,
+            ..UsageReading::default()
+        }
     }
 
     #[test]
@@ -316,13 +328,13 @@ mod tests {
 
     #[test]
     fn stolen_time_is_read_off_and_ticks_are_believed_then() {
-        let at = |at: f64, cpu_s: f64, ticks_s: f64, stolen: f64| Reading {
+        let at = |at: f64, cpu_s: f64, ticks_s: f64, stolen: f64| UsageReading {
             at,
             cpu_s,
             user_s: ticks_s,
             processes: 1,
             machine: CpuTime { all: at * 200.0, stolen },
-            ..Reading::default()
+            ..UsageReading::default()
         };
         let quiet = usage(&[at(10.0, 1.0, 1.0, 5.0), at(20.0, 3.004, 3.0, 6.0)], None);
         assert!((quiet.cpu_user_s - 2.004).abs() < 1e-9 && quiet.steal_share < 0.001, "{quiet:?}");
@@ -337,7 +349,7 @@ mod tests {
         let id = i32::try_from(std::process::id()).expect("process ids are small");
         assert!(memory(id) > 100_000);
         assert!(descriptors(id) >= 3);
-        assert!(Stat::read(id).is_some_and(|stat| stat.threads >= 1));
+        assert!(ProcStat::read(id).is_some_and(|stat| stat.threads >= 1));
         assert_eq!(field("a:\t5 kB\nb: 6\n", "b:"), Some(6));
     }
 

@@ -11,11 +11,11 @@ use crate::record::{FORMAT, Record};
 #[derive(Debug)]
 pub struct StoreError {
     path: PathBuf,
-    kind: Kind,
+    kind: StoreErrorKind,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum StoreErrorKind {
     Io(io::Error),
     Json(serde_json::Error),
     Format(u32),
@@ -25,12 +25,12 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.path.display())?;
         match &self.kind {
-            Kind::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+            StoreErrorKind::Io(error) if error.kind() == io::ErrorKind::NotFound => {
                 write!(f, "no such file or folder; name one that is there")
             }
-            Kind::Io(error) => write!(f, "{error}"),
-            Kind::Json(error) => write!(f, "this is no record of a contest: {error}"),
-            Kind::Format(found) => {
+            StoreErrorKind::Io(error) => write!(f, "{error}"),
+            StoreErrorKind::Json(error) => write!(f, "this is no record of a contest: {error}"),
+            StoreErrorKind::Format(found) => {
                 write!(f, "expected a record of format {FORMAT}, found {found}; measure again")
             }
         }
@@ -43,7 +43,7 @@ impl std::error::Error for StoreError {}
 /// the disk is full.
 pub(super) fn save(record: &Record, path: &Path) -> Result<(), StoreError> {
     let failed = |kind| StoreError { path: path.to_owned(), kind };
-    let text = serde_json::to_vec(record).map_err(|error| failed(Kind::Json(error)))?;
+    let text = serde_json::to_vec(record).map_err(|error| failed(StoreErrorKind::Json(error)))?;
     let beside = path.with_extension("json.new");
     let written = File::create(&beside)
         .and_then(|mut file| {
@@ -53,7 +53,7 @@ pub(super) fn save(record: &Record, path: &Path) -> Result<(), StoreError> {
         .and_then(|()| fs::rename(&beside, path));
     written.map_err(|error| {
         let _ = fs::remove_file(&beside);
-        failed(Kind::Io(error))
+        failed(StoreErrorKind::Io(error))
     })
 }
 
@@ -68,10 +68,11 @@ pub fn read(path: &Path) -> Result<Record, StoreError> {
     }
     let path = if path.is_dir() { path.join(super::RECORD) } else { path.to_owned() };
     let failed = |kind| StoreError { path: path.clone(), kind };
-    let text = fs::read(&path).map_err(|error| failed(Kind::Io(error)))?;
-    let of: OfFormat = serde_json::from_slice(&text).map_err(|error| failed(Kind::Json(error)))?;
+    let text = fs::read(&path).map_err(|error| failed(StoreErrorKind::Io(error)))?;
+    let of: OfFormat =
+        serde_json::from_slice(&text).map_err(|error| failed(StoreErrorKind::Json(error)))?;
     if of.format != FORMAT {
-        return Err(failed(Kind::Format(of.format)));
+        return Err(failed(StoreErrorKind::Format(of.format)));
     }
-    serde_json::from_slice(&text).map_err(|error| failed(Kind::Json(error)))
+    serde_json::from_slice(&text).map_err(|error| failed(StoreErrorKind::Json(error)))
 }

@@ -5,13 +5,15 @@ use std::ops::Range;
 
 use crate::figures::{counted, grouped, grouped_text, percent};
 use crate::outcome::Outcome;
-use crate::record::{Fate, Record, Run};
-use crate::statistics::{Column, Figure, Row, Verdict, cpu_us_per_request, summarise};
+use crate::record::{Fate, Record, RunRecord};
+use crate::statistics::{
+    Column, ContenderFigures, Figure, Significance, cpu_us_per_request, summarise,
+};
 use crate::steal::WORTH_A_WORD;
 
 /// One run in a line.
-pub(super) fn progress(run: &Run, connections: u64) -> String {
-    let Run { contender, scenario, round, .. } = run;
+pub(super) fn progress(run: &RunRecord, connections: u64) -> String {
+    let RunRecord { contender, scenario, round, .. } = run;
     let what = format!("{scenario} ({connections}) round {round}, {contender}");
     let failure = run.failure.as_ref().map_or(String::new(), |why| format!("; {why}"));
     let Some(outcome) = &run.outcome else { return format!("{what}: no figures{failure}") };
@@ -45,7 +47,7 @@ pub fn text(record: &Record, bold: &dyn Fn(&str) -> String, columns: usize) -> S
     let rows = summarise(record);
     let mut page = String::new();
     for scenario in &record.scenarios {
-        let of_scenario: Vec<&Row> =
+        let of_scenario: Vec<&ContenderFigures> =
             rows.iter().filter(|row| row.scenario == scenario.name).collect();
         let _ = writeln!(page, "\n{}: {}", bold(&scenario.title), scenario.sentence);
         page.push_str(&grid(&of_scenario, columns));
@@ -112,7 +114,7 @@ fn checked(outcome: &Outcome, failure: Option<&str>) -> String {
 
 /// Whether every contender that is installed did well.
 pub fn is_well(record: &Record) -> bool {
-    let fine = |one: &crate::record::Contender| match one.fate {
+    let fine = |one: &crate::record::ContenderRecord| match one.fate {
         Fate::NotInstalled(_) => true,
         Fate::Failed(_) | Fate::Unequal(_) => false,
         Fate::Ran => record.runs.iter().any(|run| {
@@ -127,7 +129,7 @@ pub fn is_well(record: &Record) -> bool {
 }
 
 /// Two lines for each row: medians with spread, and ratios with intervals.
-fn grid(rows: &[&Row], columns: usize) -> String {
+fn grid(rows: &[&ContenderFigures], columns: usize) -> String {
     let mut lines: Vec<Vec<String>> = vec![heading()];
     let mut missing = Vec::new();
     for row in rows {
@@ -225,7 +227,7 @@ fn ratio(figure: &Figure) -> String {
     let Some(ratio) = figure.ratio else { return String::new() };
     let value = factor(ratio.value);
     match (ratio.verdict, ratio.interval) {
-        (Verdict::Noise, Some((low, high))) => {
+        (Significance::Noise, Some((low, high))) => {
             format!("≈{value} [{}–{}]", factor(low), factor(high))
         }
         (_, Some((low, high))) => format!("×{value} [{}–{}]", factor(low), factor(high)),

@@ -34,7 +34,7 @@ const SERVER: &str = r#"["python3", "-m", "http.server", "--bind", "127.0.0.1", 
     "{port}"]"#;
 
 /// A contest of these contenders, as its file says it.
-fn contest(contenders: &str, output: &Path) -> Contest {
+fn contest(contenders: &str, output: &Path) -> ContestSpec {
     let text = format!(
         "rounds = 2\n[page]\nbytes = 300\n{contenders}\n[[scenario]]\nname = \"page\"\n\
          connections = 1\nduration = \"200ms\"\n"
@@ -64,11 +64,11 @@ fn is_possible() -> bool {
     possible
 }
 
-fn held(contest: &Contest, stop: &AtomicBool) -> (Record, Vec<String>) {
+fn held(contest: &ContestSpec, stop: &AtomicBool) -> (Record, Vec<String>) {
     let mut lines = Vec::new();
     let record = hold(contest, &tools(), stop, &mut |news| match news {
-        News::Line(line) => lines.push(line.to_owned()),
-        News::Progress { done, all, left } => {
+        ContestEvent::Line(line) => lines.push(line.to_owned()),
+        ContestEvent::Progress { done, all, left } => {
             lines.push(format!("{done} of {all}, {}", left > Duration::ZERO));
         }
     });
@@ -190,7 +190,7 @@ fn an_end_asked_for_keeps_what_was_measured() {
     let stop = AtomicBool::new(false);
     let mut runs = 0;
     let record = hold(&contest, &tools(), &stop, &mut |news| {
-        runs += usize::from(matches!(news, News::Line(line) if line.contains("round")));
+        runs += usize::from(matches!(news, ContestEvent::Line(line) if line.contains("round")));
         stop.store(runs == 2, Ordering::Relaxed);
     });
     let record = record.expect("it begins");

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::cpus;
-use super::family::Family;
+use super::family::ProcessTree;
 
 /// The longest output that is read: a generator's, with a line for each second.
 const OUTPUT_BYTES_MAX: u64 = 64 << 20;
@@ -34,13 +34,13 @@ pub(super) struct Tool<'a> {
 
 /// What came of it.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct ToolOutput {
     pub(super) status: ExitStatus,
     pub(super) output: String,
     pub(super) complaints: String,
 }
 
-impl Said {
+impl ToolOutput {
     /// The first line that is not empty, wherever it was printed.
     pub(super) fn first_line(&self) -> Option<String> {
         let lines = self.output.lines().chain(self.complaints.lines());
@@ -88,7 +88,7 @@ impl Tool<'_> {
     /// Runs it to its end.
     ///
     /// - `stop`: ends it early.
-    pub(super) fn run(&self, stop: &AtomicBool) -> Result<Said, ToolError> {
+    pub(super) fn run(&self, stop: &AtomicBool) -> Result<ToolOutput, ToolError> {
         let Some((program, arguments)) = self.command.split_first() else {
             return Err(ToolError::Io(io::Error::other("there is no command")));
         };
@@ -104,13 +104,13 @@ impl Tool<'_> {
             command.current_dir(folder);
         }
         let child = cpus::on(self.cpus, || command.spawn()).map_err(ToolError::Io)?;
-        let mut running = Running::of(child);
+        let mut running = ToolProcess::of(child);
         let output = gather(running.child.stdout.take());
         let complaints = gather(running.child.stderr.take());
         let status = running.wait(self.most, stop)?;
         // What came of it and lives on would hold the pipes open.
         running.end();
-        Ok(Said { status, output: text(output), complaints: text(complaints) })
+        Ok(ToolOutput { status, output: text(output), complaints: text(complaints) })
     }
 }
 
@@ -130,16 +130,16 @@ fn text(thread: JoinHandle<Vec<u8>>) -> String {
     String::from_utf8_lossy(&thread.join().unwrap_or_default()).into_owned()
 }
 
-struct Running {
+struct ToolProcess {
     child: Child,
-    family: Option<Family>,
+    family: Option<ProcessTree>,
 }
 
-impl Running {
+impl ToolProcess {
     fn of(child: Child) -> Self {
         // Nothing in the environment of a tool has this, so that its group and children are told.
         let mark = "CONTEST_MEMBER=a tool".to_owned();
-        let family = i32::try_from(child.id()).ok().and_then(|id| Family::of(id, mark));
+        let family = i32::try_from(child.id()).ok().and_then(|id| ProcessTree::of(id, mark));
         Self { child, family }
     }
 
@@ -169,7 +169,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for ToolProcess {
     fn drop(&mut self) {
         self.end();
     }
@@ -195,7 +195,7 @@ pub(super) fn find(program: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn shell(script: &str, most: Duration) -> Result<Said, ToolError> {
+    fn shell(script: &str, most: Duration) -> Result<ToolOutput, ToolError> {
         let command = ["sh", "-c", script].map(str::to_owned);
         let (environment, cpus) = (&[], &[]);
         let tool = Tool { command: &command, folder: None, environment, cpus, most };

@@ -1,6 +1,6 @@
 //! One connection that asks: the loop of the load generator.
 //!
-//! [`Conn::step`] is the only place that decides what comes next. It runs for as long as there is
+//! [`LoadConnection::step`] is the only place that decides what comes next. It runs for as long as there is
 //! something to do, and gives what is rare back to [`ask`], which may wait for it.
 
 use std::collections::VecDeque;
@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use gustnado_tasks::{Connection, ConnectionError, Outbound, sleep};
 
-use super::desk::{self, Turn};
-use super::flight::{Flight, Ticket};
-use super::reader::Reader;
-use super::route::{Route, broken, millis};
-use super::shared::Shared;
+use super::desk::{self, NextRequest};
+use super::flight::{PendingRequest, SendPermit};
+use super::reader::ResponseReader;
+use super::route::{TargetRoute, broken, millis};
+use super::shared::LoadShared;
 use super::slow;
-use super::tally::{Failure, Service};
+use super::tally::{FailureKind, ServiceState};
 
 /// First and longest pause after a connection that could not be made.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -26,18 +26,18 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 const OPENING_TRIES: u32 = 3;
 
 /// One connection, over all that it is opened again.
-pub(super) struct Conn {
-    shared: Arc<Shared>,
+pub(super) struct LoadConnection {
+    shared: Arc<LoadShared>,
     place: u32,
     group: u32,
-    route: Route,
+    route: TargetRoute,
     outbound: Outbound,
     connect_ms: u64,
     answer_ms: u64,
     depth: usize,
     connection: Option<Connection>,
-    reader: Reader,
-    flights: VecDeque<Flight>,
+    reader: ResponseReader,
+    flights: VecDeque<PendingRequest>,
     /// When the first byte of the answer that is being read came; 0 before it.
     first: u64,
     /// How long the present connection took to make, until its first request is sent.
@@ -45,30 +45,30 @@ pub(super) struct Conn {
     /// The server has said that no answer follows.
     closing: bool,
     /// What of a request has not been sent, by a slow sender.
-    unsent: slow::Unsent,
+    unsent: slow::UnsentRequest,
     is_opening: bool,
-    service: Service,
+    service: ServiceState,
 }
 
 /// Why a connection's loop had to be left.
 #[derive(Debug)]
-pub(super) enum Left {
+pub(super) enum LeaveReason {
     /// Nothing will be asked any more.
     Over,
     /// The connection is of no more use; all that was asked on it has ended.
     Closed,
     /// It failed, and with it all that was asked on it.
-    Failed(Failure),
+    Failed(FailureKind),
     /// Nothing is to be done for a while, on purpose.
     Pause(Duration),
 }
 
-impl Conn {
+impl LoadConnection {
     /// The connection with a number among all of the run.
-    pub(super) fn new(shared: &Arc<Shared>, number: u64, place: u32) -> Self {
+    pub(super) fn new(shared: &Arc<LoadShared>, number: u64, place: u32) -> Self {
         let plan = &shared.plan;
         let group = shared.script.group_of(number);
-        let route = Route::of(shared, group, number);
+        let route = TargetRoute::of(shared, group, number);
         let recv_bytes = plan.slowness.read_bytes_per_s.map_or(0, slow::recv_bytes);
         Self {
             shared: Arc::clone(shared),
@@ -80,20 +80,20 @@ impl Conn {
             answer_ms: millis(plan.answer_timeout),
             depth: plan.pipeline as usize,
             connection: None,
-            reader: Reader::default(),
+            reader: ResponseReader::default(),
             flights: VecDeque::with_capacity(plan.pipeline as usize),
             first: 0,
             connect: 0,
             closing: false,
-            unsent: slow::Unsent::default(),
+            unsent: slow::UnsentRequest::default(),
             is_opening: true,
-            service: Service::NotAsked,
+            service: ServiceState::NotAsked,
         }
     }
 }
 
 /// Asks on one connection until nothing is to be asked any more.
-pub(super) async fn ask(mut conn: Conn) {
+pub(super) async fn ask(mut conn: LoadConnection) {
     if conn.shared.plan.keep_alive {
         conn.open_early().await;
     }
@@ -120,15 +120,15 @@ pub(super) async fn ask(mut conn: Conn) {
             }
         }
         match poll_fn(|context| conn.step(context)).await {
-            Left::Over => return,
-            Left::Pause(duration) => sleep(duration).await,
-            Left::Closed => conn.close(),
-            Left::Failed(failure) => conn.fail_all(failure),
+            LeaveReason::Over => return,
+            LeaveReason::Pause(duration) => sleep(duration).await,
+            LeaveReason::Closed => conn.close(),
+            LeaveReason::Failed(failure) => conn.fail_all(failure),
         }
     }
 }
 
-impl Conn {
+impl LoadConnection {
     /// Connects before the load goes.
     async fn open_early(&mut self) {
         let mut pause = PAUSE;
@@ -159,19 +159,19 @@ impl Conn {
     }
 
     /// Waits until something is to be asked; `None`: nothing will be.
-    async fn await_ticket(&self) -> Option<Ticket> {
+    async fn await_ticket(&self) -> Option<SendPermit> {
         poll_fn(|context| {
             let now = self.shared.now();
             match desk::with(|desk| desk.turn(self.place, now, Some(context.waker()))) {
-                Turn::Ask(ticket) => Poll::Ready(Some(ticket)),
-                Turn::Over => Poll::Ready(None),
-                Turn::Wait => Poll::Pending,
+                NextRequest::Ask(ticket) => Poll::Ready(Some(ticket)),
+                NextRequest::Over => Poll::Ready(None),
+                NextRequest::Wait => Poll::Pending,
             }
         })
         .await
     }
 
-    async fn connect(&mut self) -> Result<(), Failure> {
+    async fn connect(&mut self) -> Result<(), FailureKind> {
         let began = self.shared.now();
         let made = self.route.connect(&self.shared, &self.outbound, self.connect_ms).await;
         let now = self.shared.now();
@@ -198,7 +198,7 @@ impl Conn {
     }
 
     /// A connection could not be made: so what was to be asked on it has failed.
-    fn fail_unsent(&mut self, ticket: Option<Ticket>, failure: Failure) {
+    fn fail_unsent(&mut self, ticket: Option<SendPermit>, failure: FailureKind) {
         let now = self.shared.now();
         let first = self.service.ask();
         desk::with(|desk| {
@@ -206,21 +206,21 @@ impl Conn {
             let ticket = match ticket {
                 Some(ticket) => ticket,
                 None => match desk.turn(self.place, now, None) {
-                    Turn::Ask(ticket) => ticket,
-                    Turn::Wait | Turn::Over => return desk.tally.unmade += 1,
+                    NextRequest::Ask(ticket) => ticket,
+                    NextRequest::Wait | NextRequest::Over => return desk.tally.unmade += 1,
                 },
             };
             desk.note_failure(&self.flight(ticket, 0, false, now), failure, now);
         });
     }
 
-    fn flight(&self, ticket: Ticket, line: u32, hashes: bool, now: u64) -> Flight {
+    fn flight(&self, ticket: SendPermit, line: u32, hashes: bool, now: u64) -> PendingRequest {
         let churns = !self.shared.plan.keep_alive;
-        Flight { ticket, line, hashes, sent: now, connect: self.connect, churns }
+        PendingRequest { ticket, line, hashes, sent: now, connect: self.connect, churns }
     }
 
     /// Begins to send the only request of a connection.
-    fn send_one(&mut self, ticket: Ticket) {
+    fn send_one(&mut self, ticket: SendPermit) {
         let now = self.shared.now();
         let mut out = Connection::outgoing();
         self.put(ticket, now, &mut out.bytes);
@@ -228,7 +228,7 @@ impl Conn {
     }
 
     /// Writes a request, and takes note of it.
-    fn put(&mut self, ticket: Ticket, now: u64, bytes: &mut Vec<u8>) {
+    fn put(&mut self, ticket: SendPermit, now: u64, bytes: &mut Vec<u8>) {
         let first = self.service.ask();
         let (line, hashes) = desk::with(|desk| {
             desk.tally.asking += first;
@@ -257,7 +257,7 @@ impl Conn {
     }
 
     /// Does what can be done on a connection that stands.
-    fn step(&mut self, context: &mut Context<'_>) -> Poll<Left> {
+    fn step(&mut self, context: &mut Context<'_>) -> Poll<LeaveReason> {
         let mut now = 0;
         loop {
             match self.send_on(&mut now) {
@@ -270,9 +270,11 @@ impl Conn {
                     now = self.shared.now();
                 }
                 match self.fill(now, context.waker()) {
-                    Filled::Some => continue,
-                    Filled::Over if self.flights.is_empty() => return Poll::Ready(Left::Over),
-                    Filled::Over | Filled::None => {}
+                    FillState::Some => continue,
+                    FillState::Over if self.flights.is_empty() => {
+                        return Poll::Ready(LeaveReason::Over);
+                    }
+                    FillState::Over | FillState::None => {}
                 }
             }
             match self.receive(&mut now) {
@@ -290,14 +292,16 @@ impl Conn {
     }
 
     /// Sends what is to be sent; of a slow sender, the next portion.
-    fn send_on(&mut self, now: &mut u64) -> Poll<Option<Left>> {
+    fn send_on(&mut self, now: &mut u64) -> Poll<Option<LeaveReason>> {
         if self.unsent.has_begun() {
             // The server may have had enough of it.
             if let Poll::Ready(left) = self.receive(now) {
                 return Poll::Ready(left);
             }
         }
-        let Some(connection) = &mut self.connection else { return Poll::Ready(Some(Left::Closed)) };
+        let Some(connection) = &mut self.connection else {
+            return Poll::Ready(Some(LeaveReason::Closed));
+        };
         let portion = if connection.is_sending() { None } else { self.unsent.portion() };
         if let Some(portion) = portion {
             connection.set_deadline(connection.now().mono_ms + self.answer_ms);
@@ -308,15 +312,17 @@ impl Conn {
         }
         match connection.poll_sent() {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(Err(error)) => Poll::Ready(Some(Left::Failed(broken(&error)))),
+            Poll::Ready(Err(error)) => Poll::Ready(Some(LeaveReason::Failed(broken(&error)))),
             // (One who is not slow has nothing left to pause for.)
-            Poll::Ready(Ok(())) => Poll::Ready(self.unsent.pause().map(Left::Pause)),
+            Poll::Ready(Ok(())) => Poll::Ready(self.unsent.pause().map(LeaveReason::Pause)),
         }
     }
 
     /// Receives, if anything has come. Returns why the connection has to be left, if that is so.
-    fn receive(&mut self, now: &mut u64) -> Poll<Option<Left>> {
-        let Some(connection) = &mut self.connection else { return Poll::Ready(Some(Left::Closed)) };
+    fn receive(&mut self, now: &mut u64) -> Poll<Option<LeaveReason>> {
+        let Some(connection) = &mut self.connection else {
+            return Poll::Ready(Some(LeaveReason::Closed));
+        };
         let piece = match connection.poll_recv(false) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(piece)) => piece,
@@ -325,7 +331,9 @@ impl Conn {
                 connection.set_deadline(u64::MAX);
                 return Poll::Ready(None);
             }
-            Poll::Ready(Err(error)) => return Poll::Ready(Some(Left::Failed(broken(&error)))),
+            Poll::Ready(Err(error)) => {
+                return Poll::Ready(Some(LeaveReason::Failed(broken(&error))));
+            }
         };
         *now = self.shared.now();
         let left = self.take_in(piece.bytes(), *now);
@@ -340,22 +348,22 @@ impl Conn {
             let later = connection.now().mono_ms + self.answer_ms;
             connection.set_deadline(later.saturating_add(millis(pause)));
         }
-        Poll::Ready(Some(Left::Pause(pause)))
+        Poll::Ready(Some(LeaveReason::Pause(pause)))
     }
 
     /// Writes as many requests as may be under way.
-    fn fill(&mut self, now: u64, waker: &Waker) -> Filled {
+    fn fill(&mut self, now: u64, waker: &Waker) -> FillState {
         let mut out = None;
-        let mut filled = Filled::None;
+        let mut filled = FillState::None;
         while self.flights.len() < self.depth {
             match desk::with(|desk| desk.turn(self.place, now, Some(waker))) {
-                Turn::Ask(ticket) => {
+                NextRequest::Ask(ticket) => {
                     let out = out.get_or_insert_with(Connection::outgoing);
                     self.put(ticket, now, &mut out.bytes);
                 }
-                Turn::Wait => break,
-                Turn::Over => {
-                    filled = Filled::Over;
+                NextRequest::Wait => break,
+                NextRequest::Over => {
+                    filled = FillState::Over;
                     break;
                 }
             }
@@ -363,14 +371,14 @@ impl Conn {
         match out {
             Some(out) => {
                 self.start(out);
-                Filled::Some
+                FillState::Some
             }
             None => filled,
         }
     }
 
     /// Reads what has come. Returns why the connection cannot be used any longer, if that is so.
-    fn take_in(&mut self, bytes: &[u8], now: u64) -> Option<Left> {
+    fn take_in(&mut self, bytes: &[u8], now: u64) -> Option<LeaveReason> {
         if bytes.is_empty() {
             return Some(self.end_of_stream(now));
         }
@@ -382,7 +390,7 @@ impl Conn {
             while at < bytes.len() {
                 let Some(flight) = self.flights.front() else {
                     desk.tally.strays += 1;
-                    return Some(Left::Closed);
+                    return Some(LeaveReason::Closed);
                 };
                 if self.first == 0 {
                     self.first = now;
@@ -393,7 +401,7 @@ impl Conn {
                 let Ok((used, whole)) =
                     self.reader.read(&bytes[at..], known, method, flight.hashes)
                 else {
-                    return Some(Left::Failed(Failure::Unreadable));
+                    return Some(LeaveReason::Failed(FailureKind::Unreadable));
                 };
                 at += used;
                 let Some(answer) = whole else { continue };
@@ -405,9 +413,9 @@ impl Conn {
                 if !keeps {
                     self.closing = true;
                     return Some(if self.flights.is_empty() {
-                        Left::Closed
+                        LeaveReason::Closed
                     } else {
-                        Left::Failed(Failure::Reset)
+                        LeaveReason::Failed(FailureKind::Reset)
                     });
                 }
             }
@@ -416,8 +424,8 @@ impl Conn {
     }
 
     /// The server has closed.
-    fn end_of_stream(&mut self, now: u64) -> Left {
-        let Some(flight) = self.flights.front() else { return Left::Closed };
+    fn end_of_stream(&mut self, now: u64) -> LeaveReason {
+        let Some(flight) = self.flights.front() else { return LeaveReason::Closed };
         if let Some(answer) = self.reader.close() {
             let first = self.service.serve();
             desk::with(|desk| {
@@ -426,23 +434,27 @@ impl Conn {
             });
             self.flights.pop_front();
             return if self.flights.is_empty() {
-                Left::Closed
+                LeaveReason::Closed
             } else {
-                Left::Failed(Failure::Reset)
+                LeaveReason::Failed(FailureKind::Reset)
             };
         }
-        Left::Failed(if self.reader.is_fresh() { Failure::Reset } else { Failure::Short })
+        LeaveReason::Failed(if self.reader.is_fresh() {
+            FailureKind::Reset
+        } else {
+            FailureKind::Short
+        })
     }
 
     /// Counts the request that failed, and those behind it, which had no answer.
-    fn fail_all(&mut self, failure: Failure) {
+    fn fail_all(&mut self, failure: FailureKind) {
         let now = self.shared.now();
         desk::with(|desk| {
             let mut failure = failure;
             for flight in self.flights.drain(..) {
                 desk.note_failure(&flight, failure, now);
-                if failure != Failure::TimedOut {
-                    failure = Failure::Reset;
+                if failure != FailureKind::TimedOut {
+                    failure = FailureKind::Reset;
                 }
             }
         });
@@ -460,7 +472,7 @@ impl Conn {
     }
 }
 
-enum Filled {
+enum FillState {
     Some,
     None,
     Over,

@@ -8,28 +8,28 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::flight::{Flight, Ticket};
-use super::pace::{Due, Schedule};
-use super::reader::{Answer, KnownHead};
-use super::shared::{Shared, Span};
+use super::flight::{PendingRequest, SendPermit};
+use super::pace::{Due, RequestSchedule};
+use super::reader::{KnownHead, ReadResponse};
+use super::shared::{LoadShared, MeasureWindow};
 use super::standstill;
-use super::tally::{Failure, Tally};
-use super::trace::{Entry, micros};
-use crate::plan::Load;
+use super::tally::{FailureKind, ThreadCounts};
+use super::trace::{TraceEntry, micros};
+use crate::plan::LoadModel;
 
 thread_local! {
-    static DESK: RefCell<Option<Box<Desk>>> = const { RefCell::new(None) };
+    static COORDINATOR: RefCell<Option<Box<Coordinator>>> = const { RefCell::new(None) };
 }
 
 /// Where a thread's connections meet.
-pub(super) struct Desk {
-    pub(super) shared: Arc<Shared>,
+pub(super) struct Coordinator {
+    pub(super) shared: Arc<LoadShared>,
     /// Requests that may still be sent.
     pub(super) budget: u64,
     /// When measuring begins and ends; known once the load goes.
-    pub(super) times: Option<Span>,
-    pub(super) schedule: Option<Schedule>,
-    pub(super) places: Vec<Place>,
+    pub(super) times: Option<MeasureWindow>,
+    pub(super) schedule: Option<RequestSchedule>,
+    pub(super) places: Vec<Waiter>,
     /// Places that wait for something to ask, who waits longest first.
     pub(super) idle: VecDeque<u32>,
     pub(super) known: Vec<KnownHead>,
@@ -47,52 +47,52 @@ pub(super) struct Desk {
     pub(super) failures_in_line: u64,
     /// Woken when something has ended that the thread itself waits for.
     pub(super) watcher: Option<Waker>,
-    pub(super) tally: Tally,
+    pub(super) tally: ThreadCounts,
 }
 
 /// What a place has to do.
 #[derive(Debug, Default)]
-pub(super) enum Place {
+pub(super) enum Waiter {
     /// It asks by itself when it can.
     #[default]
     Busy,
     /// It waits to be handed something.
     Waiting(Waker),
     /// It was handed something.
-    Handed(Ticket),
+    Handed(SendPermit),
 }
 
 /// What a connection is told.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Turn {
-    Ask(Ticket),
+pub(super) enum NextRequest {
+    Ask(SendPermit),
     Wait,
     /// Nothing will be asked any more.
     Over,
 }
 
 /// Makes a desk that of the running thread.
-pub(super) fn enter(desk: Desk) {
-    DESK.set(Some(Box::new(desk)));
+pub(super) fn enter(desk: Coordinator) {
+    COORDINATOR.set(Some(Box::new(desk)));
 }
 
 /// Takes the running thread's desk away.
-pub(super) fn leave() -> Option<Desk> {
-    DESK.take().map(|desk| *desk)
+pub(super) fn leave() -> Option<Coordinator> {
+    COORDINATOR.take().map(|desk| *desk)
 }
 
 /// Goes to the desk of the running thread.
-pub(super) fn with<T>(f: impl FnOnce(&mut Desk) -> T) -> T {
+pub(super) fn with<T>(f: impl FnOnce(&mut Coordinator) -> T) -> T {
     try_with(f).expect("the thread has a desk for as long as its tasks run")
 }
 
 /// The same where the thread may be ending.
-pub(super) fn try_with<T>(f: impl FnOnce(&mut Desk) -> T) -> Option<T> {
-    DESK.with_borrow_mut(|desk| desk.as_deref_mut().map(f))
+pub(super) fn try_with<T>(f: impl FnOnce(&mut Coordinator) -> T) -> Option<T> {
+    COORDINATOR.with_borrow_mut(|desk| desk.as_deref_mut().map(f))
 }
 
-impl Desk {
-    pub(super) fn new(shared: Arc<Shared>, thread: u32) -> Self {
+impl Coordinator {
+    pub(super) fn new(shared: Arc<LoadShared>, thread: u32) -> Self {
         let tally = shared.tally(thread);
         let script = &shared.script;
         Self {
@@ -117,65 +117,65 @@ impl Desk {
     /// What the connection at a place is to do now.
     ///
     /// - `waits`: whether it can wait to be handed something; else it is only told what is overdue.
-    pub(super) fn turn(&mut self, place: u32, now: u64, waits: Option<&Waker>) -> Turn {
+    pub(super) fn turn(&mut self, place: u32, now: u64, waits: Option<&Waker>) -> NextRequest {
         let at = place as usize;
         match &mut self.places[at] {
-            Place::Busy => {}
-            Place::Waiting(waker) => {
+            Waiter::Busy => {}
+            Waiter::Waiting(waker) => {
                 if let Some(new) = waits {
                     waker.clone_from(new);
                 }
-                return Turn::Wait;
+                return NextRequest::Wait;
             }
-            Place::Handed(ticket) => {
+            Waiter::Handed(ticket) => {
                 let ticket = *ticket;
-                self.places[at] = Place::Busy;
-                return Turn::Ask(ticket);
+                self.places[at] = Waiter::Busy;
+                return NextRequest::Ask(ticket);
             }
         }
         let turn = self.next(now);
-        if let (Turn::Wait, Some(waker)) = (turn, waits) {
-            self.places[at] = Place::Waiting(waker.clone());
+        if let (NextRequest::Wait, Some(waker)) = (turn, waits) {
+            self.places[at] = Waiter::Waiting(waker.clone());
             self.idle.push_back(place);
         }
         turn
     }
 
     /// Takes the next request, if it is time for one.
-    pub(super) fn next(&mut self, now: u64) -> Turn {
-        let Some(times) = self.times else { return Turn::Wait };
+    pub(super) fn next(&mut self, now: u64) -> NextRequest {
+        let Some(times) = self.times else { return NextRequest::Wait };
         let counted = now >= times.from;
         // What is overdue at the end is not sent after it: no window would hold its answer.
         if now >= times.until || (counted && self.budget == 0) {
-            return Turn::Over;
+            return NextRequest::Over;
         }
         let Some(schedule) = &mut self.schedule else {
-            return Turn::Ask(self.hand_out(None, counted));
+            return NextRequest::Ask(self.hand_out(None, counted));
         };
         match schedule.peek() {
-            None => Turn::Over,
-            Some(due) if due.at > now => Turn::Wait,
+            None => NextRequest::Over,
+            Some(due) if due.at > now => NextRequest::Wait,
             Some(due) => {
                 schedule.take();
                 // By when it was due, not by when it is sent.
-                Turn::Ask(self.hand_out(Some(due), due.at >= times.from))
+                NextRequest::Ask(self.hand_out(Some(due), due.at >= times.from))
             }
         }
     }
 
-    fn hand_out(&mut self, due: Option<Due>, counted: bool) -> Ticket {
+    fn hand_out(&mut self, due: Option<Due>, counted: bool) -> SendPermit {
         if counted && self.budget != u64::MAX {
             self.budget -= 1;
         }
         self.under_way += 1;
-        Ticket { due, counted }
+        SendPermit { due, counted }
     }
 
     /// Wakes all that wait, so that they ask again.
     pub(super) fn rouse(&mut self) {
         for place in std::mem::take(&mut self.idle) {
             let place = &mut self.places[place as usize];
-            if let Place::Waiting(waker) = std::mem::take(place) {
+            if let Waiter::Waiting(waker) = std::mem::take(place) {
                 waker.wake();
             }
         }
@@ -192,10 +192,10 @@ impl Desk {
             if due_at > now || self.idle.is_empty() {
                 return Some(due_at);
             }
-            let Turn::Ask(ticket) = self.next(now) else { return None };
+            let NextRequest::Ask(ticket) = self.next(now) else { return None };
             let place = self.idle.pop_front()?;
             let place = &mut self.places[place as usize];
-            if let Place::Waiting(waker) = std::mem::replace(place, Place::Handed(ticket)) {
+            if let Waiter::Waiting(waker) = std::mem::replace(place, Waiter::Handed(ticket)) {
                 waker.wake();
             }
         }
@@ -237,7 +237,7 @@ impl Desk {
     }
 
     /// A request has been sent.
-    pub(super) fn note_sent(&mut self, ticket: &Ticket, bytes: usize) {
+    pub(super) fn note_sent(&mut self, ticket: &SendPermit, bytes: usize) {
         if ticket.counted {
             self.tally.sent += 1;
             self.tally.bytes_sent += bytes as u64;
@@ -251,7 +251,13 @@ impl Desk {
     }
 
     /// An answer is whole. Judges it, and counts it.
-    pub(super) fn note_answer(&mut self, flight: &Flight, answer: &Answer, first: u64, now: u64) {
+    pub(super) fn note_answer(
+        &mut self,
+        flight: &PendingRequest,
+        answer: &ReadResponse,
+        first: u64,
+        now: u64,
+    ) {
         let failure = self.judge(flight.line, answer);
         if failure.is_none() && self.times.is_some_and(|times| times.measures(now)) {
             self.tally.in_window += 1;
@@ -281,7 +287,7 @@ impl Desk {
     }
 
     /// A request has come to nothing.
-    pub(super) fn note_failure(&mut self, flight: &Flight, failure: Failure, now: u64) {
+    pub(super) fn note_failure(&mut self, flight: &PendingRequest, failure: FailureKind, now: u64) {
         if flight.ticket.counted {
             self.count_second(now);
             self.tally.fail(failure);
@@ -303,7 +309,7 @@ impl Desk {
 
     /// The time since the last request ended, as far as it was measured.
     #[inline]
-    pub(super) fn still_at(&self, now: u64) -> Option<standstill::Span> {
+    pub(super) fn still_at(&self, now: u64) -> Option<standstill::Interval> {
         let times = self.times?;
         Some((self.tally.last_end.max(times.from), now.min(times.until)))
     }
@@ -321,8 +327,8 @@ impl Desk {
         }
     }
 
-    fn count_step(&mut self, flight: &Flight, latency: Option<u64>, now: u64) {
-        let Load::Ramp { step, .. } = self.shared.plan.load else { return };
+    fn count_step(&mut self, flight: &PendingRequest, latency: Option<u64>, now: u64) {
+        let LoadModel::Ramp { step, .. } = self.shared.plan.load else { return };
         let (Some(due), Some(times)) = (flight.ticket.due, self.times) else { return };
         let end = times.from + super::pace::nanos(step) * (u64::from(due.step) + 1);
         let Some(tally) = self.tally.steps.get_mut(usize::from(due.step)) else { return };
@@ -337,15 +343,15 @@ impl Desk {
     }
 
     /// Whether an answer is what it should be. The first right one says what that is.
-    fn judge(&self, line: u32, answer: &Answer) -> Option<Failure> {
+    fn judge(&self, line: u32, answer: &ReadResponse) -> Option<FailureKind> {
         if !self.shared.plan.accepts(answer.status) {
-            return Some(Failure::Status);
+            return Some(FailureKind::Status);
         }
         let expected = &self.shared.script.lines[line as usize].expected;
         let Some(expected) = expected.get() else {
             let (status, length) = (answer.status, answer.length);
             let hash = answer.hash.unwrap_or(0);
-            _ = expected.set(super::script::Expected { status, length, hash });
+            _ = expected.set(super::script::ExpectedResponse { status, length, hash });
             return None;
         };
         // An answer of another status has a body of its own.
@@ -353,16 +359,16 @@ impl Desk {
             return None;
         }
         if answer.length != expected.length {
-            return Some(Failure::Length);
+            return Some(FailureKind::Length);
         }
         let differs = answer.hash.is_some_and(|hash| hash != expected.hash);
-        differs.then_some(Failure::Body)
+        differs.then_some(FailureKind::Body)
     }
 
-    fn trace(&mut self, flight: &Flight, first: u64, now: u64) {
+    fn trace(&mut self, flight: &PendingRequest, first: u64, now: u64) {
         if let Some(trace) = &mut self.tally.trace {
             let began = flight.sent.saturating_sub(flight.connect);
-            trace.note(Entry {
+            trace.note(TraceEntry {
                 start_us: self.shared.unix_us(began),
                 connect_us: micros(flight.connect),
                 total_us: micros(now.saturating_sub(began)),

@@ -2,35 +2,35 @@
 #![expect(clippy::cast_precision_loss, reason = "what a run counts stays far below 2^53")]
 
 use super::model::model;
-use super::own::Meanwhile;
-use super::pace::{Schedule, nanos};
-use super::series::Series;
-use super::shared::Shared;
-use super::tally::{StepTally, Times};
-use super::thread::Haul;
+use super::own::MachineDelta;
+use super::pace::{RequestSchedule, nanos};
+use super::series::TimeSeries;
+use super::shared::LoadShared;
+use super::tally::{LatencyHistogram, StepCounts};
+use super::thread::ThreadResult;
 use super::warnings::warnings;
-use super::whole::Whole;
+use super::whole::Totals;
 use super::{own, trace};
-use crate::outcome::{FORMAT, Held, Latency, Outcome, Step};
+use crate::outcome::{FORMAT, HeldConnections, Latency, Outcome, OutcomeStep};
 use crate::output::histogram;
-use crate::plan::{Io, Load, Plan};
+use crate::plan::{BackendChoice, LoadModel, LoadPlan};
 
 /// A step keeps up that answers this share of what is due before it ends.
 const KEPT_UP: f64 = 0.99;
 
 /// Makes the outcome; beside it are the requests for the trace.
 pub(super) fn put_together(
-    shared: &Shared,
-    io: Io,
-    hauls: Vec<Haul>,
-    series: Series,
-    meanwhile: Meanwhile,
-) -> (Outcome, Vec<trace::Entry>) {
+    shared: &LoadShared,
+    io: BackendChoice,
+    hauls: Vec<ThreadResult>,
+    series: TimeSeries,
+    meanwhile: MachineDelta,
+) -> (Outcome, Vec<trace::TraceEntry>) {
     let plan = &shared.plan;
     let clocks: Vec<_> = hauls.iter().map(|haul| haul.clock).collect();
-    let Meanwhile { kernel, steal_share } = meanwhile;
+    let MachineDelta { kernel, steal_share } = meanwhile;
     let (generator, crowded) = own::generator(&clocks, steal_share);
-    let whole = hauls.into_iter().fold(Whole::default(), Whole::with);
+    let whole = hauls.into_iter().fold(Totals::default(), Totals::with);
     let from = shared.times().map_or(whole.ended, |times| times.from);
     let duration_s = duration_s(shared, &whole);
     let (latency, seconds) = series.finish(duration_s, last_s(from, &whole));
@@ -75,7 +75,7 @@ pub(super) fn put_together(
 }
 
 /// How long was measured: to the last answer where a number of requests was the end.
-fn duration_s(shared: &Shared, whole: &Whole) -> f64 {
+fn duration_s(shared: &LoadShared, whole: &Totals) -> f64 {
     let Some(times) = shared.times() else { return 0.0 };
     let spent = shared.plan.end.requests.is_some_and(|all| whole.done >= all);
     let end = if spent && whole.last_end > 0 { whole.last_end } else { whole.ended };
@@ -83,29 +83,29 @@ fn duration_s(shared: &Shared, whole: &Whole) -> f64 {
 }
 
 /// When the last answer came, in seconds since measuring began.
-fn last_s(from: u64, whole: &Whole) -> f64 {
+fn last_s(from: u64, whole: &Totals) -> f64 {
     whole.last_end.saturating_sub(from) as f64 / 1e9
 }
 
-fn summary(times: &Times) -> Latency {
+fn summary(times: &LatencyHistogram) -> Latency {
     histogram::latency(&times.0)
 }
 
-fn filled(times: &Times) -> Option<Latency> {
+fn filled(times: &LatencyHistogram) -> Option<Latency> {
     (!times.0.is_empty()).then(|| summary(times))
 }
 
-fn steps(shared: &Shared, whole: &Whole) -> Vec<Step> {
-    let (Load::Ramp { step, .. }, Some(times)) = (&shared.plan.load, shared.times()) else {
+fn steps(shared: &LoadShared, whole: &Totals) -> Vec<OutcomeStep> {
+    let (LoadModel::Ramp { step, .. }, Some(times)) = (&shared.plan.load, shared.times()) else {
         return Vec::new();
     };
-    let Some(all) = Schedule::of(&shared.plan, times.go, times.from, times.until) else {
+    let Some(all) = RequestSchedule::of(&shared.plan, times.go, times.from, times.until) else {
         return Vec::new();
     };
     let reached = whole.ended.saturating_sub(times.from) / nanos(*step).max(1);
-    let step_of = |(index, tally): (u16, &StepTally)| {
+    let step_of = |(index, tally): (u16, &StepCounts)| {
         let due = all.of_step(index);
-        Step {
+        OutcomeStep {
             rate_per_s: shared.plan.step_rate(u32::from(index)),
             answered_per_s: tally.in_time as f64 / step.as_secs_f64(),
             errors: tally.errors,
@@ -121,8 +121,8 @@ fn steps(shared: &Shared, whole: &Whole) -> Vec<Step> {
         .collect()
 }
 
-fn held(plan: &Plan, whole: &Whole) -> Option<Held> {
-    let Load::Hold { idle, .. } = plan.load else { return None };
+fn held(plan: &LoadPlan, whole: &Totals) -> Option<HeldConnections> {
+    let LoadModel::Hold { idle, .. } = plan.load else { return None };
     let opening_s = whole.opening.took as f64 / 1e9;
-    Some(Held { asked: idle, opened: whole.held, lost: whole.lost, opening_s })
+    Some(HeldConnections { asked: idle, opened: whole.held, lost: whole.lost, opening_s })
 }

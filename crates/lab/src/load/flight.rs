@@ -4,7 +4,7 @@ use super::pace::Due;
 
 /// Leave to send one request.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Ticket {
+pub(super) struct SendPermit {
     /// When it was due; `None` on a closed loop.
     pub(super) due: Option<Due>,
     /// Whether it belongs to what is measured.
@@ -13,8 +13,8 @@ pub(super) struct Ticket {
 
 /// A request that was sent, or is about to be.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Flight {
-    pub(super) ticket: Ticket,
+pub(super) struct PendingRequest {
+    pub(super) ticket: SendPermit,
     pub(super) line: u32,
     pub(super) hashes: bool,
     pub(super) sent: u64,
@@ -24,7 +24,7 @@ pub(super) struct Flight {
     pub(super) churns: bool,
 }
 
-impl Flight {
+impl PendingRequest {
     /// From when on it took time, as its model has it.
     pub(super) fn began(&self) -> u64 {
         let own = if self.churns { self.sent - self.connect.min(self.sent) } else { self.sent };

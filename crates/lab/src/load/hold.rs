@@ -6,10 +6,10 @@ use std::time::Duration;
 use gustnado_tasks::{Connection, ConnectionError, Outbound, sleep};
 
 use super::desk;
-use super::reader::{KnownHead, Reader};
-use super::route::{Route, millis};
-use super::shared::Shared;
-use super::tally::Failure;
+use super::reader::{KnownHead, ResponseReader};
+use super::route::{TargetRoute, millis};
+use super::shared::LoadShared;
+use super::tally::FailureKind;
 
 /// How often each is tried.
 const TRIES: u32 = 5;
@@ -17,7 +17,7 @@ const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Holds the connection with a number among all of the run.
-pub(super) async fn hold(shared: Arc<Shared>, number: u64) {
+pub(super) async fn hold(shared: Arc<LoadShared>, number: u64) {
     let mut pause = PAUSE;
     let mut held = None;
     for _ in 0..TRIES {
@@ -56,10 +56,10 @@ pub(super) async fn hold(shared: Arc<Shared>, number: u64) {
 }
 
 /// Connects, asks, and reads the answer.
-async fn open(shared: &Arc<Shared>, number: u64) -> Result<Connection, Failure> {
+async fn open(shared: &Arc<LoadShared>, number: u64) -> Result<Connection, FailureKind> {
     let plan = &shared.plan;
     let group = shared.script.group_of(number);
-    let route = Route::of(shared, group, number);
+    let route = TargetRoute::of(shared, group, number);
     let outbound = Outbound { source: route.source, ..Outbound::default() };
     let began = shared.now();
     let mut connection = route.connect(shared, &outbound, millis(plan.connect_timeout)).await?;
@@ -76,25 +76,33 @@ async fn open(shared: &Arc<Shared>, number: u64) -> Result<Connection, Failure> 
     Ok(connection)
 }
 
-async fn read(shared: &Shared, connection: &mut Connection, asked: u32) -> Result<(), Failure> {
-    let (mut reader, mut known) = (Box::new(Reader::default()), KnownHead::default());
+async fn read(
+    shared: &LoadShared,
+    connection: &mut Connection,
+    asked: u32,
+) -> Result<(), FailureKind> {
+    let (mut reader, mut known) = (Box::new(ResponseReader::default()), KnownHead::default());
     let method = shared.script.lines[asked as usize].method;
     loop {
         let piece = connection.recv(false).await.map_err(|error| lost(&error))?;
         if piece.bytes().is_empty() {
-            return Err(if reader.is_fresh() { Failure::Reset } else { Failure::Short });
+            return Err(if reader.is_fresh() { FailureKind::Reset } else { FailureKind::Short });
         }
         let read = reader.read(piece.bytes(), &mut known, method, false);
-        let (_, answer) = read.map_err(|_| Failure::Unreadable)?;
+        let (_, answer) = read.map_err(|_| FailureKind::Unreadable)?;
         match answer {
             None => {}
-            Some(answer) if !shared.plan.accepts(answer.status) => return Err(Failure::Status),
-            Some(answer) if !answer.keep_alive => return Err(Failure::Reset),
+            Some(answer) if !shared.plan.accepts(answer.status) => return Err(FailureKind::Status),
+            Some(answer) if !answer.keep_alive => return Err(FailureKind::Reset),
             Some(_) => return Ok(()),
         }
     }
 }
 
-fn lost(error: &ConnectionError) -> Failure {
-    if matches!(error, ConnectionError::TimedOut) { Failure::TimedOut } else { Failure::Reset }
+fn lost(error: &ConnectionError) -> FailureKind {
+    if matches!(error, ConnectionError::TimedOut) {
+        FailureKind::TimedOut
+    } else {
+        FailureKind::Reset
+    }
 }

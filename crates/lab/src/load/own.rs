@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::outcome::{Generator, Kernel};
+use crate::outcome::{GeneratorUsage, Kernel};
 use crate::steal::{self, CpuTime};
 
 /// From this share of its time on, a thread could do no more.
@@ -60,7 +60,10 @@ impl ThreadClock {
 ///
 /// - `steal_share`: what a hypervisor took meanwhile. A thread that waits for that does not run,
 ///   and would seem to have had nothing to do.
-pub(super) fn generator(threads: &[ThreadClock], steal_share: f64) -> (Generator, Option<String>) {
+pub(super) fn generator(
+    threads: &[ThreadClock],
+    steal_share: f64,
+) -> (GeneratorUsage, Option<String>) {
     let sum = |of: fn(&ThreadClock) -> f64| threads.iter().map(of).sum::<f64>();
     let (cpu_s, wall_s) = (sum(|thread| thread.cpu_s), sum(|thread| thread.wall_s));
     let (user, system) = (sum(|thread| thread.user_ticks), sum(|thread| thread.system_ticks));
@@ -101,7 +104,7 @@ pub(super) fn generator(threads: &[ThreadClock], steal_share: f64) -> (Generator
             percent(delayed)
         )
     });
-    let generator = Generator {
+    let generator = GeneratorUsage {
         cpu_s,
         cpu_user_s: cpu_s * user_share,
         cpu_system_s: cpu_s * (1.0 - user_share),
@@ -137,26 +140,26 @@ fn delayed_s() -> f64 {
 
 /// The whole machine at one moment.
 #[derive(Debug, Default)]
-pub(super) struct Machine {
+pub(super) struct MachineSnapshot {
     counters: Counters,
     cpu: CpuTime,
 }
 
 /// What the whole machine did between two moments.
 #[derive(Debug, Default)]
-pub(super) struct Meanwhile {
+pub(super) struct MachineDelta {
     pub(super) kernel: Kernel,
     pub(super) steal_share: f64,
 }
 
-impl Machine {
+impl MachineSnapshot {
     pub(super) fn read() -> Self {
         Self { counters: Counters::read(), cpu: CpuTime::read() }
     }
 
-    pub(super) fn since(&self, before: &Self) -> Meanwhile {
+    pub(super) fn since(&self, before: &Self) -> MachineDelta {
         let kernel = self.counters.since(&before.counters);
-        Meanwhile { kernel, steal_share: self.cpu.stolen_since(&before.cpu) }
+        MachineDelta { kernel, steal_share: self.cpu.stolen_since(&before.cpu) }
     }
 }
 

@@ -3,7 +3,7 @@
 //! All threads share one schedule; each takes every so-manieth request of it. Times are nanoseconds
 //! since the run's origin.
 
-use crate::plan::{Load, Plan};
+use crate::plan::{LoadModel, LoadPlan};
 
 /// One request that is due.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,7 +25,7 @@ struct Stretch {
 
 /// The requests that are due on one thread, in their order.
 #[derive(Clone, Debug)]
-pub(super) struct Schedule {
+pub(super) struct RequestSchedule {
     stretches: Vec<Stretch>,
     threads: u32,
     thread: u32,
@@ -34,23 +34,24 @@ pub(super) struct Schedule {
     taken: u64,
 }
 
-impl Schedule {
+impl RequestSchedule {
     /// The schedule of a plan; `None` where nothing is ever due.
     ///
     /// - `go`: when the load begins; `from`: when measuring does; `until`: the end.
-    pub(super) fn of(plan: &Plan, go: u64, from: u64, until: u64) -> Option<Self> {
+    pub(super) fn of(plan: &LoadPlan, go: u64, from: u64, until: u64) -> Option<Self> {
         let mut stretches = Vec::new();
         let mut add = |from: u64, until: u64, rate_per_s: f64, step: u16| {
             let interval = 1e9 / rate_per_s;
             stretches.push(Stretch { from, until, interval, step });
         };
         match plan.load {
-            Load::Closed | Load::Hold { rate_per_s: None, .. } => return None,
-            Load::Open { rate_per_s } | Load::Hold { rate_per_s: Some(rate_per_s), .. } => {
+            LoadModel::Closed | LoadModel::Hold { rate_per_s: None, .. } => return None,
+            LoadModel::Open { rate_per_s }
+            | LoadModel::Hold { rate_per_s: Some(rate_per_s), .. } => {
                 add(go, from, rate_per_s, 0);
                 add(from, until, rate_per_s, 0);
             }
-            Load::Ramp { from_per_s, steps, step, .. } => {
+            LoadModel::Ramp { from_per_s, steps, step, .. } => {
                 add(go, from, from_per_s, 0);
                 let length = nanos(step);
                 for index in 0..steps {
@@ -84,7 +85,7 @@ impl Schedule {
         }
     }
 
-    /// Takes the one that [`Schedule::peek`] has shown.
+    /// Takes the one that [`RequestSchedule::peek`] has shown.
     pub(super) fn take(&mut self) {
         self.taken += 1;
     }
@@ -116,10 +117,10 @@ impl Schedule {
     }
 }
 
-impl Plan {
+impl LoadPlan {
     /// Requests per second of a ramp's step.
     pub(super) fn step_rate(&self, index: u32) -> f64 {
-        let Load::Ramp { from_per_s, to_per_s, steps, .. } = self.load else { return 0.0 };
+        let LoadModel::Ramp { from_per_s, to_per_s, steps, .. } = self.load else { return 0.0 };
         let share = f64::from(index) / f64::from(steps.saturating_sub(1).max(1));
         from_per_s + (to_per_s - from_per_s) * share
     }
@@ -153,13 +154,13 @@ fn below(length: u64, interval: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Schedule;
-    use crate::plan::{Load, Plan};
+    use super::RequestSchedule;
+    use crate::plan::{LoadModel, LoadPlan};
     use std::time::Duration;
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn all(schedule: &mut Schedule) -> Vec<u64> {
+    fn all(schedule: &mut RequestSchedule) -> Vec<u64> {
         let mut found = Vec::new();
         while let Some(due) = schedule.peek() {
             found.push(due.at);
@@ -170,9 +171,9 @@ mod tests {
 
     #[test]
     fn threads_share_one_even_schedule() {
-        let load = Load::Open { rate_per_s: 100.0 };
-        let plan = Plan { load, ..Plan::closed("http://a/", 1) };
-        let whole = Schedule::of(&plan, 0, 0, SECOND).expect("there is a rate");
+        let load = LoadModel::Open { rate_per_s: 100.0 };
+        let plan = LoadPlan { load, ..LoadPlan::closed("http://a/", 1) };
+        let whole = RequestSchedule::of(&plan, 0, 0, SECOND).expect("there is a rate");
         let mut together: Vec<u64> =
             (0..3).flat_map(|thread| all(&mut whole.clone().part(thread, 3))).collect();
         together.sort_unstable();
@@ -183,9 +184,9 @@ mod tests {
     #[test]
     fn what_is_overdue_is_counted_without_a_list() {
         let step = Duration::from_secs(1);
-        let load = Load::Ramp { from_per_s: 10.0, to_per_s: 30.0, steps: 3, step };
-        let plan = Plan { load, ..Plan::closed("http://a/", 1) };
-        let whole = Schedule::of(&plan, 0, SECOND, 4 * SECOND).expect("there is a rate");
+        let load = LoadModel::Ramp { from_per_s: 10.0, to_per_s: 30.0, steps: 3, step };
+        let plan = LoadPlan { load, ..LoadPlan::closed("http://a/", 1) };
+        let whole = RequestSchedule::of(&plan, 0, SECOND, 4 * SECOND).expect("there is a rate");
         for now in [0, 1, SECOND / 2, SECOND, SECOND * 2 + 1, SECOND * 7 / 2, SECOND * 9] {
             for thread in 0..3 {
                 let mut part = whole.clone().part(thread, 3);

@@ -25,7 +25,7 @@ pub(super) struct KnownHead {
 
 /// A whole answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct ReadResponse {
     pub(super) status: u16,
     /// Bytes of its body.
     pub(super) length: u64,
@@ -40,29 +40,29 @@ pub(super) struct Unreadable;
 
 /// The reader of the answers on one connection.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct ResponseReader {
     /// The beginning of a head, and how much of it was searched for its end.
     rest: Vec<u8>,
     seen: usize,
-    body: Option<Body>,
+    body: Option<BodyReader>,
 }
 
 /// A body that is being read.
 #[derive(Debug)]
-struct Body {
+struct BodyReader {
     head: ResponseHead,
-    left: Left,
+    left: BodyLeft,
     length: u64,
-    hash: Option<Hash>,
+    hash: Option<BodyHash>,
 }
 
 #[derive(Debug)]
-enum Left {
+enum BodyLeft {
     Bytes(u64),
     Other(Box<ResponseBody>),
 }
 
-impl Reader {
+impl ResponseReader {
     /// Whether nothing of an answer has come yet.
     pub(super) fn is_fresh(&self) -> bool {
         self.rest.is_empty() && self.body.is_none()
@@ -79,7 +79,7 @@ impl Reader {
         known: &mut KnownHead,
         method: Method,
         hashes: bool,
-    ) -> Result<(usize, Option<Answer>), Unreadable> {
+    ) -> Result<(usize, Option<ReadResponse>), Unreadable> {
         if !hashes
             && self.is_fresh()
             && let Some(head) = known.head
@@ -98,7 +98,7 @@ impl Reader {
                 Some((of_head, head)) => {
                     used += of_head;
                     if !head.is_interim() {
-                        self.body = Some(Body::new(head, hashes));
+                        self.body = Some(BodyReader::new(head, hashes));
                     }
                 }
             }
@@ -109,12 +109,12 @@ impl Reader {
 
     /// The server has closed. Returns the answer if that was its end; `None`: it is cut short, or
     /// had not begun.
-    pub(super) fn close(&mut self) -> Option<Answer> {
-        let Left::Other(body) = &mut self.body.as_mut()?.left else { return None };
+    pub(super) fn close(&mut self) -> Option<ReadResponse> {
+        let BodyLeft::Other(body) = &mut self.body.as_mut()?.left else { return None };
         if !body.close() {
             return None;
         }
-        self.body.take().map(Body::answer)
+        self.body.take().map(BodyReader::answer)
     }
 
     /// Forgets everything: the next bytes come on another connection.
@@ -167,11 +167,11 @@ impl Reader {
         }
     }
 
-    fn read_body(&mut self, bytes: &[u8]) -> Result<(usize, Option<Answer>), Unreadable> {
+    fn read_body(&mut self, bytes: &[u8]) -> Result<(usize, Option<ReadResponse>), Unreadable> {
         let Some(body) = &mut self.body else { return Ok((0, None)) };
         let mut used = 0;
         let is_done = match &mut body.left {
-            Left::Bytes(left) => {
+            BodyLeft::Bytes(left) => {
                 let take = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                 *left -= take as u64;
                 let is_done = *left == 0;
@@ -179,7 +179,7 @@ impl Reader {
                 used = take;
                 is_done
             }
-            Left::Other(decoder) => loop {
+            BodyLeft::Other(decoder) => loop {
                 let piece = decoder.decode(&bytes[used..]).map_err(|_| Unreadable)?;
                 used += piece.consumed;
                 body.length += piece.data.len() as u64;
@@ -191,19 +191,19 @@ impl Reader {
                 }
             },
         };
-        let answer = if is_done { self.body.take().map(Body::answer) } else { None };
+        let answer = if is_done { self.body.take().map(BodyReader::answer) } else { None };
         Ok((used, answer))
     }
 }
 
-impl Body {
+impl BodyReader {
     fn new(head: ResponseHead, hashes: bool) -> Self {
         let left = match head.framing() {
-            ResponseFraming::None | ResponseFraming::Tunnel => Left::Bytes(0),
-            ResponseFraming::Length(bytes) => Left::Bytes(bytes),
-            framing => Left::Other(Box::new(ResponseBody::new(framing, &LIMITS))),
+            ResponseFraming::None | ResponseFraming::Tunnel => BodyLeft::Bytes(0),
+            ResponseFraming::Length(bytes) => BodyLeft::Bytes(bytes),
+            framing => BodyLeft::Other(Box::new(ResponseBody::new(framing, &LIMITS))),
         };
-        Self { head, left, length: 0, hash: hashes.then(Hash::new) }
+        Self { head, left, length: 0, hash: hashes.then(BodyHash::new) }
     }
 
     fn take_in(&mut self, data: &[u8]) {
@@ -213,21 +213,21 @@ impl Body {
         }
     }
 
-    fn answer(self) -> Answer {
+    fn answer(self) -> ReadResponse {
         answer(&self.head, self.length, self.hash.map(|hash| hash.0))
     }
 }
 
-fn answer(head: &ResponseHead, length: u64, hash: Option<u64>) -> Answer {
-    Answer { status: head.status(), length, hash, keep_alive: head.keep_alive() }
+fn answer(head: &ResponseHead, length: u64, hash: Option<u64>) -> ReadResponse {
+    ReadResponse { status: head.status(), length, hash, keep_alive: head.keep_alive() }
 }
 
 /// FNV-1a: the same however the bytes are cut, and good enough to tell two bodies apart that nobody
 /// has forged.
 #[derive(Debug)]
-struct Hash(u64);
+struct BodyHash(u64);
 
-impl Hash {
+impl BodyHash {
     fn new() -> Self {
         Self(0xcbf2_9ce4_8422_2325)
     }
@@ -241,12 +241,12 @@ impl Hash {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, KnownHead, Reader, Unreadable};
+    use super::{KnownHead, ReadResponse, ResponseReader, Unreadable};
     use gustnado_http::method::Method;
 
     /// Feeds bytes in pieces of a size, and returns the answers.
-    fn read(bytes: &[u8], size: usize, method: Method) -> Result<Vec<Answer>, Unreadable> {
-        let (mut reader, mut known) = (Reader::default(), KnownHead::default());
+    fn read(bytes: &[u8], size: usize, method: Method) -> Result<Vec<ReadResponse>, Unreadable> {
+        let (mut reader, mut known) = (ResponseReader::default(), KnownHead::default());
         let mut found = Vec::new();
         for mut piece in bytes.chunks(size) {
             while !piece.is_empty() {

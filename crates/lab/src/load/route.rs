@@ -7,21 +7,21 @@ use std::time::Duration;
 
 use gustnado_tasks::{Connection, ConnectionError, Outbound};
 
-use super::script::Way;
-use super::shared::Shared;
-use super::tally::Failure;
+use super::script::ServerAddrs;
+use super::shared::LoadShared;
+use super::tally::FailureKind;
 
 /// Where a connection goes to, and from where: its way among those of its group.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Route {
+pub(super) struct TargetRoute {
     group: u32,
     way: usize,
     pub(super) source: Option<SocketAddr>,
 }
 
-impl Route {
+impl TargetRoute {
     /// That of a connection.
-    pub(super) fn of(shared: &Shared, group: u32, number: u64) -> Self {
+    pub(super) fn of(shared: &LoadShared, group: u32, number: u64) -> Self {
         let ways = &shared.script.groups[group as usize].ways;
         let sources: &[IpAddr] = &shared.plan.sources;
         let pick = |length: usize, number: u64| {
@@ -38,13 +38,13 @@ impl Route {
     /// did.
     pub(super) async fn connect(
         self,
-        shared: &Shared,
+        shared: &LoadShared,
         outbound: &Outbound,
         timeout_ms: u64,
-    ) -> Result<Connection, Failure> {
-        let Way { all, good } = &shared.script.groups[self.group as usize].ways[self.way];
+    ) -> Result<Connection, FailureKind> {
+        let ServerAddrs { all, good } = &shared.script.groups[self.group as usize].ways[self.way];
         let first = good.load(Ordering::Relaxed);
-        let mut failure = Failure::Unconnected;
+        let mut failure = FailureKind::Unconnected;
         for at in (first..all.len()).chain(0..first) {
             match Connection::connect_as(&all[at], outbound, timeout_ms).await {
                 Ok(connection) => {
@@ -57,7 +57,7 @@ impl Route {
                 Err(error) => failure = unmade(&error),
             }
         }
-        if failure == Failure::Refused {
+        if failure == FailureKind::Refused {
             shared.note_refused();
         }
         Err(failure)
@@ -65,23 +65,23 @@ impl Route {
 }
 
 /// Why a connection was not made.
-pub(super) fn unmade(error: &ConnectionError) -> Failure {
-    let ConnectionError::Broken(error) = error else { return Failure::TimedOut };
+pub(super) fn unmade(error: &ConnectionError) -> FailureKind {
+    let ConnectionError::Broken(error) = error else { return FailureKind::TimedOut };
     match error.kind() {
         // (A Unix socket that is not there refuses as much as one that nobody listens on.)
-        ErrorKind::ConnectionRefused | ErrorKind::NotFound => Failure::Refused,
-        ErrorKind::AddrNotAvailable | ErrorKind::AddrInUse => Failure::NoPort,
-        ErrorKind::TimedOut => Failure::TimedOut,
-        ErrorKind::ConnectionReset => Failure::Reset,
-        _ => Failure::Unconnected,
+        ErrorKind::ConnectionRefused | ErrorKind::NotFound => FailureKind::Refused,
+        ErrorKind::AddrNotAvailable | ErrorKind::AddrInUse => FailureKind::NoPort,
+        ErrorKind::TimedOut => FailureKind::TimedOut,
+        ErrorKind::ConnectionReset => FailureKind::Reset,
+        _ => FailureKind::Unconnected,
     }
 }
 
 /// Why a connection is of no more use.
-pub(super) fn broken(error: &ConnectionError) -> Failure {
+pub(super) fn broken(error: &ConnectionError) -> FailureKind {
     match error {
-        ConnectionError::TimedOut => Failure::TimedOut,
-        _ => Failure::Reset,
+        ConnectionError::TimedOut => FailureKind::TimedOut,
+        _ => FailureKind::Reset,
     }
 }
 
@@ -92,12 +92,12 @@ pub(super) fn millis(duration: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Route;
-    use crate::load::Stop;
-    use crate::load::script::{Script, Way};
-    use crate::load::shared::Shared;
-    use crate::load::tally::Failure;
-    use crate::plan::Plan;
+    use super::TargetRoute;
+    use crate::load::StopHandle;
+    use crate::load::script::{Script, ServerAddrs};
+    use crate::load::shared::LoadShared;
+    use crate::load::tally::FailureKind;
+    use crate::plan::LoadPlan;
     use gustnado_tasks::{BlockOnOptions, Endpoint, Outbound, block_on_with};
     use std::net::{SocketAddr, TcpListener};
 
@@ -107,16 +107,16 @@ mod tests {
         listener.local_addr().expect("it is bound")
     }
 
-    fn shared(addresses: &[SocketAddr]) -> Shared {
-        let plan = Plan::closed("http://127.0.0.1/", 1);
+    fn shared(addresses: &[SocketAddr]) -> LoadShared {
+        let plan = LoadPlan::closed("http://127.0.0.1/", 1);
         let mut script = Script::prepare(&plan).expect("a good plan");
         let all = addresses.iter().map(|address| Endpoint::Tcp(*address)).collect();
-        script.groups[0].ways = vec![Way::of(all)];
-        Shared::new(&plan, script, &Stop::default(), 1)
+        script.groups[0].ways = vec![ServerAddrs::of(all)];
+        LoadShared::new(&plan, script, &StopHandle::default(), 1)
     }
 
-    fn connected(shared: &Shared) -> Result<(), Failure> {
-        let route = Route::of(shared, 0, 0);
+    fn connected(shared: &LoadShared) -> Result<(), FailureKind> {
+        let route = TargetRoute::of(shared, 0, 0);
         let connect = async { route.connect(shared, &Outbound::default(), 2_000).await.map(drop) };
         block_on_with(&BlockOnOptions::default(), connect).expect("it starts")
     }
@@ -138,7 +138,7 @@ mod tests {
     fn a_server_that_refuses_at_all_its_addresses_is_not_there() {
         let shared = shared(&[closed(), closed()]);
         for tries in 1..=3 {
-            assert_eq!(connected(&shared), Err(Failure::Refused));
+            assert_eq!(connected(&shared), Err(FailureKind::Refused));
             assert_eq!(shared.nobody_listens(), tries == 3);
         }
     }

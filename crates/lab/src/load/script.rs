@@ -8,31 +8,31 @@ use gustnado_http::method::Method;
 use gustnado_http::request_writer::RequestWriter as Writer;
 use gustnado_tasks::Endpoint;
 
-use crate::plan::{Plan, PlanError, Url, greatest_common};
+use crate::plan::{LoadPlan, PlanError, UrlParts, greatest_common};
 
 /// All that the connections of a run ask for.
 #[derive(Debug)]
 pub(super) struct Script {
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<RequestKind>,
     /// A connection is one group's for good.
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<HostGroup>,
     /// The groups of connections, in turn.
     turns: Vec<u32>,
 }
 
 /// One kind of request.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct RequestKind {
     /// All its bytes, body included.
     pub(super) bytes: Vec<u8>,
     pub(super) method: Method,
     /// What its first right answer was like.
-    pub(super) expected: OnceLock<Expected>,
+    pub(super) expected: OnceLock<ExpectedResponse>,
 }
 
 /// What the first right answer of a kind was like.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Expected {
+pub(super) struct ExpectedResponse {
     pub(super) status: u16,
     pub(super) length: u64,
     pub(super) hash: u64,
@@ -40,23 +40,23 @@ pub(super) struct Expected {
 
 /// The requests that can share a connection: those to one host and port.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct HostGroup {
     host: String,
     /// Its connections take them in turn.
-    pub(super) ways: Vec<Way>,
+    pub(super) ways: Vec<ServerAddrs>,
     /// Indices into the lines, each as often as its weight says, well mixed.
     pub(super) round: Vec<u32>,
 }
 
 /// The addresses of one server: one of them is enough.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct ServerAddrs {
     pub(super) all: Vec<Endpoint>,
     /// The one that last let a connection in.
     pub(super) good: AtomicUsize,
 }
 
-impl Way {
+impl ServerAddrs {
     pub(super) fn of(all: Vec<Endpoint>) -> Self {
         Self { all, good: AtomicUsize::new(0) }
     }
@@ -72,9 +72,9 @@ impl Script {
     }
 
     /// Where all of it goes, if that is one server.
-    pub(super) fn only_way(&self) -> Option<&Way> {
+    pub(super) fn only_way(&self) -> Option<&ServerAddrs> {
         match &self.groups[..] {
-            [Group { ways, .. }] if ways.len() == 1 => ways.first(),
+            [HostGroup { ways, .. }] if ways.len() == 1 => ways.first(),
             _ => None,
         }
     }
@@ -83,11 +83,11 @@ impl Script {
     ///
     /// # Errors
     /// [`PlanError`]: a URL or a field that cannot be sent, or a name that is not known.
-    pub(super) fn prepare(plan: &Plan) -> Result<Self, PlanError> {
+    pub(super) fn prepare(plan: &LoadPlan) -> Result<Self, PlanError> {
         let mut lines = Vec::new();
-        let mut groups: Vec<(Group, Vec<(u32, u32)>)> = Vec::new();
+        let mut groups: Vec<(HostGroup, Vec<(u32, u32)>)> = Vec::new();
         for (index, ask) in (0_u32..).zip(&plan.requests) {
-            let url = Url::parse(&ask.url)?;
+            let url = UrlParts::parse(&ask.url)?;
             lines.push(line(plan, index as usize, &url)?);
             let host = format!("{} {:?}", url.authority(), ask.targets);
             let member = (index, ask.weight);
@@ -96,13 +96,13 @@ impl Script {
                 continue;
             }
             let ways = ways(plan, &url, &ask.targets)?;
-            groups.push((Group { host, ways, round: Vec::new() }, vec![member]));
+            groups.push((HostGroup { host, ways, round: Vec::new() }, vec![member]));
         }
         let weights = |members: &[(u32, u32)]| members.iter().map(|(_, weight)| *weight).sum();
         let sums: Vec<(u32, u32)> =
             (0..).zip(&groups).map(|(at, (_, members))| (at, weights(members))).collect();
         let turns = round(&sums);
-        let fill = |(mut group, members): (Group, Vec<(u32, u32)>)| {
+        let fill = |(mut group, members): (HostGroup, Vec<(u32, u32)>)| {
             group.round = round(&members);
             group
         };
@@ -117,7 +117,7 @@ impl Script {
 }
 
 /// Writes one request.
-fn line(plan: &Plan, index: usize, url: &Url<'_>) -> Result<Line, PlanError> {
+fn line(plan: &LoadPlan, index: usize, url: &UrlParts<'_>) -> Result<RequestKind, PlanError> {
     let ask = &plan.requests[index];
     let wrong = |why: String| PlanError::Request { url: ask.url.clone(), why };
     let method =
@@ -151,17 +151,24 @@ fn line(plan: &Plan, index: usize, url: &Url<'_>) -> Result<Line, PlanError> {
     }
     writer.finish();
     bytes.extend_from_slice(&ask.body);
-    Ok(Line { bytes, method, expected: OnceLock::new() })
+    Ok(RequestKind { bytes, method, expected: OnceLock::new() })
 }
 
 /// Where to connect to. Each target is a server of its own; all addresses of a name are one server,
 /// of the family of the sources, if there are any.
-fn ways(plan: &Plan, url: &Url<'_>, targets: &[SocketAddr]) -> Result<Vec<Way>, PlanError> {
+fn ways(
+    plan: &LoadPlan,
+    url: &UrlParts<'_>,
+    targets: &[SocketAddr],
+) -> Result<Vec<ServerAddrs>, PlanError> {
     if let Some(path) = &plan.unix_socket {
-        return Ok(vec![Way::of(vec![Endpoint::Unix(path.clone())])]);
+        return Ok(vec![ServerAddrs::of(vec![Endpoint::Unix(path.clone())])]);
     }
     if !targets.is_empty() {
-        return Ok(targets.iter().map(|target| Way::of(vec![Endpoint::Tcp(*target)])).collect());
+        return Ok(targets
+            .iter()
+            .map(|target| ServerAddrs::of(vec![Endpoint::Tcp(*target)]))
+            .collect());
     }
     let host = url.host();
     let found = (host, url.port()).to_socket_addrs();
@@ -172,7 +179,7 @@ fn ways(plan: &Plan, url: &Url<'_>, targets: &[SocketAddr]) -> Result<Vec<Way>, 
     if all.is_empty() {
         return Err(PlanError::Family { host: host.to_owned() });
     }
-    Ok(vec![Way::of(all)])
+    Ok(vec![ServerAddrs::of(all)])
 }
 
 /// Spreads members by their weights, deterministically: none comes in a bunch where it can come
@@ -199,7 +206,7 @@ fn round(members: &[(u32, u32)]) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::{Script, round};
-    use crate::plan::Plan;
+    use crate::plan::LoadPlan;
 
     #[test]
     fn weights_are_spread_evenly() {
@@ -210,7 +217,7 @@ mod tests {
 
     #[test]
     fn requests_are_written_as_the_plan_says() {
-        let mut plan = Plan::closed("http://127.0.0.1:81/a?b", 1);
+        let mut plan = LoadPlan::closed("http://127.0.0.1:81/a?b", 1);
         plan.requests[0].method = "POST".to_owned();
         plan.requests[0].body = b"hello".to_vec();
         plan.requests[0].fields.push(("X-Y".to_owned(), "z".to_owned()));
@@ -226,7 +233,7 @@ mod tests {
 
     #[test]
     fn connections_are_shared_out_among_hosts_by_weight() {
-        let mut plan = Plan::closed("http://127.0.0.1:81/", 3);
+        let mut plan = LoadPlan::closed("http://127.0.0.1:81/", 3);
         let mut other = plan.requests[0].clone();
         other.url = "http://127.0.0.1:82/".to_owned();
         other.weight = 2;

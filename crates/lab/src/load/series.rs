@@ -4,26 +4,26 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::shared::Shared;
-use super::tally::{Part, Times};
-use super::{Phase, Progress};
-use crate::outcome::Second;
+use super::shared::LoadShared;
+use super::tally::{LatencyHistogram, ThreadSecond};
+use super::{LoadPhase, LoadProgress};
+use crate::outcome::OutcomeSecond;
 
 /// How many seconds a thread may be behind the others before they are closed without it.
 const OPEN_SECONDS_MAX: usize = 5;
 
 /// The seconds so far, and the whole.
 #[derive(Debug, Default)]
-pub(super) struct Series {
+pub(super) struct TimeSeries {
     /// Seconds that a thread may still add to.
-    open: BTreeMap<u64, Part>,
-    closed: Vec<Second>,
-    pub(super) whole: Times,
+    open: BTreeMap<u64, ThreadSecond>,
+    closed: Vec<OutcomeSecond>,
+    pub(super) whole: LatencyHistogram,
 }
 
-impl Series {
+impl TimeSeries {
     /// Takes in what the threads have shown.
-    pub(super) fn collect(&mut self, shared: &Shared) {
+    pub(super) fn collect(&mut self, shared: &LoadShared) {
         for thread in 0..shared.published.len() {
             for part in shared.show(thread, |shown| std::mem::take(&mut shown.parts)) {
                 self.whole.add(&part.latency);
@@ -50,7 +50,11 @@ impl Series {
     /// came after the end.
     ///
     /// - `ended_s`: the end of measuring; `last_s`: that of the last request.
-    pub(super) fn finish(mut self, ended_s: f64, last_s: f64) -> (Times, Vec<Second>) {
+    pub(super) fn finish(
+        mut self,
+        ended_s: f64,
+        last_s: f64,
+    ) -> (LatencyHistogram, Vec<OutcomeSecond>) {
         while !self.open.is_empty() {
             self.close_first(Some((ended_s, last_s)));
         }
@@ -74,12 +78,12 @@ impl Series {
     }
 
     /// How far the run is.
-    pub(super) fn progress(&self, shared: &Shared, since_start: Duration) -> Progress {
-        let mut progress = Progress {
+    pub(super) fn progress(&self, shared: &LoadShared, since_start: Duration) -> LoadProgress {
+        let mut progress = LoadProgress {
             elapsed: since_start,
             of: shared.plan.end.after,
             asked: shared.plan.end.requests,
-            ..Progress::default()
+            ..LoadProgress::default()
         };
         let (mut measuring, mut ending) = (false, true);
         for thread in 0..shared.published.len() {
@@ -93,9 +97,9 @@ impl Series {
         }
         if let Some(times) = shared.times() {
             progress.phase = match (measuring, ending) {
-                (_, true) => Phase::Ending,
-                (true, _) => Phase::Measuring,
-                _ => Phase::Warming,
+                (_, true) => LoadPhase::Ending,
+                (true, _) => LoadPhase::Measuring,
+                _ => LoadPhase::Warming,
             };
             if times.until < u64::MAX {
                 progress.of = Some(Duration::from_nanos(times.until.saturating_sub(times.from)));
@@ -113,18 +117,18 @@ impl Series {
     }
 
     /// The last second to which every thread has added.
-    fn last_whole(&self) -> Option<Second> {
+    fn last_whole(&self) -> Option<OutcomeSecond> {
         let open = self.open.values().next_back().map(|part| second(part, None));
         open.or_else(|| self.closed.last().cloned())
     }
 }
 
 /// - `ends`: the end of measuring, and that of the last request.
-fn second(part: &Part, ends: Option<(f64, f64)>) -> Second {
+fn second(part: &ThreadSecond, ends: Option<(f64, f64)>) -> OutcomeSecond {
     let at = |percentile: f64| part.latency.0.value_at_percentile(percentile) as f64;
     let (began, whole) = (part.second as f64, (part.second + 1) as f64);
     let end = |(ended_s, last_s): (f64, f64)| if began < ended_s { ended_s } else { last_s };
-    Second {
+    OutcomeSecond {
         at_s: ends.map_or(whole, |ends| whole.min(end(ends))),
         requests: part.right,
         errors: part.errors,

@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use super::Stop;
+use super::StopHandle;
 use super::pace::nanos;
 use super::script::Script;
 use super::sock_diag;
-use super::tally::{Part, Tally};
+use super::tally::{ThreadCounts, ThreadSecond};
 use super::trace::{ENTRIES_MAX, Trace};
-use crate::plan::{Load, Plan};
+use crate::plan::{LoadModel, LoadPlan};
 
 /// So many refusals before any connection are an answer.
 const REFUSALS: u32 = 3;
@@ -23,13 +23,13 @@ const NEVER: u64 = u64::MAX;
 
 /// The times of a run, in nanoseconds since its origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct MeasureWindow {
     pub(super) go: u64,
     pub(super) from: u64,
     pub(super) until: u64,
 }
 
-impl Span {
+impl MeasureWindow {
     /// Whether a moment lies between the begin and the end of measuring.
     #[inline]
     pub(super) fn measures(&self, now: u64) -> bool {
@@ -50,10 +50,10 @@ impl Span {
 }
 
 /// Of one run.
-pub(super) struct Shared {
-    pub(super) plan: Plan,
+pub(super) struct LoadShared {
+    pub(super) plan: LoadPlan,
     pub(super) script: Script,
-    pub(super) stop: Stop,
+    pub(super) stop: StopHandle,
     pub(super) threads: u32,
     origin: Instant,
     origin_unix_us: u64,
@@ -69,12 +69,12 @@ pub(super) struct Shared {
     /// Whether any connection was ever made, and how many were refused before.
     reached: AtomicBool,
     refused: AtomicU32,
-    pub(super) published: Vec<Mutex<Published>>,
+    pub(super) published: Vec<Mutex<ThreadSnapshot>>,
 }
 
 /// What a thread shows of itself ten times a second.
 #[derive(Debug, Default)]
-pub(super) struct Published {
+pub(super) struct ThreadSnapshot {
     pub(super) right: u64,
     pub(super) errors: u64,
     pub(super) standing: u64,
@@ -82,11 +82,11 @@ pub(super) struct Published {
     pub(super) measuring: bool,
     pub(super) ending: bool,
     /// Seconds that are over and were not collected.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<ThreadSecond>,
 }
 
-impl Shared {
-    pub(super) fn new(plan: &Plan, script: Script, stop: &Stop, threads: u32) -> Self {
+impl LoadShared {
+    pub(super) fn new(plan: &LoadPlan, script: Script, stop: &StopHandle, threads: u32) -> Self {
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
             plan: plan.clone(),
@@ -135,7 +135,7 @@ impl Shared {
     }
 
     /// The times of the run, once the load goes.
-    pub(super) fn times(&self) -> Option<Span> {
+    pub(super) fn times(&self) -> Option<MeasureWindow> {
         let go = self.go.load(Ordering::Acquire);
         if go == NEVER {
             return None;
@@ -143,10 +143,10 @@ impl Shared {
         let from = go.saturating_add(nanos(self.plan.warm_up));
         let mut until =
             self.plan.end.after.map_or(NEVER, |after| from.saturating_add(nanos(after)));
-        if let Load::Ramp { steps, step, .. } = self.plan.load {
+        if let LoadModel::Ramp { steps, step, .. } = self.plan.load {
             until = until.min(from.saturating_add(nanos(step).saturating_mul(u64::from(steps))));
         }
-        Some(Span { go, from, until })
+        Some(MeasureWindow { go, from, until })
     }
 
     /// Whether it is to end before its end.
@@ -187,18 +187,18 @@ impl Shared {
         self.plan.end.requests.map_or(u64::MAX, |all| self.share_of(thread, all))
     }
 
-    pub(super) fn tally(&self, thread: u32) -> Tally {
+    pub(super) fn tally(&self, thread: u32) -> ThreadCounts {
         let has_service = self.plan.last_rate().is_some();
-        let steps = if let Load::Ramp { steps, .. } = self.plan.load { steps } else { 0 };
+        let steps = if let LoadModel::Ramp { steps, .. } = self.plan.load { steps } else { 0 };
         let room = ENTRIES_MAX / self.threads as usize;
         let trace = self.plan.trace.as_ref().map(|_| Trace::new(room));
-        let tally = Tally::new(has_service, steps as usize, trace);
+        let tally = ThreadCounts::new(has_service, steps as usize, trace);
         debug_assert!(thread < self.threads);
         tally
     }
 
     /// What a thread shows. (A thread that has panicked in between has left it whole.)
-    pub(super) fn show<T>(&self, thread: usize, show: impl FnOnce(&mut Published) -> T) -> T {
+    pub(super) fn show<T>(&self, thread: usize, show: impl FnOnce(&mut ThreadSnapshot) -> T) -> T {
         let mut published = self.published[thread].lock().unwrap_or_else(PoisonError::into_inner);
         show(&mut published)
     }

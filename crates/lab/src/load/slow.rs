@@ -9,14 +9,14 @@ const PORTIONS_PER_S: u64 = 10;
 
 /// The rest of a request that leaves in portions.
 #[derive(Debug, Default)]
-pub(super) struct Unsent {
+pub(super) struct UnsentRequest {
     bytes: Vec<u8>,
     at: usize,
     rate: u64,
     last: usize,
 }
 
-impl Unsent {
+impl UnsentRequest {
     pub(super) fn begin(&mut self, bytes: &[u8], rate: u64) {
         self.bytes.drain(..self.at);
         self.at = 0;

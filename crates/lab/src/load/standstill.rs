@@ -16,11 +16,11 @@ const AFTER: u64 = 10;
 const AFTER_EACH: u64 = 50_000;
 
 /// From when to when, in nanoseconds since the run's origin.
-pub(super) type Span = (u64, u64);
+pub(super) type Interval = (u64, u64);
 
 /// A time in which nothing has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Still {
+pub(super) struct Standstill {
     pub(super) from: u64,
     pub(super) to: u64,
     /// For how long the requests that waited had been under way when it began, on average.
@@ -30,14 +30,14 @@ pub(super) struct Still {
 /// What one thread has noted.
 #[derive(Debug, Default)]
 pub(super) struct Standstills {
-    pub(super) noted: Vec<Still>,
+    pub(super) noted: Vec<Standstill>,
     /// One that is over, if all that waited through it are answered soon.
-    open: Option<Open>,
+    open: Option<OpenStandstill>,
 }
 
 #[derive(Debug)]
-struct Open {
-    span: Span,
+struct OpenStandstill {
+    span: Interval,
     /// Requests that waited through it: all, those that have no answer yet, and their lags.
     all: u64,
     waiting: u64,
@@ -51,21 +51,21 @@ impl Standstills {
     /// - `since`: when the one before it did.
     /// - `sent`: when it was sent; `under_way`: all that were, itself included.
     #[inline]
-    pub(super) fn ended(&mut self, (since, now): Span, sent: u64, under_way: u64) {
+    pub(super) fn ended(&mut self, (since, now): Interval, sent: u64, under_way: u64) {
         if self.open.is_some() || now.saturating_sub(since) >= LEAST {
             self.settle((since, now), sent, under_way);
         }
     }
 
     #[cold]
-    fn settle(&mut self, (since, now): Span, sent: u64, under_way: u64) {
+    fn settle(&mut self, (since, now): Interval, sent: u64, under_way: u64) {
         if self.open.as_ref().is_some_and(|open| now > open.until) {
             self.open = None;
         }
         if self.open.is_none() && now.saturating_sub(since) >= LEAST {
             let until = now + (now - since) / AFTER + AFTER_EACH * under_way;
             let (span, all) = ((since, now), under_way.max(1));
-            self.open = Some(Open { span, all, waiting: all, lags: 0, until });
+            self.open = Some(OpenStandstill { span, all, waiting: all, lags: 0, until });
         }
         let Some(open) = &mut self.open else { return };
         if sent > open.span.1 {
@@ -76,30 +76,30 @@ impl Standstills {
         if open.waiting == 0 {
             let ((from, to), lag) = (open.span, open.lags / open.all);
             self.open = None;
-            note(&mut self.noted, Still { from, to, lag });
+            note(&mut self.noted, Standstill { from, to, lag });
         }
     }
 
     /// Notes the one that the end of the run has cut.
-    pub(super) fn cut(&mut self, (from, to): Span) {
-        note(&mut self.noted, Still { from, to, lag: 0 });
+    pub(super) fn cut(&mut self, (from, to): Interval) {
+        note(&mut self.noted, Standstill { from, to, lag: 0 });
     }
 }
 
 /// Notes a time if it was long enough.
-fn note(noted: &mut Vec<Still>, still: Still) {
+fn note(noted: &mut Vec<Standstill>, still: Standstill) {
     if still.to.saturating_sub(still.from) >= LEAST && noted.len() < KEPT_MAX {
         noted.push(still);
     }
 }
 
 /// What two threads have in common, each with its times in order.
-pub(super) fn common(one: &[Still], other: &[Still]) -> Vec<Still> {
+pub(super) fn common(one: &[Standstill], other: &[Standstill]) -> Vec<Standstill> {
     let mut found = Vec::new();
     let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
     while let (Some(a), Some(b)) = (one.peek(), other.peek()) {
         let (from, to) = (a.from.max(b.from), a.to.min(b.to));
-        note(&mut found, Still { from, to, lag: a.lag.max(b.lag) });
+        note(&mut found, Standstill { from, to, lag: a.lag.max(b.lag) });
         let earlier = if a.to <= b.to { &mut one } else { &mut other };
         earlier.next();
     }
@@ -108,17 +108,17 @@ pub(super) fn common(one: &[Still], other: &[Still]) -> Vec<Still> {
 
 #[cfg(test)]
 mod tests {
-    use super::{LEAST, Standstills, Still, common, note};
+    use super::{LEAST, Standstill, Standstills, common, note};
 
     const MS: u64 = 1_000_000;
 
     #[test]
     fn what_is_short_is_no_standstill() {
         let mut noted = Vec::new();
-        note(&mut noted, Still { from: 0, to: LEAST - 1, lag: 0 });
-        let long = Still { from: 5, to: 5 + LEAST, lag: 0 };
+        note(&mut noted, Standstill { from: 0, to: LEAST - 1, lag: 0 });
+        let long = Standstill { from: 5, to: 5 + LEAST, lag: 0 };
         note(&mut noted, long);
-        note(&mut noted, Still { from: 9, to: 3, lag: 0 });
+        note(&mut noted, Standstill { from: 9, to: 3, lag: 0 });
         assert_eq!(noted, [long]);
     }
 
@@ -157,12 +157,12 @@ mod tests {
     fn threads_stand_still_together_where_their_times_overlap_for_long_enough() {
         let of = |tenths: &[(u64, u64)]| -> Vec<_> {
             let still = |(from, to): &(u64, u64)| (from * LEAST, to * LEAST);
-            tenths.iter().map(still).map(|(from, to)| Still { from, to, lag: 0 }).collect()
+            tenths.iter().map(still).map(|(from, to)| Standstill { from, to, lag: 0 }).collect()
         };
         let both = common(&of(&[(0, 4), (6, 9), (20, 30)]), &of(&[(2, 7), (8, 12), (21, 22)]));
         assert_eq!(both, of(&[(2, 4), (6, 7), (8, 9), (21, 22)]));
         assert_eq!(common(&of(&[(0, 4)]), &[]), []);
-        let one = |from: u64, lag| [Still { from, to: from + LEAST, lag }];
+        let one = |from: u64, lag| [Standstill { from, to: from + LEAST, lag }];
         assert_eq!(common(&one(0, 0), &one(1, 0)), [], "a moment less is none");
         assert_eq!(common(&one(0, 3), &one(0, 5)), one(0, 5));
     }

@@ -13,7 +13,7 @@ const LATENCY_US_MAX: u64 = 3_600_000_000;
 
 /// Why a request came to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum FailureKind {
     Refused,
     Unconnected,
     NoPort,
@@ -28,13 +28,13 @@ pub(super) enum Failure {
 
 /// Whether something was asked on a connection, or was to be, and whether it ever had an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Service {
+pub(super) enum ServiceState {
     NotAsked,
     Asked,
     Served,
 }
 
-impl Service {
+impl ServiceState {
     /// Something is asked; 1 if it is the first time.
     pub(super) fn ask(&mut self) -> u64 {
         let first = *self == Self::NotAsked;
@@ -52,18 +52,18 @@ impl Service {
 }
 
 impl Errors {
-    pub(super) fn count(&mut self, failure: Failure) {
+    pub(super) fn count(&mut self, failure: FailureKind) {
         *match failure {
-            Failure::Refused => &mut self.refused,
-            Failure::Unconnected => &mut self.unconnected,
-            Failure::NoPort => &mut self.no_port,
-            Failure::Reset => &mut self.reset,
-            Failure::TimedOut => &mut self.timed_out,
-            Failure::Short => &mut self.short,
-            Failure::Status => &mut self.status,
-            Failure::Length => &mut self.length,
-            Failure::Body => &mut self.body,
-            Failure::Unreadable => &mut self.unreadable,
+            FailureKind::Refused => &mut self.refused,
+            FailureKind::Unconnected => &mut self.unconnected,
+            FailureKind::NoPort => &mut self.no_port,
+            FailureKind::Reset => &mut self.reset,
+            FailureKind::TimedOut => &mut self.timed_out,
+            FailureKind::Short => &mut self.short,
+            FailureKind::Status => &mut self.status,
+            FailureKind::Length => &mut self.length,
+            FailureKind::Body => &mut self.body,
+            FailureKind::Unreadable => &mut self.unreadable,
         } += 1;
     }
 
@@ -83,15 +83,15 @@ impl Errors {
 
 /// Counts of times, in microseconds, to three digits.
 #[derive(Clone, Debug)]
-pub(crate) struct Times(pub(crate) Histogram<u64>);
+pub(crate) struct LatencyHistogram(pub(crate) Histogram<u64>);
 
-impl Default for Times {
+impl Default for LatencyHistogram {
     fn default() -> Self {
         Self(Histogram::new(3).expect("three digits are allowed"))
     }
 }
 
-impl Times {
+impl LatencyHistogram {
     /// Counts a time in nanoseconds.
     pub(super) fn record(&mut self, nanos: u64) {
         let micros = ((nanos + 500) / 1000).min(LATENCY_US_MAX);
@@ -106,28 +106,28 @@ impl Times {
 
 /// One second of one thread.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Part {
+pub(super) struct ThreadSecond {
     /// Seconds since measuring began.
     pub(super) second: u64,
     pub(super) right: u64,
     pub(super) errors: u64,
     pub(super) connections: u64,
-    pub(super) latency: Times,
+    pub(super) latency: LatencyHistogram,
 }
 
 /// One step of a ramp, on one thread.
 #[derive(Clone, Debug, Default)]
-pub(super) struct StepTally {
+pub(super) struct StepCounts {
     pub(super) right: u64,
     /// Right answers that came before the step's end.
     pub(super) in_time: u64,
     pub(super) errors: u64,
-    pub(super) latency: Times,
+    pub(super) latency: LatencyHistogram,
 }
 
 /// All that one thread counts while it is measured.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct ThreadCounts {
     pub(super) right: u64,
     /// Right answers that came while it was measured, to requests of the warm-up too.
     pub(super) in_window: u64,
@@ -148,10 +148,10 @@ pub(super) struct Tally {
     pub(super) lost: u64,
     /// Why held connections failed.
     pub(super) held_errors: Errors,
-    pub(super) service: Option<Times>,
-    pub(super) connect: Times,
-    pub(super) first_byte: Times,
-    pub(super) steps: Vec<StepTally>,
+    pub(super) service: Option<LatencyHistogram>,
+    pub(super) connect: LatencyHistogram,
+    pub(super) first_byte: LatencyHistogram,
+    pub(super) steps: Vec<StepCounts>,
     pub(super) trace: Option<Trace>,
     /// When the last request ended, well or not; 0 before any.
     pub(super) last_end: u64,
@@ -160,11 +160,11 @@ pub(super) struct Tally {
     /// Connections that have asked, or were to, and those that had an answer, right or not.
     pub(super) asking: u64,
     pub(super) served: u64,
-    part: Part,
-    finished: Vec<Part>,
+    part: ThreadSecond,
+    finished: Vec<ThreadSecond>,
 }
 
-impl Tally {
+impl ThreadCounts {
     pub(super) fn new(has_service: bool, steps: usize, trace: Option<Trace>) -> Self {
         Self {
             right: 0,
@@ -182,16 +182,16 @@ impl Tally {
             held_most: 0,
             lost: 0,
             held_errors: Errors::default(),
-            service: has_service.then(Times::default),
-            connect: Times::default(),
-            first_byte: Times::default(),
-            steps: vec![StepTally::default(); steps],
+            service: has_service.then(LatencyHistogram::default),
+            connect: LatencyHistogram::default(),
+            first_byte: LatencyHistogram::default(),
+            steps: vec![StepCounts::default(); steps],
             trace,
             last_end: 0,
             stills: Standstills::default(),
             asking: 0,
             served: 0,
-            part: Part::default(),
+            part: ThreadSecond::default(),
             finished: Vec::new(),
         }
     }
@@ -210,7 +210,7 @@ impl Tally {
     fn begin(&mut self, second: u64) {
         // Time does not go back; a moment from before the turn counts in what runs now.
         if second > self.part.second {
-            let next = Part { second, ..Part::default() };
+            let next = ThreadSecond { second, ..ThreadSecond::default() };
             let mut done = std::mem::replace(&mut self.part, next);
             done.connections = self.standing;
             self.finished.push(done);
@@ -218,12 +218,12 @@ impl Tally {
     }
 
     /// The seconds that are over.
-    pub(super) fn take_finished(&mut self) -> Vec<Part> {
+    pub(super) fn take_finished(&mut self) -> Vec<ThreadSecond> {
         std::mem::take(&mut self.finished)
     }
 
     /// The second that is not over.
-    pub(super) fn take_last(&mut self) -> Part {
+    pub(super) fn take_last(&mut self) -> ThreadSecond {
         let mut last = std::mem::take(&mut self.part);
         last.connections = self.standing;
         last
@@ -242,7 +242,7 @@ impl Tally {
         self.part.latency.record(latency);
     }
 
-    pub(super) fn fail(&mut self, failure: Failure) {
+    pub(super) fn fail(&mut self, failure: FailureKind) {
         self.errors.count(failure);
         self.part.errors += 1;
     }

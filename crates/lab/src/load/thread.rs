@@ -11,13 +11,13 @@ use gustnado_tasks::{
     descriptor_limit, sleep, spawn_detached, timeout,
 };
 
-use super::desk::{self, Desk};
+use super::desk::{self, Coordinator};
 use super::own::ThreadClock;
-use super::pace::{Schedule, nanos};
-use super::shared::Shared;
-use super::tally::Tally;
+use super::pace::{RequestSchedule, nanos};
+use super::shared::LoadShared;
+use super::tally::ThreadCounts;
 use super::{conn, hold};
-use crate::plan::{Io, Load};
+use crate::plan::{BackendChoice, LoadModel};
 
 /// Connections that one thread opens at once.
 const OPENING_MAX: u32 = 128;
@@ -40,11 +40,11 @@ const BACKLOG_NS: u64 = 250_000;
 const BUFFERS: u16 = 512;
 
 /// What a thread brings home.
-pub(super) struct Haul {
-    pub(super) tally: Tally,
+pub(super) struct ThreadResult {
+    pub(super) tally: ThreadCounts,
     pub(super) ended: u64,
     pub(super) clock: ThreadClock,
-    pub(super) opening: Opening,
+    pub(super) opening: ConnectPhase,
     /// Requests that were due and were never sent.
     pub(super) unsent: u64,
     /// Requests that were sent and had no answer by the end.
@@ -56,7 +56,7 @@ pub(super) struct Haul {
 
 /// How the connections were opened before the load went.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Opening {
+pub(super) struct ConnectPhase {
     /// How long it took, in nanoseconds.
     pub(super) took: u64,
     /// Connections that did not stand by its end.
@@ -72,15 +72,19 @@ pub(super) enum ThreadError {
 }
 
 /// Runs one thread's share of a run.
-pub(super) fn run(shared: &Arc<Shared>, thread: u32, io: Io) -> Result<Haul, ThreadError> {
+pub(super) fn run(
+    shared: &Arc<LoadShared>,
+    thread: u32,
+    io: BackendChoice,
+) -> Result<ThreadResult, ThreadError> {
     let lone = match io {
-        Io::Epoll => BlockOnOptions::default(),
-        Io::Uring => {
+        BackendChoice::Epoll => BlockOnOptions::default(),
+        BackendChoice::Uring => {
             let io = IoChoice::Uring;
             BlockOnOptions { io, direct_max: descriptor_limit(), buffers: BUFFERS }
         }
     };
-    desk::enter(Desk::new(Arc::clone(shared), thread));
+    desk::enter(Coordinator::new(Arc::clone(shared), thread));
     let work = async {
         let opened = open_all(shared, thread).await?;
         work(shared, thread, opened).await
@@ -100,7 +104,7 @@ pub(super) fn run(shared: &Arc<Shared>, thread: u32, io: Io) -> Result<Haul, Thr
         shown.parts.extend(desk.tally.take_finished());
         shown.parts.push(last);
     });
-    Ok(Haul {
+    Ok(ThreadResult {
         ended: ended.at,
         clock: ended.clock,
         opening: ended.opening,
@@ -112,18 +116,18 @@ pub(super) fn run(shared: &Arc<Shared>, thread: u32, io: Io) -> Result<Haul, Thr
     })
 }
 
-struct Ended {
+struct LoadEnd {
     at: u64,
     clock: ThreadClock,
-    opening: Opening,
+    opening: ConnectPhase,
     gave_up: bool,
 }
 
 /// Starts the tasks of all connections, a few at a time, and waits until they stand, or until the
 /// server has been given enough time to let them in.
-async fn open_all(shared: &Arc<Shared>, thread: u32) -> Result<Opening, ThreadError> {
+async fn open_all(shared: &Arc<LoadShared>, thread: u32) -> Result<ConnectPhase, ThreadError> {
     let began = shared.now();
-    let idle = if let Load::Hold { idle, .. } = shared.plan.load { idle } else { 0 };
+    let idle = if let LoadModel::Hold { idle, .. } = shared.plan.load { idle } else { 0 };
     let (held, asking) = (
         shared.share_of(thread, idle),
         shared.share_of(shared.threads - 1 - thread, shared.plan.connections),
@@ -156,14 +160,14 @@ async fn open_all(shared: &Arc<Shared>, thread: u32) -> Result<Opening, ThreadEr
         Ok(all.saturating_sub(standing))
     })?;
     shared.note_opened();
-    Ok(Opening { took: shared.now() - began, missing })
+    Ok(ConnectPhase { took: shared.now() - began, missing })
 }
 
 /// Whether the server has had enough time to let so many connections in.
 ///
 /// - `all_tried`: all of them are being opened, and none is to be held. (Those that are held are
 ///   what a run is about, so they are not given up as fast as others.)
-fn is_opening_over(shared: &Shared, began: u64, all: u64, all_tried: bool) -> bool {
+fn is_opening_over(shared: &LoadShared, began: u64, all: u64, all_tried: bool) -> bool {
     let now = shared.now();
     let still = now.saturating_sub(desk::with(|desk| desk.opened_at));
     let one = nanos(shared.plan.connect_timeout);
@@ -173,8 +177,8 @@ fn is_opening_over(shared: &Shared, began: u64, all: u64, all_tried: bool) -> bo
 
 /// Starts the task of one connection: first those that are held.
 fn start(
-    desk: &mut Desk,
-    shared: &Arc<Shared>,
+    desk: &mut Coordinator,
+    shared: &Arc<LoadShared>,
     thread: u32,
     index: u64,
     held: u64,
@@ -187,25 +191,29 @@ fn start(
         spawn_detached(hold::hold(shared, number))
     } else {
         let place = u32::try_from(desk.places.len()).expect("connections are a million at most");
-        desk.places.push(desk::Place::default());
-        spawn_detached(conn::ask(conn::Conn::new(&shared, number, place)))
+        desk.places.push(desk::Waiter::default());
+        spawn_detached(conn::ask(conn::LoadConnection::new(&shared, number, place)))
     };
     spawned.map_err(ThreadError::Spawn)
 }
 
 /// Lets the load go and watches it until its end.
-async fn work(shared: &Arc<Shared>, thread: u32, opening: Opening) -> Result<Ended, ThreadError> {
+async fn work(
+    shared: &Arc<LoadShared>,
+    thread: u32,
+    opening: ConnectPhase,
+) -> Result<LoadEnd, ThreadError> {
     let times = loop {
         if let Some(times) = shared.times() {
             break times;
         }
         if shared.is_stopped() {
             let (at, clock) = (shared.now(), ThreadClock::default());
-            return Ok(Ended { at, clock, opening, gave_up: false });
+            return Ok(LoadEnd { at, clock, opening, gave_up: false });
         }
         sleep(Duration::from_millis(1)).await;
     };
-    let schedule = Schedule::of(&shared.plan, times.go, times.from, times.until)
+    let schedule = RequestSchedule::of(&shared.plan, times.go, times.from, times.until)
         .map(|all| all.part(thread, shared.threads));
     let paces = schedule.is_some();
     desk::with(|desk| {
@@ -237,12 +245,12 @@ async fn work(shared: &Arc<Shared>, thread: u32, opening: Opening) -> Result<End
     let at = shared.now();
     let clock = clock.map(ThreadClock::stop).unwrap_or_default();
     await_others(shared).await;
-    Ok(Ended { at, clock, opening, gave_up })
+    Ok(LoadEnd { at, clock, opening, gave_up })
 }
 
 /// Keeps the connections until all threads are through and the kernel was asked about them. A run
 /// that was stopped is not kept up by it.
-async fn await_others(shared: &Shared) {
+async fn await_others(shared: &LoadShared) {
     if shared.is_stopped() {
         return;
     }
@@ -256,7 +264,7 @@ async fn await_others(shared: &Shared) {
 }
 
 /// Hands out what is due, in time.
-async fn pace(shared: Arc<Shared>, mut pulse: PreciseTimer) {
+async fn pace(shared: Arc<LoadShared>, mut pulse: PreciseTimer) {
     loop {
         let now = shared.now();
         let next = desk::with(|desk| {
@@ -292,7 +300,7 @@ fn is_done(now: u64) -> bool {
 }
 
 /// Whether nothing was there to connect to for long, and no other end is in sight.
-fn is_hopeless(shared: &Shared, now: u64) -> bool {
+fn is_hopeless(shared: &LoadShared, now: u64) -> bool {
     shared.plan.end.after.is_none()
         && desk::with(|desk| {
             let still = now.saturating_sub(desk.opened_at.max(desk.times.map_or(0, |all| all.go)));
@@ -325,7 +333,7 @@ fn until(now: u64, then: u64) -> Duration {
 }
 
 /// Shows what was counted so far.
-fn show(shared: &Shared, thread: u32) {
+fn show(shared: &LoadShared, thread: u32) {
     let now = shared.now();
     desk::with(|desk| {
         let is_over = desk.is_over(now);

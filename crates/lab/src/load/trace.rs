@@ -9,7 +9,7 @@ pub(super) const ENTRIES_MAX: usize = 10_000_000;
 /// One request. Times are microseconds; what is longer than 71 minutes is cut to that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_field_names, reason = "units stand last, and these have the same")]
-pub(super) struct Entry {
+pub(super) struct TraceEntry {
     /// Since 1970-01-01, when it began.
     pub(super) start_us: u64,
     /// Connecting; 0 on a connection that stood already.
@@ -23,7 +23,7 @@ pub(super) struct Entry {
 /// The requests of one thread, up to its share.
 #[derive(Debug)]
 pub(super) struct Trace {
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<TraceEntry>,
     room: usize,
     /// Requests past the share.
     pub(super) cut: u64,
@@ -34,7 +34,7 @@ impl Trace {
         Self { entries: Vec::new(), room, cut: 0 }
     }
 
-    pub(super) fn note(&mut self, entry: Entry) {
+    pub(super) fn note(&mut self, entry: TraceEntry) {
         if self.entries.len() < self.room {
             self.entries.push(entry);
         } else {
@@ -50,7 +50,7 @@ pub(super) fn micros(nanos: u64) -> u32 {
 
 /// Writes all entries, shortest first as ab does. Times are milliseconds with three decimals, where
 /// ab has none.
-pub(super) fn write(file: File, mut entries: Vec<Entry>) -> io::Result<()> {
+pub(super) fn write(file: File, mut entries: Vec<TraceEntry>) -> io::Result<()> {
     entries.sort_unstable_by_key(|entry| (entry.total_us, entry.start_us));
     let mut file = BufWriter::new(file);
     file.write_all(b"starttime\tseconds\tctime\tdtime\tttime\twait\n")?;
@@ -85,7 +85,7 @@ fn calendar(unix_secs: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, Trace, calendar, micros, write};
+    use super::{Trace, TraceEntry, calendar, micros, write};
     use std::fs::File;
 
     #[test]
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn entries_are_written_shortest_first() {
-        let entry = |total_us| Entry {
+        let entry = |total_us| TraceEntry {
             start_us: 784_111_777_000_000,
             connect_us: 20,
             total_us,
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn what_is_past_the_share_is_counted() {
         let mut trace = Trace::new(1);
-        let entry = Entry { start_us: 0, connect_us: 0, total_us: 0, wait_us: 0 };
+        let entry = TraceEntry { start_us: 0, connect_us: 0, total_us: 0, wait_us: 0 };
         trace.note(entry);
         trace.note(entry);
         assert_eq!((trace.entries.len(), trace.cut), (1, 1));

@@ -1,12 +1,12 @@
 //! What makes the figures of a run less than they seem, in words.
 #![expect(clippy::cast_precision_loss, reason = "what a run counts stays far below 2^53")]
 
-use super::standstill::Still;
-use super::tally::Times;
-use super::whole::Whole;
+use super::standstill::Standstill;
+use super::tally::LatencyHistogram;
+use super::whole::Totals;
 use crate::figures::{counted, grouped, grouped_text, percent};
 use crate::outcome::{Kernel, Outcome};
-use crate::plan::{End, Load, Plan};
+use crate::plan::{LoadModel, LoadPlan, StopCondition};
 use crate::steal::WORTH_A_WORD;
 
 /// A standstill of all connections is a stall if it is so many times the median latency.
@@ -19,10 +19,10 @@ const REACHED: f64 = 0.99;
 
 /// Everything that makes the figures less than they seem.
 pub(super) fn warnings(
-    plan: &Plan,
-    whole: &Whole,
+    plan: &LoadPlan,
+    whole: &Totals,
     outcome: &Outcome,
-    latency: &Times,
+    latency: &LatencyHistogram,
 ) -> Vec<String> {
     let mut found = Vec::new();
     found.extend(early(plan, whole, outcome));
@@ -45,16 +45,18 @@ pub(super) fn warnings(
     found
 }
 
-fn early(plan: &Plan, whole: &Whole, outcome: &Outcome) -> Option<String> {
+fn early(plan: &LoadPlan, whole: &Totals, outcome: &Outcome) -> Option<String> {
     let seconds = outcome.duration_s;
     if whole.gave_up {
         return Some("It was given up: nothing could be connected to for 10 s.".to_owned());
     }
-    let End { requests, after } = plan.end;
+    let StopCondition { requests, after } = plan.end;
     let all_asked = requests.is_some_and(|all| whole.done >= all);
     let in_time = after.is_some_and(|after| seconds + 0.05 >= after.as_secs_f64());
     let ramp = match plan.load {
-        Load::Ramp { steps, step, .. } => seconds + 0.05 >= step.as_secs_f64() * f64::from(steps),
+        LoadModel::Ramp { steps, step, .. } => {
+            seconds + 0.05 >= step.as_secs_f64() * f64::from(steps)
+        }
         _ => false,
     };
     (!all_asked && !in_time && !ramp).then(|| {
@@ -74,7 +76,7 @@ fn stolen(outcome: &Outcome) -> Option<String> {
 }
 
 /// Connections that were never served: the figures leave them out.
-fn unserved(whole: &Whole) -> Option<String> {
+fn unserved(whole: &Totals) -> Option<String> {
     let never = whole.asking - whole.served;
     (never > 0).then(|| {
         format!(
@@ -88,8 +90,14 @@ fn unserved(whole: &Whole) -> Option<String> {
 
 /// What a closed loop does not say: requests that would have been sent while the whole server stood
 /// still, and would have waited. A single slow answer is no stall: the other connections go on.
-fn hidden_stall(plan: &Plan, whole: &Whole, outcome: &Outcome, latency: &Times) -> Option<String> {
-    let is_closed = matches!(plan.load, Load::Closed | Load::Hold { rate_per_s: None, .. });
+fn hidden_stall(
+    plan: &LoadPlan,
+    whole: &Totals,
+    outcome: &Outcome,
+    latency: &LatencyHistogram,
+) -> Option<String> {
+    let is_closed =
+        matches!(plan.load, LoadModel::Closed | LoadModel::Hold { rate_per_s: None, .. });
     // Of one connection nobody knows whether another one would have been served.
     if !is_closed || whole.asking < 2 {
         return None;
@@ -97,7 +105,7 @@ fn hidden_stall(plan: &Plan, whole: &Whole, outcome: &Outcome, latency: &Times) 
     let median_s = latency.0.value_at_percentile(50.0).max(1) as f64 / 1e6;
     // Requests that were under way for long before are slow ones, and no server that stands still.
     let lag_s = STALL_LAG_S.max(STALL_LAG_RATIO * median_s);
-    let is_stall = |still: &&Still| still.lag as f64 / 1e9 <= lag_s;
+    let is_stall = |still: &&Standstill| still.lag as f64 / 1e9 <= lag_s;
     let stills = whole.stills.iter().flatten().filter(is_stall);
     let lengths = stills.map(|still| still.to.saturating_sub(still.from) as f64 / 1e9);
     let long = lengths.filter(|length| *length > STALL_RATIO * median_s);
@@ -118,9 +126,9 @@ fn hidden_stall(plan: &Plan, whole: &Whole, outcome: &Outcome, latency: &Times) 
     ))
 }
 
-fn missed_rate(plan: &Plan, whole: &Whole, outcome: &Outcome) -> Vec<String> {
+fn missed_rate(plan: &LoadPlan, whole: &Totals, outcome: &Outcome) -> Vec<String> {
     let mut found = Vec::new();
-    let is_ramp = matches!(plan.load, Load::Ramp { .. });
+    let is_ramp = matches!(plan.load, LoadModel::Ramp { .. });
     // What was due last is under way at the end: of a server that keeps up, no more than its
     // service time holds (Little's law), and one for the rounding.
     let service_s = outcome.service_us.as_ref().map_or(0.0, |service| service.mean / 1e6);
@@ -168,7 +176,7 @@ fn knee(outcome: &Outcome) -> Option<String> {
     })
 }
 
-fn ports(whole: &Whole) -> Option<String> {
+fn ports(whole: &Totals) -> Option<String> {
     (whole.errors.no_port > 0).then(|| {
         format!(
             "Local ports ran out {} times: closed connections keep theirs for a minute. On \
@@ -178,7 +186,7 @@ fn ports(whole: &Whole) -> Option<String> {
     })
 }
 
-fn odd_connections(plan: &Plan, whole: &Whole, outcome: &Outcome) -> Vec<String> {
+fn odd_connections(plan: &LoadPlan, whole: &Totals, outcome: &Outcome) -> Vec<String> {
     let mut found = Vec::new();
     if whole.opening.missing > 0 {
         found.push(format!(

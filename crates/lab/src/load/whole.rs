@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::standstill::{self, Still};
-use super::tally::{StepTally, Times};
-use super::thread::{Haul, Opening};
+use super::standstill::{self, Standstill};
+use super::tally::{LatencyHistogram, StepCounts};
+use super::thread::{ConnectPhase, ThreadResult};
 use super::trace;
 use crate::outcome::Errors;
 
 /// All counts of all threads.
 #[derive(Default)]
-pub(super) struct Whole {
+pub(super) struct Totals {
     pub(super) right: u64,
     pub(super) in_window: u64,
     /// Requests that were counted and have ended, well or not.
@@ -25,27 +25,27 @@ pub(super) struct Whole {
     pub(super) strays: u64,
     pub(super) held: u64,
     pub(super) lost: u64,
-    pub(super) service: Option<Times>,
-    pub(super) connect: Times,
-    pub(super) first_byte: Times,
-    pub(super) steps: Vec<StepTally>,
-    pub(super) entries: Vec<trace::Entry>,
+    pub(super) service: Option<LatencyHistogram>,
+    pub(super) connect: LatencyHistogram,
+    pub(super) first_byte: LatencyHistogram,
+    pub(super) steps: Vec<StepCounts>,
+    pub(super) entries: Vec<trace::TraceEntry>,
     pub(super) cut: u64,
     pub(super) unsent: u64,
     pub(super) unanswered: u64,
-    pub(super) opening: Opening,
+    pub(super) opening: ConnectPhase,
     pub(super) last_end: u64,
     /// Times in which nothing ended on any thread; none before the first thread.
-    pub(super) stills: Option<Vec<Still>>,
+    pub(super) stills: Option<Vec<Standstill>>,
     pub(super) asking: u64,
     pub(super) served: u64,
     pub(super) ended: u64,
     pub(super) gave_up: bool,
 }
 
-impl Whole {
+impl Totals {
     /// Adds what a thread has brought home.
-    pub(super) fn with(mut self, haul: Haul) -> Self {
+    pub(super) fn with(mut self, haul: ThreadResult) -> Self {
         let tally = haul.tally;
         self.right += tally.right;
         self.in_window += tally.in_window;
@@ -68,7 +68,7 @@ impl Whole {
         }
         self.connect.add(&tally.connect);
         self.first_byte.add(&tally.first_byte);
-        self.steps.resize_with(tally.steps.len().max(self.steps.len()), StepTally::default);
+        self.steps.resize_with(tally.steps.len().max(self.steps.len()), StepCounts::default);
         for (step, more) in self.steps.iter_mut().zip(&tally.steps) {
             step.right += more.right;
             step.in_time += more.in_time;

@@ -16,21 +16,21 @@ pub fn text(outcome: &Outcome) -> String {
 /// Reads what [`text`] wrote.
 ///
 /// # Errors
-/// [`JsonError`] for text that is no such object, or one of another format.
-pub fn read(text: &str) -> Result<Outcome, JsonError> {
-    let value: serde_json::Value = serde_json::from_str(text).map_err(JsonError::Shape)?;
+/// [`OutcomeJsonError`] for text that is no such object, or one of another format.
+pub fn read(text: &str) -> Result<Outcome, OutcomeJsonError> {
+    let value: serde_json::Value = serde_json::from_str(text).map_err(OutcomeJsonError::Shape)?;
     match value.get("format").and_then(serde_json::Value::as_u64) {
         Some(format) if format == u64::from(FORMAT) => {}
-        Some(format) => return Err(JsonError::Format(format)),
-        None => return Err(JsonError::Foreign),
+        Some(format) => return Err(OutcomeJsonError::Format(format)),
+        None => return Err(OutcomeJsonError::Foreign),
     }
-    serde_json::from_value(value).map_err(JsonError::Shape)
+    serde_json::from_value(value).map_err(OutcomeJsonError::Shape)
 }
 
 /// Why a text is no outcome.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum JsonError {
+pub enum OutcomeJsonError {
     /// It is no JSON, or an object with another shape.
     Shape(serde_json::Error),
     /// It is of this format, which is not [`FORMAT`].
@@ -39,7 +39,7 @@ pub enum JsonError {
     Foreign,
 }
 
-impl fmt::Display for JsonError {
+impl fmt::Display for OutcomeJsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shape(error) => write!(f, "{error}"),
@@ -49,4 +49,4 @@ impl fmt::Display for JsonError {
     }
 }
 
-impl std::error::Error for JsonError {}
+impl std::error::Error for OutcomeJsonError {}

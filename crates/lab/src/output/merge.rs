@@ -3,9 +3,9 @@
 //! What is merged are objects of [`json`] and logs of `HdrHistogram` V2, in any
 //! mixture.
 
-use super::histogram::{self, LogError};
-use super::json::{self, JsonError};
-use super::table::{Page, failures};
+use super::histogram::{self, HistogramLogError};
+use super::json::{self, OutcomeJsonError};
+use super::table::{TableText, failures};
 use super::tables;
 use crate::figures::{bytes, decimal, grouped, ms, real};
 use crate::outcome::{Errors, FORMAT, Latency, Outcome};
@@ -15,7 +15,7 @@ use std::fmt;
 
 /// One run as far as its file tells.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct RunFile {
     histogram: Histogram<u64>,
     /// Begin and end, in seconds since 1970-01-01.
     spans: Vec<(f64, f64)>,
@@ -48,20 +48,20 @@ pub struct Merged {
     pub histogram: String,
 }
 
-impl Part {
+impl RunFile {
     /// Reads a file that `--json` or `--hgrm` wrote, whichever it is.
     ///
     /// # Errors
-    /// [`PartError`] for any other text.
-    pub fn read(text: &str) -> Result<Self, PartError> {
+    /// [`RunFileError`] for any other text.
+    pub fn read(text: &str) -> Result<Self, RunFileError> {
         if text.trim_start().starts_with('{') {
-            let outcome = json::read(text).map_err(PartError::Json)?;
-            let histogram = histogram::decoded(&outcome.histogram).map_err(PartError::Log)?;
+            let outcome = json::read(text).map_err(RunFileError::Json)?;
+            let histogram = histogram::decoded(&outcome.histogram).map_err(RunFileError::Log)?;
             let from_s = outcome.started_unix_s;
             let spans = vec![(from_s, from_s + outcome.duration_s)];
             return Ok(Self { histogram, spans, outcome: Some(Box::new(outcome)) });
         }
-        let log = histogram::read(text).map_err(PartError::Log)?;
+        let log = histogram::read(text).map_err(RunFileError::Log)?;
         Ok(Self { histogram: log.histogram, spans: log.spans, outcome: None })
     }
 }
@@ -70,18 +70,19 @@ impl Merged {
     /// Merges runs, each with the name of its file.
     ///
     /// # Errors
-    /// [`LogError`] where histograms cannot be added.
-    pub fn of(parts: &[(String, Part)]) -> Result<Self, LogError> {
+    /// [`HistogramLogError`] where histograms cannot be added.
+    pub fn of(parts: &[(String, RunFile)]) -> Result<Self, HistogramLogError> {
         let precision = parts.iter().map(|(_, part)| part.histogram.sigfig()).max();
-        let mut sum = Histogram::new(precision.unwrap_or(3)).map_err(|_| LogError::Range)?;
+        let mut sum =
+            Histogram::new(precision.unwrap_or(3)).map_err(|_| HistogramLogError::Range)?;
         for (_, part) in parts {
             histogram::add(&mut sum, &part.histogram)?;
         }
         let outcomes = || parts.iter().map(|(_, part)| part.outcome.as_deref());
         let count =
-            |part: &Part| part.outcome.as_ref().map_or(part.histogram.len(), |o| o.requests);
+            |part: &RunFile| part.outcome.as_ref().map_or(part.histogram.len(), |o| o.requests);
         let requests = parts.iter().map(|(_, part)| count(part)).sum();
-        let in_window = |part: &Part| match &part.outcome {
+        let in_window = |part: &RunFile| match &part.outcome {
             Some(outcome) => outcome.answered_in_window(),
             None => real(part.histogram.len()),
         };
@@ -105,7 +106,7 @@ impl Merged {
 
     /// The page for people.
     pub fn table(&self) -> String {
-        let mut page = Page(String::new());
+        let mut page = TableText(String::new());
         for (index, file) in self.files.iter().enumerate() {
             page.line(if index == 0 { "Merged" } else { "" }, file);
         }
@@ -163,14 +164,14 @@ fn added(one: &Errors, other: &Errors) -> Errors {
 /// Why a file is no run.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum PartError {
+pub enum RunFileError {
     /// It begins as an object, and is no outcome.
-    Json(JsonError),
+    Json(OutcomeJsonError),
     /// It is no log.
-    Log(LogError),
+    Log(HistogramLogError),
 }
 
-impl fmt::Display for PartError {
+impl fmt::Display for RunFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("expected what `gustnado bench` writes with --json or --hgrm; ")?;
         match self {
@@ -180,4 +181,4 @@ impl fmt::Display for PartError {
     }
 }
 
-impl std::error::Error for PartError {}
+impl std::error::Error for RunFileError {}

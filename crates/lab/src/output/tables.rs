@@ -1,7 +1,7 @@
 //! The tables within the page: parts of a request, percentiles, steps of a ramp.
 
 use crate::figures::{counted, decimal, grouped, ms};
-use crate::outcome::{Latency, Outcome, Step};
+use crate::outcome::{Latency, Outcome, OutcomeStep};
 use std::fmt::Write;
 
 /// The percentiles that there are, the least first.
@@ -74,7 +74,7 @@ pub(super) fn served(latency: &Latency, service: Option<&Latency>) -> String {
 }
 
 /// The steps of a ramp, and its knee in words.
-pub(super) fn steps(steps: &[Step]) -> String {
+pub(super) fn steps(steps: &[OutcomeStep]) -> String {
     let head = ["due /s", "answered /s", "p50 ms", "p99 ms", "max ms", "errors"];
     let mut text = head.map(|name| format!("{name:>13}")).concat() + "  kept up\n";
     for step in steps {
@@ -97,9 +97,9 @@ pub(super) fn steps(steps: &[Step]) -> String {
 }
 
 /// Between which rates the server ceased to keep up.
-fn knee(steps: &[Step]) -> String {
+fn knee(steps: &[OutcomeStep]) -> String {
     let first = steps.iter().position(|step| !step.kept_up);
-    let rate = |step: Option<&Step>| decimal(step.map_or(0.0, |step| step.rate_per_s));
+    let rate = |step: Option<&OutcomeStep>| decimal(step.map_or(0.0, |step| step.rate_per_s));
     match first {
         None => format!("not reached: it kept up with {} /s", rate(steps.last())),
         Some(0) => format!("below {} /s, the first step", rate(steps.first())),

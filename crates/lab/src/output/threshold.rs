@@ -40,7 +40,7 @@ enum Operator {
 
 /// What a threshold found in an outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finding {
+pub enum ThresholdResult {
     /// The bound was kept.
     Kept,
     /// The run has failed; what was found, with its unit.
@@ -59,20 +59,20 @@ impl Threshold {
     /// # Errors
     /// [`ThresholdError`] says where the text is not understood, and what was expected there.
     pub fn parse(text: &str) -> Result<Self, ThresholdError> {
-        let fail = |at: usize, expected: Expected| {
+        let fail = |at: usize, expected: ExpectedToken| {
             let at = at + 1;
             Err(ThresholdError { text: text.to_owned(), at, expected })
         };
         let Some(split) = text.find(['>', '<', '=', '!']) else {
-            return fail(text.chars().count(), Expected::Operator);
+            return fail(text.chars().count(), ExpectedToken::Operator);
         };
         let (name, rest) = text.split_at(split);
         let Some(metric) = Metric::of(name.trim()) else {
             let begin = name.chars().take_while(|c| c.is_whitespace()).count();
-            return fail(begin, Expected::Metric(name.trim().to_owned()));
+            return fail(begin, ExpectedToken::Metric(name.trim().to_owned()));
         };
         let Some((operator, bound)) = Operator::split(rest) else {
-            return fail(name.chars().count(), Expected::Operator);
+            return fail(name.chars().count(), ExpectedToken::Operator);
         };
         let blank = bound.len() - bound.trim_start().len();
         let at = text[..text.len() - bound.len() + blank].chars().count();
@@ -81,10 +81,10 @@ impl Threshold {
         let end = bound.find(|c| !digits(c)).unwrap_or(bound.len());
         let (number, unit) = bound.split_at(end);
         let Ok(number) = number.parse::<f64>() else {
-            return fail(at, Expected::Number);
+            return fail(at, ExpectedToken::Number);
         };
         let Some(factor) = metric.factor(unit.trim(), number) else {
-            return fail(at + end, Expected::Unit(metric.units()));
+            return fail(at + end, ExpectedToken::Unit(metric.units()));
         };
         Ok(Self { metric, operator, bound: number * factor, text: text.trim().to_owned() })
     }
@@ -95,13 +95,13 @@ impl Threshold {
     }
 
     /// Whether a run has failed by this threshold.
-    pub fn judge(&self, outcome: &Outcome) -> Finding {
+    pub fn judge(&self, outcome: &Outcome) -> ThresholdResult {
         match self.metric.measured(outcome) {
-            None => Finding::Nothing,
+            None => ThresholdResult::Nothing,
             Some(found) if self.operator.holds(found, self.bound) => {
-                Finding::Struck(self.metric.written(found))
+                ThresholdResult::Struck(self.metric.written(found))
             }
-            Some(_) => Finding::Kept,
+            Some(_) => ThresholdResult::Kept,
         }
     }
 }
@@ -210,13 +210,13 @@ pub struct ThresholdError {
     /// The place of the first letter that does not fit, from 1.
     pub at: usize,
     /// What should stand there.
-    pub expected: Expected,
+    pub expected: ExpectedToken,
 }
 
 /// What should stand where a threshold is not understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Expected {
+pub enum ExpectedToken {
     /// The name of a metric; this was found.
     Metric(String),
     /// One of the four comparisons.
@@ -232,13 +232,13 @@ impl fmt::Display for ThresholdError {
         let (text, at) = (&self.text, self.at);
         write!(f, "{text:?}, character {at}: expected ")?;
         match &self.expected {
-            Expected::Metric(found) => {
+            ExpectedToken::Metric(found) => {
                 let names = METRICS.join(", ");
                 write!(f, "a percentile (p50, p99.9, …) or one of {names}; found {found:?}")
             }
-            Expected::Operator => f.write_str("one of >, >=, < and <="),
-            Expected::Number => f.write_str("a number"),
-            Expected::Unit(units) => f.write_str(units),
+            ExpectedToken::Operator => f.write_str("one of >, >=, < and <="),
+            ExpectedToken::Number => f.write_str("a number"),
+            ExpectedToken::Unit(units) => f.write_str(units),
         }
     }
 }

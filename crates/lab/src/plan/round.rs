@@ -1,6 +1,6 @@
 //! The round in which requests of several weights are asked.
 
-/// Entries of a round at most; larger weights are refused by [`Plan::check`](super::Plan::check).
+/// Entries of a round at most; larger weights are refused by [`LoadPlan::check`](super::LoadPlan::check).
 pub(super) const ROUND_MAX: u64 = 100_000;
 
 /// How long the round of such weights is.

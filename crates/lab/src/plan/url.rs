@@ -7,7 +7,7 @@ const PORT: u16 = 80;
 
 /// The parts of an http URL.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Url<'a> {
+pub(crate) struct UrlParts<'a> {
     /// As it was given; an IPv6 address in its brackets.
     host: &'a str,
     port: u16,
@@ -15,7 +15,7 @@ pub(crate) struct Url<'a> {
     rest: &'a str,
 }
 
-impl<'a> Url<'a> {
+impl<'a> UrlParts<'a> {
     /// Tells the parts apart. What is in them is checked where they are written.
     pub(crate) fn parse(url: &'a str) -> Result<Self, PlanError> {
         let wrong = |why: &str| PlanError::Request { url: url.to_owned(), why: why.to_owned() };
@@ -71,7 +71,7 @@ impl<'a> Url<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::Url;
+    use super::UrlParts;
 
     #[test]
     fn the_parts_are_told_apart() {
@@ -80,7 +80,7 @@ mod tests {
             ("HTTP://a:80/b?c#d", "a", 80, "a", "/b?c"),
             ("http://[::1]:81?x", "::1", 81, "[::1]:81", "/?x"),
         ] {
-            let parsed = Url::parse(url).expect(url);
+            let parsed = UrlParts::parse(url).expect(url);
             assert_eq!((parsed.host(), parsed.port()), (host, port), "{url}");
             assert_eq!((parsed.authority(), parsed.target()), (authority.into(), target.into()));
         }
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn what_cannot_be_asked_for_is_refused() {
         for url in ["a", "https://a/", "http://", "http://:81/", "http://a:0/", "http://u@a/"] {
-            assert!(Url::parse(url).is_err(), "{url}");
+            assert!(UrlParts::parse(url).is_err(), "{url}");
         }
     }
 }

@@ -1,9 +1,9 @@
 //! A plot of bars that lie: one for each contender, in groups.
 
-use super::drawing::{Anchor, Drawing, Ink, Shape, Size};
+use super::drawing::{Anchor, ColourRole, Drawing, Shape, Size};
 use super::frame::{self, SMALL};
 use super::scale::Scale;
-use super::units::Unit;
+use super::units::ValueUnit;
 use super::{font, palette};
 
 /// A plot of bars.
@@ -16,16 +16,16 @@ pub struct Bars {
     /// What it shows, in a sentence.
     pub summary: String,
     /// How values are written.
-    pub unit: Unit,
+    pub unit: ValueUnit,
     /// The groups, from above.
-    pub groups: Vec<Group>,
+    pub groups: Vec<BarGroup>,
     /// What is said below it.
     pub notes: Vec<String>,
 }
 
 /// Bars that are compared with each other.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Group {
+pub struct BarGroup {
     /// What they have in common.
     pub title: String,
     /// From above.
@@ -55,7 +55,7 @@ const BAR: f64 = 14.0;
 const LEFT: f64 = 10.0;
 
 /// Where bars begin, how many pixels the longest value has, and how far one is below the other.
-struct Room {
+struct BarLayout {
     left: f64,
     length: f64,
     row: f64,
@@ -71,19 +71,19 @@ impl Bars {
         for group in &self.groups {
             let style = super::drawing::Style { size: SMALL, bold: true };
             let width = size.width() - 2.0 * LEFT;
-            y = drawing.paragraph(Ink::Text, (LEFT, y + 12.0), width, style, &group.title);
+            y = drawing.paragraph(ColourRole::Text, (LEFT, y + 12.0), width, style, &group.title);
             let top = y - 8.0;
             for bar in &group.bars {
                 self.draw_bar(&mut drawing, &room, y, bar);
                 y += room.row;
             }
-            drawing.rule(Ink::Text, (room.left, top), (room.left, y - 8.0));
+            drawing.rule(ColourRole::Text, (room.left, top), (room.left, y - 8.0));
         }
         frame::end(&mut drawing, y + 18.0, &self.notes);
         drawing
     }
 
-    fn room(&self, size: Size) -> Room {
+    fn room(&self, size: Size) -> BarLayout {
         let bars = || self.groups.iter().flat_map(|group| &group.bars);
         let reaches = bars().flat_map(|bar| bar.value.into_iter().chain(bar.spread.map(|s| s.1)));
         let scale = Scale::from_zero(self.unit, reaches);
@@ -96,7 +96,7 @@ impl Bars {
             .fold(0.0, f64::max);
         let right = if named_above { 20.0 } else { remark.min(260.0) + 34.0 };
         let row = if named_above { 38.0 } else { 22.0 };
-        Room { left, length: size.width() - left - right, row, named_above, scale }
+        BarLayout { left, length: size.width() - left - right, row, named_above, scale }
     }
 
     fn said(&self, bar: &Bar) -> String {
@@ -108,18 +108,18 @@ impl Bars {
         }
     }
 
-    fn draw_bar(&self, drawing: &mut Drawing, room: &Room, y: f64, bar: &Bar) {
+    fn draw_bar(&self, drawing: &mut Drawing, room: &BarLayout, y: f64, bar: &Bar) {
         let said = self.said(bar);
         let mut y = y;
         if room.named_above {
             let width = drawing.width - 2.0 * LEFT;
             let line = font::shorten(&format!("{}: {said}", bar.name), SMALL, width);
-            drawing.text(Ink::Text, (LEFT + 4.0, y + 4.0), Anchor::Start, SMALL, &line);
+            drawing.text(ColourRole::Text, (LEFT + 4.0, y + 4.0), Anchor::Start, SMALL, &line);
             y += 18.0;
         } else {
             let name = font::shorten(&bar.name, SMALL, room.left - LEFT - 10.0);
             let at = (room.left - 8.0, y + 4.0);
-            drawing.text(Ink::Text, at, Anchor::End, SMALL, &name);
+            drawing.text(ColourRole::Text, at, Anchor::End, SMALL, &name);
         }
         let end = match bar.value {
             Some(value) => self.draw_value(drawing, room, y, bar, value),
@@ -128,7 +128,7 @@ impl Bars {
         if bar.failed || bar.value.is_none() {
             let centre = if bar.value.is_some() { (end + 12.0, y) } else { (end, y) };
             for stroke in palette::cross(centre) {
-                drawing.add_of(bar.owner, Ink::Text, stroke, Some(&said));
+                drawing.add_of(bar.owner, ColourRole::Text, stroke, Some(&said));
             }
         }
         if !room.named_above {
@@ -138,13 +138,20 @@ impl Bars {
                 (Some(_), false) => end + 8.0,
             };
             let said = font::shorten(&said, SMALL, drawing.width - from - 4.0);
-            drawing.text(Ink::Text, (from, y + 4.0), Anchor::Start, SMALL, &said);
+            drawing.text(ColourRole::Text, (from, y + 4.0), Anchor::Start, SMALL, &said);
         }
     }
 
     /// The bar and its whisker. Gives where they end.
-    fn draw_value(&self, drawing: &mut Drawing, room: &Room, y: f64, bar: &Bar, value: f64) -> f64 {
-        let ink = Ink::Contender(bar.owner);
+    fn draw_value(
+        &self,
+        drawing: &mut Drawing,
+        room: &BarLayout,
+        y: f64,
+        bar: &Bar,
+        value: f64,
+    ) -> f64 {
+        let ink = ColourRole::Contender(bar.owner);
         let place = |value: f64| room.left + room.scale.place(value) * room.length;
         let (end, half) = (place(value), BAR / 2.0);
         let tip = format!("{}: {}", bar.name, self.said(bar));
@@ -160,7 +167,7 @@ impl Bars {
             ((high, y - 4.0), (high, y + 4.0)),
         ] {
             let shape = Shape::Line { points: vec![from, to], width: 1.4, dashes: &[] };
-            drawing.add_of(bar.owner, Ink::Text, shape, None);
+            drawing.add_of(bar.owner, ColourRole::Text, shape, None);
         }
         end.max(high)
     }

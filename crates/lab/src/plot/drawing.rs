@@ -17,16 +17,16 @@ pub struct Drawing {
     /// What it shows, in a sentence, for those who do not see it.
     pub summary: String,
     /// What is drawn, undermost first.
-    pub parts: Vec<Part>,
+    pub parts: Vec<DrawingPart>,
 }
 
 /// One shape of a drawing.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct DrawingPart {
     /// What is drawn.
     pub shape: Shape,
     /// In which colour.
-    pub ink: Ink,
+    pub ink: ColourRole,
     /// The contender whose shape it is, by its place in the record.
     pub owner: Option<usize>,
     /// What is said of it when it is pointed at.
@@ -91,7 +91,7 @@ pub enum Anchor {
 
 /// What a colour is for; the writers know which one it is in light and in dark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ink {
+pub enum ColourRole {
     /// That of a contender, by its place in the record.
     Contender(usize),
     /// Text, axes and the crosses of failures.
@@ -104,29 +104,36 @@ pub enum Ink {
 
 impl Drawing {
     /// Draws a shape that belongs to nobody.
-    pub fn add(&mut self, ink: Ink, shape: Shape) {
-        self.parts.push(Part { shape, ink, owner: None, tip: None });
+    pub fn add(&mut self, ink: ColourRole, shape: Shape) {
+        self.parts.push(DrawingPart { shape, ink, owner: None, tip: None });
     }
 
     /// Draws a shape of one contender.
-    pub fn add_of(&mut self, owner: usize, ink: Ink, shape: Shape, tip: Option<&str>) {
+    pub fn add_of(&mut self, owner: usize, ink: ColourRole, shape: Shape, tip: Option<&str>) {
         let tip = tip.map(str::to_owned);
-        self.parts.push(Part { shape, ink, owner: Some(owner), tip });
+        self.parts.push(DrawingPart { shape, ink, owner: Some(owner), tip });
     }
 
     /// Draws a straight line.
-    pub fn rule(&mut self, ink: Ink, from: Point, to: Point) {
+    pub fn rule(&mut self, ink: ColourRole, from: Point, to: Point) {
         self.add(ink, Shape::Line { points: vec![from, to], width: 1.0, dashes: &[] });
     }
 
     /// Writes one line of text.
-    pub fn text(&mut self, ink: Ink, at: Point, anchor: Anchor, size: f64, text: &str) {
+    pub fn text(&mut self, ink: ColourRole, at: Point, anchor: Anchor, size: f64, text: &str) {
         self.add(ink, Shape::Text { at, text: text.to_owned(), size, anchor, bold: false });
     }
 
     /// Writes text from `x` on over as many lines as `width` asks for, the first base line at `y`.
     /// Gives the base line that would come next.
-    pub fn paragraph(&mut self, ink: Ink, at: Point, width: f64, style: Style, text: &str) -> f64 {
+    pub fn paragraph(
+        &mut self,
+        ink: ColourRole,
+        at: Point,
+        width: f64,
+        style: Style,
+        text: &str,
+    ) -> f64 {
         let mut y = at.1;
         // Bold letters are about a tenth wider than those we measure with.
         let width = if style.bold { width * 0.9 } else { width };

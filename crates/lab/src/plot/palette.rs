@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use super::drawing::{Ink, Point, Shape};
+use super::drawing::{ColourRole, Point, Shape};
 
 /// Red, green and blue.
 pub type Colour = (u8, u8, u8);
@@ -36,22 +36,22 @@ const PLAIN: [(&str, Colour, Colour); 4] = [
 pub const PAPER: Colour = PLAIN[3].1;
 
 /// The colour of an ink on white paper.
-pub fn on_paper(ink: Ink) -> Colour {
+pub fn on_paper(ink: ColourRole) -> Colour {
     match ink {
-        Ink::Contender(place) => CONTENDERS[place % CONTENDERS.len()].0,
-        Ink::Text => PLAIN[0].1,
-        Ink::Faint => PLAIN[1].1,
-        Ink::Grid => PLAIN[2].1,
+        ColourRole::Contender(place) => CONTENDERS[place % CONTENDERS.len()].0,
+        ColourRole::Text => PLAIN[0].1,
+        ColourRole::Faint => PLAIN[1].1,
+        ColourRole::Grid => PLAIN[2].1,
     }
 }
 
 /// The class by which style sheets know an ink.
-pub fn class(ink: Ink) -> String {
+pub fn class(ink: ColourRole) -> String {
     match ink {
-        Ink::Contender(place) => format!("i{}", place % CONTENDERS.len()),
-        Ink::Text => "it".to_owned(),
-        Ink::Faint => "if".to_owned(),
-        Ink::Grid => "ig".to_owned(),
+        ColourRole::Contender(place) => format!("i{}", place % CONTENDERS.len()),
+        ColourRole::Text => "it".to_owned(),
+        ColourRole::Faint => "if".to_owned(),
+        ColourRole::Grid => "ig".to_owned(),
     }
 }
 

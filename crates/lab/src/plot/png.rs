@@ -9,7 +9,7 @@ use tiny_skia::{
 };
 use ttf_parser::OutlineBuilder;
 
-use super::drawing::{Anchor, Drawing, Ink, Point, Shape};
+use super::drawing::{Anchor, ColourRole, Drawing, Point, Shape};
 use super::{font, palette};
 
 /// Pixels of the picture for one of the drawing.
@@ -92,7 +92,7 @@ fn chunk(file: &mut Vec<u8>, name: [u8; 4], content: &[u8]) {
     file.extend(sum.sum().to_be_bytes());
 }
 
-fn draw(picture: &mut Pixmap, shape: &Shape, ink: Ink) {
+fn draw(picture: &mut Pixmap, shape: &Shape, ink: ColourRole) {
     let colour = solid(palette::on_paper(ink));
     match shape {
         Shape::Line { points, width, dashes } => {
@@ -190,7 +190,7 @@ fn letters(text: &str, size: f64, at: Point) -> Option<Path> {
     font::outline(
         text,
         size,
-        |x, scale| Letter { path: PathBuilder::new(), at: (at.0 + x, at.1), scale },
+        |x, scale| GlyphOutline { path: PathBuilder::new(), at: (at.0 + x, at.1), scale },
         |letter| {
             if let Some(path) = letter.path.finish() {
                 whole.push_path(&path);
@@ -201,13 +201,13 @@ fn letters(text: &str, size: f64, at: Point) -> Option<Path> {
 }
 
 /// Takes the outline of a letter, whose y axis points up.
-struct Letter {
+struct GlyphOutline {
     path: PathBuilder,
     at: Point,
     scale: f64,
 }
 
-impl Letter {
+impl GlyphOutline {
     fn put(&self, x: f32, y: f32) -> (f32, f32) {
         let across = self.at.0 + f64::from(x) * self.scale;
         let down = self.at.1 - f64::from(y) * self.scale;
@@ -215,7 +215,7 @@ impl Letter {
     }
 }
 
-impl OutlineBuilder for Letter {
+impl OutlineBuilder for GlyphOutline {
     fn move_to(&mut self, x: f32, y: f32) {
         let (x, y) = self.put(x, y);
         self.path.move_to(x, y);

@@ -1,7 +1,7 @@
 //! From values to places on an axis.
 
 use super::ticks;
-use super::units::{Unit, index};
+use super::units::{ValueUnit, index};
 
 /// Above this ratio between its values, an axis counts factors instead of differences.
 const FACTORS_ABOVE: f64 = 20.0;
@@ -14,7 +14,7 @@ pub struct Axis {
     /// How values become places.
     pub scale: Scale,
     /// How values are written.
-    pub unit: Unit,
+    pub unit: ValueUnit,
 }
 
 /// How values become places.
@@ -44,20 +44,21 @@ pub enum Scale {
 
 impl Scale {
     /// A linear scale from 0 that holds all values.
-    pub fn from_zero(unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
+    pub fn from_zero(unit: ValueUnit, values: impl IntoIterator<Item = f64>) -> Self {
         let most = values.into_iter().filter(|value| value.is_finite()).fold(0.0, f64::max);
         if most <= 0.0 {
             return Scale::Linear { low: 0.0, high: 1.0, base: 1.0 };
         }
-        let base = if unit == Unit::Bytes { 1024f64.powf(most.log(1024.0).floor()) } else { 1.0 };
+        let base =
+            if unit == ValueUnit::Bytes { 1024f64.powf(most.log(1024.0).floor()) } else { 1.0 };
         let step = ticks::round_step(most / base / 8.0);
         Scale::Linear { low: 0.0, high: (most / base / step - 1e-9).ceil() * step * base, base }
     }
 
     /// A scale of factors that holds all values above 0, from one round number to another.
-    pub fn factors(unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
+    pub fn factors(unit: ValueUnit, values: impl IntoIterator<Item = f64>) -> Self {
         let (least, most) = ends(values);
-        let binary = unit == Unit::Bytes;
+        let binary = unit == ValueUnit::Bytes;
         let (low, high) = if binary {
             (2f64.powf(least.log2().floor()), 2f64.powf(most.log2().ceil()))
         } else {
@@ -71,7 +72,7 @@ impl Scale {
     }
 
     /// Factors when the values are far apart, else from zero.
-    pub fn fitting(unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
+    pub fn fitting(unit: ValueUnit, values: impl IntoIterator<Item = f64>) -> Self {
         let values: Vec<f64> = values.into_iter().collect();
         let (least, most) = ends(values.iter().copied());
         if most / least > FACTORS_ABOVE {
@@ -148,9 +149,9 @@ mod tests {
 
     #[test]
     fn scales_end_at_round_numbers() {
-        let linear = Scale::from_zero(Unit::Number, [3.0, 87.0]);
+        let linear = Scale::from_zero(ValueUnit::Number, [3.0, 87.0]);
         assert_eq!(linear, Scale::Linear { low: 0.0, high: 100.0, base: 1.0 });
-        let factors = Scale::factors(Unit::Number, [130.0, 9000.0]);
+        let factors = Scale::factors(ValueUnit::Number, [130.0, 9000.0]);
         assert_eq!(factors, Scale::Log { low: 100.0, high: 10_000.0, binary: false });
     }
 
@@ -158,11 +159,11 @@ mod tests {
     fn bytes_are_round_in_their_own_units() {
         let mib = 1024.0 * 1024.0;
         for scale in [
-            Scale::from_zero(Unit::Bytes, [87.0 * mib]),
-            Scale::factors(Unit::Bytes, [3.0 * mib, 500.0 * mib]),
+            Scale::from_zero(ValueUnit::Bytes, [87.0 * mib]),
+            Scale::factors(ValueUnit::Bytes, [3.0 * mib, 500.0 * mib]),
         ] {
             for tick in scale.ticks() {
-                let label = Unit::Bytes.write_tick(tick);
+                let label = ValueUnit::Bytes.write_tick(tick);
                 assert!(!label.contains('.'), "{label}");
             }
         }
@@ -171,11 +172,11 @@ mod tests {
     #[test]
     fn a_scale_of_nothing_or_of_one_value_still_has_two_ends() {
         let scales = [
-            Scale::from_zero(Unit::Number, []),
-            Scale::factors(Unit::Number, []),
-            Scale::factors(Unit::Number, [100.0]),
-            Scale::fitting(Unit::Number, [0.0]),
-            Scale::from_zero(Unit::Number, [f64::NAN]),
+            Scale::from_zero(ValueUnit::Number, []),
+            Scale::factors(ValueUnit::Number, []),
+            Scale::factors(ValueUnit::Number, [100.0]),
+            Scale::fitting(ValueUnit::Number, [0.0]),
+            Scale::from_zero(ValueUnit::Number, [f64::NAN]),
         ];
         for scale in scales {
             assert!(scale.ticks().len() >= 3, "{scale:?}");
@@ -185,7 +186,7 @@ mod tests {
 
     #[test]
     fn far_apart_values_get_factors() {
-        assert!(Scale::fitting(Unit::Number, [1.0, 100.0]).is_log());
-        assert!(!Scale::fitting(Unit::Number, [10.0, 100.0]).is_log());
+        assert!(Scale::fitting(ValueUnit::Number, [1.0, 100.0]).is_log());
+        assert!(!Scale::fitting(ValueUnit::Number, [10.0, 100.0]).is_log());
     }
 }

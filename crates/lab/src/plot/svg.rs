@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::drawing::{Anchor, Drawing, Part, Point, Shape};
+use super::drawing::{Anchor, Drawing, DrawingPart, Point, Shape};
 use super::palette;
 use crate::markup::Markup;
 
@@ -50,7 +50,7 @@ fn write(svg: &mut Markup, drawing: &Drawing, id: &str, style: Option<&str>) {
     svg.close();
 }
 
-fn write_part(svg: &mut Markup, part: &Part) {
+fn write_part(svg: &mut Markup, part: &DrawingPart) {
     let mut class = format!("{} {}", look(&part.shape), palette::class(part.ink));
     if let Some(owner) = part.owner {
         let _ = write!(class, " o{owner}");

@@ -4,7 +4,7 @@ use crate::figures::grouped_text;
 
 /// What a number counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum ValueUnit {
     /// Microseconds, written in µs, ms or s.
     Microseconds,
     /// Seconds, written as such.
@@ -21,24 +21,26 @@ pub enum Unit {
     Cpus,
 }
 
-impl Unit {
+impl ValueUnit {
     /// `value` with three significant digits and its unit; whole numbers are written in full.
     pub fn write(self, value: f64) -> String {
         if !value.is_finite() {
             return "–".to_owned();
         }
         match self {
-            Unit::Microseconds if value.abs() >= 999_500.0 => {
+            ValueUnit::Microseconds if value.abs() >= 999_500.0 => {
                 format!("{} s", digits(value / 1_000_000.0))
             }
-            Unit::Microseconds if value.abs() >= 999.5 => format!("{} ms", digits(value / 1000.0)),
-            Unit::Microseconds => format!("{} µs", digits(value)),
-            Unit::Seconds => format!("{} s", digits(value)),
-            Unit::PerSecond => format!("{}/s", digits(value)),
-            Unit::Bytes => bytes(value),
-            Unit::Number => digits(value),
-            Unit::Share => format!("{} %", digits(value * 100.0)),
-            Unit::Cpus => format!("{} CPU", digits(value)),
+            ValueUnit::Microseconds if value.abs() >= 999.5 => {
+                format!("{} ms", digits(value / 1000.0))
+            }
+            ValueUnit::Microseconds => format!("{} µs", digits(value)),
+            ValueUnit::Seconds => format!("{} s", digits(value)),
+            ValueUnit::PerSecond => format!("{}/s", digits(value)),
+            ValueUnit::Bytes => bytes(value),
+            ValueUnit::Number => digits(value),
+            ValueUnit::Share => format!("{} %", digits(value * 100.0)),
+            ValueUnit::Cpus => format!("{} CPU", digits(value)),
         }
     }
 
@@ -103,7 +105,7 @@ pub fn interval_text((low, high): (f64, f64)) -> String {
 }
 
 /// Both ends of a range, the unit said once where it is the same: `3.63–3.80 ms`.
-pub fn range(unit: Unit, low: f64, high: f64) -> String {
+pub fn range(unit: ValueUnit, low: f64, high: f64) -> String {
     let (low, high) = (unit.write(low), unit.write(high));
     let of = |text: &str| text.find([' ', '/']).map(|at| text[at..].to_owned());
     match (of(&low), of(&high)) {
@@ -150,27 +152,27 @@ mod tests {
 
     #[test]
     fn units_are_chosen_by_size() {
-        assert_eq!(Unit::Microseconds.write(12.0), "12.0 µs");
-        assert_eq!(Unit::Microseconds.write(1500.0), "1.50 ms");
-        assert_eq!(Unit::Microseconds.write(2_000_000.0), "2.00 s");
-        assert_eq!(Unit::Bytes.write(1024.0 * 1024.0), "1.00 MiB");
-        assert_eq!(Unit::Share.write(0.5), "50.0 %");
-        assert_eq!(Unit::Number.write(f64::NAN), "–");
+        assert_eq!(ValueUnit::Microseconds.write(12.0), "12.0 µs");
+        assert_eq!(ValueUnit::Microseconds.write(1500.0), "1.50 ms");
+        assert_eq!(ValueUnit::Microseconds.write(2_000_000.0), "2.00 s");
+        assert_eq!(ValueUnit::Bytes.write(1024.0 * 1024.0), "1.00 MiB");
+        assert_eq!(ValueUnit::Share.write(0.5), "50.0 %");
+        assert_eq!(ValueUnit::Number.write(f64::NAN), "–");
     }
 
     #[test]
     fn a_range_says_its_unit_once() {
-        assert_eq!(range(Unit::Microseconds, 3630.0, 3800.0), "3.63–3.80 ms");
-        assert_eq!(range(Unit::Microseconds, 900.0, 1100.0), "900 µs–1.10 ms");
-        assert_eq!(range(Unit::PerSecond, 1000.0, 2000.0), "1,000–2,000/s");
+        assert_eq!(range(ValueUnit::Microseconds, 3630.0, 3800.0), "3.63–3.80 ms");
+        assert_eq!(range(ValueUnit::Microseconds, 900.0, 1100.0), "900 µs–1.10 ms");
+        assert_eq!(range(ValueUnit::PerSecond, 1000.0, 2000.0), "1,000–2,000/s");
     }
 
     #[test]
     fn ticks_are_short() {
-        assert_eq!(Unit::Microseconds.write_tick(2000.0), "2 ms");
-        assert_eq!(Unit::PerSecond.write_tick(10_000.0), "10,000/s");
-        assert_eq!(Unit::Bytes.write_tick(0.0), "0");
-        assert_eq!(Unit::Number.write_tick(100.0), "100");
-        assert_eq!(Unit::Cpus.write_tick(1.5), "1.5 CPU");
+        assert_eq!(ValueUnit::Microseconds.write_tick(2000.0), "2 ms");
+        assert_eq!(ValueUnit::PerSecond.write_tick(10_000.0), "10,000/s");
+        assert_eq!(ValueUnit::Bytes.write_tick(0.0), "0");
+        assert_eq!(ValueUnit::Number.write_tick(100.0), "100");
+        assert_eq!(ValueUnit::Cpus.write_tick(1.5), "1.5 CPU");
     }
 }

@@ -11,21 +11,21 @@ use crate::plot::bars::Bars;
 use crate::plot::drawing::{Drawing, Size};
 use crate::plot::lines::{Chart, Series};
 use crate::plot::scale::{Axis, Scale};
-use crate::plot::units::Unit;
+use crate::plot::units::ValueUnit;
 
 /// A plot with its place in the report.
 pub(super) struct Plot {
     /// The name of its files, without what stands after the dot. Unique.
     pub(super) stem: String,
     /// Under which heading it stands.
-    pub(super) part: Part,
+    pub(super) part: ReportSection,
     /// What it shows.
-    pub(super) kind: Kind,
+    pub(super) kind: ChartKind,
 }
 
 /// The headings under which plots stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum ReportSection {
     Cpu,
     Sweeps,
     Percentiles,
@@ -34,35 +34,35 @@ pub(super) enum Part {
 }
 
 /// Either kind of chart.
-pub(super) enum Kind {
+pub(super) enum ChartKind {
     Bars(Bars),
     Lines(Chart),
 }
 
-impl Kind {
+impl ChartKind {
     pub(super) fn draw(&self, size: Size) -> Drawing {
         match self {
-            Kind::Bars(bars) => bars.draw(size),
-            Kind::Lines(chart) => chart.draw(size),
+            ChartKind::Bars(bars) => bars.draw(size),
+            ChartKind::Lines(chart) => chart.draw(size),
         }
     }
 
     pub(super) fn title(&self) -> &str {
         match self {
-            Kind::Bars(bars) => &bars.title,
-            Kind::Lines(chart) => &chart.title,
+            ChartKind::Bars(bars) => &bars.title,
+            ChartKind::Lines(chart) => &chart.title,
         }
     }
 
     pub(super) fn summary(&self) -> &str {
         match self {
-            Kind::Bars(bars) => &bars.summary,
-            Kind::Lines(chart) => &chart.summary,
+            ChartKind::Bars(bars) => &bars.summary,
+            ChartKind::Lines(chart) => &chart.summary,
         }
     }
 }
 
-impl Part {
+impl ReportSection {
     pub(super) const ALL: [Self; 5] =
         [Self::Cpu, Self::Sweeps, Self::Percentiles, Self::Distribution, Self::Time];
 
@@ -116,7 +116,7 @@ pub(super) fn all(view: &View<'_>) -> Vec<Plot> {
 }
 
 /// The axis upwards for lines and their spread, which says so where it is logarithmic.
-fn upwards(title: &str, unit: Unit, from_zero: bool, lines: &[Series]) -> Axis {
+fn upwards(title: &str, unit: ValueUnit, from_zero: bool, lines: &[Series]) -> Axis {
     let values = lines.iter().flat_map(|line| &line.spots).flat_map(|spot| {
         spot.y.into_iter().chain(spot.spread.into_iter().flat_map(|(low, high)| [low, high]))
     });
@@ -127,7 +127,7 @@ fn upwards(title: &str, unit: Unit, from_zero: bool, lines: &[Series]) -> Axis {
 }
 
 /// Adds a plot whose files are called after `what` and `name`, with a number where that was taken.
-fn push(plots: &mut Vec<Plot>, part: Part, what: &str, name: &str, kind: Kind) {
+fn push(plots: &mut Vec<Plot>, part: ReportSection, what: &str, name: &str, kind: ChartKind) {
     let base = if name.is_empty() { what.to_owned() } else { format!("{what}-{}", slug(name)) };
     let mut stem = base.clone();
     let mut number = 2;

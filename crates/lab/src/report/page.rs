@@ -2,11 +2,11 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::figures::{Part, Plot};
+use super::figures::{Plot, ReportSection};
 use super::view::View;
 use super::{tables, verdict};
 use crate::markup::Markup;
-use crate::plot::drawing::{Ink, Size};
+use crate::plot::drawing::{ColourRole, Size};
 use crate::plot::{palette, svg};
 
 /// What the page may do: show itself. Nothing is fetched, nothing is sent.
@@ -150,13 +150,13 @@ fn pictures(page: &mut Markup, view: &View<'_>, plots: &[Plot]) {
         page.element("p", &[], text);
         page.open("div", &[("id", "choice"), ("hidden", "")]);
         for (owner, contender) in view.contenders() {
-            let ink = palette::class(Ink::Contender(owner));
+            let ink = palette::class(ColourRole::Contender(owner));
             let attributes = [("data-owner", owner.to_string()), ("class", ink)];
             let attributes = attributes.each_ref().map(|(name, value)| (*name, value.as_str()));
             page.element("span", &attributes, &contender.name);
         }
         page.close();
-        for part in Part::ALL {
+        for part in ReportSection::ALL {
             let of_part: Vec<&Plot> = plots.iter().filter(|plot| plot.part == part).collect();
             if of_part.is_empty() {
                 continue;

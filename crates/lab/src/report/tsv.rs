@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use super::view::View;
 use crate::outcome::{Errors, Latency, Outcome};
-use crate::record::{Run, Scenario};
+use crate::record::{RunRecord, ScenarioRecord};
 use crate::statistics::{Column, value};
 
 /// A line for each run: `rounds.tsv`.
@@ -78,7 +78,7 @@ fn column_name(column: Column) -> &'static str {
 }
 
 type OfOutcome = (&'static str, fn(&Outcome) -> String);
-type OfRun = (&'static str, fn(&Run) -> String);
+type OfRun = (&'static str, fn(&RunRecord) -> String);
 
 const COUNTED: [OfOutcome; 13] = [
     ("requests", |o| o.requests.to_string()),
@@ -108,7 +108,7 @@ const USED: [OfRun; 9] = [
     ("switches_forced", |r| r.usage.switches_forced.to_string()),
 ];
 
-fn cells(run: &Run, scenario: Option<&Scenario>) -> Vec<String> {
+fn cells(run: &RunRecord, scenario: Option<&ScenarioRecord>) -> Vec<String> {
     let outcome = run.outcome.as_ref();
     let of = |make: fn(&Outcome) -> String| outcome.map(make).unwrap_or_default();
     let mut cells = vec![

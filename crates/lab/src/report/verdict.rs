@@ -1,10 +1,10 @@
 //! What a contest found, in a few sentences that are computed from it.
 
-use super::view::{Failed, View, is_unequal};
-use crate::plot::units::{Unit, times};
-use crate::record::{Contender, Fate, Scenario};
+use super::view::{FailedRequests, View, is_unequal};
+use crate::plot::units::{ValueUnit, times};
+use crate::record::{ContenderRecord, Fate, ScenarioRecord};
 use crate::statistics::spread::paired;
-use crate::statistics::{Column, Ratio, Verdict, pairs_of};
+use crate::statistics::{Column, Ratio, Significance, pairs_of};
 
 /// Who needs least.
 pub(super) fn winners(view: &View<'_>) -> String {
@@ -23,15 +23,15 @@ pub(super) fn winners(view: &View<'_>) -> String {
 
 /// Who needs least CPU in a scenario, and who comes next.
 struct Winner<'a> {
-    scenario: &'a Scenario,
+    scenario: &'a ScenarioRecord,
     name: &'a str,
     cpu_us: f64,
     next: Option<(&'a str, f64, Option<Ratio>)>,
 }
 
 /// Only contenders that did the same work whole can win.
-fn winner<'a>(view: &View<'a>, scenario: &'a Scenario) -> Option<Winner<'a>> {
-    let mut order: Vec<(&Contender, f64)> = view
+fn winner<'a>(view: &View<'a>, scenario: &'a ScenarioRecord) -> Option<Winner<'a>> {
+    let mut order: Vec<(&ContenderRecord, f64)> = view
         .contenders()
         .filter(|(_, contender)| !is_unequal(contender))
         // (One that did nothing in the measured time, and answered behind it, has needed nothing.)
@@ -52,7 +52,12 @@ fn winner<'a>(view: &View<'a>, scenario: &'a Scenario) -> Option<Winner<'a>> {
 }
 
 /// How many times as much CPU one needs as another, by their rounds.
-fn ratio(view: &View<'_>, scenario: &Scenario, of: &Contender, to: &Contender) -> Option<Ratio> {
+fn ratio(
+    view: &View<'_>,
+    scenario: &ScenarioRecord,
+    of: &ContenderRecord,
+    to: &ContenderRecord,
+) -> Option<Ratio> {
     let (of, to) = (view.runs(scenario, of), view.runs(scenario, to));
     paired(&pairs_of(of, to, scenario, Column::CpuPerRequest)).map(Ratio::from)
 }
@@ -61,27 +66,27 @@ impl Winner<'_> {
     /// Whether there were rounds enough to say more or less.
     fn is_told(&self) -> bool {
         let ratio = self.next.as_ref().and_then(|(_, _, ratio)| *ratio);
-        ratio.is_some_and(|ratio| ratio.verdict != Verdict::Unknown)
+        ratio.is_some_and(|ratio| ratio.verdict != Significance::Unknown)
     }
 
     fn is_clear(&self) -> bool {
         let ratio = self.next.as_ref().and_then(|(_, _, ratio)| *ratio);
-        ratio.is_none_or(|ratio| matches!(ratio.verdict, Verdict::Less | Verdict::More))
+        ratio.is_none_or(|ratio| matches!(ratio.verdict, Significance::Less | Significance::More))
     }
 
     fn sentence(&self, rounds: u32) -> String {
         let (title, name) = (&self.scenario.title, self.name);
-        let least = Unit::Microseconds.write(self.cpu_us);
+        let least = ValueUnit::Microseconds.write(self.cpu_us);
         let Some((next, more_us, ratio)) = &self.next else {
             return format!(
                 "In “{title}” {name} needs {least} of server CPU for each request; no other \
                  contender has a figure to compare."
             );
         };
-        let more = Unit::Microseconds.write(*more_us);
+        let more = ValueUnit::Microseconds.write(*more_us);
         let begin = format!("In “{title}” {name} needs {least} of server CPU for each request");
         match ratio {
-            Some(Ratio { verdict: Verdict::Noise, .. }) => format!(
+            Some(Ratio { verdict: Significance::Noise, .. }) => format!(
                 "{begin} and {next} {more}: over {rounds} rounds that difference is within the \
                  noise."
             ),
@@ -150,8 +155,8 @@ pub(super) fn troubles(view: &View<'_>) -> Vec<String> {
 }
 
 /// In how many scenarios requests failed, and where most of them did.
-fn failures(view: &View<'_>, contender: &Contender) -> Option<String> {
-    let failed: Vec<(&Scenario, Failed)> = view
+fn failures(view: &View<'_>, contender: &ContenderRecord) -> Option<String> {
+    let failed: Vec<(&ScenarioRecord, FailedRequests)> = view
         .record
         .scenarios
         .iter()

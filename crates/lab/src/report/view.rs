@@ -4,10 +4,10 @@ use std::fmt;
 
 use crate::figures::grouped;
 use crate::outcome::Errors;
-use crate::plot::units::{Unit, range};
-use crate::record::{Contender, Fate, Record, Run, Scenario};
+use crate::plot::units::{ValueUnit, range};
+use crate::record::{ContenderRecord, Fate, Record, RunRecord, ScenarioRecord};
 use crate::statistics::spread::spread;
-use crate::statistics::{self, Row};
+use crate::statistics::{self, ContenderFigures};
 
 /// Longer explanations are cut on plots; tables have them whole.
 const NOTE_CHARS_MAX: usize = 160;
@@ -15,12 +15,12 @@ const NOTE_CHARS_MAX: usize = 160;
 /// A record and what follows from it.
 pub(super) struct View<'a> {
     pub(super) record: &'a Record,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<ContenderFigures>,
 }
 
 /// The middle and the ends of a value over rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Middle {
+pub(super) struct MedianRange {
     pub(super) median: f64,
     /// None of a single round.
     pub(super) ends: Option<(f64, f64)>,
@@ -32,7 +32,11 @@ impl<'a> View<'a> {
     }
 
     /// What is known of one contender in one scenario.
-    pub(super) fn row(&self, scenario: &Scenario, contender: &Contender) -> Option<&Row> {
+    pub(super) fn row(
+        &self,
+        scenario: &ScenarioRecord,
+        contender: &ContenderRecord,
+    ) -> Option<&ContenderFigures> {
         self.rows
             .iter()
             .find(|row| row.scenario == scenario.name && row.contender == contender.name)
@@ -41,9 +45,9 @@ impl<'a> View<'a> {
     /// The runs of one contender in one scenario.
     pub(super) fn runs(
         &self,
-        scenario: &Scenario,
-        contender: &Contender,
-    ) -> impl Iterator<Item = &'a Run> {
+        scenario: &ScenarioRecord,
+        contender: &ContenderRecord,
+    ) -> impl Iterator<Item = &'a RunRecord> {
         let (scenario, contender) = (scenario.name.clone(), contender.name.clone());
         self.record
             .runs
@@ -52,7 +56,7 @@ impl<'a> View<'a> {
     }
 
     /// The contenders with their places.
-    pub(super) fn contenders(&self) -> impl Iterator<Item = (usize, &'a Contender)> {
+    pub(super) fn contenders(&self) -> impl Iterator<Item = (usize, &'a ContenderRecord)> {
         self.record.contenders.iter().enumerate()
     }
 
@@ -62,7 +66,11 @@ impl<'a> View<'a> {
     }
 
     /// What went wrong with single requests, over all rounds; `None` if nothing did.
-    pub(super) fn failed(&self, scenario: &Scenario, contender: &Contender) -> Option<Failed> {
+    pub(super) fn failed(
+        &self,
+        scenario: &ScenarioRecord,
+        contender: &ContenderRecord,
+    ) -> Option<FailedRequests> {
         let mut errors = Errors::default();
         let mut sent = 0;
         for outcome in self.runs(scenario, contender).filter_map(|run| run.outcome.as_ref()) {
@@ -78,17 +86,17 @@ impl<'a> View<'a> {
             .filter(|(_, count)| *count > 0)
             .map(|(name, count)| format!("{name} {}", grouped(count)))
             .collect();
-        Some(Failed { count: errors.total(), sent, kinds: kinds.join(", ") })
+        Some(FailedRequests { count: errors.total(), sent, kinds: kinds.join(", ") })
     }
 
     /// Whether anything is wrong with a contender's figures in a scenario.
-    pub(super) fn is_marred(&self, scenario: &Scenario, contender: &Contender) -> bool {
+    pub(super) fn is_marred(&self, scenario: &ScenarioRecord, contender: &ContenderRecord) -> bool {
         self.failed(scenario, contender).is_some()
             || self.runs(scenario, contender).any(|run| run.failure.is_some())
     }
 
     /// What has to be said below a plot of some scenarios: who is not on it, and what failed.
-    pub(super) fn notes(&self, scenarios: &[&Scenario]) -> Vec<String> {
+    pub(super) fn notes(&self, scenarios: &[&ScenarioRecord]) -> Vec<String> {
         let mut notes = Vec::new();
         let mut absent = Vec::new();
         for (_, contender) in self.contenders() {
@@ -131,8 +139,8 @@ impl<'a> View<'a> {
     /// What is wrong with a contender that did run, in one scenario.
     fn complaints(
         &self,
-        scenario: &Scenario,
-        contender: &Contender,
+        scenario: &ScenarioRecord,
+        contender: &ContenderRecord,
     ) -> impl Iterator<Item = String> {
         let silent = contender.fate != Fate::Ran;
         let row = self.row(scenario, contender);
@@ -146,7 +154,7 @@ impl<'a> View<'a> {
     }
 
     /// How a scenario was measured, and what of its rounds is drawn: the line below a plot's title.
-    pub(super) fn measured(&self, scenario: &Scenario) -> String {
+    pub(super) fn measured(&self, scenario: &ScenarioRecord) -> String {
         let rounds = match self.rounds() {
             0 => "Nothing was measured.".to_owned(),
             1 => "One round.".to_owned(),
@@ -156,14 +164,14 @@ impl<'a> View<'a> {
     }
 
     /// The model of a scenario, and whether requests were pipelined.
-    pub(super) fn modelled(&self, scenario: &Scenario) -> String {
+    pub(super) fn modelled(&self, scenario: &ScenarioRecord) -> String {
         let sentence = scenario.sentence.trim().trim_end_matches('.');
         let pipelining = self.pipelining(&[scenario]);
         format!("Model: {} – {sentence}. {pipelining}", scenario.model)
     }
 
     /// Whether requests were pipelined, in a sentence.
-    pub(super) fn pipelining(&self, scenarios: &[&Scenario]) -> String {
+    pub(super) fn pipelining(&self, scenarios: &[&ScenarioRecord]) -> String {
         let depth = self
             .record
             .runs
@@ -195,7 +203,7 @@ fn add(sum: &mut Errors, more: &Errors) {
     sum.unreadable += more.unreadable;
 }
 
-impl Middle {
+impl MedianRange {
     /// Of a value over rounds; `None` of nothing. What is not a number is left out.
     pub(super) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let finite: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
@@ -205,7 +213,7 @@ impl Middle {
     }
 
     /// `12.0 µs (11.8–12.4 µs)`.
-    pub(super) fn write(self, unit: Unit) -> String {
+    pub(super) fn write(self, unit: ValueUnit) -> String {
         let median = unit.write(self.median);
         match self.ends {
             Some((low, high)) => {
@@ -217,7 +225,7 @@ impl Middle {
 }
 
 /// What became of a contender, in two or three words and why.
-pub(super) fn fate(contender: &Contender) -> (&'static str, &str) {
+pub(super) fn fate(contender: &ContenderRecord) -> (&'static str, &str) {
     match &contender.fate {
         Fate::Ran => ("took part", ""),
         Fate::NotInstalled(why) => ("not installed", why),
@@ -227,12 +235,12 @@ pub(super) fn fate(contender: &Contender) -> (&'static str, &str) {
 }
 
 /// Whether a contender's figures are not to be compared, and are drawn hollow.
-pub(super) fn is_unequal(contender: &Contender) -> bool {
+pub(super) fn is_unequal(contender: &ContenderRecord) -> bool {
     matches!(contender.fate, Fate::Unequal(_))
 }
 
 /// `Who says what.` for the two ends of a list of values; nothing of an empty list.
-pub(super) fn ends_sentence(values: &[(&str, f64)], unit: Unit) -> String {
+pub(super) fn ends_sentence(values: &[(&str, f64)], unit: ValueUnit) -> String {
     let order = |a: &&(&str, f64), b: &&(&str, f64)| a.1.total_cmp(&b.1);
     let (Some(least), Some(most)) = (values.iter().min_by(order), values.iter().max_by(order))
     else {
@@ -247,21 +255,21 @@ pub(super) fn ends_sentence(values: &[(&str, f64)], unit: Unit) -> String {
 
 /// Requests that failed, over all rounds. It reads `3 of 1,000 requests failed (reset 3)`.
 #[derive(Clone, Debug)]
-pub(super) struct Failed {
+pub(super) struct FailedRequests {
     pub(super) count: u64,
     sent: u64,
     /// How many of which kind.
     kinds: String,
 }
 
-impl Failed {
+impl FailedRequests {
     /// What stands behind the count in a narrow column: `of 1,000 (reset 3)`.
     pub(super) fn rest(&self) -> String {
         format!("of {} ({})", grouped(self.sent), self.kinds)
     }
 }
 
-impl fmt::Display for Failed {
+impl fmt::Display for FailedRequests {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (count, sent) = (grouped(self.count), grouped(self.sent));
         write!(f, "{count} of {sent} requests failed ({})", self.kinds)

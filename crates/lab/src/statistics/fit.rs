@@ -5,11 +5,11 @@
 //! work than the rest: its row has figures and no ratio, and nothing has a ratio to it.
 
 use crate::figures::{counted, grouped, percent};
-use crate::record::Run;
+use crate::record::RunRecord;
 use crate::steal::VOID;
 
 /// Why a round is void, in a sentence; `None` if it counts.
-pub(super) fn void(run: &Run) -> Option<String> {
+pub(super) fn void(run: &RunRecord) -> Option<String> {
     let measured = run.outcome.as_ref().map_or(0.0, |outcome| outcome.steal_share);
     let share = run.usage.steal_share.max(measured);
     (share >= VOID).then(|| {
@@ -22,7 +22,7 @@ pub(super) fn void(run: &Run) -> Option<String> {
 }
 
 /// Why a row compares with none, in a few words; `None` where it does.
-pub(super) fn unfit(runs: &[&Run]) -> Option<String> {
+pub(super) fn unfit(runs: &[&RunRecord]) -> Option<String> {
     let outcomes = || runs.iter().filter_map(|run| run.outcome.as_ref());
     let failures: u64 = outcomes().map(|outcome| outcome.errors.total()).sum();
     let most = |of: fn(&crate::outcome::Outcome) -> u64| outcomes().map(of).max().unwrap_or(0);

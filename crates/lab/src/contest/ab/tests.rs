@@ -23,7 +23,7 @@ Connect:        0    0   0.0      0       0
 Total:          4   12   4.5     12      32
 ";
 
-fn scenario(more: &str) -> Scenario {
+fn scenario(more: &str) -> ScenarioSpec {
     let text = format!(
         "[[contender]]\npreset = \"nginx\"\n[[scenario]]\nname = \"a\"\ngenerator = \"ab\"\n\
          connections = 25\n{more}"

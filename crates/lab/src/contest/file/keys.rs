@@ -7,7 +7,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::{FileError, Problem};
+use super::error::{FileError, FileProblem};
 
 /// The keys of a table, and of the tables in it.
 pub(super) struct Keys {
@@ -83,11 +83,11 @@ const SCENARIO: Keys = Keys {
 
 /// The lines of a file's keys.
 pub(super) struct Document {
-    tables: Vec<Lines>,
+    tables: Vec<TableLines>,
 }
 
 /// Where one table and its keys stand.
-struct Lines {
+struct TableLines {
     /// The name of the list it is in; empty for the file itself.
     list: String,
     /// Its place in that list.
@@ -114,7 +114,7 @@ pub(super) struct Checked {
     /// The text without the keys that there are not, everything else in its place.
     pub(super) left: String,
     /// A line for each of them.
-    pub(super) problems: Vec<Problem>,
+    pub(super) problems: Vec<FileProblem>,
 }
 
 /// Parses a text and looks at all its keys.
@@ -122,19 +122,19 @@ pub(super) struct Checked {
 /// # Errors
 /// What is no TOML. A key that there is not is taken out and said with all that is wrong besides.
 pub(super) fn check(path: &Path, text: &str, known: &Keys) -> Result<Checked, FileError> {
-    let mut walk = Walk { text, problems: Vec::new(), tables: Vec::new(), unknown: Vec::new() };
+    let mut walk = KeyWalk { text, problems: Vec::new(), tables: Vec::new(), unknown: Vec::new() };
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in errors {
         let line = error.span().map_or(0, |span| walk.line(span.start));
         let text = format!("{}; see https://toml.io", error.message().trim());
-        walk.problems.push(Problem { line, text });
+        walk.problems.push(FileProblem { line, text });
     }
     if !walk.problems.is_empty() {
         // What stands behind a slip is often read wrongly.
         return Err(FileError::new(path, walk.problems));
     }
     walk.table(document.get_ref(), ("", 0, 0), known);
-    let Walk { problems, tables, unknown, .. } = walk;
+    let KeyWalk { problems, tables, unknown, .. } = walk;
     let mut left = text.to_owned();
     for span in unknown {
         match without(&left, span) {
@@ -155,15 +155,15 @@ pub(super) fn without(text: &str, span: Range<usize>) -> Option<String> {
     DeTable::parse_recoverable(&left).1.is_empty().then_some(left)
 }
 
-struct Walk<'a> {
+struct KeyWalk<'a> {
     text: &'a str,
-    problems: Vec<Problem>,
-    tables: Vec<Lines>,
+    problems: Vec<FileProblem>,
+    tables: Vec<TableLines>,
     /// Where keys that there are not stand, with their values.
     unknown: Vec<Range<usize>>,
 }
 
-impl Walk<'_> {
+impl KeyWalk<'_> {
     fn line(&self, offset: usize) -> usize {
         self.text[..offset].matches('\n').count() + 1
     }
@@ -176,14 +176,14 @@ impl Walk<'_> {
             let line = self.line(key.span().start);
             keys.push((name.to_owned(), line));
             if !known.own.contains(&name) {
-                self.problems.push(Problem { line, text: unknown(name, known.own) });
+                self.problems.push(FileProblem { line, text: unknown(name, known.own) });
                 self.unknown.push(key.span().start..value.span().end);
             }
             if let Some((_, below)) = known.below.iter().find(|(table, _)| *table == name) {
                 self.value(value, name, below);
             }
         }
-        self.tables.push(Lines { list: list.to_owned(), at, line, keys });
+        self.tables.push(TableLines { list: list.to_owned(), at, line, keys });
     }
 
     fn value(&mut self, value: &Spanned<DeValue<'_>>, name: &str, known: &Keys) {

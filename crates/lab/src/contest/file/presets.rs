@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::Contender;
+use super::ContenderSpec;
 
 macro_rules! presets {
     ($($name:literal),+ $(,)?) => {
@@ -42,7 +42,7 @@ pub fn text(name: &str) -> Option<&'static str> {
 }
 
 /// The contender that a preset describes; its name is the preset's.
-pub(super) fn find(name: &str) -> Option<Contender> {
+pub(super) fn find(name: &str) -> Option<ContenderSpec> {
     let preset = super::parse_preset(name, text(name)?);
     let mut contender = preset.expect("a test reads every preset");
     name.clone_into(&mut contender.name);

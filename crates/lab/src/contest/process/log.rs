@@ -12,11 +12,11 @@ const TAIL_BYTES_MAX: usize = 1 << 10;
 
 /// The end of what was printed; a thread reads on until all writers are gone.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct ProcessLog {
     tail: Arc<Mutex<Vec<u8>>>,
 }
 
-impl Log {
+impl ProcessLog {
     /// Reads `from` to its end.
     ///
     /// - `path`: begun anew.

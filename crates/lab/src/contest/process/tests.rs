@@ -1,8 +1,8 @@
 use super::*;
-use crate::contest::family::Stat;
+use crate::contest::family::ProcStat;
 
 /// Starts a shell script that says `up` when it is ready.
-fn start(script: &str, stop_timeout: Duration) -> (Server, tempfile::TempDir) {
+fn start(script: &str, stop_timeout: Duration) -> (ServerProcess, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let command = ["sh", "-c", script].map(str::to_owned);
     let launch = Launch {
@@ -14,7 +14,7 @@ fn start(script: &str, stop_timeout: Duration) -> (Server, tempfile::TempDir) {
         log: folder.path().join("log"),
         stop_timeout,
     };
-    let server = Server::start(&launch).expect("sh is everywhere");
+    let server = ServerProcess::start(&launch).expect("sh is everywhere");
     let said = || std::fs::read_to_string(folder.path().join("log")).unwrap_or_default();
     until("it is up", || said().contains("up"));
     (server, folder)
@@ -30,7 +30,7 @@ fn until(what: &str, holds: impl Fn() -> bool) {
 
 /// Whether a process with this number runs.
 fn runs(id: i32) -> bool {
-    Stat::read(id).is_some() && {
+    ProcStat::read(id).is_some() && {
         let text = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
         !text.contains(") Z ")
     }
