@@ -146,7 +146,7 @@ async def _pump(pieces, writer, name):
     except asyncio.CancelledError:
         raise
     except BaseException as error:
-        _routes.Ground.on_error(error, f"{name} has failed within its stream")
+        _routes.CallContext.on_error(error, f"{name} has failed within its stream")
         if not isinstance(error, Exception):
             raise
     finally:

@@ -15,10 +15,10 @@ def choose(name):
     and what waits costs less on it (docs/python/asgi.md has the figures)."""
     if name == "auto":
         name = "uvloop" if importlib.util.find_spec("uvloop") is not None else "asyncio"
-    return Uvloop() if name == "uvloop" else Own()
+    return Uvloop() if name == "uvloop" else AsyncioLoop()
 
 
-class Own:
+class AsyncioLoop:
     """Python's loop, whose selector is the engine: one look at the kernel serves both."""
 
     name = "asyncio"
@@ -55,25 +55,25 @@ class Uvloop:
 
         self.loop = Loop()
         asyncio.set_event_loop(self.loop)
-        self._engine, self._number = None, None
+        self._engine, self._fd = None, None
         # When the engine has to be looked after though its descriptor says nothing.
         self._timer, self._due = None, 0.0
 
     def drive(self, engine):
         if self._engine is not None:
-            self.loop.remove_reader(self._number)
+            self.loop.remove_reader(self._fd)
             self._forget_timer()
         self._engine = engine
         if engine is not None:
-            self._number = engine.fileno()
-            self.loop.add_reader(self._number, self._turn)
+            self._fd = engine.fileno()
+            self.loop.add_reader(self._fd, self._turn)
             # Not here: tasks that begin at once must not begin within another one.
             self.loop.call_soon(self._turn)
 
     def _turn(self):
         if self._engine is None:
             return
-        due = self._engine.look()
+        due = self._engine.poll_once()
         if due is None:
             return
         if due == 0.0:

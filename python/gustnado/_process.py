@@ -12,7 +12,7 @@ import time
 from . import _loading, _logs, _loops, _sockets
 from ._gustnado import Asgi, Engine, Wsgi
 from ._lifespan import Lifespan
-from ._routes import Ground
+from ._routes import CallContext
 from ._wsgi import FileWrapper, template
 
 log = logging.getLogger("gustnado")
@@ -161,7 +161,7 @@ class Process:
         elif any(is_coroutine for *_, is_coroutine in app.handlers()):
             self._run_with_loop(app, interface)
         else:
-            self._build(app.handlers(), app._folders, Ground(), None)
+            self._build(app.handlers(), app._folders, CallContext(), None)
             self._start("plain functions")
             self._run_alone()
 
@@ -173,8 +173,8 @@ class Process:
         environ = template(host, port, "http", plan.root_path, plan.threads, plan.workers)
         waiting_max = plan.waiting_max if plan.threads > 1 else None
         wsgi = Wsgi(app, environ, plan.root_path, FileWrapper, waiting_max,
-                    plan.body_spool_bytes, Ground.on_error)
-        self._build([], [], Ground(), wsgi)
+                    plan.body_spool_bytes, CallContext.on_error)
+        self._build([], [], CallContext(), wsgi)
         threads = [
             threading.Thread(target=wsgi.work, name=f"wsgi-{number}", daemon=True)
             for number in range(plan.threads if plan.threads > 1 else 0)
@@ -228,11 +228,11 @@ class Process:
             how = f"ASGI on {loops.name}"
             scope = _scope(self.plan, _sockets.server_of(self.listening.sockets))
             state = lifespan.state if self.plan.lifespan != "off" else None
-            asgi = Asgi(app, loop, scope, self.plan.root_path, state, Ground.on_error)
-            self._build([], [], Ground(loop), asgi)
+            asgi = Asgi(app, loop, scope, self.plan.root_path, state, CallContext.on_error)
+            self._build([], [], CallContext(loop), asgi)
         else:
             how = f"functions on {loops.name}"
-            self._build(app.handlers(), app._folders, Ground(loop), None)
+            self._build(app.handlers(), app._folders, CallContext(loop), None)
         # (What is wrong with a setting has been said by now. The loop's own handlers of signals
         # would wait for as long as the application's start holds it.)
         if not await self._has_started(lifespan, ended):
@@ -295,12 +295,12 @@ class Process:
 
     # --- Both.
 
-    def _build(self, handlers, folders, ground, application):
+    def _build(self, handlers, folders, context, application):
         """Makes the engine, which refuses what is wrong with the settings. It serves with its first
         turn."""
         folders = [*folders, *self.plan.static.items()]
         settings = self.plan.on(self.listening).engine_settings()
-        self.engine = Engine(settings, handlers, folders, ground, application)
+        self.engine = Engine(settings, handlers, folders, context, application)
         for note in self.engine.notes():
             log.info("%s", note)
         self._handlers = handlers

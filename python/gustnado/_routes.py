@@ -11,7 +11,7 @@ _PART = re.compile(r"\{\*?([^}]*)\}")
 CLIENT_GONE = "the client has gone"
 
 
-class Ground:
+class CallContext:
     """What all handlers stand on: see `python/src/call.rs`."""
 
     def __init__(self, loop=None):

@@ -15,7 +15,7 @@ use gustnado::driven::{Alert as EngineAlert, Driven, Ready, Wants};
 use gustnado::{Drain, Method, Routes, Running, Server};
 
 use crate::asgi::Asgi;
-use crate::call::{Callee, Ground};
+use crate::call::{CallContext, PyHandler};
 use crate::coroutine::has_paused;
 use crate::poller::up_to_ms;
 use crate::wsgi::Wsgi;
@@ -24,10 +24,10 @@ use crate::{coroutine, errors, limits};
 /// A handler's place, as `gustnado._routes` lays it out: method (none: all), path, function,
 /// whether it takes the request, which named parts of the path it takes, whether a rest among them
 /// is without empty segments, and whether it is a coroutine function.
-type Handler = (Option<String>, String, Py<PyAny>, bool, Vec<String>, bool, bool);
+type HandlerSpec = (Option<String>, String, Py<PyAny>, bool, Vec<String>, bool, bool);
 
 /// What other threads may know of the engine's turns.
-struct Pulse {
+struct TurnState {
     began: Instant,
     /// How often it has gone to sleep or got up.
     turns: AtomicU64,
@@ -35,7 +35,7 @@ struct Pulse {
     up_us: AtomicU64,
 }
 
-impl Pulse {
+impl TurnState {
     fn new() -> Arc<Self> {
         Arc::new(Self { began: Instant::now(), turns: AtomicU64::new(0), up_us: AtomicU64::new(0) })
     }
@@ -55,37 +55,37 @@ impl Pulse {
 }
 
 /// A worker of the engine on the thread that has made it.
-#[pyclass(unsendable, frozen, module = "gustnado._gustnado")]
-pub(crate) struct Engine {
+#[pyclass(unsendable, frozen, module = "gustnado._gustnado", name = "Engine")]
+pub(crate) struct PyEngine {
     running: Running,
     driven: Driven,
     ready: RefCell<Vec<Ready>>,
-    /// [`Engine::run`] is to return.
+    /// [`PyEngine::run`] is to return.
     is_alerted: Arc<AtomicBool>,
-    pulse: Arc<Pulse>,
+    pulse: Arc<TurnState>,
     drain: RefCell<Option<Drain>>,
     /// What a loop watches that sleeps in place of the engine.
     descriptor: RefCell<Option<OwnedFd>>,
 }
 
 #[pymethods]
-impl Engine {
+impl PyEngine {
     /// Starts a server: it listens once this has returned, and answers in turns.
     ///
     /// - `settings`: names and values, as on the command line.
     /// - `handlers`, `folders`: what is where.
-    /// - `ground`: what handlers stand on; see `gustnado._routes.Ground`.
+    /// - `context`: what handlers stand on; see `gustnado._routes.CallContext`.
     /// - `application`: what answers the rest: an [`Asgi`] or a [`Wsgi`].
     #[new]
     fn new(
         settings: Vec<(String, String)>,
-        handlers: Vec<Handler>,
+        handlers: Vec<HandlerSpec>,
         folders: Vec<(String, String)>,
-        ground: &Bound<'_, PyAny>,
+        context: &Bound<'_, PyAny>,
         application: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let has_body_limit = settings.iter().any(|(name, _)| name == "limit-body-bytes");
-        let ground = Arc::new(Ground::of(ground, has_body_limit)?);
+        let context = Arc::new(CallContext::of(context, has_body_limit)?);
         // (Folders beside an application are its assets: no list unless somebody asks for it.)
         let mut server = Server::new().listing(Listing::Off).on_limit(limits::tell);
         if application.is_some() {
@@ -104,9 +104,9 @@ impl Engine {
         for handler in handlers {
             let (method, path, function, takes_request, params, merges, is_coroutine) = handler;
             let method = method.map(|name| method_of(&name)).transpose()?;
-            let callee =
-                Callee::new(function, takes_request, params, is_coroutine, Arc::clone(&ground));
-            routes = Arc::new(callee).add_to(routes, method, (&path, merges));
+            let handler =
+                PyHandler::new(function, takes_request, params, is_coroutine, Arc::clone(&context));
+            routes = Arc::new(handler).add_to(routes, method, (&path, merges));
         }
         if let Some(application) = application {
             routes = match application.cast::<Asgi>() {
@@ -121,7 +121,7 @@ impl Engine {
             driven,
             ready: RefCell::default(),
             is_alerted: Arc::default(),
-            pulse: Pulse::new(),
+            pulse: TurnState::new(),
             drain: RefCell::default(),
             descriptor: RefCell::default(),
         })
@@ -156,7 +156,7 @@ impl Engine {
         Ok(found)
     }
 
-    /// Turns for so many seconds, or until [`Engine::is_over`], a signal, or an [`Alert`].
+    /// Turns for so many seconds, or until [`PyEngine::is_over`], a signal, or an [`PyAlert`].
     fn run(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
         let until = Instant::now() + Duration::from_secs_f64(seconds);
         while !self.is_over() {
@@ -169,19 +169,19 @@ impl Engine {
         Ok(())
     }
 
-    /// What can be read once [`Engine::look`] has something to do. For loops that sleep themselves.
+    /// What can be read once [`PyEngine::poll_once`] has something to do. For loops that sleep themselves.
     fn fileno(&self) -> PyResult<RawFd> {
-        let mut kept = self.descriptor.borrow_mut();
-        if let Some(descriptor) = &*kept {
+        let mut descriptor_slot = self.descriptor.borrow_mut();
+        if let Some(descriptor) = &*descriptor_slot {
             return Ok(descriptor.as_raw_fd());
         }
         let descriptor = self.driven.descriptor().map_err(|error| errors::of_io(&error))?;
-        Ok(kept.insert(descriptor).as_raw_fd())
+        Ok(descriptor_slot.insert(descriptor).as_raw_fd())
     }
 
     /// One turn without sleeping. Returns in how many seconds the next one is due, if that is so
-    /// whatever [`Engine::fileno`] says.
-    fn look(&self, py: Python<'_>) -> PyResult<Option<f64>> {
+    /// whatever [`PyEngine::fileno`] says.
+    fn poll_once(&self, py: Python<'_>) -> PyResult<Option<f64>> {
         self.pulse.get_up();
         let due = self.driven.look().map_err(|error| errors::of_io(&error))?;
         coroutine::go_on(py);
@@ -190,26 +190,26 @@ impl Engine {
     }
 
     /// Watches a descriptor of the caller's.
-    fn watch(&self, number: RawFd, read: bool, write: bool, key: u64) -> PyResult<()> {
+    fn watch(&self, fd: RawFd, read: bool, write: bool, key: u64) -> PyResult<()> {
         let wants = Wants { read, write };
-        self.driven.watch(number, wants, key).map_err(|error| errors::of_io(&error))
+        self.driven.watch(fd, wants, key).map_err(|error| errors::of_io(&error))
     }
 
     /// Watches it for something else.
-    fn rewatch(&self, number: RawFd, read: bool, write: bool) -> PyResult<()> {
+    fn rewatch(&self, fd: RawFd, read: bool, write: bool) -> PyResult<()> {
         let wants = Wants { read, write };
-        self.driven.rewatch(number, wants).map_err(|error| errors::of_io(&error))
+        self.driven.rewatch(fd, wants).map_err(|error| errors::of_io(&error))
     }
 
     /// Watches it no longer.
-    fn unwatch(&self, number: RawFd) -> PyResult<()> {
-        self.driven.unwatch(number).map_err(|error| errors::of_io(&error))
+    fn unwatch(&self, fd: RawFd) -> PyResult<()> {
+        self.driven.unwatch(fd).map_err(|error| errors::of_io(&error))
     }
 
     /// What ends a turn's sleep from another thread.
-    fn alert(&self) -> Alert {
+    fn alert(&self) -> PyAlert {
         let (is_alerted, pulse) = (Arc::clone(&self.is_alerted), Arc::clone(&self.pulse));
-        Alert { raised: self.driven.alert(), is_alerted, pulse }
+        PyAlert { raised: self.driven.alert(), is_alerted, pulse }
     }
 
     /// Where it listens.
@@ -243,17 +243,17 @@ impl Engine {
 
     /// Has the engine serve what waits at a socket that it was given by number, when it ends:
     /// nobody else will.
-    fn take_socket_over(&self, number: RawFd) -> bool {
-        self.running.take_socket_over(number)
+    fn take_socket_over(&self, fd: RawFd) -> bool {
+        self.running.take_socket_over(fd)
     }
 
     /// Shares the load with other processes on the same sockets, by a file in memory that all have:
     /// one with more connections than the mean lets the others accept first.
     ///
-    /// - `number`: the file's descriptor.
+    /// - `fd`: the file's descriptor.
     /// - `place`: where in it this process has its number of connections.
-    fn share_load(&self, number: RawFd, place: u32) -> PyResult<()> {
-        self.running.share_load(number, place).map_err(|error| errors::of_io(&error))
+    fn share_load(&self, fd: RawFd, place: u32) -> PyResult<()> {
+        self.running.share_load(fd, place).map_err(|error| errors::of_io(&error))
     }
 
     /// Begins to end: no more connections, answers under way may end within `deadline` seconds.
@@ -278,16 +278,16 @@ impl Engine {
     }
 }
 
-/// Ends a sleep, and [`Engine::run`], from any thread.
-#[pyclass(frozen, module = "gustnado._gustnado")]
-pub(crate) struct Alert {
+/// Ends a sleep, and [`PyEngine::run`], from any thread.
+#[pyclass(frozen, module = "gustnado._gustnado", name = "Alert")]
+pub(crate) struct PyAlert {
     raised: EngineAlert,
     is_alerted: Arc<AtomicBool>,
-    pulse: Arc<Pulse>,
+    pulse: Arc<TurnState>,
 }
 
 #[pymethods]
-impl Alert {
+impl PyAlert {
     fn set(&self) {
         self.is_alerted.store(true, Ordering::Relaxed);
         self.raised.raise();

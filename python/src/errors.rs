@@ -9,40 +9,40 @@ use pyo3::prelude::*;
 use gustnado::StartError;
 
 /// Where exceptions of handlers and applications are told.
-pub(crate) struct Told(pub(crate) Py<PyAny>);
+pub(crate) struct ErrorReporter(pub(crate) Py<PyAny>);
 
 /// Whose fault it is that a handler or an application has failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum FaultOrigin {
     Own,
     /// The client's, which has gone or sent a broken body: nothing to trouble an operator with.
     Peers,
 }
 
-impl Fault {
+impl FaultOrigin {
     pub(crate) fn of_peer(is_of_peer: bool) -> Self {
         if is_of_peer { Self::Peers } else { Self::Own }
     }
 }
 
-impl Told {
+impl ErrorReporter {
     /// - `what`: a line about what was going on.
-    pub(crate) fn tell(&self, py: Python<'_>, error: Option<&PyErr>, what: &str) {
-        self.tell_fault(py, error, what, Fault::Own);
+    pub(crate) fn report(&self, py: Python<'_>, error: Option<&PyErr>, what: &str) {
+        self.report_as(py, error, what, FaultOrigin::Own);
     }
 
     /// The same, saying whose fault it is.
-    pub(crate) fn tell_fault(
+    pub(crate) fn report_as(
         &self,
         py: Python<'_>,
         error: Option<&PyErr>,
         what: &str,
-        fault: Fault,
+        origin: FaultOrigin,
     ) {
         // (Before Python 3.12 `value` alone has no traceback.)
         let error = error.map(|error| error.clone_ref(py).into_value(py));
-        let told = self.0.call1(py, (error, what, fault == Fault::Peers));
-        if let Err(second) = told {
+        let reported = self.0.call1(py, (error, what, origin == FaultOrigin::Peers));
+        if let Err(second) = reported {
             second.write_unraisable(py, None);
         }
     }

@@ -8,18 +8,20 @@
 //! the lock is given up around the sleep in the kernel, once a turn.
 
 mod asgi;
+mod awaitable;
 mod bytes_like;
 mod call;
 mod coroutine;
 mod engine;
 mod errors;
-mod kept;
-mod learned;
+mod guarded;
 mod limits;
+mod name_cache;
 mod pipe;
 mod poller;
 mod regular;
 mod request;
+mod request_template;
 mod response;
 mod root_path;
 mod tunnel;
@@ -35,11 +37,12 @@ use std::ffi::OsStr;
 
 /// A setting as Python is told of it: its name, what it does, whether it is a switch, the heading
 /// that it stands under, its default, what it takes, and what stands for its value in help.
-type Told = (&'static str, &'static str, bool, &'static str, &'static str, String, &'static str);
+type SettingSpec =
+    (&'static str, &'static str, bool, &'static str, &'static str, String, &'static str);
 
 /// All settings of the engine.
 #[pyfunction]
-fn settings() -> Vec<Told> {
+fn settings() -> Vec<SettingSpec> {
     let tell = |tunable: &Tunable| {
         let is_switch = matches!(tunable.field, Field::Switch { .. });
         let heading = tunable.group.heading();
@@ -76,19 +79,19 @@ mod _gustnado {
     #[pymodule_export]
     use crate::asgi::Asgi;
     #[pymodule_export]
-    use crate::engine::{Alert, Engine};
+    use crate::engine::{PyAlert, PyEngine};
     #[pymodule_export]
     use crate::poller::Poller;
     #[pymodule_export]
-    use crate::request::Request;
+    use crate::request::PyRequest;
     #[pymodule_export]
-    use crate::response::Response;
+    use crate::response::PyResponse;
     #[pymodule_export]
     use crate::twisted::{
         CycloneWords, TwistedLink, TwistedTimeout, TwistedWords, cyclone_head, escape_for_log,
     };
     #[pymodule_export]
-    use crate::writer::Writer;
+    use crate::writer::ResponseBodyWriter;
     #[pymodule_export]
     use crate::wsgi::Wsgi;
 }

@@ -1,6 +1,6 @@
 //! Readiness for loops that are written in Python, in the form of Python's own `select.epoll`.
 
-mod wishes;
+mod interest_set;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,9 +19,9 @@ use send_wrapper::SendWrapper;
 use gustnado_reactor::{Clock, IoChoice, Options, Reactor, Ready, Token, Wants};
 
 use crate::errors;
-use crate::kept::Kept;
-use crate::twisted::{Looked, Names, TwistedLink};
-use wishes::Wishes;
+use crate::guarded::Guarded;
+use crate::twisted::{ConnectionLook, HeadWords, TwistedLink};
+use interest_set::InterestSet;
 
 const IN: u32 = 0x1;
 const OUT: u32 = 0x4;
@@ -35,18 +35,18 @@ const HUP: u32 = 0x10;
 #[pyclass(frozen, module = "gustnado._gustnado")]
 pub(crate) struct Poller {
     number: u64,
-    state: Kept<State>,
-    sites: OnceLock<Sites>,
+    state: Guarded<PollerState>,
+    sites: OnceLock<SiteConnections>,
 }
 
-struct State {
-    wishes: Wishes,
+struct PollerState {
+    interest_set: InterestSet,
     owner: ThreadId,
     is_closed: bool,
 }
 
 /// What the thread that looks has.
-struct Own {
+struct PollerThread {
     reactor: Reactor,
     ready: Vec<Ready>,
     /// Nobody has sockets of the reactor's own here.
@@ -55,18 +55,18 @@ struct Own {
 
 thread_local! {
     /// By the numbers of their pollers.
-    static OWN: RefCell<HashMap<u64, Own>> = RefCell::default();
+    static POLLERS: RefCell<HashMap<u64, PollerThread>> = RefCell::default();
 }
 
 /// Connections whose plain requests are answered while the poller looks.
-struct Sites {
-    links: Kept<HashMap<RawFd, Py<TwistedLink>>>,
+struct SiteConnections {
+    links: Guarded<HashMap<RawFd, Py<TwistedLink>>>,
     /// Those that have something to be sent.
-    waiting: Kept<Vec<Py<TwistedLink>>>,
-    names: Names,
+    waiting: Guarded<Vec<Py<TwistedLink>>>,
+    head_words: HeadWords,
     /// Called with a descriptor and an exception that came of what was received on it.
     on_failure: Py<PyAny>,
-    room: Kept<Vec<u8>>,
+    buf: Guarded<Vec<u8>>,
 }
 
 #[pymethods]
@@ -75,27 +75,29 @@ impl Poller {
     fn new() -> PyResult<Self> {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        let own = Own::new()?;
-        OWN.with_borrow_mut(|all| all.insert(number, own));
+        let thread_state = PollerThread::new()?;
+        POLLERS.with_borrow_mut(|all| all.insert(number, thread_state));
         let owner = thread::current().id();
-        let state = State { wishes: Wishes::default(), owner, is_closed: false };
-        Ok(Self { number, state: Kept::new(state), sites: OnceLock::new() })
+        let state = PollerState { interest_set: InterestSet::default(), owner, is_closed: false };
+        Ok(Self { number, state: Guarded::new(state), sites: OnceLock::new() })
     }
 
     /// Watches a descriptor: its `fileno()` is not asked for.
     fn register(&self, number: RawFd, events: u32) -> PyResult<()> {
         self.check_open()?;
         let key = u64::from(number.cast_unsigned());
-        let watched = self.with_own(|own| own.reactor.watch(number, wants(events), key));
+        let watched = self.with_thread_state(|thread_state| {
+            thread_state.reactor.watch(number, wants(events), key)
+        });
         let is_told = watched.transpose().map_err(|error| errors::of_io(&error))?.is_some();
-        self.state.borrow_mut().wishes.begin(number, events, is_told);
+        self.state.borrow_mut().interest_set.begin(number, events, is_told);
         Ok(())
     }
 
     /// Watches it for something else, from the next look on.
     fn modify(&self, number: RawFd, events: u32) -> PyResult<()> {
         self.check_open()?;
-        if self.state.borrow_mut().wishes.change(number, events) {
+        if self.state.borrow_mut().interest_set.change(number, events) {
             return Ok(());
         }
         Err(errors::of_io(&Errno::NOENT.into()))
@@ -104,8 +106,8 @@ impl Poller {
     /// Watches it no longer. It may have been closed already.
     fn unregister(&self, number: RawFd) -> PyResult<()> {
         self.check_open()?;
-        let told = self.with_own(|own| own.reactor.unwatch(number));
-        self.state.borrow_mut().wishes.end(number, told.is_some());
+        let told = self.with_thread_state(|thread_state| thread_state.reactor.unwatch(number));
+        self.state.borrow_mut().interest_set.end(number, told.is_some());
         told.transpose().map(drop).map_err(|error| errors::of_io(&error))
     }
 
@@ -118,9 +120,9 @@ impl Poller {
         self.check_open()?;
         self.flush(py)?;
         let timeout = (timeout >= 0.0).then(|| up_to_ms(timeout));
-        let mut own = self.take_own()?;
-        let looked = self.look(py, &mut own, timeout);
-        OWN.with_borrow_mut(|all| all.insert(self.number, own));
+        let mut thread_state = self.take_thread_state()?;
+        let looked = self.poll_once(py, &mut thread_state, timeout);
+        POLLERS.with_borrow_mut(|all| all.insert(self.number, thread_state));
         let (is_interrupted, found) = looked?;
         if is_interrupted {
             py.check_signals()?;
@@ -138,12 +140,12 @@ impl Poller {
     ///   none: nothing more can be received.
     fn answer_requests(&self, py: Python<'_>, encode: Py<PyAny>, on_failure: Py<PyAny>) {
         // (The second time it is what it was.)
-        _ = self.sites.set(Sites {
-            links: Kept::default(),
-            waiting: Kept::default(),
-            names: Names::new(py, encode),
+        _ = self.sites.set(SiteConnections {
+            links: Guarded::default(),
+            waiting: Guarded::default(),
+            head_words: HeadWords::new(py, encode),
             on_failure,
-            room: Kept::default(),
+            buf: Guarded::default(),
         });
     }
 
@@ -177,7 +179,7 @@ impl Poller {
 
     fn close(&self) {
         self.state.borrow_mut().is_closed = true;
-        OWN.with_borrow_mut(|all| all.remove(&self.number));
+        POLLERS.with_borrow_mut(|all| all.remove(&self.number));
     }
 
     #[getter]
@@ -195,35 +197,35 @@ impl Poller {
     }
 
     /// Asks for what the thread that looks has. `None`: this is another one.
-    fn with_own<T>(&self, f: impl FnOnce(&mut Own) -> T) -> Option<T> {
+    fn with_thread_state<T>(&self, f: impl FnOnce(&mut PollerThread) -> T) -> Option<T> {
         let is_owner = self.state.borrow_mut().owner == thread::current().id();
-        OWN.with_borrow_mut(|all| all.get_mut(&self.number).filter(|_| is_owner).map(f))
+        POLLERS.with_borrow_mut(|all| all.get_mut(&self.number).filter(|_| is_owner).map(f))
     }
 
     /// Takes what the thread that looks has, which is this one from now on.
-    fn take_own(&self) -> PyResult<Own> {
-        let own = OWN.with_borrow_mut(|all| all.remove(&self.number));
+    fn take_thread_state(&self) -> PyResult<PollerThread> {
+        let thread_state = POLLERS.with_borrow_mut(|all| all.remove(&self.number));
         let mut state = self.state.borrow_mut();
         let me = thread::current().id();
-        match own {
-            Some(own) if state.owner == me => Ok(own),
+        match thread_state {
+            Some(thread_state) if state.owner == me => Ok(thread_state),
             _ => {
-                let own = Own::new()?;
+                let thread_state = PollerThread::new()?;
                 state.owner = me;
-                state.wishes.begin_anew();
-                Ok(own)
+                state.interest_set.retell_all();
+                Ok(thread_state)
             }
         }
     }
 
-    fn look(
+    fn poll_once(
         &self,
         py: Python<'_>,
-        own: &mut Own,
+        thread_state: &mut PollerThread,
         timeout: Option<Duration>,
     ) -> PyResult<(bool, Vec<(u64, u32)>)> {
-        let Own { reactor, ready, woken } = own;
-        let (tried, mut found) = self.state.borrow_mut().wishes.settle(reactor);
+        let PollerThread { reactor, ready, woken } = thread_state;
+        let (tried, mut found) = self.state.borrow_mut().interest_set.settle(reactor);
         let is_idle = found.is_empty() && tried.is_empty();
         let timeout = if is_idle { timeout } else { Some(Duration::ZERO) };
         reactor.tick();
@@ -235,25 +237,25 @@ impl Poller {
         let slept = slept.map_err(|error| errors::of_io(&error))?;
         reactor.collect(woken, ready).map_err(|error| errors::of_io(&error))?;
         woken.clear();
-        let wishes = &mut self.state.borrow_mut().wishes;
+        let interest_set = &mut self.state.borrow_mut().interest_set;
         for one in ready.drain(..) {
-            let wanted = wishes.wanted(one.key, events(&one));
+            let wanted = interest_set.wanted(one.key, events(&one));
             if wanted != 0 {
                 found.push((one.key, wanted));
             }
         }
-        found.extend(wishes.left(tried));
+        found.extend(interest_set.left(tried));
         Ok((slept, found))
     }
 
     /// Sends to a descriptor, if this is the thread that looks.
     fn send_watched(&self, number: RawFd, bytes: &[u8]) -> Option<io::Result<usize>> {
-        self.with_own(|own| own.reactor.send_watched(number, bytes))
+        self.with_thread_state(|thread_state| thread_state.reactor.send_watched(number, bytes))
     }
 
     /// Receives from a descriptor, if this is the thread that looks.
-    fn recv_watched(&self, number: RawFd, room: &mut [u8]) -> Option<io::Result<usize>> {
-        self.with_own(|own| own.reactor.recv_watched(number, room))
+    fn recv_watched(&self, number: RawFd, buf: &mut [u8]) -> Option<io::Result<usize>> {
+        self.with_thread_state(|thread_state| thread_state.reactor.recv_watched(number, buf))
     }
 
     /// Sends what links have been given since the last look.
@@ -261,7 +263,7 @@ impl Poller {
         let Some(sites) = self.sites.get() else { return Ok(()) };
         for link in sites.waiting.take() {
             if let Err(error) = self.flush_now(py, link.bind(py)) {
-                sites.on_failure.call1(py, (link.get().number(), error.into_value(py)))?;
+                sites.on_failure.call1(py, (link.get().fd(), error.into_value(py)))?;
             }
         }
         Ok(())
@@ -271,11 +273,11 @@ impl Poller {
     fn answer(
         &self,
         py: Python<'_>,
-        sites: &Sites,
+        sites: &SiteConnections,
         found: Vec<(u64, u32)>,
     ) -> PyResult<Vec<(u64, u32)>> {
         let mut left = Vec::with_capacity(found.len());
-        let mut room = sites.room.take();
+        let mut buf = sites.buf.take();
         for (key, events) in found {
             let number = RawFd::try_from(key).unwrap_or(-1);
             let link = sites.links.borrow_mut().get(&number).map(|link| link.clone_ref(py));
@@ -283,15 +285,15 @@ impl Poller {
                 left.push((key, events));
                 continue;
             };
-            let looked = link
-                .get()
-                .look(py, &sites.names, &mut room, |number, room| self.recv_watched(number, room));
+            let looked = link.get().poll_once(py, &sites.head_words, &mut buf, |number, buf| {
+                self.recv_watched(number, buf)
+            });
             sites.waiting.borrow_mut().push(link);
             match looked {
-                Ok(Looked::Done) if events & OUT == 0 => {}
-                Ok(Looked::Done) => left.push((key, OUT)),
-                Ok(Looked::Ended) => left.push((key, events)),
-                Ok(Looked::Failed) => {
+                Ok(ConnectionLook::Done) if events & OUT == 0 => {}
+                Ok(ConnectionLook::Done) => left.push((key, OUT)),
+                Ok(ConnectionLook::Ended) => left.push((key, events)),
+                Ok(ConnectionLook::Failed) => {
                     sites.on_failure.call1(py, (number, py.None()))?;
                 }
                 Err(error) => {
@@ -299,14 +301,14 @@ impl Poller {
                 }
             }
         }
-        sites.room.replace(room);
+        sites.buf.replace(buf);
         // Together: a client that is woken for each answer costs more than its answer.
         self.flush(py)?;
         Ok(left)
     }
 }
 
-impl Own {
+impl PollerThread {
     fn new() -> PyResult<Self> {
         let (io, clock) = (IoChoice::Epoll, Clock::start());
         let options = Options { io, direct_max: 0, buffers: 8, installed_max: 0, clock };

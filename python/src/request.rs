@@ -12,27 +12,27 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 
 use gustnado::BodyError;
 
-use crate::kept::Kept;
+use crate::guarded::Guarded;
 
 /// A request: its head, and its body.
-#[pyclass(frozen, module = "gustnado")]
-pub(crate) struct Request {
-    inner: Kept<gustnado::Request>,
+#[pyclass(frozen, module = "gustnado", name = "Request")]
+pub(crate) struct PyRequest {
+    inner: Guarded<gustnado::Request>,
     /// All of the body, where it was read before the handler was called.
     whole: Option<Bytes>,
     /// What was wrong with the body, once the handler has been told.
-    broken: Kept<Option<BodyError>>,
+    broken: Guarded<Option<BodyError>>,
     /// How many bytes `read` takes that names no limit; `None`: what the server's own limit is.
     read_max: Option<u64>,
 }
 
-impl Request {
+impl PyRequest {
     pub(crate) fn new(
         inner: gustnado::Request,
         whole: Option<Bytes>,
         read_max: Option<u64>,
     ) -> Self {
-        Self { inner: Kept::new(inner), whole, broken: Kept::default(), read_max }
+        Self { inner: Guarded::new(inner), whole, broken: Guarded::default(), read_max }
     }
 
     /// What was wrong with the body, if the handler has been told: what it raises comes of that.
@@ -63,7 +63,7 @@ pub(crate) fn method<'py>(py: Python<'py>, request: &gustnado::Request) -> Bound
 }
 
 #[pymethods]
-impl Request {
+impl PyRequest {
     /// `GET` and the like.
     #[getter]
     fn method<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {

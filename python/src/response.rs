@@ -12,16 +12,16 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use gustnado::{Response as EngineResponse, Status};
 
 use crate::bytes_like::copied;
-use crate::kept::Kept;
+use crate::guarded::Guarded;
 use crate::pipe::{owned, pipe};
-use crate::writer::Writer;
+use crate::writer::ResponseBodyWriter;
 
 /// An answer that is more than its content. It can be returned once.
-#[pyclass(frozen, module = "gustnado")]
-pub(crate) struct Response(Kept<Option<EngineResponse>>);
+#[pyclass(frozen, module = "gustnado", name = "Response")]
+pub(crate) struct PyResponse(Guarded<Option<EngineResponse>>);
 
 #[pymethods]
-impl Response {
+impl PyResponse {
     /// - `content`: text, bytes, or nothing.
     /// - `status`: 200 to 999.
     /// - `headers`: a dictionary, or pairs.
@@ -61,13 +61,13 @@ impl Response {
         let py = value.py();
         let routes = py.import(intern!(py, "gustnado._routes"))?;
         let response = of(value, &routes.getattr(intern!(py, "to_json"))?)?;
-        Ok(Self(Kept::new(Some(response))))
+        Ok(Self(Guarded::new(Some(response))))
     }
 
     /// Its status: 200 to 999.
     #[getter]
     fn status(&self) -> PyResult<u16> {
-        self.look(EngineResponse::status_number)
+        self.read(EngineResponse::status_number)
     }
 
     #[setter]
@@ -81,7 +81,7 @@ impl Response {
     #[pyo3(signature = (name, default = None))]
     fn header(&self, name: &str, default: Option<String>) -> PyResult<Option<String>> {
         let latin1 = |value: &[u8]| value.iter().map(|byte| char::from(*byte)).collect();
-        self.look(|response| response.header_value(name).map(latin1).or(default))
+        self.read(|response| response.header_value(name).map(latin1).or(default))
     }
 
     /// Adds a field.
@@ -100,14 +100,14 @@ impl Response {
         status: u16,
         headers: Option<&Bound<'_, PyAny>>,
         content_type: Option<&str>,
-    ) -> PyResult<(Self, Writer)> {
+    ) -> PyResult<(Self, ResponseBodyWriter)> {
         let (feed, content) = pipe();
         let base = EngineResponse::stream(content);
-        Ok((Self::with(base, status, headers, content_type)?, Writer::new(feed)))
+        Ok((Self::with(base, status, headers, content_type)?, ResponseBodyWriter::new(feed)))
     }
 }
 
-impl Response {
+impl PyResponse {
     fn with(
         base: EngineResponse,
         status: u16,
@@ -128,15 +128,15 @@ impl Response {
                 set(&mut response, &name, &latin1(&value)?)?;
             }
         }
-        Ok(Self(Kept::new(Some(response))))
+        Ok(Self(Guarded::new(Some(response))))
     }
 
     fn inner(&self) -> MutexGuard<'_, Option<EngineResponse>> {
         self.0.borrow_mut()
     }
 
-    fn look<T>(&self, look: impl FnOnce(&EngineResponse) -> T) -> PyResult<T> {
-        self.inner().as_ref().map(look).ok_or_else(returned)
+    fn read<T>(&self, read: impl FnOnce(&EngineResponse) -> T) -> PyResult<T> {
+        self.inner().as_ref().map(read).ok_or_else(returned)
     }
 
     fn take(&self) -> PyResult<EngineResponse> {
@@ -155,7 +155,7 @@ pub(crate) fn of(value: &Bound<'_, PyAny>, to_json: &Bound<'_, PyAny>) -> PyResu
     if let Some(response) = plain(value)? {
         return Ok(response);
     }
-    if let Ok(response) = value.cast::<Response>() {
+    if let Ok(response) = value.cast::<PyResponse>() {
         return response.get().take();
     }
     if value.is_none() {
@@ -195,7 +195,7 @@ fn plain(value: &Bound<'_, PyAny>) -> PyResult<Option<EngineResponse>> {
 /// Whether it is one of the usual values, which are not bytes: so nobody looks for their memory.
 fn is_native(value: &Bound<'_, PyAny>) -> bool {
     value.is_none()
-        || value.is_instance_of::<Response>()
+        || value.is_instance_of::<PyResponse>()
         || value.is_instance_of::<PyDict>()
         || value.is_instance_of::<PyList>()
         || value.is_instance_of::<PyTuple>()

@@ -7,13 +7,17 @@ use crate::errors::warn;
 
 const ALLOW: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/// Whether a request asks for a tunnel.
-pub(crate) fn is_wanted(request: &Request) -> bool {
-    request.method() == Method::Connect
+/// Returns the response to a request for a tunnel or a WebSocket; `None` to every other request.
+pub(crate) fn refuse(request: &Request) -> Option<Response> {
+    if request.method() == Method::Connect {
+        return Some(refusal());
+    }
+    is_websocket(request).then(|| no_websocket(request))
 }
 
-/// The answer to it. The connection ends: what its client sends next may not be HTTP.
-pub(crate) fn refusal() -> Response {
+/// Returns the response to CONNECT. It closes the connection, since what the client sends next may
+/// not be HTTP.
+fn refusal() -> Response {
     Response::new(Status::METHOD_NOT_ALLOWED).header("Allow", ALLOW).close()
 }
 

@@ -19,13 +19,13 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
-use crate::kept::Kept;
+use crate::guarded::Guarded;
 pub(crate) use cyclone::{CycloneWords, cyclone_head};
 use ordinary::Ordinary;
 pub(crate) use ordinary::TwistedWords;
 use plain::Plain;
 pub(crate) use timeout::TwistedTimeout;
-pub(crate) use words::{Names, escape_for_log};
+pub(crate) use words::{HeadWords, escape_for_log};
 
 /// Bytes that are received at once, as Twisted does.
 const RECV_BYTES: usize = 64 << 10;
@@ -35,7 +35,7 @@ const WAITING_MAX: usize = 64 << 10;
 /// A connection of a site's.
 #[pyclass(frozen, module = "gustnado._gustnado")]
 pub(crate) struct TwistedLink {
-    number: RawFd,
+    fd: RawFd,
     /// The transport.
     server: Py<PyAny>,
     /// What the factory has built, and the channel in it.
@@ -48,13 +48,13 @@ pub(crate) struct TwistedLink {
     context: Py<PyAny>,
     speaks: Speaks,
     /// Written, and to be sent.
-    out: Kept<Vec<u8>>,
+    out: Guarded<Vec<u8>>,
     /// It is in line to be flushed by the next turn.
-    is_queued: Kept<bool>,
+    is_queued: Guarded<bool>,
     /// Twisted's buffers have bytes that go first.
-    is_draining: Kept<bool>,
+    is_draining: Guarded<bool>,
     /// Twisted's parser has been given something.
-    is_touched: Kept<bool>,
+    is_touched: Guarded<bool>,
     /// Its ordinary requests may be taken as such.
     ordinary: OnceLock<Ordinary>,
 }
@@ -71,7 +71,7 @@ enum Speaks {
 
 /// What comes of looking at a readable connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Looked {
+pub(crate) enum ConnectionLook {
     Done,
     /// It has ended: Twisted is to find out.
     Ended,
@@ -81,7 +81,7 @@ pub(crate) enum Looked {
 
 #[pymethods]
 impl TwistedLink {
-    /// - `number`: the connection's descriptor.
+    /// - `fd`: the connection's descriptor.
     /// - `server`: the transport, a `tcp.Server`.
     /// - `write`: its own method.
     /// - `protocol`, `channel`: what the factory has built, and the `HTTPChannel` in it.
@@ -92,7 +92,7 @@ impl TwistedLink {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "it is made in one place")]
     fn new(
-        number: RawFd,
+        fd: RawFd,
         server: Py<PyAny>,
         write: Py<PyAny>,
         protocol: Py<PyAny>,
@@ -110,7 +110,7 @@ impl TwistedLink {
             None => Speaks::Cyclone(cyclone),
         };
         Ok(Self {
-            number,
+            fd,
             server,
             protocol,
             channel: channel.clone().unbind(),
@@ -118,10 +118,10 @@ impl TwistedLink {
             contexts,
             context,
             speaks,
-            out: Kept::default(),
-            is_queued: Kept::default(),
-            is_draining: Kept::default(),
-            is_touched: Kept::default(),
+            out: Guarded::default(),
+            is_queued: Guarded::default(),
+            is_draining: Guarded::default(),
+            is_touched: Guarded::default(),
             ordinary: OnceLock::new(),
         })
     }
@@ -142,8 +142,8 @@ impl TwistedLink {
     ) -> PyResult<()> {
         let (py, link) = (slf.py(), slf.get());
         let site = link.channel.getattr(py, intern!(py, "site"))?;
-        let number = link.number.into_pyobject(py)?.into_any().unbind();
-        let ordinary = Ordinary { words, site, peer, host, number, reads, timeout };
+        let fd = link.fd.into_pyobject(py)?.into_any().unbind();
+        let ordinary = Ordinary { words, site, peer, host, fd, reads, timeout };
         // (It is said once.)
         _ = link.ordinary.set(ordinary);
         Ok(())
@@ -197,7 +197,7 @@ impl TwistedLink {
             return Ok(());
         }
         // (An error shows itself to Twisted when it tries.)
-        let taken = send(self.number, &out).and_then(Result::ok).unwrap_or(0);
+        let taken = send(self.fd, &out).and_then(Result::ok).unwrap_or(0);
         if taken == out.len() {
             out.clear();
             if out.capacity() > WAITING_MAX {
@@ -213,8 +213,8 @@ impl TwistedLink {
     }
 
     /// The connection's descriptor.
-    pub(crate) fn number(&self) -> RawFd {
-        self.number
+    pub(crate) fn fd(&self) -> RawFd {
+        self.fd
     }
 
     /// Whether so many bytes may wait here.
@@ -260,36 +260,36 @@ impl TwistedLink {
 
     /// Receives what is there, and has it answered. What is written is sent with the next flush,
     /// for which the caller has put it in line.
-    pub(crate) fn look(
+    pub(crate) fn poll_once(
         &self,
         py: Python<'_>,
-        names: &Names,
-        room: &mut Vec<u8>,
+        head_words: &HeadWords,
+        buf: &mut Vec<u8>,
         recv: impl FnOnce(RawFd, &mut [u8]) -> Option<io::Result<usize>>,
-    ) -> PyResult<Looked> {
+    ) -> PyResult<ConnectionLook> {
         if !self.server.bind(py).getattr(intern!(py, "protocol"))?.is(&self.protocol) {
             // Somebody has taken the connection over: it is for its transport to read.
-            return Ok(Looked::Ended);
+            return Ok(ConnectionLook::Ended);
         }
-        room.resize(RECV_BYTES, 0);
-        let received = recv(self.number, room);
+        buf.resize(RECV_BYTES, 0);
+        let received = recv(self.fd, buf);
         let count = match received {
             Some(Ok(count)) if count > 0 => count,
             Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
-                return Ok(Looked::Done);
+                return Ok(ConnectionLook::Done);
             }
-            Some(Err(_)) => return Ok(Looked::Failed),
-            _ => return Ok(Looked::Ended),
+            Some(Err(_)) => return Ok(ConnectionLook::Failed),
+            _ => return Ok(ConnectionLook::Ended),
         };
         self.is_queued.set(true);
         let contexts = self.contexts.bind(py);
         contexts.append(&self.context)?;
-        let taken = self.take(py, names, &room[..count]);
+        let taken = self.take(py, head_words, &buf[..count]);
         contexts.del_item(contexts.len() - 1)?;
-        taken.map(|()| Looked::Done)
+        taken.map(|()| ConnectionLook::Done)
     }
 
-    fn take(&self, py: Python<'_>, names: &Names, chunk: &[u8]) -> PyResult<()> {
+    fn take(&self, py: Python<'_>, head_words: &HeadWords, chunk: &[u8]) -> PyResult<()> {
         let channel = self.channel.bind(py);
         let mut rest = chunk;
         if self.is_between_requests(channel)? {
@@ -297,7 +297,7 @@ impl TwistedLink {
             // (Those that are ordinary do without it.)
             let mut is_reset = !matches!(self.speaks, Speaks::Site { .. });
             while let Some(plain) = plain::parse(rest) {
-                let taken = ordinary.map(|it| it.answer(self, channel, names, &plain));
+                let taken = ordinary.map(|it| it.answer(self, channel, head_words, &plain));
                 match &self.speaks {
                     _ if taken.transpose()? == Some(true) => {}
                     Speaks::Site { request_factory, is_simple } => {
@@ -310,7 +310,7 @@ impl TwistedLink {
                         } else {
                             factory.call1((channel, 0))?
                         };
-                        answer_for_site(channel, &request, names, &plain)?;
+                        answer_for_site(channel, &request, head_words, &plain)?;
                     }
                     Speaks::Cyclone(known) => answer_for_cyclone(channel, known.as_ref(), &plain)?,
                 }
@@ -378,7 +378,7 @@ impl TwistedLink {
 fn answer_for_site(
     channel: &Bound<'_, PyAny>,
     request: &Bound<'_, PyAny>,
-    names: &Names,
+    head_words: &HeadWords,
     plain: &Plain<'_>,
 ) -> PyResult<()> {
     let py = channel.py();
@@ -386,13 +386,13 @@ fn answer_for_site(
     let headers = request.getattr(intern!(py, "requestHeaders"))?;
     let headers = headers.getattr(intern!(py, "_rawHeaders"))?.cast_into::<PyDict>()?;
     for (name, value) in plain.fields() {
-        let (name, value) = (names.of(py, name)?, PyBytes::new(py, value));
+        let (name, value) = (head_words.of(py, name)?, PyBytes::new(py, value));
         match headers.get_item(&name)? {
             Some(values) => values.cast::<PyList>()?.append(value)?,
             None => headers.set_item(name, PyList::new(py, [value])?)?,
         }
     }
-    let version = names.version(py, plain.is_old);
+    let version = head_words.version(py, plain.is_old);
     request.call_method0(intern!(py, "parseCookies"))?;
     let persistent = channel.call_method1(intern!(py, "checkPersistence"), (request, &version))?;
     channel.setattr(intern!(py, "persistent"), persistent)?;

@@ -121,7 +121,7 @@ class Server(tcp.Server):
             skt.fileno(), self, super().write, protocol, channel, contexts, own, is_simple,
             None if is_simple is not None else self._cyclone_of(channel),
         )
-        self._number = skt.fileno()
+        self._fd = skt.fileno()
         self._timeout = None
         if getattr(channel, "callLater", None) == reactor.callLater:
             self._timeout = TwistedTimeout(reactor, error.AlreadyCancelled)
@@ -129,7 +129,7 @@ class Server(tcp.Server):
         if is_simple is not None and (words := _known.words_for(channel)) is not None:
             reads = reactor._reads
             self._link.take_ordinary(words, self._peer, self._host, reads, self._timeout)
-        reactor._poller.serve(self._number, self._link)
+        reactor._poller.serve(self._fd, self._link)
 
     def _cyclone_of(self, connection):
         words = sys.modules[f"{__package__}._cyclone"].words_for(connection)
@@ -190,5 +190,5 @@ class Server(tcp.Server):
     def _part(self):
         if self._link is not None:
             link, self._link = self._link, None
-            self.reactor._poller.unserve(self._number)
+            self.reactor._poller.unserve(self._fd)
             self.reactor._poller.flush_now(link)

@@ -23,25 +23,25 @@ use pyo3::types::{PyDict, PyString, PyWeakrefMethods, PyWeakrefReference};
 
 use gustnado::{BodyError, ForeignHead, Replier, Reply, Request, Response, reply_later};
 
-use super::awaited::{Done, Given, Waiting};
+use super::awaitables::{LoopFuture, ReadyNone, ReadyValue};
 use super::message::{self, expect, gone};
-use crate::coroutine::{NotOurs, Pause, Turn};
-use crate::kept::Kept;
-use crate::pipe::Feed;
-use sending::Taken;
+use crate::coroutine::{LoopTurn, NotOurs, Pause};
+use crate::guarded::Guarded;
+use crate::pipe::PipeWriter;
+use sending::SendOutcome;
 
 /// A request that is being answered.
 #[pyclass(frozen, weakref, module = "gustnado._gustnado")]
-pub(super) struct Exchange {
-    inside: Kept<Inside>,
+pub(super) struct AsgiExchange {
+    state: Guarded<ExchangeState>,
     pub(super) event_loop: Py<PyAny>,
     /// The loop's.
     thread: ThreadId,
-    done: Py<Done>,
+    done: Py<ReadyNone>,
     pause: Py<Pause>,
 }
 
-pub(super) struct Inside {
+pub(super) struct ExchangeState {
     pub(super) request: Request,
     /// Bytes of its body that were handed out.
     taken: u64,
@@ -49,8 +49,8 @@ pub(super) struct Inside {
     has_all: bool,
     /// The next bytes of the body, or none at its end, which came when no `receive` waited.
     ahead: Option<Bytes>,
-    pub(super) stage: Stage,
-    pub(super) to: To,
+    pub(super) phase: SendPhase,
+    pub(super) to: ResponseSink,
     /// The application has been told that the client is lost.
     knows_loss: bool,
     /// The futures of those `receive` that wait.
@@ -62,12 +62,12 @@ pub(super) struct Inside {
 }
 
 /// What the application may send next.
-pub(super) enum Stage {
+pub(super) enum SendPhase {
     Head,
     /// The content, behind this head.
     Content(ForeignHead),
     /// More of the content: the head is on its way.
-    More(Feed),
+    More(PipeWriter),
     /// Nothing: the answer is whole.
     Over,
     /// Nothing: the client has gone, or its body is broken.
@@ -75,7 +75,7 @@ pub(super) enum Stage {
 }
 
 /// Where the answer goes.
-pub(super) enum To {
+pub(super) enum ResponseSink {
     /// Nobody waits for it yet: the application is in its first step.
     Nobody,
     /// It is kept for who asks next.
@@ -85,20 +85,20 @@ pub(super) enum To {
     Given,
 }
 
-impl Exchange {
+impl AsgiExchange {
     pub(super) fn new(
         request: Request,
         event_loop: Py<PyAny>,
-        done: Py<Done>,
+        done: Py<ReadyNone>,
         pause: Py<Pause>,
     ) -> Self {
-        let (stage, to) = (Stage::Head, To::Nobody);
-        let inside = Inside {
+        let (phase, to) = (SendPhase::Head, ResponseSink::Nobody);
+        let state = ExchangeState {
             request,
             taken: 0,
             has_all: false,
             ahead: None,
-            stage,
+            phase,
             to,
             knows_loss: false,
             receivers: VecDeque::new(),
@@ -106,11 +106,11 @@ impl Exchange {
             missing: None,
         };
         let thread = thread::current().id();
-        Self { inside: Kept::new(inside), event_loop, thread, done, pause }
+        Self { state: Guarded::new(state), event_loop, thread, done, pause }
     }
 
-    pub(super) fn inside(&self) -> MutexGuard<'_, Inside> {
-        self.inside.borrow_mut()
+    pub(super) fn state(&self) -> MutexGuard<'_, ExchangeState> {
+        self.state.borrow_mut()
     }
 
     /// What a call on another thread returns: it is made once it is awaited, on the loop. (Adapters
@@ -133,20 +133,20 @@ impl Exchange {
     }
 
     /// Looks at the request.
-    pub(super) fn with_request<T>(&self, look: impl FnOnce(&Request) -> T) -> T {
-        look(&self.inside().request)
+    pub(super) fn with_request<T>(&self, read: impl FnOnce(&Request) -> T) -> T {
+        read(&self.state().request)
     }
 
     /// The answer, or at least its head, if the application has sent it by now.
     pub(super) fn take_answer(&self) -> Option<Response> {
-        let mut inside = self.inside();
-        match std::mem::replace(&mut inside.to, To::Nobody) {
-            To::Kept(response) => {
-                inside.to = To::Given;
+        let mut state = self.state();
+        match std::mem::replace(&mut state.to, ResponseSink::Nobody) {
+            ResponseSink::Kept(response) => {
+                state.to = ResponseSink::Given;
                 Some(*response)
             }
             other => {
-                inside.to = other;
+                state.to = other;
                 None
             }
         }
@@ -156,7 +156,7 @@ impl Exchange {
     pub(super) fn wait(slf: &Bound<'_, Self>) -> PyResult<Reply> {
         let (replier, reply) = reply_later();
         replier.on_lost(Self::later(slf, Self::lose)?);
-        slf.get().inside().to = To::Client(replier);
+        slf.get().state().to = ResponseSink::Client(replier);
         Ok(reply)
     }
 
@@ -177,28 +177,28 @@ impl Exchange {
 
     /// Whether the application was told that the client is lost: what it raises comes of that.
     pub(super) fn knows_loss(&self) -> bool {
-        self.inside().knows_loss
+        self.state().knows_loss
     }
 
     /// The application has ended, well or not. Returns what it owes still, if that is anything.
     pub(super) fn end(slf: &Bound<'_, Self>) -> Option<Cow<'static, str>> {
-        let mut inside = slf.get().inside();
-        let is_lost = matches!(inside.stage, Stage::Lost);
-        let stage = if is_lost { Stage::Lost } else { Stage::Over };
-        let owes = match std::mem::replace(&mut inside.stage, stage) {
-            Stage::Head | Stage::Content(_) => Some("has sent no answer".into()),
+        let mut state = slf.get().state();
+        let is_lost = matches!(state.phase, SendPhase::Lost);
+        let phase = if is_lost { SendPhase::Lost } else { SendPhase::Over };
+        let owes = match std::mem::replace(&mut state.phase, phase) {
+            SendPhase::Head | SendPhase::Content(_) => Some("has sent no answer".into()),
             // (The content is cut off by its feed.)
-            Stage::More(_) => Some("has not sent all of its answer".into()),
-            Stage::Over | Stage::Lost => inside.missing.take().map(|path| {
+            SendPhase::More(_) => Some("has not sent all of its answer".into()),
+            SendPhase::Over | SendPhase::Lost => state.missing.take().map(|path| {
                 format!("has sent a file that is not there: {}", path.display()).into()
             }),
         };
         // (One that is kept is asked for yet.)
-        let to = match &inside.to {
-            To::Kept(_) => To::Given,
-            _ => std::mem::replace(&mut inside.to, To::Given),
+        let to = match &state.to {
+            ResponseSink::Kept(_) => ResponseSink::Given,
+            _ => std::mem::replace(&mut state.to, ResponseSink::Given),
         };
-        drop(inside);
+        drop(state);
         // Whoever has given no answer by now gives 500.
         drop(to);
         Self::tell_receivers(slf);
@@ -207,10 +207,10 @@ impl Exchange {
 
     /// The client has gone, or the answer was sent.
     pub(super) fn lose(slf: &Bound<'_, Self>) {
-        let mut inside = slf.get().inside();
-        let is_over = matches!(inside.stage, Stage::Over);
-        let before = (!is_over).then(|| std::mem::replace(&mut inside.stage, Stage::Lost));
-        drop(inside);
+        let mut state = slf.get().state();
+        let is_over = matches!(state.phase, SendPhase::Over);
+        let before = (!is_over).then(|| std::mem::replace(&mut state.phase, SendPhase::Lost));
+        drop(state);
         drop(before);
         Self::tell_receivers(slf);
     }
@@ -218,17 +218,19 @@ impl Exchange {
     /// The body is broken, so that nothing can follow it: the client is told why, if nothing has
     /// been sent to it, or else cut off. This waits for nothing that the application does.
     fn break_off(&self, error: BodyError) {
-        let mut inside = self.inside();
-        let stage = std::mem::replace(&mut inside.stage, Stage::Lost);
-        let to = std::mem::replace(&mut inside.to, To::Given);
-        drop(inside);
+        let mut state = self.state();
+        let phase = std::mem::replace(&mut state.phase, SendPhase::Lost);
+        let to = std::mem::replace(&mut state.to, ResponseSink::Given);
+        drop(state);
         // (With its feed, if it has one, the content ends without its end.)
-        drop(stage);
+        drop(phase);
         let refusal = || Response::new(error.status()).close();
         match to {
-            To::Client(replier) => _ = replier.answer(refusal()),
-            To::Nobody | To::Kept(_) => self.inside().to = To::Kept(Box::new(refusal())),
-            To::Given => {}
+            ResponseSink::Client(replier) => _ = replier.answer(refusal()),
+            ResponseSink::Nobody | ResponseSink::Kept(_) => {
+                self.state().to = ResponseSink::Kept(Box::new(refusal()));
+            }
+            ResponseSink::Given => {}
         }
     }
 
@@ -239,14 +241,14 @@ impl Exchange {
         let told = || -> PyResult<()> {
             let mut is_taken = false;
             loop {
-                let Some(receiver) = slf.get().inside().receivers.pop_front() else { break };
+                let Some(receiver) = slf.get().state().receivers.pop_front() else { break };
                 let receiver = receiver.into_bound(py);
                 // One that was cancelled takes nothing: it would be lost with it.
                 if receiver.call_method0(intern!(py, "done"))?.is_truthy()? {
                     continue;
                 }
                 let Some(message) = Self::next(slf)? else {
-                    slf.get().inside().receivers.push_front(receiver.unbind());
+                    slf.get().state().receivers.push_front(receiver.unbind());
                     return Ok(());
                 };
                 is_taken = true;
@@ -262,13 +264,13 @@ impl Exchange {
 
     /// Takes the bytes that were asked for by a `receive` which was given up meanwhile.
     fn look_ahead(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let inside = slf.get().inside();
-        if inside.is_over() || inside.has_all || inside.ahead.is_some() {
+        let state = slf.get().state();
+        if state.is_over() || state.has_all || state.ahead.is_some() {
             return Ok(());
         }
-        drop(inside);
+        drop(state);
         if let Poll::Ready(Some(piece)) = Self::poll_body(slf)? {
-            slf.get().inside().ahead = Some(piece);
+            slf.get().state().ahead = Some(piece);
         }
         Ok(())
     }
@@ -276,10 +278,10 @@ impl Exchange {
     /// The next bytes of the body, which are none at its end; `None`: it is broken, and the
     /// exchange over by that.
     fn poll_body(slf: &Bound<'_, Self>) -> PyResult<Poll<Option<Bytes>>> {
-        let mut polled = slf.get().inside().poll_body_at_once();
+        let mut polled = slf.get().state().poll_body_at_once();
         if polled.is_pending() {
             let again = Self::later(slf, Self::tell_receivers)?;
-            polled = slf.get().inside().request.body_mut().next_or_call(again);
+            polled = slf.get().state().request.body_mut().next_or_call(again);
         }
         Ok(polled.map(|next| match next {
             None => Some(Bytes::new()),
@@ -295,37 +297,37 @@ impl Exchange {
     /// is worth asking again.
     fn next<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let py = slf.py();
-        let mut inside = slf.get().inside();
-        let (is_over, ahead) = (inside.is_over(), inside.ahead.take());
-        if inside.has_all && !is_over {
+        let mut state = slf.get().state();
+        let (is_over, ahead) = (state.is_over(), state.ahead.take());
+        if state.has_all && !is_over {
             return Ok(None);
         }
-        drop(inside);
+        drop(state);
         let polled = match ahead {
             _ if is_over => Poll::Ready(None),
             Some(piece) => Poll::Ready(Some(piece)),
             None => Self::poll_body(slf)?,
         };
         let Poll::Ready(next) = polled else { return Ok(None) };
-        let mut inside = slf.get().inside();
+        let mut state = slf.get().state();
         let Some(piece) = next else {
-            inside.knows_loss |= matches!(inside.stage, Stage::Lost);
-            drop(inside);
+            state.knows_loss |= matches!(state.phase, SendPhase::Lost);
+            drop(state);
             return message::disconnect(py).map(Some);
         };
-        inside.taken += piece.len() as u64;
-        let whole = inside.request.body_mut().length() == Some(inside.taken);
-        inside.has_all = whole || piece.is_empty();
-        let has_all = inside.has_all;
-        drop(inside);
+        state.taken += piece.len() as u64;
+        let whole = state.request.body_mut().length() == Some(state.taken);
+        state.has_all = whole || piece.is_empty();
+        let has_all = state.has_all;
+        drop(state);
         message::http_request(py, &piece, !has_all).map(Some)
     }
 }
 
-impl Inside {
+impl ExchangeState {
     /// Whether nothing more may be sent.
     fn is_over(&self) -> bool {
-        matches!(self.stage, Stage::Over | Stage::Lost)
+        matches!(self.phase, SendPhase::Over | SendPhase::Lost)
     }
 
     fn poll_body_at_once(&mut self) -> Poll<Option<Result<Bytes, BodyError>>> {
@@ -339,30 +341,30 @@ impl Inside {
     }
 
     /// Puts a stage back in which content is not wanted, and says why.
-    pub(super) fn refuse(&mut self, stage: Stage) -> PyErr {
-        let error = match &stage {
-            Stage::Lost => self.lost(),
-            Stage::Head => PyRuntimeError::new_err("http.response.start has to be sent first"),
+    pub(super) fn refuse(&mut self, phase: SendPhase) -> PyErr {
+        let error = match &phase {
+            SendPhase::Lost => self.lost(),
+            SendPhase::Head => PyRuntimeError::new_err("http.response.start has to be sent first"),
             _ => PyRuntimeError::new_err("the answer has been sent, up to its end"),
         };
-        self.stage = stage;
+        self.phase = phase;
         error
     }
 }
 
 #[pymethods]
-impl Exchange {
+impl AsgiExchange {
     fn receive<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         if let Some(later) = Self::elsewhere(slf, intern!(py, "receive"), None)? {
             return Ok(later);
         }
         if let Some(message) = Self::next(slf)? {
-            return Ok(Bound::new(py, Given::new(message.into_any().unbind()))?.into_any());
+            return Ok(Bound::new(py, ReadyValue::new(message.into_any().unbind()))?.into_any());
         }
         let future = slf.get().event_loop.bind(py).call_method0(intern!(py, "create_future"))?;
-        slf.get().inside().receivers.push_back(future.clone().unbind());
-        Ok(Bound::new(py, Waiting::new(&future)?)?.into_any())
+        slf.get().state().receivers.push_back(future.clone().unbind());
+        Ok(Bound::new(py, LoopFuture::new(&future)?)?.into_any())
     }
 
     fn send<'py>(
@@ -375,9 +377,9 @@ impl Exchange {
         }
         let kind = expect(message, intern!(py, "type"))?;
         let taken = match kind.cast::<PyString>()?.to_str()? {
-            "http.response.start" => slf.get().begin(message).map(|()| Taken::Kept),
+            "http.response.start" => slf.get().begin(message).map(|()| SendOutcome::Kept),
             "http.response.body" => Self::go_on(slf, message),
-            "http.response.pathsend" => Self::send_file(slf, message).map(|()| Taken::Leaves),
+            "http.response.pathsend" => Self::send_file(slf, message).map(|()| SendOutcome::Leaves),
             other => {
                 let text = format!(
                     "expected http.response.start, http.response.body or http.response.pathsend, \
@@ -387,12 +389,12 @@ impl Exchange {
             }
         };
         match taken? {
-            Taken::Kept => Ok(slf.get().done.bind(py).clone().into_any()),
-            Taken::Leaves => match Pause::give(slf.get().pause.bind(py)) {
+            SendOutcome::Kept => Ok(slf.get().done.bind(py).clone().into_any()),
+            SendOutcome::Leaves => match Pause::give(slf.get().pause.bind(py)) {
                 Some(pause) => Ok(pause),
-                None => Ok(Bound::new(py, Turn::default())?.into_any()),
+                None => Ok(Bound::new(py, LoopTurn::default())?.into_any()),
             },
-            Taken::Whole => {
+            SendOutcome::Whole => {
                 let pause = slf.get().pause.bind(py);
                 let given = slf
                     .get()
@@ -400,12 +402,12 @@ impl Exchange {
                 match given {
                     Ok(Some(pause)) => Ok(pause),
                     Ok(None) => Ok(slf.get().done.bind(py).clone().into_any()),
-                    Err(NotOurs) => Ok(Bound::new(py, Turn::default())?.into_any()),
+                    Err(NotOurs) => Ok(Bound::new(py, LoopTurn::default())?.into_any()),
                 }
             }
-            Taken::Fills(room) => {
-                let future = slf.get().wait_for(py, &room)?;
-                Ok(Bound::new(py, Waiting::new(&future)?)?.into_any())
+            SendOutcome::Fills(space) => {
+                let future = slf.get().wait_for(py, &space)?;
+                Ok(Bound::new(py, LoopFuture::new(&future)?)?.into_any())
             }
         }
     }

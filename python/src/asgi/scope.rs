@@ -1,7 +1,6 @@
 //! The scope of a request: what ASGI tells an application before it is called.
 
 use std::borrow::Cow;
-use std::net::SocketAddr;
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use pyo3::intern;
@@ -10,8 +9,8 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 use gustnado::{Endpoint, Request, Version};
 
-use crate::learned::Last;
 use crate::request::method;
+use crate::request_template::RequestTemplate;
 use crate::root_path::below;
 
 /// Bytes of a root path that no target has as they are (RFC 3986 §3.3).
@@ -45,24 +44,16 @@ impl RootPath {
 
 /// Makes it of what is the same in all of them.
 ///
-/// - `templates`: the template with an address of this end as its `server`.
 pub(super) fn make<'py>(
-    template: &Bound<'py, PyDict>,
+    py: Python<'py>,
+    template: &RequestTemplate,
     root: &RootPath,
     state: Option<&Bound<'py, PyDict>>,
-    templates: &Last<SocketAddr, PyDict>,
     request: &Request,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let py = template.py();
-    let template = match request.local() {
-        Some(Endpoint::Tcp(local)) => &templates.of(py, local, || {
-            let template = template.copy()?;
-            let server = (local.ip().to_canonical().to_string(), local.port());
-            template.set_item(intern!(py, "server"), server)?;
-            Ok(template)
-        })?,
-        _ => template,
-    };
+    let template = template.of(py, request, |template, host, port| {
+        template.set_item(intern!(py, "server"), (host, port))
+    })?;
     let scope = template.copy()?;
     // Middleware may write into them, for this request alone.
     for key in [intern!(py, "asgi"), intern!(py, "extensions")] {

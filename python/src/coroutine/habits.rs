@@ -46,7 +46,7 @@ impl Habits {
 
     /// An answer to a request for this path has been sent. Also returns whether the step is to
     /// pause.
-    pub(super) fn look(&mut self, path: &[u8]) -> (Behind, bool) {
+    pub(super) fn note_answer(&mut self, path: &[u8]) -> (Behind, bool) {
         let mut hasher = DefaultHasher::new();
         hasher.write(path);
         let hash = hasher.finish();

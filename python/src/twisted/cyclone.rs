@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use super::plain::Plain;
-use crate::learned::Learned;
+use crate::name_cache::NameCache;
 
 /// What Cyclone has for all connections.
 #[pyclass(frozen, module = "gustnado._gustnado")]
@@ -19,7 +19,7 @@ pub(crate) struct CycloneWords {
     headers: Py<PyAny>,
     normalize: Py<PyAny>,
     parse_qs: Py<PyAny>,
-    names: Learned<PyString>,
+    names: NameCache<PyString>,
 }
 
 /// So many names of fields are remembered.
@@ -28,8 +28,8 @@ const NAMES_MAX: usize = 256;
 #[pymethods]
 impl CycloneWords {
     #[new]
-    fn new(given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let of = |name: &str| given.getattr(name).map(Bound::unbind);
+    fn new(source: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let of = |name: &str| source.getattr(name).map(Bound::unbind);
         Ok(Self {
             new: of("new")?,
             new_headers: of("new_headers")?,
@@ -37,7 +37,7 @@ impl CycloneWords {
             headers: of("headers")?,
             normalize: of("normalize")?,
             parse_qs: of("parse_qs")?,
-            names: Learned::new(NAMES_MAX),
+            names: NameCache::new(NAMES_MAX),
         })
     }
 }

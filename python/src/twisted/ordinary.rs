@@ -22,8 +22,8 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use super::TwistedLink;
 use super::plain::Plain;
 use super::timeout::TwistedTimeout;
-use super::words::Names;
-use crate::kept::Kept;
+use super::words::HeadWords;
+use crate::guarded::Guarded;
 use files::FileWords;
 
 /// What Twisted has for all requests. Its fields are what `gustnado.twisted._known` calls them.
@@ -48,7 +48,7 @@ pub(crate) struct TwistedWords {
     go_on: Py<PyAny>,
     failed: Py<PyAny>,
     /// The second it is of, and its text.
-    date: Kept<(u64, Option<Py<PyBytes>>)>,
+    date: Guarded<(u64, Option<Py<PyBytes>>)>,
     /// Nothing before files are served.
     files: OnceLock<FileWords>,
 }
@@ -56,8 +56,8 @@ pub(crate) struct TwistedWords {
 #[pymethods]
 impl TwistedWords {
     #[new]
-    fn new(given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let of = |name: &str| given.getattr(name).map(Bound::unbind);
+    fn new(source: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let of = |name: &str| source.getattr(name).map(Bound::unbind);
         Ok(Self {
             new: of("new")?,
             request: of("request")?,
@@ -73,19 +73,19 @@ impl TwistedWords {
             formatter: of("formatter")?,
             addresses: of("addresses")?,
             not_done_yet: of("not_done_yet")?,
-            version: given.getattr("version")?.extract()?,
+            version: source.getattr("version")?.extract()?,
             make_date: of("make_date")?,
             go_on: of("go_on")?,
             failed: of("failed")?,
-            date: Kept::new((0, None)),
+            date: Guarded::new((0, None)),
             files: OnceLock::new(),
         })
     }
 
     /// From now on, files are sent without Python.
-    fn know_files(&self, given: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn know_files(&self, source: &Bound<'_, PyAny>) -> PyResult<()> {
         // (The second time it is what it was.)
-        _ = self.files.set(FileWords::new(given)?);
+        _ = self.files.set(FileWords::new(source)?);
         Ok(())
     }
 }
@@ -97,16 +97,16 @@ pub(super) struct Ordinary {
     pub(super) peer: Py<PyAny>,
     pub(super) host: Py<PyAny>,
     /// The connection's descriptor, and those that the reactor reads.
-    pub(super) number: Py<PyAny>,
+    pub(super) fd: Py<PyAny>,
     pub(super) reads: Py<PyAny>,
     pub(super) timeout: Option<Py<TwistedTimeout>>,
 }
 
 /// What a resource has returned, or failed at.
-type Rendered<'py> = Result<(Bound<'py, PyAny>, Bound<'py, PyAny>), Failed<'py>>;
+type Rendered<'py> = Result<(Bound<'py, PyAny>, Bound<'py, PyAny>), RenderFailure<'py>>;
 
 /// A resource, if it had been found, and what was raised.
-type Failed<'py> = (Option<Bound<'py, PyAny>>, PyErr);
+type RenderFailure<'py> = (Option<Bound<'py, PyAny>>, PyErr);
 
 impl Ordinary {
     /// Answers a request, unless it is not ordinary: then nothing has happened.
@@ -114,7 +114,7 @@ impl Ordinary {
         &self,
         link: &TwistedLink,
         channel: &Bound<'_, PyAny>,
-        names: &Names,
+        names: &HeadWords,
         plain: &Plain<'_>,
     ) -> PyResult<bool> {
         let py = channel.py();
@@ -163,7 +163,7 @@ impl Ordinary {
     fn make_request<'py>(
         &self,
         channel: &Bound<'py, PyAny>,
-        names: &Names,
+        names: &HeadWords,
         plain: &Plain<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, words) = (channel.py(), self.words.get());
@@ -238,7 +238,7 @@ impl Ordinary {
     fn describe(
         &self,
         request: &Bound<'_, PyAny>,
-        names: &Names,
+        names: &HeadWords,
         plain: &Plain<'_>,
     ) -> PyResult<()> {
         let (py, words) = (request.py(), self.words.get());
@@ -360,7 +360,7 @@ fn raw_of<'py>(
 }
 
 /// `HTTPChannel.checkPersistence` of HTTP/1.1: it looks at the first line's words between blanks.
-fn says_close(fields: &Bound<'_, PyDict>, names: &Names) -> PyResult<bool> {
+fn says_close(fields: &Bound<'_, PyDict>, names: &HeadWords) -> PyResult<bool> {
     let Some(values) = fields.get_item(&names.spelled.connection)? else { return Ok(false) };
     let first = values.cast::<PyList>()?.get_item(0)?.cast_into::<PyBytes>()?;
     let mut words = first.as_bytes().split(|byte| *byte == b' ');

@@ -4,7 +4,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::kept::Kept;
+use crate::guarded::Guarded;
 
 /// Stands for a channel's `callLater` and for the call that this returns. Behind it is one call of
 /// the reactor's, which looks at the time when it is due, and then goes on waiting if need be.
@@ -13,12 +13,12 @@ pub(crate) struct TwistedTimeout {
     reactor: Py<PyAny>,
     /// `twisted.internet.error.AlreadyCancelled`
     cancelled: Py<PyAny>,
-    call: Kept<Option<Py<PyAny>>>,
+    call: Guarded<Option<Py<PyAny>>>,
     /// When that call is due, and when the time is over, in the reactor's seconds.
-    call_due: Kept<f64>,
-    due: Kept<f64>,
-    then: Kept<Option<Py<PyAny>>>,
-    is_active: Kept<bool>,
+    call_due: Guarded<f64>,
+    due: Guarded<f64>,
+    then: Guarded<Option<Py<PyAny>>>,
+    is_active: Guarded<bool>,
 }
 
 #[pymethods]
@@ -28,11 +28,11 @@ impl TwistedTimeout {
         Self {
             reactor,
             cancelled,
-            call: Kept::default(),
-            call_due: Kept::default(),
-            due: Kept::default(),
-            then: Kept::default(),
-            is_active: Kept::default(),
+            call: Guarded::default(),
+            call_due: Guarded::default(),
+            due: Guarded::default(),
+            then: Guarded::default(),
+            is_active: Guarded::default(),
         }
     }
 
@@ -46,14 +46,14 @@ impl TwistedTimeout {
         arguments: &Bound<'py, PyTuple>,
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, inside) = (slf.py(), slf.get());
-        if inside.is_active.get() || !arguments.is_empty() || named.is_some() {
+        let (py, this) = (slf.py(), slf.get());
+        if this.is_active.get() || !arguments.is_empty() || named.is_some() {
             let mut all = vec![delay.into_pyobject(py)?.into_any(), then];
             all.extend(arguments.iter());
-            let later = inside.reactor.bind(py).getattr(intern!(py, "callLater"))?;
+            let later = this.reactor.bind(py).getattr(intern!(py, "callLater"))?;
             return later.call(PyTuple::new(py, all)?, named);
         }
-        inside.then.replace(Some(then.unbind()));
+        this.then.replace(Some(then.unbind()));
         Self::start(slf, delay)?;
         Ok(slf.clone().into_any())
     }
@@ -85,18 +85,18 @@ impl TwistedTimeout {
         }
     }
 
-    fn look(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let (py, inside) = (slf.py(), slf.get());
-        inside.call.take();
-        if !inside.is_active.get() {
+    fn fire(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        this.call.take();
+        if !this.is_active.get() {
             return Ok(());
         }
-        let left = inside.due.get() - inside.now(py)?;
+        let left = this.due.get() - this.now(py)?;
         if left > 0.0 {
             return Self::call_later(slf, left);
         }
-        inside.is_active.set(false);
-        let then = inside.then.borrow_mut().as_ref().map(|then| then.clone_ref(py));
+        this.is_active.set(false);
+        let then = this.then.borrow_mut().as_ref().map(|then| then.clone_ref(py));
         then.map_or(Ok(()), |then| then.call0(py).map(drop))
     }
 }
@@ -114,13 +114,13 @@ impl TwistedTimeout {
 
     /// It is to be called, with what it was to call before, so many seconds from now.
     pub(super) fn start(slf: &Bound<'_, Self>, delay: f64) -> PyResult<()> {
-        let (py, inside) = (slf.py(), slf.get());
-        let due = inside.now(py)? + delay;
-        inside.due.set(due);
-        inside.is_active.set(true);
-        let call = match &*inside.call.borrow_mut() {
+        let (py, this) = (slf.py(), slf.get());
+        let due = this.now(py)? + delay;
+        this.due.set(due);
+        this.is_active.set(true);
+        let call = match &*this.call.borrow_mut() {
             // Mostly it is due later than before, which it finds out by itself.
-            Some(_) if inside.call_due.get() <= due => return Ok(()),
+            Some(_) if this.call_due.get() <= due => return Ok(()),
             Some(call) => Some(call.clone_ref(py)),
             None => None,
         };
@@ -129,7 +129,7 @@ impl TwistedTimeout {
             // Somebody has cancelled it by way of the reactor.
             return Self::call_later(slf, delay);
         }
-        inside.call_due.set(due);
+        this.call_due.set(due);
         call.call_method1(py, intern!(py, "reset"), (delay,)).map(drop)
     }
 
@@ -138,11 +138,11 @@ impl TwistedTimeout {
     }
 
     fn call_later(slf: &Bound<'_, Self>, delay: f64) -> PyResult<()> {
-        let (py, inside) = (slf.py(), slf.get());
-        let look = slf.getattr(intern!(py, "look"))?;
-        let call = inside.reactor.bind(py).call_method1(intern!(py, "callLater"), (delay, look))?;
-        inside.call.replace(Some(call.unbind()));
-        inside.call_due.set(inside.now(py)? + delay);
+        let (py, this) = (slf.py(), slf.get());
+        let fire = slf.getattr(intern!(py, "look"))?;
+        let call = this.reactor.bind(py).call_method1(intern!(py, "callLater"), (delay, fire))?;
+        this.call.replace(Some(call.unbind()));
+        this.call_due.set(this.now(py)? + delay);
         Ok(())
     }
 }

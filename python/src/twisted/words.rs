@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use crate::learned::Learned;
+use crate::name_cache::NameCache;
 
 /// Words of heads, each of which is made once.
-pub(crate) struct Names {
+pub(crate) struct HeadWords {
     encode: Py<PyAny>,
-    known: Learned<PyBytes>,
+    known: NameCache<PyBytes>,
     pub(super) spelled: Spelled,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Spelled {
 /// So many names of fields are remembered.
 const NAMES_MAX: usize = 1024;
 
-impl Names {
+impl HeadWords {
     /// - `encode`: Twisted's own function.
     pub(crate) fn new(py: Python<'_>, encode: Py<PyAny>) -> Self {
         let word = |text: &[u8]| PyBytes::new(py, text).unbind();
@@ -47,7 +47,7 @@ impl Names {
             server: word(b"Server"),
             user_agent: word(b"User-Agent"),
         };
-        Self { encode, known: Learned::new(NAMES_MAX), spelled }
+        Self { encode, known: NameCache::new(NAMES_MAX), spelled }
     }
 
     /// A field's name as the channels spell it.

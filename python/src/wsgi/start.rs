@@ -11,15 +11,15 @@ use pyo3::types::{PyString, PyTuple};
 
 use gustnado::ForeignHead;
 
-use crate::kept::Kept;
+use crate::guarded::Guarded;
 
 /// What an application says of its answer.
 #[pyclass(frozen, freelist = 64, module = "gustnado._gustnado")]
 #[derive(Default)]
-pub(super) struct Start(Kept<Said>);
+pub(super) struct StartResponse(Guarded<StartedResponse>);
 
 #[derive(Default)]
-struct Said {
+struct StartedResponse {
     head: Option<ForeignHead>,
     /// It was called, and the head may be gone by now.
     was_called: bool,
@@ -28,7 +28,7 @@ struct Said {
 }
 
 #[pymethods]
-impl Start {
+impl StartResponse {
     #[pyo3(signature = (status, headers, exc_info = None))]
     fn __call__<'py>(
         slf: &Bound<'py, Self>,
@@ -66,8 +66,8 @@ impl Start {
     }
 }
 
-impl Start {
-    fn said(&self) -> MutexGuard<'_, Said> {
+impl StartResponse {
+    fn said(&self) -> MutexGuard<'_, StartedResponse> {
         self.0.borrow_mut()
     }
 

@@ -7,7 +7,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 use super::super::TwistedLink;
 use super::super::timeout::TwistedTimeout;
-use super::super::words::Names;
+use super::super::words::HeadWords;
 use super::{Ordinary, is_function, raw_of};
 
 /// Statuses without content, which `Request.write` treats in its own way.
@@ -22,7 +22,7 @@ impl Ordinary {
         &self,
         link: &TwistedLink,
         channel: &Bound<'_, PyAny>,
-        names: &Names,
+        names: &HeadWords,
         request: &Bound<'_, PyAny>,
         body: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
@@ -43,7 +43,7 @@ impl Ordinary {
     }
 
     /// Whether `write` and `finish` would do what they mostly do.
-    fn is_untouched(&self, names: &Names, request: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn is_untouched(&self, names: &HeadWords, request: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (py, words) = (request.py(), self.words.get());
         let is = |name| request.getattr(name)?.is_truthy();
         let is_none = |name| Ok::<_, PyErr>(request.getattr(name)?.is_none());
@@ -70,14 +70,14 @@ impl Ordinary {
     fn end(
         &self,
         channel: &Bound<'_, PyAny>,
-        names: &Names,
+        names: &HeadWords,
         request: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let py = request.py();
         self.log(channel, names, request)?;
         request.setattr(intern!(py, "finished"), 1)?;
         channel.getattr(intern!(py, "requests"))?.del_item(0)?;
-        if !self.reads.bind(py).contains(&self.number)? {
+        if !self.reads.bind(py).contains(&self.fd)? {
             let server = channel.getattr(intern!(py, "_networkProducer"))?;
             server.call_method0(intern!(py, "resumeProducing"))?;
         }
@@ -160,7 +160,7 @@ fn is_line(value: &Bound<'_, PyAny>) -> bool {
 /// The head of an answer with content of so many bytes, in the order in which Twisted's
 /// functions set the fields. `None`: there is something in it that they should write.
 fn make_head(
-    names: &Names,
+    names: &HeadWords,
     request: &Bound<'_, PyAny>,
     length: usize,
 ) -> PyResult<Option<Vec<u8>>> {

@@ -29,7 +29,7 @@ pub(super) struct FileWords {
 type Walked<'py, 'a> = (Bound<'py, PyAny>, &'a [&'a [u8]]);
 
 /// A file, and what is said of it.
-struct Found {
+struct ServedFile {
     content: Vec<u8>,
     kind: String,
     /// In seconds since 1970.
@@ -37,8 +37,8 @@ struct Found {
 }
 
 impl FileWords {
-    pub(super) fn new(given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let of = |name: &str| given.getattr(name).map(Bound::unbind);
+    pub(super) fn new(source: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let of = |name: &str| source.getattr(name).map(Bound::unbind);
         Ok(Self {
             file: of("file")?,
             get_child: of("get_child")?,
@@ -77,7 +77,7 @@ impl FileWords {
     }
 
     /// Reads a file below a `File`. `None`: there is something special about it.
-    fn read(&self, top: &Bound<'_, PyAny>, names: &[&[u8]]) -> PyResult<Option<Found>> {
+    fn read(&self, top: &Bound<'_, PyAny>, names: &[&[u8]]) -> PyResult<Option<ServedFile>> {
         let py = top.py();
         let own = |name, function| is_function(top, &top.getattr(name)?, function);
         if !own(intern!(py, "getChild"), &self.get_child)?
@@ -97,7 +97,7 @@ impl FileWords {
             path.push('/');
             path.push_str(&String::from_utf8_lossy(name));
         }
-        Ok(read_small(&path).map(|(content, modified)| Found { content, kind, modified }))
+        Ok(read_small(&path).map(|(content, modified)| ServedFile { content, kind, modified }))
     }
 }
 

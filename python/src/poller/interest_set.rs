@@ -12,26 +12,26 @@ use super::{ERR, IN, OUT, wants};
 
 /// By descriptor.
 #[derive(Default)]
-pub(crate) struct Wishes {
-    all: Vec<Option<Wish>>,
+pub(crate) struct InterestSet {
+    all: Vec<Option<InterestEntry>>,
     changed: Vec<RawFd>,
     /// No longer wanted, which the kernel has not been told.
     ended: Vec<RawFd>,
 }
 
-struct Wish {
+struct InterestEntry {
     wanted: u32,
     /// None: the kernel has never heard of it.
     told: Option<u32>,
     /// A connected stream that never blocks: to try to write to it does no harm. Not known yet.
     may_be_tried: bool,
-    trial: Trial,
+    trial: WriteTrial,
     is_changed: bool,
 }
 
 /// Whether a descriptor was said to be writable without asking.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Trial {
+enum WriteTrial {
     Not,
     /// This is to be said now.
     Due,
@@ -39,71 +39,71 @@ enum Trial {
     Said,
 }
 
-impl Wish {
+impl InterestEntry {
     fn take_due(&mut self) -> bool {
-        let is_due = self.trial == Trial::Due;
+        let is_due = self.trial == WriteTrial::Due;
         if is_due {
-            self.trial = Trial::Said;
+            self.trial = WriteTrial::Said;
         }
         is_due
     }
 }
 
-impl Wishes {
-    fn of(&mut self, number: RawFd) -> Option<&mut Wish> {
-        self.all.get_mut(usize::try_from(number).ok()?)?.as_mut()
+impl InterestSet {
+    fn of(&mut self, fd: RawFd) -> Option<&mut InterestEntry> {
+        self.all.get_mut(usize::try_from(fd).ok()?)?.as_mut()
     }
 
     /// A descriptor is wanted from now on.
     ///
     /// - `is_told`: the kernel has been told.
-    pub(crate) fn begin(&mut self, number: RawFd, events: u32, is_told: bool) {
-        let Ok(at) = usize::try_from(number) else { return };
+    pub(crate) fn begin(&mut self, fd: RawFd, events: u32, is_told: bool) {
+        let Ok(at) = usize::try_from(fd) else { return };
         if self.all.len() <= at {
             self.all.resize_with(at + 1, || None);
         }
-        self.all[at] = Some(Wish {
+        self.all[at] = Some(InterestEntry {
             wanted: events,
             told: is_told.then_some(events),
             may_be_tried: false,
-            trial: Trial::Not,
+            trial: WriteTrial::Not,
             is_changed: false,
         });
         if !is_told {
-            self.change(number, events);
+            self.change(fd, events);
         }
     }
 
     /// A descriptor is wanted no longer.
     ///
     /// - `is_told`: the kernel has been told.
-    pub(crate) fn end(&mut self, number: RawFd, is_told: bool) {
-        if let Some(wish) = usize::try_from(number).ok().and_then(|at| self.all.get_mut(at)) {
-            *wish = None;
+    pub(crate) fn end(&mut self, fd: RawFd, is_told: bool) {
+        if let Some(entry) = usize::try_from(fd).ok().and_then(|at| self.all.get_mut(at)) {
+            *entry = None;
         }
         if !is_told {
-            self.ended.push(number);
+            self.ended.push(fd);
         }
     }
 
     /// Another reactor is told all of it.
-    pub(crate) fn begin_anew(&mut self) {
+    pub(crate) fn retell_all(&mut self) {
         self.ended.clear();
-        let numbers = 0..RawFd::try_from(self.all.len()).unwrap_or(RawFd::MAX);
-        for number in numbers {
-            let Some(wish) = self.of(number) else { continue };
-            wish.told = None;
-            let wanted = wish.wanted;
-            self.change(number, wanted);
+        let fds = 0..RawFd::try_from(self.all.len()).unwrap_or(RawFd::MAX);
+        for fd in fds {
+            let Some(entry) = self.of(fd) else { continue };
+            entry.told = None;
+            let wanted = entry.wanted;
+            self.change(fd, wanted);
         }
     }
 
     /// Takes a wish. Returns whether it will be seen to: not for a descriptor that nobody watches.
-    pub(crate) fn change(&mut self, number: RawFd, events: u32) -> bool {
-        let Some(wish) = self.of(number) else { return false };
-        wish.wanted = events;
-        if !std::mem::replace(&mut wish.is_changed, true) {
-            self.changed.push(number);
+    pub(crate) fn change(&mut self, fd: RawFd, events: u32) -> bool {
+        let Some(entry) = self.of(fd) else { return false };
+        entry.wanted = events;
+        if !std::mem::replace(&mut entry.is_changed, true) {
+            self.changed.push(fd);
         }
         true
     }
@@ -111,32 +111,32 @@ impl Wishes {
     /// Sees to all wishes. Returns what is to be tried, and what the kernel would not watch.
     pub(crate) fn settle(&mut self, reactor: &mut Reactor) -> (Vec<RawFd>, Vec<(u64, u32)>) {
         let (mut tried, mut refused) = (Vec::new(), Vec::new());
-        for number in std::mem::take(&mut self.ended) {
+        for fd in std::mem::take(&mut self.ended) {
             // (One that was closed meanwhile is watched no longer.)
-            _ = reactor.unwatch(number);
+            _ = reactor.unwatch(fd);
         }
-        for number in std::mem::take(&mut self.changed) {
-            let Some(wish) = self.of(number) else { continue };
-            wish.is_changed = false;
-            let is_new = wish.wanted & OUT != 0 && wish.told.is_some_and(|told| told & OUT == 0);
-            if is_new && wish.trial == Trial::Not {
-                wish.may_be_tried |= reactor.may_be_tried(number);
-                if wish.may_be_tried {
-                    (wish.trial, wish.is_changed) = (Trial::Due, true);
-                    self.changed.push(number);
-                    tried.push(number);
+        for fd in std::mem::take(&mut self.changed) {
+            let Some(entry) = self.of(fd) else { continue };
+            entry.is_changed = false;
+            let is_new = entry.wanted & OUT != 0 && entry.told.is_some_and(|told| told & OUT == 0);
+            if is_new && entry.trial == WriteTrial::Not {
+                entry.may_be_tried |= reactor.may_be_tried(fd);
+                if entry.may_be_tried {
+                    (entry.trial, entry.is_changed) = (WriteTrial::Due, true);
+                    self.changed.push(fd);
+                    tried.push(fd);
                     continue;
                 }
             }
-            wish.trial = Trial::Not;
-            let key = u64::from(number.cast_unsigned());
-            let told = match wish.told {
-                Some(told) if told == wish.wanted => Ok(()),
-                Some(_) => reactor.rewatch(number, wants(wish.wanted)),
-                None => reactor.watch(number, wants(wish.wanted), key),
+            entry.trial = WriteTrial::Not;
+            let key = u64::from(fd.cast_unsigned());
+            let told = match entry.told {
+                Some(told) if told == entry.wanted => Ok(()),
+                Some(_) => reactor.rewatch(fd, wants(entry.wanted)),
+                None => reactor.watch(fd, wants(entry.wanted), key),
             };
             match told {
-                Ok(()) => wish.told = Some(wish.wanted),
+                Ok(()) => entry.told = Some(entry.wanted),
                 Err(_) => refused.push((key, ERR)),
             }
         }
@@ -146,10 +146,10 @@ impl Wishes {
     /// What of the events that the kernel has found is wanted, for it may not have been told yet;
     /// and what is to be tried, with it.
     pub(crate) fn wanted(&mut self, key: u64, events: u32) -> u32 {
-        let wish = RawFd::try_from(key).ok().and_then(|number| self.of(number));
-        wish.map_or(events, |wish| {
-            let due = if wish.take_due() { OUT } else { 0 };
-            (events | due) & (wish.wanted | !(IN | OUT))
+        let entry = RawFd::try_from(key).ok().and_then(|fd| self.of(fd));
+        entry.map_or(events, |entry| {
+            let due = if entry.take_due() { OUT } else { 0 };
+            (events | due) & (entry.wanted | !(IN | OUT))
         })
     }
 
@@ -157,7 +157,7 @@ impl Wishes {
     pub(crate) fn left(&mut self, tried: Vec<RawFd>) -> impl Iterator<Item = (u64, u32)> {
         tried
             .into_iter()
-            .filter(|number| self.of(*number).is_some_and(Wish::take_due))
-            .map(|number| (u64::from(number.cast_unsigned()), OUT))
+            .filter(|fd| self.of(*fd).is_some_and(InterestEntry::take_due))
+            .map(|fd| (u64::from(fd.cast_unsigned()), OUT))
     }
 }

@@ -4,18 +4,18 @@ use std::collections::HashMap;
 
 use pyo3::prelude::*;
 
-use crate::kept::Kept;
+use crate::guarded::Guarded;
 
 /// Names as they were sent, and what was made of them.
-pub(crate) struct Learned<T> {
-    known: Kept<HashMap<Box<[u8]>, Py<T>>>,
+pub(crate) struct NameCache<T> {
+    known: Guarded<HashMap<Box<[u8]>, Py<T>>>,
     /// So many are remembered; clients can make up any number.
     max: usize,
 }
 
-impl<T> Learned<T> {
+impl<T> NameCache<T> {
     pub(crate) fn new(max: usize) -> Self {
-        Self { known: Kept::default(), max }
+        Self { known: Guarded::default(), max }
     }
 
     /// What was made of a name, or is made now.
@@ -38,15 +38,15 @@ impl<T> Learned<T> {
 }
 
 /// What was made last, of what.
-pub(crate) struct Last<K, T>(Kept<Option<(K, Py<T>)>>);
+pub(crate) struct LastValue<K, T>(Guarded<Option<(K, Py<T>)>>);
 
-impl<K, T> Default for Last<K, T> {
+impl<K, T> Default for LastValue<K, T> {
     fn default() -> Self {
-        Self(Kept::default())
+        Self(Guarded::default())
     }
 }
 
-impl<K: PartialEq, T> Last<K, T> {
+impl<K: PartialEq, T> LastValue<K, T> {
     /// What was made of `key`, if that came last, or is made now.
     pub(crate) fn of<'py>(
         &self,

@@ -6,9 +6,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[derive(Default)]
-pub(crate) struct Kept<T>(Mutex<T>);
+pub(crate) struct Guarded<T>(Mutex<T>);
 
-impl<T> Kept<T> {
+impl<T> Guarded<T> {
     pub(crate) fn new(value: T) -> Self {
         Self(Mutex::new(value))
     }
@@ -22,13 +22,13 @@ impl<T> Kept<T> {
     }
 }
 
-impl<T: Default> Kept<T> {
+impl<T: Default> Guarded<T> {
     pub(crate) fn take(&self) -> T {
         std::mem::take(&mut self.borrow_mut())
     }
 }
 
-impl<T: Copy> Kept<T> {
+impl<T: Copy> Guarded<T> {
     pub(crate) fn get(&self) -> T {
         *self.borrow_mut()
     }
