@@ -4,7 +4,7 @@
 mod counterparts;
 mod first_word;
 
-use crate::refusal::UsageError;
+use crate::usage_error::UsageError;
 use crate::{doctor, exit, lab};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::OsStringValueParser};
@@ -134,8 +134,8 @@ pub(crate) fn read(
     environment: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Subcommand, UsageError> {
     let args: Vec<OsString> = args.into_iter().collect();
-    if let Some(refusal) = first_word::refuse(args.get(1..).unwrap_or_default()) {
-        return Err(refusal);
+    if let Some(error) = first_word::refuse(args.get(1..).unwrap_or_default()) {
+        return Err(error);
     }
     let args = with_command(args);
     let of = args.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
@@ -143,19 +143,19 @@ pub(crate) fn read(
         Ok(matches) => matches,
         Err(error) => return page_or_refusal(&error, &of),
     };
-    let asked = |matches: &ArgMatches| sources(matches, environment.into_iter().collect()).read();
+    let options = |matches: &ArgMatches| sources(matches, environment.into_iter().collect()).read();
     match matches.subcommand() {
         Some(("check", flags)) if flags.get_flag("effective") => {
-            asked(flags).map(Subcommand::Effective)
+            options(flags).map(Subcommand::Effective)
         }
-        Some(("check", flags)) => asked(flags).map(Subcommand::Check),
+        Some(("check", flags)) => options(flags).map(Subcommand::Check),
         Some(("doctor", flags)) => Ok(Subcommand::Doctor(doctor::DoctorOptions::read(flags))),
         Some(("schema", _)) => Ok(Subcommand::Schema),
         Some(("tuning", found)) if found.get_flag("counters") => Ok(Subcommand::Counters),
         Some(("tuning", _)) => Ok(Subcommand::Tuning),
         Some((name, flags)) => match lab::read(name, flags) {
-            Some(order) => order.map(Subcommand::Lab),
-            None => asked(flags).map(Subcommand::Serve),
+            Some(subcommand) => subcommand.map(Subcommand::Lab),
+            None => options(flags).map(Subcommand::Serve),
         },
         None => Ok(Subcommand::Page(command().render_help().to_string())),
     }
@@ -401,20 +401,20 @@ fn unknown_flag(found: &str, of: &str) -> String {
 mod tests {
     use super::*;
 
-    fn order(words: &[&str]) -> Result<Subcommand, UsageError> {
+    fn subcommand(words: &[&str]) -> Result<Subcommand, UsageError> {
         let args = std::iter::once("gustnado").chain(words.iter().copied()).map(OsString::from);
         read(args, std::iter::empty())
     }
 
     fn served(words: &[&str]) -> Settings {
-        match order(words) {
-            Ok(Subcommand::Serve(asked)) => asked.settings,
+        match subcommand(words) {
+            Ok(Subcommand::Serve(options)) => options.settings,
             other => panic!("expected serve, got {other:?}"),
         }
     }
 
     fn refused(words: &[&str]) -> String {
-        order(words).expect_err("not understood").line
+        subcommand(words).expect_err("not understood").line
     }
 
     #[test]
@@ -441,8 +441,8 @@ mod tests {
                 (_, default) => default,
             };
             let flag = format!("{}={value}", tunable.flag());
-            assert!(order(&["serve", &flag]).is_ok(), "{flag}");
-            assert!(order(&["check", &flag]).is_ok(), "{flag}");
+            assert!(subcommand(&["serve", &flag]).is_ok(), "{flag}");
+            assert!(subcommand(&["check", &flag]).is_ok(), "{flag}");
         }
     }
 
@@ -500,7 +500,9 @@ mod tests {
     #[test]
     fn what_is_looked_for_first_stands_first_in_help() {
         for flag in ["-h", "--help"] {
-            let Ok(Subcommand::Page(text)) = order(&["serve", flag]) else { panic!("no page") };
+            let Ok(Subcommand::Page(text)) = subcommand(&["serve", flag]) else {
+                panic!("no page")
+            };
             let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}\n{text}"));
             let names =
                 ["Examples:", "--port <", "--host <", "--listing[", "--access-log <", "--quiet["];
@@ -522,7 +524,7 @@ mod tests {
             (&["--help"], "  run "),
             (&["--version"], "io_uring and epoll"),
         ] {
-            match order(words) {
+            match subcommand(words) {
                 Ok(Subcommand::Page(text)) => assert!(text.contains(part), "{words:?}\n{text}"),
                 other => panic!("expected a page, got {other:?}"),
             }

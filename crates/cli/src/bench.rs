@@ -1,15 +1,15 @@
 //! `gustnado bench`: loads a server, shows how it goes, and says what was found.
 //!
-//! The flags are in [`arguments`] and read in `asked` and `load`; what is measured is the business
+//! The flags are in [`arguments`] and read in `options` and `load`; what is measured is the business
 //! of `gustnado_lab`. Here is everything around it: whose host it is, progress, signals, where
 //! results go, and the exit code.
 
 mod arguments;
-mod asked;
 mod flags;
 mod interrupt;
 mod load;
 mod merge;
+mod options;
 mod permission;
 mod progress;
 mod results;
@@ -19,7 +19,7 @@ mod sources;
 mod tests;
 
 pub(crate) use arguments::command;
-pub(crate) use asked::{BenchOptions, BenchSubcommand, read};
+pub(crate) use options::{BenchOptions, BenchSubcommand, read};
 
 use crate::exit;
 use crate::figures::grouped;
@@ -32,28 +32,28 @@ use progress::BenchProgress;
 use results::Results;
 
 /// Does what was asked, and returns the exit code.
-pub(crate) fn run(job: BenchSubcommand) -> u8 {
+pub(crate) fn run(subcommand: BenchSubcommand) -> u8 {
     let output = Console::new(false);
-    match job {
-        BenchSubcommand::Load(asked) => measure(&asked, output),
+    match subcommand {
+        BenchSubcommand::Load(options) => measure(&options, output),
         BenchSubcommand::Merge { files, json } => merge::run(&files, json, output),
     }
 }
 
-fn measure(asked: &BenchOptions, output: Console) -> u8 {
-    if let Err(refusal) = permission::check(&asked.plan, asked.permitted) {
-        output.error(&refusal.line);
-        return refusal.code;
+fn measure(options: &BenchOptions, output: Console) -> u8 {
+    if let Err(error) = permission::check(&options.plan, options.permitted) {
+        output.error(&error.line);
+        return error.code;
     }
     // Before the load, so that a wrong path costs no measurement.
-    let results = match Results::open(asked) {
+    let results = match Results::open(options) {
         Ok(results) => results,
         Err(line) => {
             output.error(&line);
             return exit::FAILED;
         }
     };
-    let meter = BenchProgress::new(asked.progress, &asked.plan);
+    let meter = BenchProgress::new(options.progress, &options.plan);
     let stop = StopHandle::default();
     let interrupt = match Interrupt::watch(stop.clone(), meter.clone(), output) {
         Ok(interrupt) => interrupt,
@@ -62,7 +62,7 @@ fn measure(asked: &BenchOptions, output: Console) -> u8 {
             return exit::FAILED;
         }
     };
-    let found = gustnado_lab::load::run(&asked.plan, &meter, &stop);
+    let found = gustnado_lab::load::run(&options.plan, &meter, &stop);
     meter.clear();
     let signal = interrupt.end();
     if let Err(error) = &found {
@@ -73,11 +73,11 @@ fn measure(asked: &BenchOptions, output: Console) -> u8 {
         Err(LoadError::Trace { found: Some(outcome), .. }) => (*outcome, false),
         Err(_) => return signal.map_or(exit::FAILED, exit::by_signal_code),
     };
-    let written = results.write(asked, &outcome);
+    let written = results.write(options, &outcome);
     if let Err(line) = &written {
         output.error(line);
     }
-    let code = judge(asked, &outcome, output);
+    let code = check_thresholds(options, &outcome, output);
     match signal {
         Some(signal) => exit::by_signal_code(signal),
         None if written.is_err() || !traced => exit::FAILED,
@@ -86,14 +86,14 @@ fn measure(asked: &BenchOptions, output: Console) -> u8 {
 }
 
 /// What the outcome means for the exit code.
-fn judge(asked: &BenchOptions, outcome: &Outcome, output: Console) -> u8 {
+fn check_thresholds(options: &BenchOptions, outcome: &Outcome, output: Console) -> u8 {
     let mut struck = false;
-    for threshold in &asked.thresholds {
+    for threshold in &options.thresholds {
         let text = threshold.text();
-        match threshold.judge(outcome) {
+        match threshold.evaluate(outcome) {
             ThresholdResult::Kept => continue,
             ThresholdResult::Struck(found) => {
-                output.error(&format!("--fail-if {text}: found {found}"))
+                output.error(&format!("--fail-if {text}: found {found}"));
             }
             ThresholdResult::Nothing => {
                 output.error(&format!("--fail-if {text}: nothing to compare, for nobody answered"));

@@ -8,34 +8,34 @@ use gustnado::config::{Config, Group, Machine, Origin, Resolved, Settings, TUNAB
 use gustnado::site::SiteFile;
 
 /// Prints the settings; the exit code says whether the server could be started with them.
-pub(crate) fn run(asked: &ServeOptions) -> u8 {
-    let settings = &asked.settings;
+pub(crate) fn run(options: &ServeOptions) -> u8 {
+    let settings = &options.settings;
     let output = Console::new(false);
     let uring = gustnado::probe_io_uring();
     page(&text(settings, &Machine::read(), &uring, page_paint()));
     for warning in &settings.warnings {
         output.warn(warning);
     }
-    verdict(asked, output)
+    verdict(options, output)
 }
 
 /// Prints everything in effect as a configuration file.
-pub(crate) fn effective(asked: &ServeOptions) -> u8 {
+pub(crate) fn effective(options: &ServeOptions) -> u8 {
     let output = Console::new(false);
-    page(&SiteFile::effective(asked.site.as_ref(), &asked.settings));
-    for warning in &asked.settings.warnings {
+    page(&SiteFile::effective(options.site.as_ref(), &options.settings));
+    for warning in &options.settings.warnings {
         output.warn(warning);
     }
-    verdict(asked, output)
+    verdict(options, output)
 }
 
 /// Says whether it could be started.
-fn verdict(asked: &ServeOptions, output: Console) -> u8 {
-    let root = asked.settings.config.root.as_deref().map_or(Ok(()), root::check);
-    let all = root.and_then(|()| asked.server().check().map_err(|error| asked.line(&error)));
+fn verdict(options: &ServeOptions, output: Console) -> u8 {
+    let root = options.settings.config.root.as_deref().map_or(Ok(()), root::check);
+    let all = root.and_then(|()| options.server().check().map_err(|error| options.line(&error)));
     match all {
         Ok(()) => {
-            if let Some(site) = &asked.site {
+            if let Some(site) = &options.site {
                 output.say(&format!("{}: {}; all is well", site.path().display(), site.summary()));
             }
             exit::CLEAN

@@ -19,14 +19,14 @@ use signal_hook::iterator::{Handle, Signals};
 use crate::exit;
 use crate::figures::counted;
 use crate::output::{Console, page, page_paint};
-use crate::refusal::UsageError;
+use crate::usage_error::UsageError;
 use arguments::{ContestOptions, ContestSubcommand};
 use progress::ContestProgress;
 
 /// Does what was asked for, and returns the exit code.
-pub(crate) fn run(asked: ContestSubcommand, program: &Path) -> u8 {
+pub(crate) fn run(options: ContestSubcommand, program: &Path) -> u8 {
     let output = Console::new(false);
-    let done = match asked {
+    let done = match options {
         ContestSubcommand::Presets => Ok(page(&presets::list())),
         ContestSubcommand::Preset(name) => show_preset(&name),
         ContestSubcommand::Compare(old, new) => compare_records(&old, &new),

@@ -8,34 +8,34 @@
 //! in a file ([`state`]); `--restore` puts them back.
 
 mod apply;
-mod asked;
 mod descriptors;
 mod facts;
 mod finding;
 mod machine;
 mod network;
+mod options;
 mod ring;
 mod settings;
 mod shell;
 mod state;
 mod wanted;
 
-pub(crate) use asked::{DoctorOptions, command};
+pub(crate) use options::{DoctorOptions, command};
 
 use crate::exit;
 use crate::output::{Console, Paint, page, page_paint};
-use asked::DoctorAction;
 use facts::Facts;
 use finding::{Finding, FindingLevel};
+use options::DoctorAction;
 use settings::KernelSettings;
 
 /// Does what was asked, and returns the exit code.
-pub(crate) fn run(asked: &DoctorOptions) -> u8 {
+pub(crate) fn run(options: &DoctorOptions) -> u8 {
     let output = Console::new(false);
-    match asked.work {
-        DoctorAction::Look => look(&KernelSettings(asked.settings.clone())),
-        DoctorAction::Apply => apply::apply(asked, output),
-        DoctorAction::Restore => apply::restore(asked, output),
+    match options.action {
+        DoctorAction::Look => look(&KernelSettings(options.settings.clone())),
+        DoctorAction::Apply => apply::apply(options, output),
+        DoctorAction::Restore => apply::restore(options, output),
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::{ArgMatches, Command};
 
-use crate::refusal::UsageError;
+use crate::usage_error::UsageError;
 use crate::{bench, contest};
 
 /// The names of the subcommands that a person may call.
@@ -34,7 +34,7 @@ pub(crate) fn is_command(word: &str) -> bool {
 }
 
 /// Returns why a first word is refused that names a subcommand of the lab: here, never.
-pub(crate) fn refuse(_: &str) -> Option<UsageError> {
+pub(crate) fn usage_error_of(_: &str) -> Option<UsageError> {
     None
 }
 
@@ -57,10 +57,10 @@ pub(crate) fn read(name: &str, flags: &ArgMatches) -> Option<Result<LabSubcomman
 /// Does what was asked, and returns the exit code.
 ///
 /// - `program`: the path of the command, which a contest starts as load generator.
-pub(crate) fn run(order: LabSubcommand, program: &Path) -> u8 {
-    match order {
-        LabSubcommand::Bench(job) => bench::run(job),
-        LabSubcommand::Contest(asked) => contest::run(*asked, program),
+pub(crate) fn run(subcommand: LabSubcommand, program: &Path) -> u8 {
+    match subcommand {
+        LabSubcommand::Bench(subcommand) => bench::run(subcommand),
+        LabSubcommand::Contest(options) => contest::run(*options, program),
         LabSubcommand::ContestMember(parent, words) => contest::member::run((parent, words)),
     }
 }

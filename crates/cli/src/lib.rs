@@ -21,9 +21,9 @@ mod lab;
 #[cfg(not(feature = "lab"))]
 mod no_lab;
 mod output;
-mod refusal;
 mod root;
 mod serve;
+mod usage_error;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -38,20 +38,20 @@ use output::Console;
 /// - `words`: the command line, with the program's name before it.
 /// - `program`: where the program is, which starts itself for some of its work.
 pub fn command(words: impl IntoIterator<Item = OsString>, program: &Path) -> u8 {
-    let order = match arguments::read(words, std::env::vars_os()) {
-        Ok(order) => order,
-        Err(refusal) => {
-            refusal.line.lines().for_each(|line| Console::new(false).error(line));
-            return refusal.code;
+    let subcommand = match arguments::read(words, std::env::vars_os()) {
+        Ok(subcommand) => subcommand,
+        Err(usage_error) => {
+            usage_error.line.lines().for_each(|line| Console::new(false).error(line));
+            return usage_error.code;
         }
     };
-    match order {
-        Subcommand::Serve(asked) => serve::run(asked),
-        Subcommand::Check(asked) => check::run(&asked),
-        Subcommand::Effective(asked) => check::effective(&asked),
+    match subcommand {
+        Subcommand::Serve(options) => serve::run(options),
+        Subcommand::Check(options) => check::run(&options),
+        Subcommand::Effective(options) => check::effective(&options),
         Subcommand::Schema => output::page(&gustnado::site::schema()),
-        Subcommand::Doctor(asked) => doctor::run(&asked),
-        Subcommand::Lab(order) => lab::run(order, program),
+        Subcommand::Doctor(options) => doctor::run(&options),
+        Subcommand::Lab(subcommand) => lab::run(subcommand, program),
         Subcommand::Tuning => output::page(&gustnado::config::reference()),
         Subcommand::Counters => output::page(&gustnado::counters_reference()),
         Subcommand::Page(text) => output::page(&output::with_headings(&text, output::page_paint())),

@@ -1,21 +1,19 @@
 //! A build without the cargo feature `lab`: the subcommands of the lab are refused, and the line
 //! says how to get them. `lab` has the same functions.
 
+// This build has no subcommand of the lab, so no value of the type exists.
+pub(crate) use std::convert::Infallible as LabSubcommand;
 use std::path::Path;
 
 use clap::{ArgMatches, Command};
 
-use crate::refusal::UsageError;
+use crate::usage_error::UsageError;
 
 /// The names of the subcommands of the lab that this build has.
 pub(crate) const NAMES: &[&str] = &[];
 
 /// What other builds have.
 const ABSENT: [&str; 3] = ["bench", "contest", "contest-member"];
-
-/// What a person asked of the lab; there is no value of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum LabSubcommand {}
 
 /// Returns no subcommand, so that help names none.
 pub(crate) fn commands() -> Vec<Command> {
@@ -28,7 +26,7 @@ pub(crate) fn is_command(_: &str) -> bool {
 }
 
 /// Returns why a first word is refused that names a subcommand of the lab.
-pub(crate) fn refuse(word: &str) -> Option<UsageError> {
+pub(crate) fn usage_error_of(word: &str) -> Option<UsageError> {
     ABSENT.contains(&word).then(|| {
         UsageError::of_usage(format!(
             "{word}: this build has no lab (`bench` and `contest`); for it, in a clone of \
@@ -43,8 +41,8 @@ pub(crate) fn read(_: &str, _: &ArgMatches) -> Option<Result<LabSubcommand, Usag
 }
 
 /// Has nothing to do.
-pub(crate) fn run(order: LabSubcommand, _: &Path) -> u8 {
-    match order {}
+pub(crate) fn run(subcommand: LabSubcommand, _: &Path) -> u8 {
+    match subcommand {}
 }
 
 #[cfg(test)]
@@ -54,11 +52,11 @@ mod tests {
     #[test]
     fn the_subcommands_of_the_lab_say_how_to_get_them() {
         for word in ABSENT {
-            let refusal = refuse(word).expect("refused");
-            assert_eq!(refusal.code, crate::exit::USAGE);
-            assert!(refusal.line.starts_with(word), "{}", refusal.line);
-            assert!(refusal.line.contains("cargo install --path crates/cli"), "{}", refusal.line);
+            let error = usage_error_of(word).expect("refused");
+            assert_eq!(error.code, crate::exit::USAGE);
+            assert!(error.line.starts_with(word), "{}", error.line);
+            assert!(error.line.contains("cargo install --path crates/cli"), "{}", error.line);
         }
-        assert!(refuse("serve").is_none());
+        assert!(usage_error_of("serve").is_none());
     }
 }

@@ -27,8 +27,8 @@ use std::time::{Duration, Instant};
 const CLOSING_MAX: Duration = Duration::from_millis(50);
 
 /// Serves until a signal, and returns the exit code.
-pub(crate) fn run(asked: Box<ServeOptions>) -> u8 {
-    let settings = &asked.settings;
+pub(crate) fn run(options: Box<ServeOptions>) -> u8 {
+    let settings = &options.settings;
     let config = &settings.config;
     let output = Console::new(config.quiet);
     settings.warnings.iter().for_each(|warning| output.warn(warning));
@@ -50,17 +50,17 @@ pub(crate) fn run(asked: Box<ServeOptions>) -> u8 {
         return exit::FAILED;
     }
     let starting = Starting::heed_signals(output);
-    let running = asked.server().start();
+    let running = options.server().start();
     starting.end();
     let running = match running {
         Ok(running) => running,
         Err(error) => {
-            output.error(&asked.line(&error));
+            output.error(&options.line(&error));
             return error.exit_code();
         }
     };
-    output.say(&banner(&running, &asked).text(output.paint()));
-    serve(&running, asked, &mut signals, output)
+    output.say(&banner(&running, &options).text(output.paint()));
+    serve(&running, options, &mut signals, output)
 }
 
 /// The time in which a server is being started. That may last: many workers are started, a port is
@@ -95,9 +95,9 @@ impl Starting {
     }
 }
 
-fn banner(running: &Running, asked: &ServeOptions) -> Banner {
-    let config = &asked.settings.config;
-    let of_file = asked
+fn banner(running: &Running, options: &ServeOptions) -> Banner {
+    let config = &options.settings.config;
+    let of_file = options
         .site
         .as_ref()
         .map(|site| format!("what {} says: {}", site.path().display(), site.summary()));
@@ -148,21 +148,21 @@ fn too_many(config: &Config, machine: &Machine) -> Option<String> {
 
 fn serve(
     running: &Running,
-    asked: Box<ServeOptions>,
+    options: Box<ServeOptions>,
     signals: &mut Signals,
     output: Console,
 ) -> u8 {
-    let mut asked = asked;
+    let mut options = options;
     for signal in signals.forever() {
         match signal {
-            SIGHUP => asked = reload::again(running, asked, output),
+            SIGHUP => options = reload::again(running, options, output),
             SIGUSR1 => reopen_logs(running, output),
             SIGQUIT => stop_at_once(running, signal, output),
             _ => break,
         }
     }
-    let report = drain(running, &asked.settings, signals, output);
-    finish(&report, &asked.settings, output)
+    let report = drain(running, &options.settings, signals, output);
+    finish(&report, &options.settings, output)
 }
 
 /// USR1: whoever rotates logs has moved the old one away.

@@ -12,6 +12,8 @@ mod names;
 mod rust;
 #[path = "tidy/tree.rs"]
 mod tree;
+#[path = "tidy/types.rs"]
+mod types;
 
 use std::fs;
 use std::path::Path;
@@ -233,6 +235,16 @@ fn modules_use_no_sibling_that_uses_them() {
         }
     }
     report(&problems);
+}
+
+#[test]
+fn types_have_names_of_their_own() {
+    let rooms = crates::members(&root());
+    let file = |room: &str| crates::folder(&root(), room).join("src/lib.rs");
+    let modules: Vec<modules::Module> =
+        rooms.iter().map(|room| modules::Module::of_crate(&file(room))).collect();
+    let found = types::declared_twice(rooms.iter().map(String::as_str).zip(&modules));
+    report(&types::problems(&found, types::DECLARED_TWICE));
 }
 
 /// `fn main() -> gustnado::Result<()>` prints what `Debug` writes: `debug_as_display` makes that.

@@ -1,23 +1,23 @@
 //! Contests: servers side by side, measured in turn, each by the same generator.
 //!
-//! What lives here: the order of things. [`mod@file`] says what is to be done, `stage` starts and
+//! What lives here: the order of things. [`mod@file`] says what is to be done, `runner` starts and
 //! ends servers, `generator` loads them, `sampling` reads what they use, `store` keeps the record,
 //! and [`table`] and [`compare`] show it. What does not: flags, signals, exit codes.
 
 mod ab;
-mod answer;
 pub mod compare;
 mod cpus;
 mod environment;
-mod family;
 pub mod file;
 mod folders;
 mod generator;
 mod method;
 mod narrow;
+mod probe;
 mod process;
+mod process_tree;
+mod runner;
 mod sampling;
-mod stage;
 pub mod store;
 pub mod table;
 mod template;
@@ -35,7 +35,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::record::{self, Fate, Record, RunRecord};
 pub use file::presets;
 use file::{ContenderSpec, ContestSpec, PageSpec, ScenarioSpec};
-use stage::{ReadyServer, ServerRunner, Unmeasured, missed, slug};
+use runner::{ReadyServer, ServerRunner, Unmeasured, missed, slug};
 use store::StoreError;
 
 /// The file of the record in the output folder.
@@ -129,7 +129,7 @@ pub fn hold(
     fs::create_dir_all(&logs).map_err(of_folder)?;
     environment::raise_descriptors();
     let record = begin(contest, tools, &division);
-    let stage = ServerRunner::build(contest, tools, stop, division, logs)
+    let runner = ServerRunner::build(contest, tools, stop, division, logs)
         .map_err(|error| ContestError::Folder(std::env::temp_dir(), error))?;
     let path = output.join(RECORD);
     // What was measured before is worth comparing with. Where there is nothing, that is no error.
@@ -137,7 +137,7 @@ pub fn hold(
     store::save(&record, &path).map_err(ContestError::Store)?;
     let until = Instant::now() + contest.time_limit;
     let mut round =
-        ContestRun { contest, stage, record, path, begun: Instant::now(), until, stop, say };
+        ContestRun { contest, runner, record, path, begun: Instant::now(), until, stop, say };
     match round.prepare().and_then(|()| round.measure()) {
         Ok(()) => {}
         Err(cut) => {
@@ -192,7 +192,7 @@ fn begin(contest: &ContestSpec, tools: &Tools, division: &cpus::CpuSplit) -> Rec
 /// A contest under way. Errors are sentences about why it ends early.
 struct ContestRun<'a> {
     contest: &'a ContestSpec,
-    stage: ServerRunner<'a>,
+    runner: ServerRunner<'a>,
     record: Record,
     path: PathBuf,
     begun: Instant,
@@ -213,14 +213,14 @@ impl ContestRun<'_> {
         for at in order {
             let contender = &contest.contenders[at];
             self.check_time()?;
-            match self.stage.prepare(contender) {
+            match self.runner.prepare(contender) {
                 Ok(version) => self.record.contenders[at].version = version,
-                Err(miss) => {
-                    self.take_out(at, miss)?;
+                Err(unmeasured) => {
+                    self.take_out(at, unmeasured)?;
                     continue;
                 }
             }
-            match self.stage.start(contender) {
+            match self.runner.start(contender) {
                 // Dropped at the end, and thereby ended.
                 Ok(ready) => {
                     self.record.contenders[at].command.clone_from(&ready.command);
@@ -228,19 +228,19 @@ impl ContestRun<'_> {
                     let name = &contender.name;
                     self.line(&format!("{name}: ready, the same bytes; {version}"));
                 }
-                Err(miss) => self.take_out(at, miss)?,
+                Err(unmeasured) => self.take_out(at, unmeasured)?,
             }
             self.save()?;
         }
         for (at, scenario) in contest.scenarios.iter().enumerate() {
-            self.record.scenarios[at].body_bytes = self.stage.body_bytes(scenario);
+            self.record.scenarios[at].body_bytes = self.runner.body_bytes(scenario);
         }
         self.save()
     }
 
     /// Notes that a contender does not take part.
-    fn take_out(&mut self, at: usize, miss: Unmeasured) -> Result<(), String> {
-        let Unmeasured::Fate(fate) = miss else { return Err(INTERRUPTED.to_owned()) };
+    fn take_out(&mut self, at: usize, unmeasured: Unmeasured) -> Result<(), String> {
+        let Unmeasured::Fate(fate) = unmeasured else { return Err(INTERRUPTED.to_owned()) };
         let name = &self.record.contenders[at].name;
         let line = match &fate {
             Fate::Ran => format!("{name}: ready"),
@@ -296,10 +296,10 @@ impl ContestRun<'_> {
         }
         let ready = match kept.remove(&contender.name) {
             Some(ready) => Ok(ready),
-            None => self.stage.start(contender),
+            None => self.runner.start(contender),
         };
         let measured = ready.and_then(|mut ready| {
-            let run = self.stage.measure(contender, &mut ready, scenario, round)?;
+            let run = self.runner.measure(contender, &mut ready, scenario, round)?;
             if !self.contest.fresh && run.outcome.is_some() {
                 kept.insert(contender.name.clone(), ready);
             }

@@ -18,27 +18,27 @@
 //! println!("{:.0} requests per second", outcome.requests_per_s);
 //! ```
 
-mod conn;
-mod desk;
+mod connection;
+mod coordinator;
+mod counts;
 mod findings;
-mod flight;
-mod hold;
+mod held;
 mod model;
-pub(crate) mod own;
-mod pace;
-mod reader;
+mod pending;
+mod response_reader;
 mod route;
+mod schedule;
 mod script;
 mod series;
 mod shared;
 mod slow;
 mod sock_diag;
 mod standstill;
-mod tally;
 mod thread;
+mod totals;
 mod trace;
+pub(crate) mod usage;
 mod warnings;
-mod whole;
 
 use std::error::Error;
 use std::fmt;
@@ -55,11 +55,11 @@ use rustix::io::Errno;
 
 use crate::outcome::Outcome;
 use crate::plan::{BackendChoice, LoadPlan, PlanError};
-use own::MachineSnapshot;
 use script::Script;
 use series::TimeSeries;
 use shared::LoadShared;
 use thread::{ThreadError, ThreadResult};
+use usage::MachineSnapshot;
 
 /// Descriptors that each ring needs besides those left apart, for connections that are being
 /// opened.
@@ -232,14 +232,14 @@ pub fn run(
     }
     let mut series = TimeSeries::default();
     let before = watch_until(&shared, &crew, watch, &mut series);
-    let meanwhile = MachineSnapshot::read().since(&before);
-    let hauls = join(crew, io)?;
-    if let Some(way) = shared.script.only_way().filter(|_| shared.nobody_listens()) {
-        let addresses = way.all.iter().map(ToString::to_string).collect();
+    let machine_delta = MachineSnapshot::read().since(&before);
+    let results = join(crew, io)?;
+    if let Some(addrs) = shared.script.only_way().filter(|_| shared.is_unreachable()) {
+        let addresses = addrs.all.iter().map(ToString::to_string).collect();
         return Err(LoadError::Refused { addresses });
     }
     series.collect(&shared);
-    let (outcome, entries) = findings::put_together(&shared, io, hauls, series, meanwhile);
+    let (outcome, entries) = findings::outcome_of(&shared, io, results, series, machine_delta);
     match (trace, &plan.trace) {
         (Some(file), Some(path)) => match trace::write(file, entries) {
             Ok(()) => Ok(outcome),
@@ -261,11 +261,11 @@ type LoadThread = JoinHandle<Result<ThreadResult, ThreadError>>;
 fn start(shared: &Arc<LoadShared>, thread: u32, io: BackendChoice) -> io::Result<LoadThread> {
     let shared = Arc::clone(shared);
     threads::Builder::new().name(format!("load-{thread}")).spawn(move || {
-        let haul = thread::run(&shared, thread, io);
-        if haul.is_err() {
+        let result = thread::run(&shared, thread, io);
+        if result.is_err() {
             shared.failed.store(true, Ordering::Relaxed);
         }
-        haul
+        result
     })
 }
 
@@ -308,8 +308,8 @@ fn join(crew: Vec<LoadThread>, io: BackendChoice) -> Result<Vec<ThreadResult>, L
     let joined: Vec<_> = crew.into_iter().map(JoinHandle::join).collect();
     joined
         .into_iter()
-        .map(|haul| match haul.map_err(|_| LoadError::Panicked)? {
-            Ok(haul) => Ok(haul),
+        .map(|result| match result.map_err(|_| LoadError::Panicked)? {
+            Ok(result) => Ok(result),
             Err(ThreadError::Engine(StartError::Thread(error))) if io == BackendChoice::Uring => {
                 Err(LoadError::Uring(error))
             }

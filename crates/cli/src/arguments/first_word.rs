@@ -2,7 +2,7 @@
 
 use super::{COMMANDS, is_command_or_flag};
 use crate::lab;
-use crate::refusal::UsageError;
+use crate::usage_error::UsageError;
 use gustnado::config::nearest;
 use std::ffi::OsString;
 use std::path::Path;
@@ -31,8 +31,8 @@ pub(super) fn refuse(words: &[OsString]) -> Option<UsageError> {
         return Some(UsageError::of_usage(RUN.to_owned()));
     }
     let topic = if word == "help" { words.get(1).and_then(|word| word.to_str()) } else { None };
-    if let Some(refusal) = lab::refuse(topic.unwrap_or(word)) {
-        return Some(refusal);
+    if let Some(error) = lab::usage_error_of(topic.unwrap_or(word)) {
+        return Some(error);
     }
     if is_command_or_flag(word)
         || word.is_empty()
@@ -97,7 +97,7 @@ mod tests {
 
     fn said(words: &[&str]) -> Option<String> {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-        refuse(&words).map(|refusal| refusal.line)
+        refuse(&words).map(|error| error.line)
     }
 
     #[test]

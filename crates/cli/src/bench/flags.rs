@@ -1,6 +1,6 @@
 //! The values of flags, each read with its bounds and in its unit.
 
-use crate::refusal::UsageError;
+use crate::usage_error::UsageError;
 use clap::ArgMatches;
 use gustnado::config::Unit;
 use std::str::FromStr;

@@ -2,7 +2,7 @@
 
 use super::flags::{all, duration, number, one, pace, rate};
 use super::sources;
-use crate::refusal::UsageError;
+use crate::usage_error::UsageError;
 use clap::ArgMatches;
 use gustnado::config::nearest;
 use gustnado_lab::plan::{

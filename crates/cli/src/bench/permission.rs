@@ -1,7 +1,7 @@
 //! Whose server it is: only this machine's loopback is loaded unless somebody says it is theirs.
 
 use crate::exit;
-use crate::refusal::UsageError;
+use crate::usage_error::UsageError;
 use gustnado_lab::plan::{LoadPlan, RequestSpec};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 

@@ -1,6 +1,6 @@
 //! How it goes: a bar where standard error is a terminal, else a line now and then if asked for.
 
-use super::asked::ProgressOutput;
+use super::options::ProgressOutput;
 use crate::figures::{counted, grouped};
 use gustnado_lab::figures::real;
 use gustnado_lab::load::{LoadPhase, LoadProgress, ProgressObserver};

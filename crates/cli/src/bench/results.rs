@@ -1,6 +1,6 @@
 //! Where results go: standard output and files. Files are opened before the load.
 
-use super::asked::{BenchOptions, Destination};
+use super::options::{BenchOptions, Destination};
 use gustnado_lab::outcome::Outcome;
 use gustnado_lab::output::{csv, histogram, json, table};
 use std::fs::{File, OpenOptions};
@@ -26,17 +26,17 @@ impl Results {
     ///
     /// # Errors
     /// A line that names the file that cannot be written.
-    pub(super) fn open(asked: &BenchOptions) -> Result<Self, String> {
+    pub(super) fn open(options: &BenchOptions) -> Result<Self, String> {
         let file = |place: &Option<Destination>| match place {
             Some(Destination::File(path)) => OutputFile::create(path).map(Some),
             _ => Ok(None),
         };
         let named = |path: &Option<PathBuf>| path.as_deref().map(OutputFile::create).transpose();
         Ok(Self {
-            json: file(&asked.json)?,
-            csv: file(&asked.csv)?,
-            csv_line: asked.csv_line.as_deref().map(OutputFile::append).transpose()?,
-            hgrm: named(&asked.hgrm)?,
+            json: file(&options.json)?,
+            csv: file(&options.csv)?,
+            csv_line: options.csv_line.as_deref().map(OutputFile::append).transpose()?,
+            hgrm: named(&options.hgrm)?,
         })
     }
 
@@ -44,8 +44,8 @@ impl Results {
     ///
     /// # Errors
     /// One line for each text that could not be written.
-    pub(super) fn write(self, asked: &BenchOptions, outcome: &Outcome) -> Result<(), String> {
-        let page = match (&asked.json, &asked.csv) {
+    pub(super) fn write(self, options: &BenchOptions, outcome: &Outcome) -> Result<(), String> {
+        let page = match (&options.json, &options.csv) {
             (Some(Destination::Standard), _) => json::text(outcome),
             (_, Some(Destination::Standard)) => csv::percentiles(outcome),
             _ => table::text(outcome),

@@ -1,6 +1,6 @@
 //! The addresses to connect from: `127.0.0.5`, or all of `127.0.0.0/24`.
 
-use crate::refusal::UsageError;
+use crate::usage_error::UsageError;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// More addresses than anybody needs: each one has tens of thousands of ports.

@@ -138,14 +138,14 @@ pub(crate) fn read_member(flags: &ArgMatches) -> (i32, Vec<OsString>) {
 mod tests {
     use super::*;
 
-    fn asked(words: &[&str]) -> Result<ContestSubcommand, clap::Error> {
+    fn options(words: &[&str]) -> Result<ContestSubcommand, clap::Error> {
         let words = std::iter::once("contest").chain(words.iter().copied());
         command().try_get_matches_from(words).map(|flags| read(&flags))
     }
 
     #[test]
     fn a_file_can_be_narrowed() {
-        let found = asked(&["c.toml", "--only", "a,b", "--rounds=5", "--check", "--output", "o"]);
+        let found = options(&["c.toml", "--only", "a,b", "--rounds=5", "--check", "--output", "o"]);
         let ContestSubcommand::Hold(held) = found.expect("right") else { panic!("not held") };
         assert_eq!(held.only, ["a", "b"]);
         assert_eq!((held.rounds, held.check, held.quick), (Some(5), true, false));
@@ -154,15 +154,15 @@ mod tests {
 
     #[test]
     fn the_other_things_need_no_file() {
-        assert_eq!(asked(&["--presets"]).expect("right"), ContestSubcommand::Presets);
-        let both = asked(&["--compare", "a", "b"]).expect("right");
+        assert_eq!(options(&["--presets"]).expect("right"), ContestSubcommand::Presets);
+        let both = options(&["--compare", "a", "b"]).expect("right");
         assert_eq!(both, ContestSubcommand::Compare("a".into(), "b".into()));
         assert_eq!(
-            asked(&["--preset", "nginx"]).expect("right"),
+            options(&["--preset", "nginx"]).expect("right"),
             ContestSubcommand::Preset("nginx".into())
         );
-        assert!(asked(&[]).is_err());
-        assert!(asked(&["c.toml", "--rounds", "0"]).is_err());
+        assert!(options(&[]).is_err());
+        assert!(options(&["c.toml", "--rounds", "0"]).is_err());
     }
 
     #[test]

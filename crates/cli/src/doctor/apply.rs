@@ -1,7 +1,7 @@
 //! `gustnado doctor --apply` and `--restore`: settings are shown, kept in a file, changed, and put
 //! back from there.
 
-use super::asked::DoctorOptions;
+use super::options::DoctorOptions;
 use super::settings::KernelSettings;
 use super::shell::{FILES_GOAL, Shell};
 use super::state::{SavedState, usual_path};
@@ -14,23 +14,23 @@ use std::io::{self, IsTerminal, Write, stderr, stdin};
 use std::path::{Path, PathBuf};
 
 /// Shows what contests want changed, and changes it.
-pub(super) fn apply(asked: &DoctorOptions, output: Console) -> u8 {
-    match changed(asked, output) {
+pub(super) fn apply(options: &DoctorOptions, output: Console) -> u8 {
+    match changed(options, output) {
         Ok(code) => code,
         Err(line) => fail(&line, output),
     }
 }
 
 /// Puts back what was changed.
-pub(super) fn restore(asked: &DoctorOptions, output: Console) -> u8 {
+pub(super) fn restore(options: &DoctorOptions, output: Console) -> u8 {
     let put_back = || {
-        let path = state_path(asked)?;
+        let path = state_path(options)?;
         let mut state = SavedState::read(&path)?;
         if state.is_empty() {
             let path = path.display();
             return Err(format!("{path}: not there, so that there is nothing to put back"));
         }
-        let failed = put_back(asked, &mut state);
+        let failed = put_back(options, &mut state);
         state.write(&path)?;
         Ok(if failed == 0 { None } else { Some((failed, path)) })
     };
@@ -39,7 +39,7 @@ pub(super) fn restore(asked: &DoctorOptions, output: Console) -> u8 {
         Ok(Some((failed, path))) => {
             let failed = counted(failed, "setting");
             let keeps = format!("{} keeps them for another try", path.display());
-            fail(&format!("{failed} could not be put back; {keeps}{}", as_root(asked)), output)
+            fail(&format!("{failed} could not be put back; {keeps}{}", as_root(options)), output)
         }
         Err(line) => fail(&line, output),
     }
@@ -50,22 +50,22 @@ fn fail(line: &str, output: Console) -> u8 {
     exit::FAILED
 }
 
-fn changed(asked: &DoctorOptions, output: Console) -> Result<u8, String> {
-    let settings = KernelSettings(asked.settings.clone());
+fn changed(options: &DoctorOptions, output: Console) -> Result<u8, String> {
+    let settings = KernelSettings(options.settings.clone());
     let changes = wanted::changes(&settings);
-    let shell = Shell::find().filter(|shell| asked.is_machine() && shell.is_short());
+    let shell = Shell::find().filter(|shell| options.is_machine() && shell.is_short());
     if changes.is_empty() && shell.is_none() {
         return Ok(page("Nothing needs to be changed for contests on this machine.\n"));
     }
     page(&plan(&changes, shell.as_ref()));
-    if asked.is_machine() && !rustix::process::geteuid().is_root() {
+    if options.is_machine() && !rustix::process::geteuid().is_root() {
         return Err("it takes root to change them: sudo gustnado doctor --apply".to_owned());
     }
-    if !agreed(asked) {
+    if !agreed(options) {
         output.say("nothing was changed; `gustnado doctor --apply --yes` changes it");
         return Ok(exit::CLEAN);
     }
-    let path = state_path(asked)?;
+    let path = state_path(options)?;
     let before = SavedState::read(&path)?;
     // Old values are on the disk before the first new one is in place, the oldest ones of all.
     let mut kept = before.clone();
@@ -78,7 +78,7 @@ fn changed(asked: &DoctorOptions, output: Console) -> Result<u8, String> {
     kept.write(&path)?;
     if !kept.is_empty() {
         let path = path.display();
-        let restore = match &asked.state {
+        let restore = match &options.state {
             Some(state) => format!("gustnado doctor --restore --state {}", state.display()),
             None => "gustnado doctor --restore".to_owned(),
         };
@@ -119,13 +119,13 @@ fn set(
 }
 
 /// Puts everything back; what failed stays in the state.
-fn put_back(asked: &DoctorOptions, state: &mut SavedState) -> u64 {
-    let settings = KernelSettings(asked.settings.clone());
+fn put_back(options: &DoctorOptions, state: &mut SavedState) -> u64 {
+    let settings = KernelSettings(options.settings.clone());
     state.settings.retain(|key, old| {
         let done = settings.write(key, old);
         !told("put back", &format!("{key} to {old}"), &done)
     });
-    if let Some(shell) = state.shell.take_if(|_| asked.is_machine()) {
+    if let Some(shell) = state.shell.take_if(|_| options.is_machine()) {
         let done = shell.restore();
         let what = format!("open files of the calling shell to {}, {}", shell.soft, shell.hard);
         if !told("put back", &what, &done) {
@@ -168,9 +168,9 @@ fn plan(changes: &[SettingChange], shell: Option<&Shell>) -> String {
 }
 
 /// Whether to go on: told by `--yes`, or by a person at a terminal.
-fn agreed(asked: &DoctorOptions) -> bool {
-    if asked.yes || !stdin().is_terminal() {
-        return asked.yes;
+fn agreed(options: &DoctorOptions) -> bool {
+    if options.yes || !stdin().is_terminal() {
+        return options.yes;
     }
     let _ = write!(stderr(), "Change them? [y/N] ");
     let mut answer = String::new();
@@ -178,18 +178,18 @@ fn agreed(asked: &DoctorOptions) -> bool {
     read.is_ok() && ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str())
 }
 
-fn state_path(asked: &DoctorOptions) -> Result<PathBuf, String> {
+fn state_path(options: &DoctorOptions) -> Result<PathBuf, String> {
     let usual = || usual_path(|name| std::env::var(name).ok());
     let none =
         || "neither XDG_STATE_HOME nor HOME says where to keep old values; give --state FILE";
-    asked.state.clone().or_else(usual).ok_or_else(|| none().to_owned())
+    options.state.clone().or_else(usual).ok_or_else(|| none().to_owned())
 }
 
-fn as_root(asked: &DoctorOptions) -> String {
-    if !asked.is_machine() || rustix::process::geteuid().is_root() {
+fn as_root(options: &DoctorOptions) -> String {
+    if !options.is_machine() || rustix::process::geteuid().is_root() {
         return String::new();
     }
-    let state = asked.state.as_deref().map(Path::display);
+    let state = options.state.as_deref().map(Path::display);
     let state = state.map(|path| format!(" --state {path}")).unwrap_or_default();
     format!("; it takes root: sudo gustnado doctor --restore{state}")
 }

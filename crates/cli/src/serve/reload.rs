@@ -8,22 +8,22 @@ use std::path::Path;
 /// Reads the file again. Whatever is wrong with it is said, and then nothing changes.
 pub(super) fn again(
     running: &Running,
-    asked: Box<ServeOptions>,
+    options: Box<ServeOptions>,
     output: Console,
 ) -> Box<ServeOptions> {
-    let Some(path) = asked.file().map(Path::to_owned) else {
+    let Some(path) = options.file().map(Path::to_owned) else {
         output.say(
             "HUP: there is no configuration file to read again; serving goes on (start with \
              --config FILE to have one)",
         );
-        return asked;
+        return options;
     };
-    let new = match asked.again() {
+    let new = match options.again() {
         Ok(new) => new,
         Err(refusal) => {
             running.refuse_reload();
             refuse(&refusal.line, &path, output);
-            return asked;
+            return options;
         }
     };
     match running.reload(new.server()) {
@@ -34,7 +34,7 @@ pub(super) fn again(
         }
         Err(error) => {
             refuse(&new.line(&error), &path, output);
-            asked
+            options
         }
     }
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::file::ScenarioSpec;
 use super::tool::{self, Tool, ToolError};
 use crate::figures::real;
-use crate::load::own::Counters;
+use crate::load::usage::Counters;
 use crate::outcome::{Errors, FORMAT, GeneratorUsage, Kernel, Latency, ModelSummary, Outcome};
 
 /// From this share of its time on, its one thread could do no more.
@@ -44,19 +44,19 @@ pub(super) fn measure(
     let command = arguments(scenario, url);
     let (began, kernel, cpu) = (SystemTime::now(), Counters::read(), children_s());
     let tool = Tool { command: &command, folder: None, environment: &[], cpus, most };
-    let said = match tool.run(stop) {
-        Ok(said) => said,
+    let output = match tool.run(stop) {
+        Ok(output) => output,
         Err(ToolError::Interrupted) => return Err(None),
         Err(error) => return Err(Some(format!("ab: {error}"))),
     };
     let cpu = [0, 1].map(|at| children_s()[at] - cpu[at]);
     let kernel = Counters::read().since(&kernel);
-    if !said.status.success() {
-        let code = said.status.code().unwrap_or(-1);
-        return Err(Some(format!("ab: exit code {code}: {}", said.last_words())));
+    if !output.status.success() {
+        let code = output.status.code().unwrap_or(-1);
+        return Err(Some(format!("ab: exit code {code}: {}", output.last_words())));
     }
-    let found = outcome(&said.output, &said.complaints, scenario, url);
-    let mut outcome = found.map_err(|why| Some(format!("ab: {why}; {}", said.last_words())))?;
+    let found = outcome(&output.stdout, &output.stderr, scenario, url);
+    let mut outcome = found.map_err(|why| Some(format!("ab: {why}; {}", output.last_words())))?;
     outcome.started_unix_s = began.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     outcome.kernel = kernel;
     outcome.generator = own_use(cpu, outcome.duration_s);
@@ -82,19 +82,24 @@ fn arguments(scenario: &ScenarioSpec, url: &str) -> Vec<String> {
 
 /// What it found, but for what only the machine knows.
 ///
-/// - `said`: what it printed.
+/// - `output`: what it printed.
 /// - `table`: its percentiles: a line for each, with milliseconds.
-fn outcome(said: &str, table: &str, scenario: &ScenarioSpec, url: &str) -> Result<Outcome, String> {
-    let complete: u64 = needed(said, "Complete requests:")?;
-    let duration_s: f64 = needed(said, "Time taken for tests:")?;
-    let mean_ms: f64 = needed(said, "Time per request:")?;
-    let status = field(said, "Non-2xx responses:").unwrap_or(0);
-    let errors = Errors { status, ..errors(said) };
+fn outcome(
+    output: &str,
+    table: &str,
+    scenario: &ScenarioSpec,
+    url: &str,
+) -> Result<Outcome, String> {
+    let complete: u64 = needed(output, "Complete requests:")?;
+    let duration_s: f64 = needed(output, "Time taken for tests:")?;
+    let mean_ms: f64 = needed(output, "Time per request:")?;
+    let status = field(output, "Non-2xx responses:").unwrap_or(0);
+    let errors = Errors { status, ..errors(output) };
     let requests = complete.saturating_sub(errors.total());
-    let latency_us = Latency { count: complete, mean: mean_ms * 1e3, ..latencies(said, table)? };
+    let latency_us = Latency { count: complete, mean: mean_ms * 1e3, ..latencies(output, table)? };
     Ok(Outcome {
         format: FORMAT,
-        tool: version(said),
+        tool: version(output),
         urls: vec![url.to_owned()],
         model: model(scenario),
         started_unix_s: 0.0,
@@ -106,7 +111,7 @@ fn outcome(said: &str, table: &str, scenario: &ScenarioSpec, url: &str) -> Resul
         requests_per_s: if duration_s > 0.0 { real(requests) / duration_s } else { 0.0 },
         errors,
         statuses: BTreeMap::new(),
-        bytes_received: needed(said, "Total transferred:")?,
+        bytes_received: needed(output, "Total transferred:")?,
         // It does not say.
         bytes_sent: 0,
         connections_opened: if scenario.keep_alive { scenario.connections } else { complete },
@@ -128,19 +133,19 @@ fn outcome(said: &str, table: &str, scenario: &ScenarioSpec, url: &str) -> Resul
     })
 }
 
-fn needed<T: FromStr>(said: &str, label: &str) -> Result<T, String> {
-    field(said, label).ok_or_else(|| format!("expected a line \"{label} NUMBER\", found none"))
+fn needed<T: FromStr>(output: &str, label: &str) -> Result<T, String> {
+    field(output, label).ok_or_else(|| format!("expected a line \"{label} NUMBER\", found none"))
 }
 
 /// The first number behind a label at the beginning of a line.
-fn field<T: FromStr>(said: &str, label: &str) -> Option<T> {
-    let rest = said.lines().find_map(|line| line.trim_start().strip_prefix(label))?;
+fn field<T: FromStr>(output: &str, label: &str) -> Option<T> {
+    let rest = output.lines().find_map(|line| line.trim_start().strip_prefix(label))?;
     rest.split_whitespace().next()?.parse().ok()
 }
 
 /// `(Connect: 0, Receive: 0, Length: 5, Exceptions: 0)`, a line that is there if any failed.
-fn errors(said: &str) -> Errors {
-    let line = said.lines().map(str::trim).find(|line| line.starts_with("(Connect:"));
+fn errors(output: &str) -> Errors {
+    let line = output.lines().map(str::trim).find(|line| line.starts_with("(Connect:"));
     let of = |label: &str| {
         let rest = line.and_then(|line| line.split(label).nth(1)).unwrap_or_default();
         let digits: String = rest.trim_start().chars().take_while(char::is_ascii_digit).collect();
@@ -155,7 +160,7 @@ fn errors(said: &str) -> Errors {
     }
 }
 
-fn latencies(said: &str, table: &str) -> Result<Latency, String> {
+fn latencies(output: &str, table: &str) -> Result<Latency, String> {
     let lines = table.lines().filter_map(|line| line.split_once(','));
     let times: BTreeMap<&str, f64> =
         lines.filter_map(|(name, ms)| Some((name, ms.trim().parse::<f64>().ok()? * 1e3))).collect();
@@ -164,7 +169,7 @@ fn latencies(said: &str, table: &str) -> Result<Latency, String> {
     };
     let named = PERCENTILES.iter().map(|name| Ok(((*name).to_owned(), of(name)?)));
     // `Total:        4   12   4.4     12      32`: least, mean, deviation, median, most.
-    let total = said.lines().find_map(|line| line.strip_prefix("Total:")).unwrap_or_default();
+    let total = output.lines().find_map(|line| line.strip_prefix("Total:")).unwrap_or_default();
     let deviation_ms = total.split_whitespace().nth(2).and_then(|text| text.parse().ok());
     Ok(Latency {
         min: of("0")?,
@@ -176,8 +181,8 @@ fn latencies(said: &str, table: &str) -> Result<Latency, String> {
 }
 
 /// `This is ApacheBench, Version 2.3 <$Revision: 1903618 $>`, without the last of it.
-fn version(said: &str) -> String {
-    let line = said.lines().next().unwrap_or_default().trim_start_matches("This is ");
+fn version(output: &str) -> String {
+    let line = output.lines().next().unwrap_or_default().trim_start_matches("This is ");
     line.split(" <").next().unwrap_or_default().to_owned()
 }
 

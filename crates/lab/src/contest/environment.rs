@@ -79,8 +79,8 @@ fn commit(program: &Path) -> Option<String> {
     let folder = program.parent()?;
     let git = |words: &[&str]| {
         let done = Command::new("git").arg("-C").arg(folder).args(words).output().ok()?;
-        let said = String::from_utf8(done.stdout).ok()?.trim().to_owned();
-        done.status.success().then_some(said)
+        let output = String::from_utf8(done.stdout).ok()?.trim().to_owned();
+        done.status.success().then_some(output)
     };
     let commit = git(&["rev-parse", "--short=12", "HEAD"]).filter(|found| !found.is_empty())?;
     let changed = git(&["status", "--porcelain", "--untracked-files=no"]);

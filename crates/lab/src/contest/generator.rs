@@ -54,16 +54,16 @@ pub(super) fn measure(
         command.extend(["--unix-socket".to_owned(), path.display().to_string()]);
     }
     let tool = Tool { command: &command, folder: None, environment: &[], cpus, most };
-    let said = match tool.run(stop) {
-        Ok(said) => said,
+    let output = match tool.run(stop) {
+        Ok(output) => output,
         Err(ToolError::Interrupted) => return Err(None),
         Err(error) => return Err(Some(format!("the load generator: {error}"))),
     };
-    let words = || match said.status.code() {
-        Some(0) => said.last_words(),
-        code => format!("exit code {}: {}", code.unwrap_or(-1), said.last_words()),
+    let words = || match output.status.code() {
+        Some(0) => output.last_words(),
+        code => format!("exit code {}: {}", code.unwrap_or(-1), output.last_words()),
     };
-    let json = said.output.find('{').map_or("", |at| &said.output[at..]);
+    let json = output.stdout.find('{').map_or("", |at| &output.stdout[at..]);
     let outcome: Outcome = serde_json::from_str(json).map_err(|error| {
         Some(format!("the load generator printed no outcome ({error}); {}", words()))
     })?;

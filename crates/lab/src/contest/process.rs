@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::process::Signal;
 
 use super::cpus;
-use super::family::ProcessTree;
+use super::process_tree::ProcessTree;
 use log::ProcessLog;
 
 /// The variable that marks what came of a start.
@@ -47,7 +47,7 @@ pub(super) struct Launch<'a> {
 #[derive(Debug)]
 pub(super) struct ServerProcess {
     child: Child,
-    family: ProcessTree,
+    tree: ProcessTree,
     log: ProcessLog,
     stop_timeout: Duration,
     ended: Option<ExitStatus>,
@@ -82,18 +82,18 @@ impl ServerProcess {
         drop(command);
         let id = i32::try_from(child.id()).map_err(io::Error::other)?;
         let mut child = child;
-        let Some(family) = ProcessTree::of(id, format!("{MARK}={mark}")) else {
+        let Some(tree) = ProcessTree::of(id, format!("{MARK}={mark}")) else {
             let _ = child.kill();
             let _ = child.wait();
             return Err(io::Error::other("its entry below /proc cannot be read"));
         };
         let stop_timeout = launch.stop_timeout;
-        Ok(Self { child, family, log, stop_timeout, ended: None, stopped: false })
+        Ok(Self { child, tree, log, stop_timeout, ended: None, stopped: false })
     }
 
     /// Its processes.
-    pub(super) fn family(&self) -> &ProcessTree {
-        &self.family
+    pub(super) fn tree(&self) -> &ProcessTree {
+        &self.tree
     }
 
     /// In words how it ended, if it has: with its last lines.
@@ -127,14 +127,14 @@ impl ServerProcess {
             return;
         }
         self.stopped = true;
-        self.family.look();
+        self.tree.look();
         if self.ended.is_none() {
-            self.family.leader().send(Signal::TERM);
+            self.tree.leader().send(Signal::TERM);
             self.wait(self.stop_timeout, Self::has_leader_ended);
         }
         self.wait(ORPHANS, Self::is_all_gone);
-        self.family.look();
-        self.family.known().iter().for_each(|member| member.send(Signal::KILL));
+        self.tree.look();
+        self.tree.known().iter().for_each(|member| member.send(Signal::KILL));
         self.wait(ORPHANS, |server| server.has_leader_ended() && server.is_all_gone());
     }
 
@@ -146,7 +146,7 @@ impl ServerProcess {
     }
 
     fn is_all_gone(&mut self) -> bool {
-        !self.family.known().iter().any(|member| member.is_alive())
+        !self.tree.known().iter().any(|member| member.is_alive())
     }
 
     /// Waits until something holds, but not for ever.

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::cpus;
-use super::family::{ProcStat, ProcessIdentity, ProcessTree};
+use super::process_tree::{ProcStat, ProcessIdentity, ProcessTree};
 use crate::record::{Sample, Usage};
 use crate::steal::{self, CpuTime};
 
@@ -48,7 +48,7 @@ pub(super) struct Sampler {
     end: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<UsageReading>>>,
     before: Switches,
-    family: ProcessTree,
+    tree: ProcessTree,
 }
 
 impl Sampler {
@@ -57,21 +57,21 @@ impl Sampler {
     /// - `expected`: how long it will be about.
     /// - `on`: the CPUs for the thread, which are not the server's.
     pub(super) fn start(
-        mut family: ProcessTree,
+        mut tree: ProcessTree,
         expected: Duration,
         on: &[u32],
     ) -> std::io::Result<Self> {
-        family.look();
-        let first = UsageReading::of(family.known());
-        let before = switches(family.known());
+        tree.look();
+        let first = UsageReading::of(tree.known());
+        let before = switches(tree.known());
         let end = Arc::new(AtomicBool::new(false));
         let period = PERIOD.max(expected / READINGS_MAX);
-        let (asked, kin, on) = (Arc::clone(&end), family.clone(), on.to_vec());
+        let (asked, kin, on) = (Arc::clone(&end), tree.clone(), on.to_vec());
         let thread = std::thread::Builder::new().name("sampler".to_owned()).spawn(move || {
             cpus::stay(&on);
             sample(kin, first, period, &asked)
         })?;
-        Ok(Self { end, thread: Some(thread), before, family })
+        Ok(Self { end, thread: Some(thread), before, tree })
     }
 
     /// Ends with a last reading, and says what was used.
@@ -79,8 +79,8 @@ impl Sampler {
     /// - `window`: from when to when measuring went, seconds since 1970-01-01; without it all of it
     ///   counts.
     pub(super) fn finish(mut self, window: Option<(f64, f64)>) -> Usage {
-        self.family.look();
-        let after = switches(self.family.known());
+        self.tree.look();
+        let after = switches(self.tree.known());
         self.end.store(true, Ordering::Relaxed);
         let readings = self.thread.take().and_then(|thread| thread.join().ok());
         let mut usage = usage(&readings.unwrap_or_default(), window);
@@ -97,7 +97,7 @@ impl Drop for Sampler {
 }
 
 fn sample(
-    mut family: ProcessTree,
+    mut tree: ProcessTree,
     first: UsageReading,
     period: Duration,
     end: &AtomicBool,
@@ -111,10 +111,10 @@ fn sample(
         }
         let last = end.load(Ordering::Relaxed);
         if last || looked.elapsed() > LOOK {
-            family.look();
+            tree.look();
             looked = Instant::now();
         }
-        let reading = UsageReading::of(family.known());
+        let reading = UsageReading::of(tree.known());
         // A server that died has nothing any more; what it had used by then counts.
         if reading.processes > 0 {
             readings.push(reading);

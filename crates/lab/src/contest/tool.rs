@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::cpus;
-use super::family::ProcessTree;
+use super::process_tree::ProcessTree;
 
 /// The longest output that is read: a generator's, with a line for each second.
 const OUTPUT_BYTES_MAX: u64 = 64 << 20;
@@ -36,26 +36,26 @@ pub(super) struct Tool<'a> {
 #[derive(Debug)]
 pub(super) struct ToolOutput {
     pub(super) status: ExitStatus,
-    pub(super) output: String,
-    pub(super) complaints: String,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
 }
 
 impl ToolOutput {
     /// The first line that is not empty, wherever it was printed.
     pub(super) fn first_line(&self) -> Option<String> {
-        let lines = self.output.lines().chain(self.complaints.lines());
+        let lines = self.stdout.lines().chain(self.stderr.lines());
         let line = lines.map(str::trim).find(|line| !line.is_empty())?;
         Some(line.chars().take(200).collect())
     }
 
     /// The last line that it complained in: of a traceback, the one that says what is wrong.
     pub(super) fn last_line(&self) -> &str {
-        self.complaints.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default()
+        self.stderr.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default()
     }
 
     /// The end of what it complained of, in one line.
     pub(super) fn last_words(&self) -> String {
-        let text = if self.complaints.trim().is_empty() { &self.output } else { &self.complaints };
+        let text = if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr };
         let lines: Vec<&str> =
             text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let from = lines.len().saturating_sub(4);
@@ -105,12 +105,12 @@ impl Tool<'_> {
         }
         let child = cpus::on(self.cpus, || command.spawn()).map_err(ToolError::Io)?;
         let mut running = ToolProcess::of(child);
-        let output = gather(running.child.stdout.take());
-        let complaints = gather(running.child.stderr.take());
+        let stdout = gather(running.child.stdout.take());
+        let stderr = gather(running.child.stderr.take());
         let status = running.wait(self.most, stop)?;
         // What came of it and lives on would hold the pipes open.
         running.end();
-        Ok(ToolOutput { status, output: text(output), complaints: text(complaints) })
+        Ok(ToolOutput { status, stdout: text(stdout), stderr: text(stderr) })
     }
 }
 
@@ -204,11 +204,11 @@ mod tests {
 
     #[test]
     fn what_a_program_says_is_kept_with_how_it_ended() {
-        let said = shell("echo; echo one; echo two >&2; exit 3", Duration::from_secs(10));
-        let said = said.expect("it ends");
-        assert_eq!(said.status.code(), Some(3));
-        assert_eq!(said.first_line().as_deref(), Some("one"));
-        assert_eq!(said.last_words(), "two");
+        let output = shell("echo; echo one; echo two >&2; exit 3", Duration::from_secs(10));
+        let output = output.expect("it ends");
+        assert_eq!(output.status.code(), Some(3));
+        assert_eq!(output.first_line().as_deref(), Some("one"));
+        assert_eq!(output.last_words(), "two");
     }
 
     #[test]

@@ -7,22 +7,22 @@ use std::time::Duration;
 
 use gustnado_tasks::{Connection, ConnectionError, Outbound};
 
+use super::counts::FailureKind;
 use super::script::ServerAddrs;
 use super::shared::LoadShared;
-use super::tally::FailureKind;
 
 /// Where a connection goes to, and from where: its way among those of its group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TargetRoute {
     group: u32,
-    way: usize,
+    addrs: usize,
     pub(super) source: Option<SocketAddr>,
 }
 
 impl TargetRoute {
     /// That of a connection.
     pub(super) fn of(shared: &LoadShared, group: u32, number: u64) -> Self {
-        let ways = &shared.script.groups[group as usize].ways;
+        let servers = &shared.script.groups[group as usize].servers;
         let sources: &[IpAddr] = &shared.plan.sources;
         let pick = |length: usize, number: u64| {
             usize::try_from(number % length as u64).expect("it is below a length")
@@ -31,7 +31,7 @@ impl TargetRoute {
             (!sources.is_empty()).then(|| SocketAddr::new(sources[pick(sources.len(), number)], 0));
         // (Divided, so that each target meets each source.)
         let turn = number / (sources.len() as u64).max(1);
-        Self { group, way: pick(ways.len(), turn), source }
+        Self { group, addrs: pick(servers.len(), turn), source }
     }
 
     /// Connects to the first of its addresses that lets it in, beginning with the one that last
@@ -42,7 +42,8 @@ impl TargetRoute {
         outbound: &Outbound,
         timeout_ms: u64,
     ) -> Result<Connection, FailureKind> {
-        let ServerAddrs { all, good } = &shared.script.groups[self.group as usize].ways[self.way];
+        let ServerAddrs { all, good } =
+            &shared.script.groups[self.group as usize].servers[self.addrs];
         let first = good.load(Ordering::Relaxed);
         let mut failure = FailureKind::Unconnected;
         for at in (first..all.len()).chain(0..first) {
@@ -94,9 +95,9 @@ pub(super) fn millis(duration: Duration) -> u64 {
 mod tests {
     use super::TargetRoute;
     use crate::load::StopHandle;
+    use crate::load::counts::FailureKind;
     use crate::load::script::{Script, ServerAddrs};
     use crate::load::shared::LoadShared;
-    use crate::load::tally::FailureKind;
     use crate::plan::LoadPlan;
     use gustnado_tasks::{BlockOnOptions, Endpoint, Outbound, block_on_with};
     use std::net::{SocketAddr, TcpListener};
@@ -111,7 +112,7 @@ mod tests {
         let plan = LoadPlan::closed("http://127.0.0.1/", 1);
         let mut script = Script::prepare(&plan).expect("a good plan");
         let all = addresses.iter().map(|address| Endpoint::Tcp(*address)).collect();
-        script.groups[0].ways = vec![ServerAddrs::of(all)];
+        script.groups[0].servers = vec![ServerAddrs::of(all)];
         LoadShared::new(&plan, script, &StopHandle::default(), 1)
     }
 
@@ -129,9 +130,9 @@ mod tests {
         for _ in 0..5 {
             connected(&shared).expect("one of them listens");
         }
-        let way = shared.script.only_way().expect("one server");
-        assert_eq!(way.good.load(super::Ordering::Relaxed), 1);
-        assert!(!shared.nobody_listens());
+        let addrs = shared.script.only_way().expect("one server");
+        assert_eq!(addrs.good.load(super::Ordering::Relaxed), 1);
+        assert!(!shared.is_unreachable());
     }
 
     #[test]
@@ -139,7 +140,7 @@ mod tests {
         let shared = shared(&[closed(), closed()]);
         for tries in 1..=3 {
             assert_eq!(connected(&shared), Err(FailureKind::Refused));
-            assert_eq!(shared.nobody_listens(), tries == 3);
+            assert_eq!(shared.is_unreachable(), tries == 3);
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::plan::{LoadPlan, PlanError, UrlParts, greatest_common};
 /// All that the connections of a run ask for.
 #[derive(Debug)]
 pub(super) struct Script {
-    pub(super) lines: Vec<RequestKind>,
+    pub(super) kinds: Vec<RequestKind>,
     /// A connection is one group's for good.
     pub(super) groups: Vec<HostGroup>,
     /// The groups of connections, in turn.
@@ -43,7 +43,7 @@ pub(super) struct ExpectedResponse {
 pub(super) struct HostGroup {
     host: String,
     /// Its connections take them in turn.
-    pub(super) ways: Vec<ServerAddrs>,
+    pub(super) servers: Vec<ServerAddrs>,
     /// Indices into the lines, each as often as its weight says, well mixed.
     pub(super) round: Vec<u32>,
 }
@@ -65,7 +65,7 @@ impl ServerAddrs {
 impl Script {
     /// All addresses of TCP that connections may go to.
     pub(super) fn servers(&self) -> Vec<SocketAddr> {
-        let all = self.groups.iter().flat_map(|group| &group.ways).flat_map(|way| &way.all);
+        let all = self.groups.iter().flat_map(|group| &group.servers).flat_map(|addrs| &addrs.all);
         let tcp =
             |to: &Endpoint| if let Endpoint::Tcp(address) = to { Some(*address) } else { None };
         all.filter_map(tcp).collect()
@@ -74,7 +74,7 @@ impl Script {
     /// Where all of it goes, if that is one server.
     pub(super) fn only_way(&self) -> Option<&ServerAddrs> {
         match &self.groups[..] {
-            [HostGroup { ways, .. }] if ways.len() == 1 => ways.first(),
+            [HostGroup { servers, .. }] if servers.len() == 1 => servers.first(),
             _ => None,
         }
     }
@@ -84,19 +84,19 @@ impl Script {
     /// # Errors
     /// [`PlanError`]: a URL or a field that cannot be sent, or a name that is not known.
     pub(super) fn prepare(plan: &LoadPlan) -> Result<Self, PlanError> {
-        let mut lines = Vec::new();
+        let mut kinds = Vec::new();
         let mut groups: Vec<(HostGroup, Vec<(u32, u32)>)> = Vec::new();
         for (index, ask) in (0_u32..).zip(&plan.requests) {
             let url = UrlParts::parse(&ask.url)?;
-            lines.push(line(plan, index as usize, &url)?);
+            kinds.push(kind(plan, index as usize, &url)?);
             let host = format!("{} {:?}", url.authority(), ask.targets);
             let member = (index, ask.weight);
             if let Some((_, members)) = groups.iter_mut().find(|(group, _)| group.host == host) {
                 members.push(member);
                 continue;
             }
-            let ways = ways(plan, &url, &ask.targets)?;
-            groups.push((HostGroup { host, ways, round: Vec::new() }, vec![member]));
+            let servers = servers(plan, &url, &ask.targets)?;
+            groups.push((HostGroup { host, servers, round: Vec::new() }, vec![member]));
         }
         let weights = |members: &[(u32, u32)]| members.iter().map(|(_, weight)| *weight).sum();
         let sums: Vec<(u32, u32)> =
@@ -106,7 +106,7 @@ impl Script {
             group.round = round(&members);
             group
         };
-        Ok(Self { lines, groups: groups.into_iter().map(fill).collect(), turns })
+        Ok(Self { kinds, groups: groups.into_iter().map(fill).collect(), turns })
     }
 
     /// The group of a connection.
@@ -117,7 +117,7 @@ impl Script {
 }
 
 /// Writes one request.
-fn line(plan: &LoadPlan, index: usize, url: &UrlParts<'_>) -> Result<RequestKind, PlanError> {
+fn kind(plan: &LoadPlan, index: usize, url: &UrlParts<'_>) -> Result<RequestKind, PlanError> {
     let ask = &plan.requests[index];
     let wrong = |why: String| PlanError::Request { url: ask.url.clone(), why };
     let method =
@@ -156,7 +156,7 @@ fn line(plan: &LoadPlan, index: usize, url: &UrlParts<'_>) -> Result<RequestKind
 
 /// Where to connect to. Each target is a server of its own; all addresses of a name are one server,
 /// of the family of the sources, if there are any.
-fn ways(
+fn servers(
     plan: &LoadPlan,
     url: &UrlParts<'_>,
     targets: &[SocketAddr],
@@ -225,7 +225,7 @@ mod tests {
         let script = Script::prepare(&plan).expect("a good plan");
         let want = "POST /a?b HTTP/1.0\r\nHost: 127.0.0.1:81\r\nConnection: keep-alive\r\n\
             X-Y: z\r\nContent-Length: 5\r\n\r\nhello";
-        assert_eq!(String::from_utf8_lossy(&script.lines[0].bytes), want);
+        assert_eq!(String::from_utf8_lossy(&script.kinds[0].bytes), want);
         plan.requests[0].method = "FETCH".to_owned();
         let refused = Script::prepare(&plan).expect_err("no such method").to_string();
         assert!(refused.contains("FETCH"), "{refused}");

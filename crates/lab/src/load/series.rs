@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::counts::{LatencyHistogram, ThreadSecond};
 use super::shared::LoadShared;
-use super::tally::{LatencyHistogram, ThreadSecond};
 use super::{LoadPhase, LoadProgress};
 use crate::outcome::OutcomeSecond;
 
@@ -18,7 +18,7 @@ pub(super) struct TimeSeries {
     /// Seconds that a thread may still add to.
     open: BTreeMap<u64, ThreadSecond>,
     closed: Vec<OutcomeSecond>,
-    pub(super) whole: LatencyHistogram,
+    pub(super) latency: LatencyHistogram,
 }
 
 impl TimeSeries {
@@ -26,7 +26,7 @@ impl TimeSeries {
     pub(super) fn collect(&mut self, shared: &LoadShared) {
         for thread in 0..shared.published.len() {
             for part in shared.show(thread, |shown| std::mem::take(&mut shown.parts)) {
-                self.whole.add(&part.latency);
+                self.latency.add(&part.latency);
                 let second = self.open.entry(part.second).or_default();
                 second.second = part.second;
                 second.right += part.right;
@@ -74,7 +74,7 @@ impl TimeSeries {
             }
             self.closed.pop();
         }
-        (self.whole, self.closed)
+        (self.latency, self.closed)
     }
 
     /// How far the run is.
@@ -126,10 +126,10 @@ impl TimeSeries {
 /// - `ends`: the end of measuring, and that of the last request.
 fn second(part: &ThreadSecond, ends: Option<(f64, f64)>) -> OutcomeSecond {
     let at = |percentile: f64| part.latency.0.value_at_percentile(percentile) as f64;
-    let (began, whole) = (part.second as f64, (part.second + 1) as f64);
+    let (began, latency) = (part.second as f64, (part.second + 1) as f64);
     let end = |(ended_s, last_s): (f64, f64)| if began < ended_s { ended_s } else { last_s };
     OutcomeSecond {
-        at_s: ends.map_or(whole, |ends| whole.min(end(ends))),
+        at_s: ends.map_or(latency, |ends| latency.min(end(ends))),
         requests: part.right,
         errors: part.errors,
         connections: part.connections,

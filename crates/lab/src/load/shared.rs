@@ -5,10 +5,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::StopHandle;
-use super::pace::nanos;
+use super::counts::{ThreadCounts, ThreadSecond};
+use super::schedule::nanos;
 use super::script::Script;
 use super::sock_diag;
-use super::tally::{ThreadCounts, ThreadSecond};
 use super::trace::{ENTRIES_MAX, Trace};
 use crate::plan::{LoadModel, LoadPlan};
 
@@ -151,7 +151,7 @@ impl LoadShared {
 
     /// Whether it is to end before its end.
     pub(super) fn is_stopped(&self) -> bool {
-        self.stop.is_stopped() || self.failed.load(Ordering::Relaxed) || self.nobody_listens()
+        self.stop.is_stopped() || self.failed.load(Ordering::Relaxed) || self.is_unreachable()
     }
 
     /// A connection was made.
@@ -170,7 +170,7 @@ impl LoadShared {
 
     /// Whether the only server there is has refused everybody so far: there is nothing to measure.
     /// A server that was there once may come again, and is waited for.
-    pub(super) fn nobody_listens(&self) -> bool {
+    pub(super) fn is_unreachable(&self) -> bool {
         !self.reached.load(Ordering::Relaxed)
             && self.refused.load(Ordering::Relaxed) >= REFUSALS
             && self.script.only_way().is_some()
@@ -187,14 +187,14 @@ impl LoadShared {
         self.plan.end.requests.map_or(u64::MAX, |all| self.share_of(thread, all))
     }
 
-    pub(super) fn tally(&self, thread: u32) -> ThreadCounts {
+    pub(super) fn counts(&self, thread: u32) -> ThreadCounts {
         let has_service = self.plan.last_rate().is_some();
         let steps = if let LoadModel::Ramp { steps, .. } = self.plan.load { steps } else { 0 };
         let room = ENTRIES_MAX / self.threads as usize;
         let trace = self.plan.trace.as_ref().map(|_| Trace::new(room));
-        let tally = ThreadCounts::new(has_service, steps as usize, trace);
+        let counts = ThreadCounts::new(has_service, steps as usize, trace);
         debug_assert!(thread < self.threads);
-        tally
+        counts
     }
 
     /// What a thread shows. (A thread that has panicked in between has left it whole.)

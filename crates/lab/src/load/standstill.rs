@@ -87,9 +87,9 @@ impl Standstills {
 }
 
 /// Notes a time if it was long enough.
-fn note(noted: &mut Vec<Standstill>, still: Standstill) {
-    if still.to.saturating_sub(still.from) >= LEAST && noted.len() < KEPT_MAX {
-        noted.push(still);
+fn note(noted: &mut Vec<Standstill>, standstill: Standstill) {
+    if standstill.to.saturating_sub(standstill.from) >= LEAST && noted.len() < KEPT_MAX {
+        noted.push(standstill);
     }
 }
 
@@ -156,8 +156,12 @@ mod tests {
     #[test]
     fn threads_stand_still_together_where_their_times_overlap_for_long_enough() {
         let of = |tenths: &[(u64, u64)]| -> Vec<_> {
-            let still = |(from, to): &(u64, u64)| (from * LEAST, to * LEAST);
-            tenths.iter().map(still).map(|(from, to)| Standstill { from, to, lag: 0 }).collect()
+            let standstill = |(from, to): &(u64, u64)| (from * LEAST, to * LEAST);
+            tenths
+                .iter()
+                .map(standstill)
+                .map(|(from, to)| Standstill { from, to, lag: 0 })
+                .collect()
         };
         let both = common(&of(&[(0, 4), (6, 9), (20, 30)]), &of(&[(2, 7), (8, 12), (21, 22)]));
         assert_eq!(both, of(&[(2, 4), (6, 7), (8, 9), (21, 22)]));

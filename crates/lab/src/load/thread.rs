@@ -11,12 +11,12 @@ use gustnado_tasks::{
     descriptor_limit, sleep, spawn_detached, timeout,
 };
 
-use super::desk::{self, Coordinator};
-use super::own::ThreadClock;
-use super::pace::{RequestSchedule, nanos};
+use super::coordinator::{self, Coordinator};
+use super::counts::ThreadCounts;
+use super::schedule::{RequestSchedule, nanos};
 use super::shared::LoadShared;
-use super::tally::ThreadCounts;
-use super::{conn, hold};
+use super::usage::ThreadClock;
+use super::{connection, held};
 use crate::plan::{BackendChoice, LoadModel};
 
 /// Connections that one thread opens at once.
@@ -41,8 +41,8 @@ const BUFFERS: u16 = 512;
 
 /// What a thread brings home.
 pub(super) struct ThreadResult {
-    pub(super) tally: ThreadCounts,
-    pub(super) ended: u64,
+    pub(super) counts: ThreadCounts,
+    pub(super) end: u64,
     pub(super) clock: ThreadClock,
     pub(super) opening: ConnectPhase,
     /// Requests that were due and were never sent.
@@ -84,35 +84,37 @@ pub(super) fn run(
             BlockOnOptions { io, direct_max: descriptor_limit(), buffers: BUFFERS }
         }
     };
-    desk::enter(Coordinator::new(Arc::clone(shared), thread));
+    coordinator::install(Coordinator::new(Arc::clone(shared), thread));
     let work = async {
         let opened = open_all(shared, thread).await?;
         work(shared, thread, opened).await
     };
     let outcome = block_on_with(&lone, work).map_err(ThreadError::Engine);
     // All tasks were dropped, so nobody comes to it any more.
-    let desk = desk::leave();
-    let ended = outcome??;
-    let mut desk = desk.expect("it was entered above");
-    if let Some(still) = desk.still_at(ended.at).filter(|_| desk.under_way > 0) {
-        desk.tally.stills.cut(still);
+    let coordinator = coordinator::uninstall();
+    let end = outcome??;
+    let mut coordinator = coordinator.expect("it was entered above");
+    if let Some(standstill) =
+        coordinator.standstill_at(end.at).filter(|_| coordinator.under_way > 0)
+    {
+        coordinator.counts.standstills.cut(standstill);
     }
-    let overdue = |at: u64| desk.schedule.as_ref().map_or(0, |all| all.overdue(at));
-    let unsent = desk.times.map_or(0, |times| overdue(ended.at.min(times.until)));
-    let last = desk.tally.take_last();
+    let overdue = |at: u64| coordinator.schedule.as_ref().map_or(0, |all| all.overdue(at));
+    let unsent = coordinator.times.map_or(0, |times| overdue(end.at.min(times.until)));
+    let last = coordinator.counts.take_last();
     shared.show(thread as usize, |shown| {
-        shown.parts.extend(desk.tally.take_finished());
+        shown.parts.extend(coordinator.counts.take_finished());
         shown.parts.push(last);
     });
     Ok(ThreadResult {
-        ended: ended.at,
-        clock: ended.clock,
-        opening: ended.opening,
-        unsent: unsent.min(desk.budget),
-        unanswered: desk.under_way,
-        asks: !desk.places.is_empty(),
-        gave_up: ended.gave_up,
-        tally: desk.tally,
+        end: end.at,
+        clock: end.clock,
+        opening: end.opening,
+        unsent: unsent.min(coordinator.budget),
+        unanswered: coordinator.under_way,
+        asks: !coordinator.slots.is_empty(),
+        gave_up: end.gave_up,
+        counts: coordinator.counts,
     })
 }
 
@@ -136,12 +138,12 @@ async fn open_all(shared: &Arc<LoadShared>, thread: u32) -> Result<ConnectPhase,
     let mut started = 0;
     loop {
         let more = wait(LOOK, || {
-            desk::with(|desk| {
-                while desk.opening < OPENING_MAX && started < all {
-                    start(desk, shared, thread, started, held)?;
+            coordinator::with(|coordinator| {
+                while coordinator.opening < OPENING_MAX && started < all {
+                    start(coordinator, shared, thread, started, held)?;
                     started += 1;
                 }
-                Ok(desk.opening > 0)
+                Ok(coordinator.opening > 0)
             })
         });
         let more = more.await?;
@@ -151,11 +153,11 @@ async fn open_all(shared: &Arc<LoadShared>, thread: u32) -> Result<ConnectPhase,
             break;
         }
     }
-    let missing = desk::with(|desk| {
-        let standing = if shared.plan.keep_alive { desk.tally.standing } else { all };
+    let missing = coordinator::with(|coordinator| {
+        let standing = if shared.plan.keep_alive { coordinator.counts.standing } else { all };
         // Those who ask take part in the load from now on, let in or not.
         for index in started.max(held)..all {
-            start(desk, shared, thread, index, held)?;
+            start(coordinator, shared, thread, index, held)?;
         }
         Ok(all.saturating_sub(standing))
     })?;
@@ -169,15 +171,15 @@ async fn open_all(shared: &Arc<LoadShared>, thread: u32) -> Result<ConnectPhase,
 ///   what a run is about, so they are not given up as fast as others.)
 fn is_opening_over(shared: &LoadShared, began: u64, all: u64, all_tried: bool) -> bool {
     let now = shared.now();
-    let still = now.saturating_sub(desk::with(|desk| desk.opened_at));
+    let standstill = now.saturating_sub(coordinator::with(|coordinator| coordinator.opened_at));
     let one = nanos(shared.plan.connect_timeout);
     let most = one.saturating_add(nanos(OPENING_EACH).saturating_mul(all));
-    (all_tried && still > nanos(OPENING_STILL)) || still > one || now - began > most
+    (all_tried && standstill > nanos(OPENING_STILL)) || standstill > one || now - began > most
 }
 
 /// Starts the task of one connection: first those that are held.
 fn start(
-    desk: &mut Coordinator,
+    coordinator: &mut Coordinator,
     shared: &Arc<LoadShared>,
     thread: u32,
     index: u64,
@@ -186,13 +188,14 @@ fn start(
     // Numbers are spread over threads, so that each meets all sources and targets.
     let number = index * u64::from(shared.threads) + u64::from(thread);
     let shared = Arc::clone(shared);
-    desk.opening += 1;
+    coordinator.opening += 1;
     let spawned = if index < held {
-        spawn_detached(hold::hold(shared, number))
+        spawn_detached(held::hold(shared, number))
     } else {
-        let place = u32::try_from(desk.places.len()).expect("connections are a million at most");
-        desk.places.push(desk::Waiter::default());
-        spawn_detached(conn::ask(conn::LoadConnection::new(&shared, number, place)))
+        let slot =
+            u32::try_from(coordinator.slots.len()).expect("connections are a million at most");
+        coordinator.slots.push(coordinator::Waiter::default());
+        spawn_detached(connection::ask(connection::LoadConnection::new(&shared, number, slot)))
     };
     spawned.map_err(ThreadError::Spawn)
 }
@@ -216,14 +219,14 @@ async fn work(
     let schedule = RequestSchedule::of(&shared.plan, times.go, times.from, times.until)
         .map(|all| all.part(thread, shared.threads));
     let paces = schedule.is_some();
-    desk::with(|desk| {
-        desk.times = Some(times);
-        desk.schedule = schedule;
-        desk.rouse();
+    coordinator::with(|coordinator| {
+        coordinator.times = Some(times);
+        coordinator.schedule = schedule;
+        coordinator.wake_idle();
     });
     if paces {
-        let pulse = PreciseTimer::new().map_err(ThreadError::Timer)?;
-        spawn_detached(pace(Arc::clone(shared), pulse)).map_err(ThreadError::Spawn)?;
+        let precise_timer = PreciseTimer::new().map_err(ThreadError::Timer)?;
+        spawn_detached(dispatch(Arc::clone(shared), precise_timer)).map_err(ThreadError::Spawn)?;
     }
     let mut clock = None;
     let mut gave_up = false;
@@ -264,19 +267,19 @@ async fn await_others(shared: &LoadShared) {
 }
 
 /// Hands out what is due, in time.
-async fn pace(shared: Arc<LoadShared>, mut pulse: PreciseTimer) {
+async fn dispatch(shared: Arc<LoadShared>, mut timer: PreciseTimer) {
     loop {
         let now = shared.now();
-        let next = desk::with(|desk| {
-            let next = desk.hand_due(now);
-            if desk.schedule.as_mut().is_none_or(|all| all.peek().is_none()) {
-                desk.tell_watcher();
+        let next = coordinator::with(|coordinator| {
+            let next = coordinator.dispatch_due(now);
+            if coordinator.schedule.as_mut().is_none_or(|all| all.peek().is_none()) {
+                coordinator.wake_watcher();
             }
             next
         });
         let Some(next) = next else { return };
         let wait = if next > now { next - now } else { BACKLOG_NS };
-        if pulse.wait(Duration::from_nanos(wait)).await.is_err() {
+        if timer.wait(Duration::from_nanos(wait)).await.is_err() {
             // The kernel has taken the timer away: the milliseconds of tasks stand in.
             sleep(Duration::from_millis(1)).await;
         }
@@ -285,12 +288,12 @@ async fn pace(shared: Arc<LoadShared>, mut pulse: PreciseTimer) {
 
 /// Whether everything has ended that is to be waited for.
 fn is_done(now: u64) -> bool {
-    desk::with(|desk| {
-        let Some(times) = desk.times else { return false };
-        if !desk.is_over(now) {
+    coordinator::with(|coordinator| {
+        let Some(times) = coordinator.times else { return false };
+        if !coordinator.is_over(now) {
             return false;
         }
-        if desk.under_way == 0 {
+        if coordinator.under_way == 0 {
             return true;
         }
         // A request that was sent costs the server its work: its answer is waited for, so that both
@@ -302,9 +305,13 @@ fn is_done(now: u64) -> bool {
 /// Whether nothing was there to connect to for long, and no other end is in sight.
 fn is_hopeless(shared: &LoadShared, now: u64) -> bool {
     shared.plan.end.after.is_none()
-        && desk::with(|desk| {
-            let still = now.saturating_sub(desk.opened_at.max(desk.times.map_or(0, |all| all.go)));
-            desk.tally.standing == 0 && desk.failures_in_line > 0 && still > HOPELESS
+        && coordinator::with(|coordinator| {
+            let standstill = now.saturating_sub(
+                coordinator.opened_at.max(coordinator.times.map_or(0, |all| all.go)),
+            );
+            coordinator.counts.standing == 0
+                && coordinator.failures_in_line > 0
+                && standstill > HOPELESS
         })
 }
 
@@ -316,10 +323,10 @@ async fn wait(
 ) -> Result<bool, ThreadError> {
     let change = poll_fn(|context| match goes_on() {
         Ok(true) => {
-            desk::with(|desk| desk.watcher = Some(context.waker().clone()));
+            coordinator::with(|coordinator| coordinator.waiter = Some(context.waker().clone()));
             Poll::Pending
         }
-        ended => Poll::Ready(ended),
+        end => Poll::Ready(end),
     });
     bounded(time, change).await.unwrap_or(Ok(true))
 }
@@ -335,18 +342,18 @@ fn until(now: u64, then: u64) -> Duration {
 /// Shows what was counted so far.
 fn show(shared: &LoadShared, thread: u32) {
     let now = shared.now();
-    desk::with(|desk| {
-        let is_over = desk.is_over(now);
-        let measuring = desk.is_measured(now);
-        if let Some(times) = desk.times.filter(|_| measuring) {
+    coordinator::with(|coordinator| {
+        let is_over = coordinator.is_over(now);
+        let measuring = coordinator.is_measured(now);
+        if let Some(times) = coordinator.times.filter(|_| measuring) {
             let at = now.min(times.until.saturating_sub(1));
-            desk.tally.turn_to(at.saturating_sub(times.from));
+            coordinator.counts.turn_to(at.saturating_sub(times.from));
         }
-        let parts = desk.tally.take_finished();
+        let parts = coordinator.counts.take_finished();
         shared.show(thread as usize, |shown| {
-            shown.right = desk.tally.right;
-            shown.errors = desk.tally.errors.total();
-            shown.standing = desk.tally.standing;
+            shown.right = coordinator.counts.right;
+            shown.errors = coordinator.counts.errors.total();
+            shown.standing = coordinator.counts.standing;
             (shown.measuring, shown.ending) = (measuring, is_over);
             shown.parts.extend(parts);
         });

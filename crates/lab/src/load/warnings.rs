@@ -1,9 +1,9 @@
 //! What makes the figures of a run less than they seem, in words.
 #![expect(clippy::cast_precision_loss, reason = "what a run counts stays far below 2^53")]
 
+use super::counts::LatencyHistogram;
 use super::standstill::Standstill;
-use super::tally::LatencyHistogram;
-use super::whole::Totals;
+use super::totals::Totals;
 use crate::figures::{counted, grouped, grouped_text, percent};
 use crate::outcome::{Kernel, Outcome};
 use crate::plan::{LoadModel, LoadPlan, StopCondition};
@@ -20,38 +20,38 @@ const REACHED: f64 = 0.99;
 /// Everything that makes the figures less than they seem.
 pub(super) fn warnings(
     plan: &LoadPlan,
-    whole: &Totals,
+    totals: &Totals,
     outcome: &Outcome,
     latency: &LatencyHistogram,
 ) -> Vec<String> {
     let mut found = Vec::new();
-    found.extend(early(plan, whole, outcome));
+    found.extend(early(plan, totals, outcome));
     found.extend(stolen(outcome));
-    found.extend(unserved(whole));
-    found.extend(hidden_stall(plan, whole, outcome, latency));
-    found.extend(missed_rate(plan, whole, outcome));
+    found.extend(unserved(totals));
+    found.extend(hidden_stall(plan, totals, outcome, latency));
+    found.extend(missed_rate(plan, totals, outcome));
     found.extend(knee(outcome));
-    found.extend(ports(whole));
-    found.extend(odd_connections(plan, whole, outcome));
+    found.extend(ports(totals));
+    found.extend(odd_connections(plan, totals, outcome));
     found.extend(kernel_words(&outcome.kernel));
     found.extend(sent_again(outcome));
-    if whole.cut > 0 {
+    if totals.cut > 0 {
         found.push(format!(
             "The trace holds {} requests only; {} more were not kept.",
-            grouped(whole.entries.len() as u64),
-            grouped(whole.cut)
+            grouped(totals.entries.len() as u64),
+            grouped(totals.cut)
         ));
     }
     found
 }
 
-fn early(plan: &LoadPlan, whole: &Totals, outcome: &Outcome) -> Option<String> {
+fn early(plan: &LoadPlan, totals: &Totals, outcome: &Outcome) -> Option<String> {
     let seconds = outcome.duration_s;
-    if whole.gave_up {
+    if totals.gave_up {
         return Some("It was given up: nothing could be connected to for 10 s.".to_owned());
     }
     let StopCondition { requests, after } = plan.end;
-    let all_asked = requests.is_some_and(|all| whole.done >= all);
+    let all_asked = requests.is_some_and(|all| totals.done >= all);
     let in_time = after.is_some_and(|after| seconds + 0.05 >= after.as_secs_f64());
     let ramp = match plan.load {
         LoadModel::Ramp { steps, step, .. } => {
@@ -76,14 +76,14 @@ fn stolen(outcome: &Outcome) -> Option<String> {
 }
 
 /// Connections that were never served: the figures leave them out.
-fn unserved(whole: &Totals) -> Option<String> {
-    let never = whole.asking - whole.served;
+fn unserved(totals: &Totals) -> Option<String> {
+    let never = totals.asking - totals.served;
     (never > 0).then(|| {
         format!(
             "{} of {} never had an answer: the figures are those of the others alone, and say \
              nothing about so many connections.",
             grouped(never),
-            counted(whole.asking, "connection")
+            counted(totals.asking, "connection")
         )
     })
 }
@@ -92,22 +92,23 @@ fn unserved(whole: &Totals) -> Option<String> {
 /// still, and would have waited. A single slow answer is no stall: the other connections go on.
 fn hidden_stall(
     plan: &LoadPlan,
-    whole: &Totals,
+    totals: &Totals,
     outcome: &Outcome,
     latency: &LatencyHistogram,
 ) -> Option<String> {
     let is_closed =
         matches!(plan.load, LoadModel::Closed | LoadModel::Hold { rate_per_s: None, .. });
     // Of one connection nobody knows whether another one would have been served.
-    if !is_closed || whole.asking < 2 {
+    if !is_closed || totals.asking < 2 {
         return None;
     }
     let median_s = latency.0.value_at_percentile(50.0).max(1) as f64 / 1e6;
     // Requests that were under way for long before are slow ones, and no server that stands still.
     let lag_s = STALL_LAG_S.max(STALL_LAG_RATIO * median_s);
-    let is_stall = |still: &&Standstill| still.lag as f64 / 1e9 <= lag_s;
-    let stills = whole.stills.iter().flatten().filter(is_stall);
-    let lengths = stills.map(|still| still.to.saturating_sub(still.from) as f64 / 1e9);
+    let is_stall = |standstill: &&Standstill| standstill.lag as f64 / 1e9 <= lag_s;
+    let standstills = totals.standstills.iter().flatten().filter(is_stall);
+    let lengths =
+        standstills.map(|standstill| standstill.to.saturating_sub(standstill.from) as f64 / 1e9);
     let long = lengths.filter(|length| *length > STALL_RATIO * median_s);
     let (longest, sum) = long.fold((0.0_f64, 0.0), |(most, sum), one| (most.max(one), sum + one));
     let moved_s = outcome.duration_s - sum;
@@ -126,7 +127,7 @@ fn hidden_stall(
     ))
 }
 
-fn missed_rate(plan: &LoadPlan, whole: &Totals, outcome: &Outcome) -> Vec<String> {
+fn missed_rate(plan: &LoadPlan, totals: &Totals, outcome: &Outcome) -> Vec<String> {
     let mut found = Vec::new();
     let is_ramp = matches!(plan.load, LoadModel::Ramp { .. });
     // What was due last is under way at the end: of a server that keeps up, no more than its
@@ -134,8 +135,8 @@ fn missed_rate(plan: &LoadPlan, whole: &Totals, outcome: &Outcome) -> Vec<String
     let service_s = outcome.service_us.as_ref().map_or(0.0, |service| service.mean / 1e6);
     let under_way = |rate: f64| rate * service_s + 1.0;
     if let Some(rate) = plan.last_rate().filter(|_| !is_ramp)
-        && plan.end.requests.is_none_or(|all| whole.done < all)
-        && whole.in_window as f64 + under_way(rate) < REACHED * rate * outcome.duration_s
+        && plan.end.requests.is_none_or(|all| totals.done < all)
+        && totals.in_window as f64 + under_way(rate) < REACHED * rate * outcome.duration_s
     {
         found.push(format!(
             "The rate was not reached: {:.1} of {rate:.1} requests per second were answered in \
@@ -143,17 +144,17 @@ fn missed_rate(plan: &LoadPlan, whole: &Totals, outcome: &Outcome) -> Vec<String
             outcome.requests_per_s
         ));
     }
-    if whole.unsent > 0 && !is_ramp {
+    if totals.unsent > 0 && !is_ramp {
         found.push(format!(
             "{} requests were due and never sent, for no connection was free: no latency holds \
              them. Give more connections, or a lower rate.",
-            grouped(whole.unsent)
+            grouped(totals.unsent)
         ));
     }
-    if whole.unanswered > 0 {
+    if totals.unanswered > 0 {
         found.push(format!(
             "{} had no answer by the end, nor in 3 s after it: no latency holds them.",
-            counted(whole.unanswered, "request")
+            counted(totals.unanswered, "request")
         ));
     }
     found
@@ -176,36 +177,36 @@ fn knee(outcome: &Outcome) -> Option<String> {
     })
 }
 
-fn ports(whole: &Totals) -> Option<String> {
-    (whole.errors.no_port > 0).then(|| {
+fn ports(totals: &Totals) -> Option<String> {
+    (totals.errors.no_port > 0).then(|| {
         format!(
             "Local ports ran out {} times: closed connections keep theirs for a minute. On \
              loopback say --source 127.0.0.0/24, or keep connections alive.",
-            grouped(whole.errors.no_port)
+            grouped(totals.errors.no_port)
         )
     })
 }
 
-fn odd_connections(plan: &LoadPlan, whole: &Totals, outcome: &Outcome) -> Vec<String> {
+fn odd_connections(plan: &LoadPlan, totals: &Totals, outcome: &Outcome) -> Vec<String> {
     let mut found = Vec::new();
-    if whole.opening.missing > 0 {
+    if totals.opening.missing > 0 {
         found.push(format!(
             "{} did not stand when the load went, after {:.1} s of opening. What was to be asked \
              on those counts as failed until they do.",
-            counted(whole.opening.missing, "connection"),
-            whole.opening.took as f64 / 1e9,
+            counted(totals.opening.missing, "connection"),
+            totals.opening.took as f64 / 1e9,
         ));
     }
-    if whole.unmade > 0 {
+    if totals.unmade > 0 {
         found.push(format!(
             "{} to connect failed while nothing was to be asked.",
-            counted(whole.unmade, "attempt")
+            counted(totals.unmade, "attempt")
         ));
     }
-    if whole.strays > 0 {
+    if totals.strays > 0 {
         found.push(format!(
             "On {} connections more came than was asked for; they were closed.",
-            grouped(whole.strays)
+            grouped(totals.strays)
         ));
     }
     if let Some(held) = &outcome.held {

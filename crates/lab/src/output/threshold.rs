@@ -95,7 +95,7 @@ impl Threshold {
     }
 
     /// Whether a run has failed by this threshold.
-    pub fn judge(&self, outcome: &Outcome) -> ThresholdResult {
+    pub fn evaluate(&self, outcome: &Outcome) -> ThresholdResult {
         match self.metric.measured(outcome) {
             None => ThresholdResult::Nothing,
             Some(found) if self.operator.holds(found, self.bound) => {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::contest::family::ProcStat;
+use crate::contest::process_tree::ProcStat;
 
 /// Starts a shell script that says `up` when it is ready.
 fn start(script: &str, stop_timeout: Duration) -> (ServerProcess, tempfile::TempDir) {
@@ -99,9 +99,7 @@ fn a_server_that_dies_says_why_and_its_words_are_kept_within_bounds() {
         echo \"line $i of a very talkative server that fills disks if nobody stops it\"; done; \
         echo no memory >&2; exit 7";
     let (mut server, folder) = start(script, Duration::from_secs(1));
-    until("it has ended", || {
-        !runs(server.family().leader().id) || server.tail().contains("no mem")
-    });
+    until("it has ended", || !runs(server.tree().leader().id) || server.tail().contains("no mem"));
     std::thread::sleep(Duration::from_millis(50));
     let how = server.ended().expect("it has ended");
     assert!(how.contains("exit code 7") && how.contains("no memory"), "{how}");

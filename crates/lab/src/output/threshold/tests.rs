@@ -3,7 +3,7 @@ use crate::output::tests::outcome;
 use proptest::prelude::*;
 
 fn judged(text: &str) -> ThresholdResult {
-    Threshold::parse(text).expect(text).judge(&outcome())
+    Threshold::parse(text).expect(text).evaluate(&outcome())
 }
 
 #[test]
@@ -42,10 +42,10 @@ fn without_an_answer_there_is_nothing_to_compare() {
     none.latency_us = crate::outcome::Latency::default();
     none.requests = 0;
     none.errors = crate::outcome::Errors::default();
-    let judge = |text: &str| Threshold::parse(text).expect(text).judge(&none);
-    assert_eq!(judge("p99>5ms"), ThresholdResult::Nothing);
-    assert_eq!(judge("error_rate>1%"), ThresholdResult::Nothing);
-    assert_eq!(judge("errors>0"), ThresholdResult::Kept);
+    let evaluate = |text: &str| Threshold::parse(text).expect(text).evaluate(&none);
+    assert_eq!(evaluate("p99>5ms"), ThresholdResult::Nothing);
+    assert_eq!(evaluate("error_rate>1%"), ThresholdResult::Nothing);
+    assert_eq!(evaluate("errors>0"), ThresholdResult::Kept);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::counts::{LatencyHistogram, StepCounts};
 use super::standstill::{self, Standstill};
-use super::tally::{LatencyHistogram, StepCounts};
 use super::thread::{ConnectPhase, ThreadResult};
 use super::trace;
 use crate::outcome::Errors;
@@ -36,7 +36,7 @@ pub(super) struct Totals {
     pub(super) opening: ConnectPhase,
     pub(super) last_end: u64,
     /// Times in which nothing ended on any thread; none before the first thread.
-    pub(super) stills: Option<Vec<Standstill>>,
+    pub(super) standstills: Option<Vec<Standstill>>,
     pub(super) asking: u64,
     pub(super) served: u64,
     pub(super) ended: u64,
@@ -45,55 +45,55 @@ pub(super) struct Totals {
 
 impl Totals {
     /// Adds what a thread has brought home.
-    pub(super) fn with(mut self, haul: ThreadResult) -> Self {
-        let tally = haul.tally;
-        self.right += tally.right;
-        self.in_window += tally.in_window;
-        self.done += tally.right + tally.errors.total();
-        self.sent += tally.sent;
-        self.errors.add(&tally.errors);
-        self.errors.add(&tally.held_errors);
-        for (status, count) in tally.statuses() {
+    pub(super) fn with(mut self, result: ThreadResult) -> Self {
+        let counts = result.counts;
+        self.right += counts.right;
+        self.in_window += counts.in_window;
+        self.done += counts.right + counts.errors.total();
+        self.sent += counts.sent;
+        self.errors.add(&counts.errors);
+        self.errors.add(&counts.held_errors);
+        for (status, count) in counts.statuses() {
             *self.statuses.entry(status).or_default() += count;
         }
-        self.bytes_received += tally.bytes_received;
-        self.bytes_sent += tally.bytes_sent;
-        self.opened += tally.opened;
-        self.unmade += tally.unmade;
-        self.strays += tally.strays;
-        self.held += tally.held_most;
-        self.lost += tally.lost;
-        if let Some(service) = &tally.service {
+        self.bytes_received += counts.bytes_received;
+        self.bytes_sent += counts.bytes_sent;
+        self.opened += counts.opened;
+        self.unmade += counts.unmade;
+        self.strays += counts.strays;
+        self.held += counts.held_most;
+        self.lost += counts.lost;
+        if let Some(service) = &counts.service {
             self.service.get_or_insert_default().add(service);
         }
-        self.connect.add(&tally.connect);
-        self.first_byte.add(&tally.first_byte);
-        self.steps.resize_with(tally.steps.len().max(self.steps.len()), StepCounts::default);
-        for (step, more) in self.steps.iter_mut().zip(&tally.steps) {
+        self.connect.add(&counts.connect);
+        self.first_byte.add(&counts.first_byte);
+        self.steps.resize_with(counts.steps.len().max(self.steps.len()), StepCounts::default);
+        for (step, more) in self.steps.iter_mut().zip(&counts.steps) {
             step.right += more.right;
             step.in_time += more.in_time;
             step.errors += more.errors;
             step.latency.add(&more.latency);
         }
-        if let Some(trace) = tally.trace {
+        if let Some(trace) = counts.trace {
             self.entries.extend(trace.entries);
             self.cut += trace.cut;
         }
-        self.unsent += haul.unsent;
-        self.unanswered += haul.unanswered;
-        self.opening.took = self.opening.took.max(haul.opening.took);
-        self.opening.missing += haul.opening.missing;
-        self.last_end = self.last_end.max(tally.last_end);
-        if haul.asks {
-            self.stills = Some(match self.stills {
-                None => tally.stills.noted,
-                Some(known) => standstill::common(&known, &tally.stills.noted),
+        self.unsent += result.unsent;
+        self.unanswered += result.unanswered;
+        self.opening.took = self.opening.took.max(result.opening.took);
+        self.opening.missing += result.opening.missing;
+        self.last_end = self.last_end.max(counts.last_end);
+        if result.asks {
+            self.standstills = Some(match self.standstills {
+                None => counts.standstills.noted,
+                Some(known) => standstill::common(&known, &counts.standstills.noted),
             });
         }
-        self.asking += tally.asking;
-        self.served += tally.served;
-        self.ended = self.ended.max(haul.ended);
-        self.gave_up |= haul.gave_up;
+        self.asking += counts.asking;
+        self.served += counts.served;
+        self.ended = self.ended.max(result.end);
+        self.gave_up |= result.gave_up;
         self
     }
 }

@@ -2,7 +2,7 @@
 
 use super::flags::{all, one};
 use super::load;
-use crate::refusal::UsageError;
+use crate::usage_error::UsageError;
 use clap::ArgMatches;
 use gustnado::config::nearest;
 use gustnado_lab::output::threshold::{ExpectedToken, METRICS, Threshold};
@@ -71,11 +71,11 @@ pub(crate) fn read(matches: &ArgMatches) -> Result<BenchSubcommand, UsageError> 
         }
         return Ok(BenchSubcommand::Merge { files, json: matches.get_flag("json") });
     }
-    let place = |name: &str| match one(matches, name) {
+    let destination = |name: &str| match one(matches, name) {
         Some("-") => Some(Destination::Standard),
         other => other.map(|path| Destination::File(path.into())),
     };
-    let (json, csv) = (place("json"), place("csv"));
+    let (json, csv) = (destination("json"), destination("csv"));
     if json == Some(Destination::Standard) && csv == Some(Destination::Standard) {
         return Err(UsageError::of_usage(
             "--csv: --json goes to standard output, too; write --csv=FILE",

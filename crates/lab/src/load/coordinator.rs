@@ -8,12 +8,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::flight::{PendingRequest, SendPermit};
-use super::pace::{Due, RequestSchedule};
-use super::reader::{KnownHead, ReadResponse};
+use super::counts::{FailureKind, ThreadCounts};
+use super::pending::{PendingRequest, SendPermit};
+use super::response_reader::{KnownHead, ReadResponse};
+use super::schedule::{Due, RequestSchedule};
 use super::shared::{LoadShared, MeasureWindow};
 use super::standstill;
-use super::tally::{FailureKind, ThreadCounts};
 use super::trace::{TraceEntry, micros};
 use crate::plan::LoadModel;
 
@@ -29,7 +29,7 @@ pub(super) struct Coordinator {
     /// When measuring begins and ends; known once the load goes.
     pub(super) times: Option<MeasureWindow>,
     pub(super) schedule: Option<RequestSchedule>,
-    pub(super) places: Vec<Waiter>,
+    pub(super) slots: Vec<Waiter>,
     /// Places that wait for something to ask, who waits longest first.
     pub(super) idle: VecDeque<u32>,
     pub(super) known: Vec<KnownHead>,
@@ -46,8 +46,8 @@ pub(super) struct Coordinator {
     /// Attempts that have failed since a connection was made.
     pub(super) failures_in_line: u64,
     /// Woken when something has ended that the thread itself waits for.
-    pub(super) watcher: Option<Waker>,
-    pub(super) tally: ThreadCounts,
+    pub(super) waiter: Option<Waker>,
+    pub(super) counts: ThreadCounts,
 }
 
 /// What a place has to do.
@@ -72,13 +72,13 @@ pub(super) enum NextRequest {
 }
 
 /// Makes a desk that of the running thread.
-pub(super) fn enter(desk: Coordinator) {
-    COORDINATOR.set(Some(Box::new(desk)));
+pub(super) fn install(coordinator: Coordinator) {
+    COORDINATOR.set(Some(Box::new(coordinator)));
 }
 
 /// Takes the running thread's desk away.
-pub(super) fn leave() -> Option<Coordinator> {
-    COORDINATOR.take().map(|desk| *desk)
+pub(super) fn uninstall() -> Option<Coordinator> {
+    COORDINATOR.take().map(|coordinator| *coordinator)
 }
 
 /// Goes to the desk of the running thread.
@@ -88,28 +88,28 @@ pub(super) fn with<T>(f: impl FnOnce(&mut Coordinator) -> T) -> T {
 
 /// The same where the thread may be ending.
 pub(super) fn try_with<T>(f: impl FnOnce(&mut Coordinator) -> T) -> Option<T> {
-    COORDINATOR.with_borrow_mut(|desk| desk.as_deref_mut().map(f))
+    COORDINATOR.with_borrow_mut(|coordinator| coordinator.as_deref_mut().map(f))
 }
 
 impl Coordinator {
     pub(super) fn new(shared: Arc<LoadShared>, thread: u32) -> Self {
-        let tally = shared.tally(thread);
+        let counts = shared.counts(thread);
         let script = &shared.script;
         Self {
             budget: shared.budget_of(thread),
             times: None,
             schedule: None,
-            places: Vec::new(),
+            slots: Vec::new(),
             idle: VecDeque::new(),
-            known: script.lines.iter().map(|_| KnownHead::default()).collect(),
+            known: script.kinds.iter().map(|_| KnownHead::default()).collect(),
             cursors: vec![thread as usize; script.groups.len()],
             until_check: 1,
             under_way: 0,
             opening: 0,
             opened_at: shared.now(),
             failures_in_line: 0,
-            watcher: None,
-            tally,
+            waiter: None,
+            counts,
             shared,
         }
     }
@@ -117,9 +117,9 @@ impl Coordinator {
     /// What the connection at a place is to do now.
     ///
     /// - `waits`: whether it can wait to be handed something; else it is only told what is overdue.
-    pub(super) fn turn(&mut self, place: u32, now: u64, waits: Option<&Waker>) -> NextRequest {
-        let at = place as usize;
-        match &mut self.places[at] {
+    pub(super) fn next_for(&mut self, slot: u32, now: u64, waits: Option<&Waker>) -> NextRequest {
+        let at = slot as usize;
+        match &mut self.slots[at] {
             Waiter::Busy => {}
             Waiter::Waiting(waker) => {
                 if let Some(new) = waits {
@@ -127,18 +127,18 @@ impl Coordinator {
                 }
                 return NextRequest::Wait;
             }
-            Waiter::Handed(ticket) => {
-                let ticket = *ticket;
-                self.places[at] = Waiter::Busy;
-                return NextRequest::Ask(ticket);
+            Waiter::Handed(permit) => {
+                let permit = *permit;
+                self.slots[at] = Waiter::Busy;
+                return NextRequest::Ask(permit);
             }
         }
-        let turn = self.next(now);
-        if let (NextRequest::Wait, Some(waker)) = (turn, waits) {
-            self.places[at] = Waiter::Waiting(waker.clone());
-            self.idle.push_back(place);
+        let next_for = self.next(now);
+        if let (NextRequest::Wait, Some(waker)) = (next_for, waits) {
+            self.slots[at] = Waiter::Waiting(waker.clone());
+            self.idle.push_back(slot);
         }
-        turn
+        next_for
     }
 
     /// Takes the next request, if it is time for one.
@@ -150,7 +150,7 @@ impl Coordinator {
             return NextRequest::Over;
         }
         let Some(schedule) = &mut self.schedule else {
-            return NextRequest::Ask(self.hand_out(None, counted));
+            return NextRequest::Ask(self.permit_one(None, counted));
         };
         match schedule.peek() {
             None => NextRequest::Over,
@@ -158,12 +158,12 @@ impl Coordinator {
             Some(due) => {
                 schedule.take();
                 // By when it was due, not by when it is sent.
-                NextRequest::Ask(self.hand_out(Some(due), due.at >= times.from))
+                NextRequest::Ask(self.permit_one(Some(due), due.at >= times.from))
             }
         }
     }
 
-    fn hand_out(&mut self, due: Option<Due>, counted: bool) -> SendPermit {
+    fn permit_one(&mut self, due: Option<Due>, counted: bool) -> SendPermit {
         if counted && self.budget != u64::MAX {
             self.budget -= 1;
         }
@@ -172,10 +172,10 @@ impl Coordinator {
     }
 
     /// Wakes all that wait, so that they ask again.
-    pub(super) fn rouse(&mut self) {
-        for place in std::mem::take(&mut self.idle) {
-            let place = &mut self.places[place as usize];
-            if let Waiter::Waiting(waker) = std::mem::take(place) {
+    pub(super) fn wake_idle(&mut self) {
+        for slot in std::mem::take(&mut self.idle) {
+            let slot = &mut self.slots[slot as usize];
+            if let Waiter::Waiting(waker) = std::mem::take(slot) {
                 waker.wake();
             }
         }
@@ -183,7 +183,7 @@ impl Coordinator {
 
     /// Hands what is due to those that wait for it. Returns when to come again; `None`: nothing
     /// will be due any more.
-    pub(super) fn hand_due(&mut self, now: u64) -> Option<u64> {
+    pub(super) fn dispatch_due(&mut self, now: u64) -> Option<u64> {
         if self.times.is_some_and(|times| now >= times.until) {
             return None;
         }
@@ -192,31 +192,31 @@ impl Coordinator {
             if due_at > now || self.idle.is_empty() {
                 return Some(due_at);
             }
-            let NextRequest::Ask(ticket) = self.next(now) else { return None };
-            let place = self.idle.pop_front()?;
-            let place = &mut self.places[place as usize];
-            if let Waiter::Waiting(waker) = std::mem::replace(place, Waiter::Handed(ticket)) {
+            let NextRequest::Ask(permit) = self.next(now) else { return None };
+            let slot = self.idle.pop_front()?;
+            let slot = &mut self.slots[slot as usize];
+            if let Waiter::Waiting(waker) = std::mem::replace(slot, Waiter::Handed(permit)) {
                 waker.wake();
             }
         }
     }
 
     /// The next line of a group.
-    pub(super) fn line_of(&mut self, group: u32) -> u32 {
+    pub(super) fn next_kind(&mut self, group: u32) -> u32 {
         let round = &self.shared.script.groups[group as usize].round;
         let cursor = &mut self.cursors[group as usize];
-        let line = round[*cursor % round.len()];
+        let kind = round[*cursor % round.len()];
         *cursor = (*cursor + 1) % round.len();
-        line
+        kind
     }
 
     /// Whether the answer to the next request is looked at whole.
-    pub(super) fn is_checked(&mut self, line: u32) -> bool {
+    pub(super) fn is_checked(&mut self, kind: u32) -> bool {
         let every = self.shared.plan.check_every;
         if every == 0 {
             return false;
         }
-        if self.shared.script.lines[line as usize].expected.get().is_none() {
+        if self.shared.script.kinds[kind as usize].expected.get().is_none() {
             return true;
         }
         self.until_check -= 1;
@@ -237,10 +237,10 @@ impl Coordinator {
     }
 
     /// A request has been sent.
-    pub(super) fn note_sent(&mut self, ticket: &SendPermit, bytes: usize) {
-        if ticket.counted {
-            self.tally.sent += 1;
-            self.tally.bytes_sent += bytes as u64;
+    pub(super) fn record_sent(&mut self, permit: &SendPermit, bytes: usize) {
+        if permit.counted {
+            self.counts.sent += 1;
+            self.counts.bytes_sent += bytes as u64;
         }
     }
 
@@ -251,103 +251,108 @@ impl Coordinator {
     }
 
     /// An answer is whole. Judges it, and counts it.
-    pub(super) fn note_answer(
+    pub(super) fn record_response(
         &mut self,
-        flight: &PendingRequest,
+        pending: &PendingRequest,
         answer: &ReadResponse,
         first: u64,
         now: u64,
     ) {
-        let failure = self.judge(flight.line, answer);
+        let failure = self.check_response(pending.kind, answer);
         if failure.is_none() && self.times.is_some_and(|times| times.measures(now)) {
-            self.tally.in_window += 1;
+            self.counts.in_window += 1;
         }
-        if flight.ticket.counted {
+        if pending.permit.counted {
             self.count_second(now);
-            self.tally.answered(answer.status);
-            let began = flight.began();
+            self.counts.answered(answer.status);
+            let began = pending.began();
             match failure {
                 None => {
                     let latency = now.saturating_sub(began);
-                    self.tally.succeed(latency);
-                    self.tally.first_byte.record(first.saturating_sub(flight.sent));
-                    if let Some(service) = &mut self.tally.service {
-                        service.record(now.saturating_sub(flight.sent));
+                    self.counts.succeed(latency);
+                    self.counts.first_byte.record(first.saturating_sub(pending.sent));
+                    if let Some(service) = &mut self.counts.service {
+                        service.record(now.saturating_sub(pending.sent));
                     }
-                    self.count_step(flight, Some(latency), now);
+                    self.count_step(pending, Some(latency), now);
                 }
                 Some(failure) => {
-                    self.tally.fail(failure);
-                    self.count_step(flight, None, now);
+                    self.counts.fail(failure);
+                    self.count_step(pending, None, now);
                 }
             }
-            self.trace(flight, first, now);
+            self.trace(pending, first, now);
         }
-        self.end_one(flight.sent, now);
+        self.finish_request(pending.sent, now);
     }
 
     /// A request has come to nothing.
-    pub(super) fn note_failure(&mut self, flight: &PendingRequest, failure: FailureKind, now: u64) {
-        if flight.ticket.counted {
+    pub(super) fn record_failure(
+        &mut self,
+        pending: &PendingRequest,
+        failure: FailureKind,
+        now: u64,
+    ) {
+        if pending.permit.counted {
             self.count_second(now);
-            self.tally.fail(failure);
-            self.count_step(flight, None, now);
+            self.counts.fail(failure);
+            self.count_step(pending, None, now);
         }
-        self.end_one(flight.sent, now);
+        self.finish_request(pending.sent, now);
     }
 
-    fn end_one(&mut self, sent: u64, now: u64) {
-        if let Some(still) = self.still_at(now) {
-            self.tally.stills.ended(still, sent, self.under_way);
+    fn finish_request(&mut self, sent: u64, now: u64) {
+        if let Some(standstill) = self.standstill_at(now) {
+            self.counts.standstills.ended(standstill, sent, self.under_way);
         }
         self.under_way -= 1;
-        self.tally.last_end = now;
+        self.counts.last_end = now;
         if self.under_way == 0 && self.budget == 0 {
-            self.tell_watcher();
+            self.wake_watcher();
         }
     }
 
     /// The time since the last request ended, as far as it was measured.
     #[inline]
-    pub(super) fn still_at(&self, now: u64) -> Option<standstill::Interval> {
+    pub(super) fn standstill_at(&self, now: u64) -> Option<standstill::Interval> {
         let times = self.times?;
-        Some((self.tally.last_end.max(times.from), now.min(times.until)))
+        Some((self.counts.last_end.max(times.from), now.min(times.until)))
     }
 
-    pub(super) fn tell_watcher(&mut self) {
-        if let Some(watcher) = self.watcher.take() {
-            watcher.wake();
+    pub(super) fn wake_watcher(&mut self) {
+        if let Some(waiter) = self.waiter.take() {
+            waiter.wake();
         }
     }
 
     #[inline]
     fn count_second(&mut self, now: u64) {
         if let Some(times) = self.times {
-            self.tally.turn_to(times.elapsed(now));
+            self.counts.turn_to(times.elapsed(now));
         }
     }
 
-    fn count_step(&mut self, flight: &PendingRequest, latency: Option<u64>, now: u64) {
+    fn count_step(&mut self, pending: &PendingRequest, latency: Option<u64>, now: u64) {
         let LoadModel::Ramp { step, .. } = self.shared.plan.load else { return };
-        let (Some(due), Some(times)) = (flight.ticket.due, self.times) else { return };
-        let end = times.from + super::pace::nanos(step) * (u64::from(due.step) + 1);
-        let Some(tally) = self.tally.steps.get_mut(usize::from(due.step)) else { return };
+        let (Some(due), Some(times)) = (pending.permit.due, self.times) else { return };
+        let end = times.from + super::schedule::nanos(step) * (u64::from(due.step) + 1);
+        let Some(counts) = self.counts.steps.get_mut(usize::from(due.step)) else { return };
         match latency {
-            None => tally.errors += 1,
+            None => counts.errors += 1,
             Some(latency) => {
-                tally.right += 1;
-                tally.in_time += u64::from(now < end);
-                tally.latency.record(latency);
+                counts.right += 1;
+                counts.in_time += u64::from(now < end);
+                counts.latency.record(latency);
             }
         }
     }
 
     /// Whether an answer is what it should be. The first right one says what that is.
-    fn judge(&self, line: u32, answer: &ReadResponse) -> Option<FailureKind> {
+    fn check_response(&self, kind: u32, answer: &ReadResponse) -> Option<FailureKind> {
         if !self.shared.plan.accepts(answer.status) {
             return Some(FailureKind::Status);
         }
-        let expected = &self.shared.script.lines[line as usize].expected;
+        let expected = &self.shared.script.kinds[kind as usize].expected;
         let Some(expected) = expected.get() else {
             let (status, length) = (answer.status, answer.length);
             let hash = answer.hash.unwrap_or(0);
@@ -365,14 +370,14 @@ impl Coordinator {
         differs.then_some(FailureKind::Body)
     }
 
-    fn trace(&mut self, flight: &PendingRequest, first: u64, now: u64) {
-        if let Some(trace) = &mut self.tally.trace {
-            let began = flight.sent.saturating_sub(flight.connect);
+    fn trace(&mut self, pending: &PendingRequest, first: u64, now: u64) {
+        if let Some(trace) = &mut self.counts.trace {
+            let began = pending.sent.saturating_sub(pending.connect);
             trace.note(TraceEntry {
                 start_us: self.shared.unix_us(began),
-                connect_us: micros(flight.connect),
+                connect_us: micros(pending.connect),
                 total_us: micros(now.saturating_sub(began)),
-                wait_us: micros(first.saturating_sub(flight.sent)),
+                wait_us: micros(first.saturating_sub(pending.sent)),
             });
         }
     }

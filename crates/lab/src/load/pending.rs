@@ -1,6 +1,6 @@
 //! A request of the load, from the leave to send it to its answer.
 
-use super::pace::Due;
+use super::schedule::Due;
 
 /// Leave to send one request.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,8 +14,8 @@ pub(super) struct SendPermit {
 /// A request that was sent, or is about to be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingRequest {
-    pub(super) ticket: SendPermit,
-    pub(super) line: u32,
+    pub(super) permit: SendPermit,
+    pub(super) kind: u32,
     pub(super) hashes: bool,
     pub(super) sent: u64,
     /// Nanoseconds of connecting, if it is the first on its connection; else 0.
@@ -27,7 +27,7 @@ pub(super) struct PendingRequest {
 impl PendingRequest {
     /// From when on it took time, as its model has it.
     pub(super) fn began(&self) -> u64 {
-        let own = if self.churns { self.sent - self.connect.min(self.sent) } else { self.sent };
-        self.ticket.due.map_or(own, |due| due.at)
+        let start = if self.churns { self.sent - self.connect.min(self.sent) } else { self.sent };
+        self.permit.due.map_or(start, |due| due.at)
     }
 }

@@ -9,7 +9,7 @@ pub(super) const SETTINGS: &str = "/proc/sys";
 /// What the doctor is to do.
 #[derive(Debug)]
 pub(crate) struct DoctorOptions {
-    pub(super) work: DoctorAction,
+    pub(super) action: DoctorAction,
     /// Where old values are kept; none: in the folder for states of this user's programs.
     pub(super) state: Option<PathBuf>,
     /// Whether nobody is asked before something is changed.
@@ -60,13 +60,13 @@ impl DoctorOptions {
     /// Reads the flags.
     pub(crate) fn read(matches: &ArgMatches) -> Self {
         let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
-        let work = match (matches.get_flag("apply"), matches.get_flag("restore")) {
+        let action = match (matches.get_flag("apply"), matches.get_flag("restore")) {
             (true, _) => DoctorAction::Apply,
             (_, true) => DoctorAction::Restore,
             _ => DoctorAction::Look,
         };
         Self {
-            work,
+            action,
             state: path("state"),
             yes: matches.get_flag("yes"),
             settings: path("proc-sys").unwrap_or_else(|| SETTINGS.into()),

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use gustnado_tasks::{Connection, ConnectionError, Outbound, sleep};
 
-use super::desk::{self, NextRequest};
-use super::flight::{PendingRequest, SendPermit};
-use super::reader::ResponseReader;
+use super::coordinator::{self, NextRequest};
+use super::counts::{FailureKind, ServiceState};
+use super::pending::{PendingRequest, SendPermit};
+use super::response_reader::ResponseReader;
 use super::route::{TargetRoute, broken, millis};
 use super::shared::LoadShared;
 use super::slow;
-use super::tally::{FailureKind, ServiceState};
 
 /// First and longest pause after a connection that could not be made.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -28,7 +28,7 @@ const OPENING_TRIES: u32 = 3;
 /// One connection, over all that it is opened again.
 pub(super) struct LoadConnection {
     shared: Arc<LoadShared>,
-    place: u32,
+    slot: u32,
     group: u32,
     route: TargetRoute,
     outbound: Outbound,
@@ -37,7 +37,7 @@ pub(super) struct LoadConnection {
     depth: usize,
     connection: Option<Connection>,
     reader: ResponseReader,
-    flights: VecDeque<PendingRequest>,
+    pending: VecDeque<PendingRequest>,
     /// When the first byte of the answer that is being read came; 0 before it.
     first: u64,
     /// How long the present connection took to make, until its first request is sent.
@@ -65,14 +65,14 @@ pub(super) enum LeaveReason {
 
 impl LoadConnection {
     /// The connection with a number among all of the run.
-    pub(super) fn new(shared: &Arc<LoadShared>, number: u64, place: u32) -> Self {
+    pub(super) fn new(shared: &Arc<LoadShared>, number: u64, slot: u32) -> Self {
         let plan = &shared.plan;
         let group = shared.script.group_of(number);
         let route = TargetRoute::of(shared, group, number);
         let recv_bytes = plan.slowness.read_bytes_per_s.map_or(0, slow::recv_bytes);
         Self {
             shared: Arc::clone(shared),
-            place,
+            slot,
             group,
             route,
             outbound: Outbound { source: route.source, recv_bytes },
@@ -81,7 +81,7 @@ impl LoadConnection {
             depth: plan.pipeline as usize,
             connection: None,
             reader: ResponseReader::default(),
-            flights: VecDeque::with_capacity(plan.pipeline as usize),
+            pending: VecDeque::with_capacity(plan.pipeline as usize),
             first: 0,
             connect: 0,
             closing: false,
@@ -93,37 +93,41 @@ impl LoadConnection {
 }
 
 /// Asks on one connection until nothing is to be asked any more.
-pub(super) async fn ask(mut conn: LoadConnection) {
-    if conn.shared.plan.keep_alive {
-        conn.open_early().await;
+pub(super) async fn ask(mut connection: LoadConnection) {
+    if connection.shared.plan.keep_alive {
+        connection.open_early().await;
     }
-    conn.note_opened();
+    connection.note_opened();
     let mut pause = PAUSE;
     loop {
-        if conn.connection.is_none() {
+        if connection.connection.is_none() {
             // A fresh connection for a request of its own, or one that is kept.
-            let ticket = if conn.shared.plan.keep_alive { None } else { conn.await_ticket().await };
-            if ticket.is_none() && (!conn.shared.plan.keep_alive || conn.is_over()) {
+            let permit = if connection.shared.plan.keep_alive {
+                None
+            } else {
+                connection.await_permit().await
+            };
+            if permit.is_none() && (!connection.shared.plan.keep_alive || connection.is_over()) {
                 return;
             }
-            match conn.connect().await {
+            match connection.connect().await {
                 Ok(()) => pause = PAUSE,
                 Err(failure) => {
-                    conn.fail_unsent(ticket, failure);
+                    connection.fail_unsent(permit, failure);
                     sleep(pause).await;
                     pause = (pause * 2).min(PAUSE_MAX);
                     continue;
                 }
             }
-            if let Some(ticket) = ticket {
-                conn.send_one(ticket);
+            if let Some(permit) = permit {
+                connection.send_one(permit);
             }
         }
-        match poll_fn(|context| conn.step(context)).await {
+        match poll_fn(|context| connection.step(context)).await {
             LeaveReason::Over => return,
             LeaveReason::Pause(duration) => sleep(duration).await,
-            LeaveReason::Closed => conn.close(),
-            LeaveReason::Failed(failure) => conn.fail_all(failure),
+            LeaveReason::Closed => connection.close(),
+            LeaveReason::Failed(failure) => connection.fail_all(failure),
         }
     }
 }
@@ -134,7 +138,7 @@ impl LoadConnection {
         let mut pause = PAUSE;
         for _ in 0..OPENING_TRIES {
             let Err(failure) = self.connect().await else { return };
-            if desk::with(|desk| desk.times.is_some()) {
+            if coordinator::with(|coordinator| coordinator.times.is_some()) {
                 // The load goes without it: so this is a request that failed.
                 return self.fail_unsent(None, failure);
             }
@@ -146,24 +150,26 @@ impl LoadConnection {
     /// The first attempt to connect is over.
     fn note_opened(&mut self) {
         if std::mem::take(&mut self.is_opening) {
-            desk::try_with(|desk| {
-                desk.opening -= 1;
-                desk.tell_watcher();
+            coordinator::try_with(|coordinator| {
+                coordinator.opening -= 1;
+                coordinator.wake_watcher();
             });
         }
     }
 
     fn is_over(&self) -> bool {
         let now = self.shared.now();
-        desk::with(|desk| desk.is_over(now))
+        coordinator::with(|coordinator| coordinator.is_over(now))
     }
 
     /// Waits until something is to be asked; `None`: nothing will be.
-    async fn await_ticket(&self) -> Option<SendPermit> {
+    async fn await_permit(&self) -> Option<SendPermit> {
         poll_fn(|context| {
             let now = self.shared.now();
-            match desk::with(|desk| desk.turn(self.place, now, Some(context.waker()))) {
-                NextRequest::Ask(ticket) => Poll::Ready(Some(ticket)),
+            match coordinator::with(|coordinator| {
+                coordinator.next_for(self.slot, now, Some(context.waker()))
+            }) {
+                NextRequest::Ask(permit) => Poll::Ready(Some(permit)),
                 NextRequest::Over => Poll::Ready(None),
                 NextRequest::Wait => Poll::Pending,
             }
@@ -175,7 +181,7 @@ impl LoadConnection {
         let began = self.shared.now();
         let made = self.route.connect(&self.shared, &self.outbound, self.connect_ms).await;
         let now = self.shared.now();
-        desk::with(|desk| match made {
+        coordinator::with(|coordinator| match made {
             Ok(mut connection) => {
                 connection.move_in().expect("nothing was sent or received on it yet");
                 if self.outbound.recv_bytes > 0 {
@@ -183,65 +189,65 @@ impl LoadConnection {
                 }
                 self.connection = Some(connection);
                 self.connect = now - began;
-                desk.tally.connect.record(self.connect);
-                desk.tally.opened += 1;
-                desk.tally.standing += 1;
-                desk.opened_at = now;
-                desk.failures_in_line = 0;
+                coordinator.counts.connect.record(self.connect);
+                coordinator.counts.opened += 1;
+                coordinator.counts.standing += 1;
+                coordinator.opened_at = now;
+                coordinator.failures_in_line = 0;
                 Ok(())
             }
             Err(failure) => {
-                desk.failures_in_line += 1;
+                coordinator.failures_in_line += 1;
                 Err(failure)
             }
         })
     }
 
     /// A connection could not be made: so what was to be asked on it has failed.
-    fn fail_unsent(&mut self, ticket: Option<SendPermit>, failure: FailureKind) {
+    fn fail_unsent(&mut self, permit: Option<SendPermit>, failure: FailureKind) {
         let now = self.shared.now();
         let first = self.service.ask();
-        desk::with(|desk| {
-            desk.tally.asking += first;
-            let ticket = match ticket {
-                Some(ticket) => ticket,
-                None => match desk.turn(self.place, now, None) {
-                    NextRequest::Ask(ticket) => ticket,
-                    NextRequest::Wait | NextRequest::Over => return desk.tally.unmade += 1,
+        coordinator::with(|coordinator| {
+            coordinator.counts.asking += first;
+            let permit = match permit {
+                Some(permit) => permit,
+                None => match coordinator.next_for(self.slot, now, None) {
+                    NextRequest::Ask(permit) => permit,
+                    NextRequest::Wait | NextRequest::Over => return coordinator.counts.unmade += 1,
                 },
             };
-            desk.note_failure(&self.flight(ticket, 0, false, now), failure, now);
+            coordinator.record_failure(&self.pending(permit, 0, false, now), failure, now);
         });
     }
 
-    fn flight(&self, ticket: SendPermit, line: u32, hashes: bool, now: u64) -> PendingRequest {
+    fn pending(&self, permit: SendPermit, kind: u32, hashes: bool, now: u64) -> PendingRequest {
         let churns = !self.shared.plan.keep_alive;
-        PendingRequest { ticket, line, hashes, sent: now, connect: self.connect, churns }
+        PendingRequest { permit, kind, hashes, sent: now, connect: self.connect, churns }
     }
 
     /// Begins to send the only request of a connection.
-    fn send_one(&mut self, ticket: SendPermit) {
+    fn send_one(&mut self, permit: SendPermit) {
         let now = self.shared.now();
         let mut out = Connection::outgoing();
-        self.put(ticket, now, &mut out.bytes);
+        self.put(permit, now, &mut out.bytes);
         self.start(out);
     }
 
     /// Writes a request, and takes note of it.
-    fn put(&mut self, ticket: SendPermit, now: u64, bytes: &mut Vec<u8>) {
+    fn put(&mut self, permit: SendPermit, now: u64, bytes: &mut Vec<u8>) {
         let first = self.service.ask();
-        let (line, hashes) = desk::with(|desk| {
-            desk.tally.asking += first;
-            let line = desk.line_of(self.group);
-            let request = &desk.shared.script.lines[line as usize].bytes;
+        let (kind, hashes) = coordinator::with(|coordinator| {
+            coordinator.counts.asking += first;
+            let kind = coordinator.next_kind(self.group);
+            let request = &coordinator.shared.script.kinds[kind as usize].bytes;
             bytes.extend_from_slice(request);
             let length = request.len();
-            desk.note_sent(&ticket, length);
-            (line, desk.is_checked(line))
+            coordinator.record_sent(&permit, length);
+            (kind, coordinator.is_checked(kind))
         });
-        let flight = self.flight(ticket, line, hashes, now);
+        let pending = self.pending(permit, kind, hashes, now);
         self.connect = 0;
-        self.flights.push_back(flight);
+        self.pending.push_back(pending);
     }
 
     fn start(&mut self, out: Box<gustnado_tasks::SendBuf>) {
@@ -271,7 +277,7 @@ impl LoadConnection {
                 }
                 match self.fill(now, context.waker()) {
                     FillState::Some => continue,
-                    FillState::Over if self.flights.is_empty() => {
+                    FillState::Over if self.pending.is_empty() => {
                         return Poll::Ready(LeaveReason::Over);
                     }
                     FillState::Over | FillState::None => {}
@@ -286,7 +292,7 @@ impl LoadConnection {
     }
 
     fn may_ask(&self) -> bool {
-        let has_room = self.flights.len() < self.depth && !self.closing;
+        let has_room = self.pending.len() < self.depth && !self.closing;
         // One that is not kept was made for the request that it has.
         has_room && self.shared.plan.keep_alive
     }
@@ -326,7 +332,7 @@ impl LoadConnection {
         let piece = match connection.poll_recv(false) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(piece)) => piece,
-            Poll::Ready(Err(ConnectionError::TimedOut)) if self.flights.is_empty() => {
+            Poll::Ready(Err(ConnectionError::TimedOut)) if self.pending.is_empty() => {
                 // What was to be in time, was.
                 connection.set_deadline(u64::MAX);
                 return Poll::Ready(None);
@@ -355,11 +361,12 @@ impl LoadConnection {
     fn fill(&mut self, now: u64, waker: &Waker) -> FillState {
         let mut out = None;
         let mut filled = FillState::None;
-        while self.flights.len() < self.depth {
-            match desk::with(|desk| desk.turn(self.place, now, Some(waker))) {
-                NextRequest::Ask(ticket) => {
+        while self.pending.len() < self.depth {
+            match coordinator::with(|coordinator| coordinator.next_for(self.slot, now, Some(waker)))
+            {
+                NextRequest::Ask(permit) => {
                     let out = out.get_or_insert_with(Connection::outgoing);
-                    self.put(ticket, now, &mut out.bytes);
+                    self.put(permit, now, &mut out.bytes);
                 }
                 NextRequest::Wait => break,
                 NextRequest::Over => {
@@ -382,37 +389,37 @@ impl LoadConnection {
         if bytes.is_empty() {
             return Some(self.end_of_stream(now));
         }
-        desk::with(|desk| {
-            if desk.is_measured(now) {
-                desk.tally.bytes_received += bytes.len() as u64;
+        coordinator::with(|coordinator| {
+            if coordinator.is_measured(now) {
+                coordinator.counts.bytes_received += bytes.len() as u64;
             }
             let mut at = 0;
             while at < bytes.len() {
-                let Some(flight) = self.flights.front() else {
-                    desk.tally.strays += 1;
+                let Some(pending) = self.pending.front() else {
+                    coordinator.counts.strays += 1;
                     return Some(LeaveReason::Closed);
                 };
                 if self.first == 0 {
                     self.first = now;
                 }
-                let line = flight.line as usize;
-                let method = desk.shared.script.lines[line].method;
-                let known = &mut desk.known[line];
-                let Ok((used, whole)) =
-                    self.reader.read(&bytes[at..], known, method, flight.hashes)
+                let kind = pending.kind as usize;
+                let method = coordinator.shared.script.kinds[kind].method;
+                let known = &mut coordinator.known[kind];
+                let Ok((used, response)) =
+                    self.reader.read(&bytes[at..], known, method, pending.hashes)
                 else {
                     return Some(LeaveReason::Failed(FailureKind::Unreadable));
                 };
                 at += used;
-                let Some(answer) = whole else { continue };
-                desk.note_answer(flight, &answer, self.first, now);
-                desk.tally.served += self.service.serve();
+                let Some(answer) = response else { continue };
+                coordinator.record_response(pending, &answer, self.first, now);
+                coordinator.counts.served += self.service.serve();
                 self.first = 0;
-                self.flights.pop_front();
-                let keeps = answer.keep_alive && desk.shared.plan.keep_alive;
+                self.pending.pop_front();
+                let keeps = answer.keep_alive && coordinator.shared.plan.keep_alive;
                 if !keeps {
                     self.closing = true;
-                    return Some(if self.flights.is_empty() {
+                    return Some(if self.pending.is_empty() {
                         LeaveReason::Closed
                     } else {
                         LeaveReason::Failed(FailureKind::Reset)
@@ -425,15 +432,15 @@ impl LoadConnection {
 
     /// The server has closed.
     fn end_of_stream(&mut self, now: u64) -> LeaveReason {
-        let Some(flight) = self.flights.front() else { return LeaveReason::Closed };
+        let Some(pending) = self.pending.front() else { return LeaveReason::Closed };
         if let Some(answer) = self.reader.close() {
             let first = self.service.serve();
-            desk::with(|desk| {
-                desk.note_answer(flight, &answer, self.first, now);
-                desk.tally.served += first;
+            coordinator::with(|coordinator| {
+                coordinator.record_response(pending, &answer, self.first, now);
+                coordinator.counts.served += first;
             });
-            self.flights.pop_front();
-            return if self.flights.is_empty() {
+            self.pending.pop_front();
+            return if self.pending.is_empty() {
                 LeaveReason::Closed
             } else {
                 LeaveReason::Failed(FailureKind::Reset)
@@ -449,10 +456,10 @@ impl LoadConnection {
     /// Counts the request that failed, and those behind it, which had no answer.
     fn fail_all(&mut self, failure: FailureKind) {
         let now = self.shared.now();
-        desk::with(|desk| {
+        coordinator::with(|coordinator| {
             let mut failure = failure;
-            for flight in self.flights.drain(..) {
-                desk.note_failure(&flight, failure, now);
+            for pending in self.pending.drain(..) {
+                coordinator.record_failure(&pending, failure, now);
                 if failure != FailureKind::TimedOut {
                     failure = FailureKind::Reset;
                 }
@@ -463,10 +470,10 @@ impl LoadConnection {
 
     fn close(&mut self) {
         if self.connection.take().is_some() {
-            desk::try_with(|desk| desk.tally.standing -= 1);
+            coordinator::try_with(|coordinator| coordinator.counts.standing -= 1);
         }
         self.reader.reset();
-        self.flights.clear();
+        self.pending.clear();
         self.unsent.clear();
         (self.first, self.connect, self.closing) = (0, 0, false);
     }

@@ -156,7 +156,7 @@ pub(super) struct ThreadCounts {
     /// When the last request ended, well or not; 0 before any.
     pub(super) last_end: u64,
     /// Times in which none has ended, in order.
-    pub(super) stills: Standstills,
+    pub(super) standstills: Standstills,
     /// Connections that have asked, or were to, and those that had an answer, right or not.
     pub(super) asking: u64,
     pub(super) served: u64,
@@ -188,7 +188,7 @@ impl ThreadCounts {
             steps: vec![StepCounts::default(); steps],
             trace,
             last_end: 0,
-            stills: Standstills::default(),
+            standstills: Standstills::default(),
             asking: 0,
             served: 0,
             part: ThreadSecond::default(),

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use gustnado_tasks::{Connection, ConnectionError, Outbound, sleep};
 
-use super::desk;
-use super::reader::{KnownHead, ResponseReader};
+use super::coordinator;
+use super::counts::FailureKind;
+use super::response_reader::{KnownHead, ResponseReader};
 use super::route::{TargetRoute, millis};
 use super::shared::LoadShared;
-use super::tally::FailureKind;
 
 /// How often each is tried.
 const TRIES: u32 = 5;
@@ -27,31 +27,32 @@ pub(super) async fn hold(shared: Arc<LoadShared>, number: u64) {
                 break;
             }
             Err(failure) => {
-                desk::with(|desk| desk.tally.held_errors.count(failure));
+                coordinator::with(|coordinator| coordinator.counts.held_errors.count(failure));
                 sleep(pause).await;
                 pause *= 4;
             }
         }
     }
-    desk::with(|desk| {
+    coordinator::with(|coordinator| {
         if held.is_some() {
-            desk.tally.opened += 1;
-            desk.tally.standing += 1;
-            desk.tally.held += 1;
-            desk.tally.held_most = desk.tally.held_most.max(desk.tally.held);
-            desk.opened_at = desk.shared.now();
+            coordinator.counts.opened += 1;
+            coordinator.counts.standing += 1;
+            coordinator.counts.held += 1;
+            coordinator.counts.held_most =
+                coordinator.counts.held_most.max(coordinator.counts.held);
+            coordinator.opened_at = coordinator.shared.now();
         }
-        desk.opening -= 1;
-        desk.tell_watcher();
+        coordinator.opening -= 1;
+        coordinator.wake_watcher();
     });
     let Some(mut connection) = held else { return };
     connection.set_deadline(u64::MAX);
     // It says nothing unless it ends. (What it says besides is of no interest.)
     while connection.recv(false).await.is_ok_and(|piece| !piece.bytes().is_empty()) {}
-    desk::with(|desk| {
-        desk.tally.lost += 1;
-        desk.tally.held -= 1;
-        desk.tally.standing -= 1;
+    coordinator::with(|coordinator| {
+        coordinator.counts.lost += 1;
+        coordinator.counts.held -= 1;
+        coordinator.counts.standing -= 1;
     });
 }
 
@@ -65,24 +66,24 @@ async fn open(shared: &Arc<LoadShared>, number: u64) -> Result<Connection, Failu
     let mut connection = route.connect(shared, &outbound, millis(plan.connect_timeout)).await?;
     connection.move_in().expect("nothing was sent or received on it yet");
     let took = shared.now() - began;
-    desk::with(|desk| desk.tally.connect.record(took));
-    let asked = desk::with(|desk| desk.line_of(group));
+    coordinator::with(|coordinator| coordinator.counts.connect.record(took));
+    let kind = coordinator::with(|coordinator| coordinator.next_kind(group));
     let mut out = Connection::outgoing();
-    out.bytes.extend_from_slice(&shared.script.lines[asked as usize].bytes);
+    out.bytes.extend_from_slice(&shared.script.kinds[kind as usize].bytes);
     connection.set_deadline(connection.now().mono_ms + millis(plan.answer_timeout));
     let sent = connection.send(out).await;
     sent.map_err(|error| lost(&error))?;
-    read(shared, &mut connection, asked).await?;
+    read(shared, &mut connection, kind).await?;
     Ok(connection)
 }
 
 async fn read(
     shared: &LoadShared,
     connection: &mut Connection,
-    asked: u32,
+    kind: u32,
 ) -> Result<(), FailureKind> {
     let (mut reader, mut known) = (Box::new(ResponseReader::default()), KnownHead::default());
-    let method = shared.script.lines[asked as usize].method;
+    let method = shared.script.kinds[kind as usize].method;
     loop {
         let piece = connection.recv(false).await.map_err(|error| lost(&error))?;
         if piece.bytes().is_empty() {

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::answer::{self, ProbeResponse};
 use super::cpus::CpuSplit;
 use super::file::{ContenderSpec, ContestSpec, PageSpec, ScenarioSpec};
 use super::folders::{self, ContestFolder};
 use super::generator::{self, LoadTarget};
+use super::probe::{self, ProbeResponse};
 use super::process::{Launch, ServerProcess};
 use super::sampling::Sampler;
 use super::template::Words;
@@ -117,9 +117,9 @@ impl<'a> ServerRunner<'a> {
             return Err(not_installed(contender, &format!("there is no program {missing}")));
         }
         for command in &contender.installed_if {
-            let said = self.tool(contender, command, &words, VERSION)?;
-            if !said.status.success() {
-                let found = format!("`{}` failed: {}", command.join(" "), said.last_line());
+            let output = self.tool(contender, command, &words, VERSION)?;
+            if !output.status.success() {
+                let found = format!("`{}` failed: {}", command.join(" "), output.last_line());
                 return Err(not_installed(contender, &found));
             }
         }
@@ -130,9 +130,9 @@ impl<'a> ServerRunner<'a> {
         };
         self.write_files(contender, &words)?;
         for set_up in &contender.set_up {
-            let said = self.tool(contender, set_up, &words, SET_UP)?;
-            if !said.status.success() {
-                let (what, words) = (words.fill_all(set_up).join(" "), said.last_words());
+            let output = self.tool(contender, set_up, &words, SET_UP)?;
+            if !output.status.success() {
+                let (what, words) = (words.fill_all(set_up).join(" "), output.last_words());
                 return Err(failed(format!("its set-up `{what}` failed: {words}")));
             }
         }
@@ -159,8 +159,8 @@ impl<'a> ServerRunner<'a> {
             .map_err(|error| failed(format!("it could not be started: {error}")))?;
         let mut ready = ReadyServer { server, port, command };
         for page in folders::pages(self.contest) {
-            let answer = self.first_answer(contender, &mut ready, page.as_ref())?;
-            self.compare(contender, page, answer)?;
+            let response = self.first_response(contender, &mut ready, page.as_ref())?;
+            self.compare(contender, page, response)?;
         }
         Ok(ready)
     }
@@ -174,10 +174,10 @@ impl<'a> ServerRunner<'a> {
         round: u32,
     ) -> Result<RunRecord, Unmeasured> {
         let url = self.url(contender, ready.port, scenario.page.as_ref())?;
-        let family = ready.server.family().clone();
+        let tree = ready.server.tree().clone();
         let expected = scenario.warm_up + scenario.duration;
         let generator_cpus = &self.division.generator;
-        let sampler = Sampler::start(family, expected, generator_cpus)
+        let sampler = Sampler::start(tree, expected, generator_cpus)
             .map_err(|error| failed(format!("nothing could be sampled: {error}")))?;
         let program = &self.tools.generator;
         let socket = self.socket(contender, ready.port)?;
@@ -200,7 +200,7 @@ impl<'a> ServerRunner<'a> {
 
     /// Asks until there is an answer with status 2xx, or until its time is over; then the last
     /// answer counts.
-    fn first_answer(
+    fn first_response(
         &self,
         contender: &ContenderSpec,
         ready: &mut ReadyServer,
@@ -209,7 +209,8 @@ impl<'a> ServerRunner<'a> {
         let until = Instant::now() + contender.ready_timeout;
         let url = self.url(contender, ready.port, page)?;
         let socket = self.socket(contender, ready.port)?;
-        let (port, path) = answer::place(&url).ok_or_else(|| failed(format!("no URL: {url}")))?;
+        let (port, path) =
+            probe::port_and_path(&url).ok_or_else(|| failed(format!("no URL: {url}")))?;
         loop {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(Unmeasured::Interrupted);
@@ -218,18 +219,18 @@ impl<'a> ServerRunner<'a> {
                 return Err(failed(format!("it did not start: {how}")));
             }
             let most = ANSWER.min(contender.ready_timeout);
-            let asked = answer::ask(socket.as_deref(), port, path, most);
+            let asked = probe::get(socket.as_deref(), port, path, most);
             match asked {
-                Ok(answer) if (200..300).contains(&answer.status) => return Ok(answer),
-                Ok(answer) if Instant::now() > until => return Ok(answer),
+                Ok(response) if (200..300).contains(&response.status) => return Ok(response),
+                Ok(response) if Instant::now() > until => return Ok(response),
                 Err(why) if Instant::now() > until => {
                     let seconds = contender.ready_timeout.as_secs_f32();
-                    let said = match ready.server.tail() {
+                    let output = match ready.server.tail() {
                         tail if tail.is_empty() => String::new(),
                         tail => format!("; it says: {tail}"),
                     };
                     return Err(failed(format!(
-                        "it was not ready within {seconds} s: {why}{said}"
+                        "it was not ready within {seconds} s: {why}{output}"
                     )));
                 }
                 _ => std::thread::sleep(AGAIN),
@@ -250,7 +251,7 @@ impl<'a> ServerRunner<'a> {
             Some(expected) => expected.as_slice(),
             None => found.body.as_slice(),
         };
-        let difference = answer::difference(&found, expected);
+        let difference = probe::difference(&found, expected);
         match (difference, &contender.allow_unequal) {
             (Some(difference), None) => {
                 let name = folders::page_name(self.contest, page.as_ref());

@@ -23,7 +23,7 @@ pub(super) struct ProbeResponse {
 }
 
 /// The port and the path of a URL of this machine.
-pub(super) fn place(url: &str) -> Option<(u16, &str)> {
+pub(super) fn port_and_path(url: &str) -> Option<(u16, &str)> {
     let rest = url.strip_prefix("http://127.0.0.1:")?;
     let (port, _) = rest.split_once('/')?;
     Some((port.parse().ok()?, &rest[port.len()..]))
@@ -36,7 +36,7 @@ pub(super) fn place(url: &str) -> Option<(u16, &str)> {
 ///
 /// # Errors
 /// In words, why there is no whole answer.
-pub(super) fn ask(
+pub(super) fn get(
     socket: Option<&Path>,
     port: u16,
     path: &str,
@@ -169,7 +169,7 @@ mod tests {
                 let _ = stream.read(&mut request).expect("it asks");
                 stream.write_all(bytes).expect("it reads");
             });
-            ask(None, port, "/x", PATIENCE)
+            get(None, port, "/x", PATIENCE)
         })
     }
 
@@ -203,7 +203,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("bound").port();
         drop(listener);
-        let error = ask(None, port, "/", PATIENCE).expect_err("nobody is there");
+        let error = get(None, port, "/", PATIENCE).expect_err("nobody is there");
         assert!(error.contains("does not listen"), "{error}");
     }
 
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_url_has_a_port_and_a_path() {
-        assert_eq!(place("http://127.0.0.1:80/a?b"), Some((80, "/a?b")));
-        assert_eq!(place("http://example.org:80/a"), None);
+        assert_eq!(port_and_path("http://127.0.0.1:80/a?b"), Some((80, "/a?b")));
+        assert_eq!(port_and_path("http://example.org:80/a"), None);
     }
 }
