@@ -139,7 +139,7 @@ impl TwistedTimeout {
 
     fn call_later(slf: &Bound<'_, Self>, delay: f64) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
-        let fire = slf.getattr(intern!(py, "look"))?;
+        let fire = slf.getattr(intern!(py, "fire"))?;
         let call = this.reactor.bind(py).call_method1(intern!(py, "callLater"), (delay, fire))?;
         this.call.replace(Some(call.unbind()));
         this.call_due.set(this.now(py)? + delay);
