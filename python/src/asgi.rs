@@ -1,4 +1,4 @@
-//! Applications by ASGI 3: their scope, and what they receive and send.
+//! ASGI 3 applications: their scope, and what they receive and send.
 
 mod awaitables;
 mod exchange;

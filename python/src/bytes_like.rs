@@ -1,4 +1,4 @@
-//! Bytes as Python programs have them: `bytes` mostly, and whatever else shows its memory.
+//! Bytes of Python programs: usually `bytes`, or any object with the buffer protocol.
 
 use bytes::Bytes;
 use pyo3::exceptions::PyTypeError;

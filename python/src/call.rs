@@ -1,4 +1,4 @@
-//! How a handler in Python is called, and what becomes of what it returns.
+//! Calls a handler in Python and converts what it returns.
 
 use std::sync::Arc;
 

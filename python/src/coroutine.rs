@@ -1,10 +1,10 @@
-//! Coroutines as tasks of asyncio, whose first step runs at once.
+//! Runs coroutines as tasks of asyncio, whose first step runs at once.
 //!
-//! A handler that never waits so costs no turn of the loop, and is a real task all the same: it is
-//! the current one while it runs, has its own context, can be cancelled and time out.
+//! So a handler that never waits costs no turn of the loop. It is still a real task: it is the
+//! current one while it runs, has its own context, can be cancelled and time out.
 //!
-//! A step that the engine runs ends where what it has sent can leave (see [`Pause`]), and goes on
-//! after the engine's turn, in which that was sent: [`go_on`].
+//! A step that the engine runs ends where its output can be sent (see [`Pause`]). It resumes after
+//! the engine's turn, which sends it: [`go_on`].
 
 mod habits;
 mod pause;

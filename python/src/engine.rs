@@ -1,4 +1,4 @@
-//! The engine as an object: started with settings and routes, and driven by its owner's loop.
+//! The engine as a Python object: started with settings and routes, and driven by its owner's loop.
 
 use std::cell::RefCell;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};

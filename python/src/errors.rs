@@ -1,4 +1,4 @@
-//! Errors of the engine as Python's, and of Python as a log's.
+//! Converts the engine's errors to Python exceptions, and reports Python exceptions to the log.
 
 use std::io;
 

@@ -1,7 +1,7 @@
-//! Values of objects that any thread of Python's may reach. The interpreter's lock lets in one at a
-//! time; this says so in a way that Rust can check.
+//! Values of objects that any Python thread may reach. The interpreter's lock admits one thread at
+//! a time; a mutex lets Rust check that.
 //!
-//! Nobody may call Python while he has one of them borrowed: Python may come back for it.
+//! Do not call Python while a value is borrowed: Python code may come back for it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

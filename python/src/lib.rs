@@ -1,11 +1,11 @@
 //! Gustnado for Python: the native half of the package `gustnado`.
 //!
-//! What lives here: the engine as an object that Python's own loop drives, requests and answers as
-//! Python sees them, and how a handler is called. What does not: any decision about HTTP (that is
-//! `gustnado`'s), and everything that Python says well: the command, worker processes, the loops.
+//! It holds the engine as an object that Python's loop drives, requests and responses as Python
+//! sees them, and the calls to handlers. Decisions about HTTP are in the crate `gustnado`; the
+//! command, worker processes and loops are in Python.
 //!
-//! One worker of the engine runs on the thread that drives it, with the interpreter's lock held;
-//! the lock is given up around the sleep in the kernel, once a turn.
+//! One worker of the engine runs on the thread that drives it and holds the interpreter's lock. It
+//! releases the lock once a turn, around the sleep in the kernel.
 
 mod asgi;
 mod awaitable;

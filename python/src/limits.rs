@@ -1,4 +1,4 @@
-//! What the log says of requests that a limit has refused.
+//! Log lines for requests that a limit has refused.
 
 use gustnado::{Limit, Struck, Verdict};
 

@@ -1,4 +1,4 @@
-//! What Python calls names of head fields, and addresses: each is made once.
+//! Caches of Python objects for field names and addresses: each is made once.
 
 use std::collections::HashMap;
 

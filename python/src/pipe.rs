@@ -1,4 +1,4 @@
-//! Content that Python writes and the engine sends: a queue between the two, with marks.
+//! A bounded queue of content from Python to the engine, with high and low water marks.
 
 use std::collections::VecDeque;
 use std::fmt;

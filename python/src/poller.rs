@@ -1,4 +1,4 @@
-//! Readiness for loops that are written in Python, in the form of Python's own `select.epoll`.
+//! Readiness for event loops in Python, with the interface of Python's `select.epoll`.
 
 mod interest_set;
 

@@ -1,5 +1,5 @@
-//! Files that are opened without waiting: a pipe would hold the engine's thread until somebody
-//! writes to it.
+//! Opens files without waiting: a pipe would block the engine's thread until another process writes
+//! to it.
 
 use std::fs::{File, Metadata};
 use std::io;

@@ -1,4 +1,4 @@
-//! A request as Python sees it. Nothing is converted before it is asked for.
+//! A request as Python sees it. Values are converted on demand.
 
 use std::borrow::Cow;
 use std::sync::MutexGuard;

@@ -1,4 +1,4 @@
-//! What the scopes or environments of all requests to one local address have in common.
+//! The common part of the scopes or environments of all requests to one local address.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! Answers: what Python says one is, and what a handler may return instead.
+//! Responses: the Python class, and the values that a handler may return instead.
 
 use std::path::PathBuf;
 use std::sync::MutexGuard;

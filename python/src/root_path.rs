@@ -1,4 +1,4 @@
-//! Paths below the part that is not the application's.
+//! Paths below the root path, which is not the application's.
 
 /// The part of a path that is below another one, by whole segments.
 pub(crate) fn below<'a>(path: &'a [u8], root: &[u8]) -> Option<&'a [u8]> {

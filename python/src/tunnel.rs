@@ -1,5 +1,5 @@
-//! CONNECT (RFC 9110 §9.3.6) and upgrades (RFC 6455): no Python application is asked for a
-//! tunnel.
+//! Refuses CONNECT (RFC 9110 §9.3.6) and WebSocket upgrades (RFC 6455) before an application sees
+//! them.
 
 use gustnado::{Method, Request, Response, Route, Status};
 

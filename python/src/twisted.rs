@@ -1,9 +1,9 @@
-//! HTTP under Twisted: a connection whose plain requests are read and answered by the engine.
+//! HTTP under Twisted: the engine reads and responds to the plain requests of a connection.
 //!
-//! Twisted's own channel and transport are there from the beginning, and stay what they are. What
-//! comes in one piece and is plain is parsed here, and the channel is brought to where its own
-//! parser would have brought it. All else is given to that parser. So an odd request, a subclass or
-//! a channel that somebody has changed behaves as ever.
+//! Twisted's channel and transport exist from the start and keep their behaviour. A plain request
+//! that arrives in one piece is parsed here, and the channel is brought to the state in which its
+//! own parser would leave it. Everything else goes to that parser, so unusual requests, subclasses
+//! and patched channels behave as before.
 
 mod cyclone;
 mod ordinary;

@@ -1,4 +1,4 @@
-//! What writes an answer over time.
+//! The Python object that writes a response piece by piece.
 
 use std::sync::MutexGuard;
 

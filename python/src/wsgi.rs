@@ -1,4 +1,4 @@
-//! Applications by WSGI (PEP 3333), on the engine's thread or on threads of their own.
+//! WSGI applications (PEP 3333), on the engine's thread or on threads of their own.
 
 mod body;
 mod environ;

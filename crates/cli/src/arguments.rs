@@ -1,5 +1,5 @@
-//! The command line. Flags are made from the table of settings, so that nothing is declared twice;
-//! every mistake becomes one line with what was found and what to do.
+//! The command line. Flags derive from the table of settings. Every mistake becomes one line with
+//! what was found and what to do.
 
 mod counterparts;
 mod first_word;

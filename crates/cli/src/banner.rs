@@ -1,4 +1,4 @@
-//! What is printed when the server listens. Only text: what it says is gathered by `serve`.
+//! The text printed when the server listens. `serve` gathers its values.
 
 use crate::figures::counted;
 use crate::output::Paint;

@@ -1,8 +1,7 @@
-//! `gustnado bench`: loads a server, shows how it goes, and says what was found.
+//! `gustnado bench`: loads a server, shows progress, and reports the outcome.
 //!
-//! The flags are in [`arguments`] and read in `options` and `load`; what is measured is the business
-//! of `gustnado_lab`. Here is everything around it: whose host it is, progress, signals, where
-//! results go, and the exit code.
+//! [`arguments`] declares the flags; `options` and `load` read them. `gustnado_lab` measures. This
+//! module adds the permission to load a host, progress, signals, result files, and the exit code.
 
 mod arguments;
 mod flags;

@@ -1,4 +1,4 @@
-//! `gustnado check`: every setting in effect, where it came from, and what `auto` comes to here.
+//! `gustnado check`: every setting in effect, its origin, and what `auto` resolves to.
 
 use crate::arguments::ServeOptions;
 use crate::figures::grouped;

@@ -1,5 +1,5 @@
-//! `gustnado contest`: servers side by side. What is decided here is what a person sees and how the
-//! process ends; the contest itself is the lab's.
+//! `gustnado contest`: measures servers side by side. This module prints and sets the exit code;
+//! the lab runs the contest.
 
 pub(crate) mod arguments;
 pub(crate) mod member;

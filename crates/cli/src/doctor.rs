@@ -1,11 +1,11 @@
-//! `gustnado doctor`: looks at the machine and says, for each thing that limits a server of many
-//! connections, what it is, whether that will do, what to change and what happens otherwise.
+//! `gustnado doctor`: for each limit of a server with many connections, its value, whether it is
+//! enough, what to change, and the consequence otherwise.
 //!
-//! [`facts`] reads, the judges ([`machine`], [`descriptors`], [`ring`], [`network`]) are plain
-//! functions of what was read, and [`finding`] writes it down.
+//! [`facts`] reads. [`machine`], [`descriptors`], [`ring`] and [`network`] are pure functions of
+//! what was read. [`finding`] formats.
 //!
-//! `--apply` changes what contests on this machine want changed ([`wanted`]), after old values are
-//! in a file ([`state`]); `--restore` puts them back.
+//! `--apply` changes the settings that contests on this machine need ([`wanted`]), after it saved
+//! the old values in a file ([`state`]). `--restore` writes them back.
 
 mod apply;
 mod descriptors;

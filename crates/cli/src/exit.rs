@@ -1,4 +1,4 @@
-//! Exit codes, all in one place: service managers and scripts decide by them.
+//! Exit codes, in one place: service managers and scripts depend on them.
 
 /// Done, also after a drain that cut nobody off.
 pub(crate) const CLEAN: u8 = 0;

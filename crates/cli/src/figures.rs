@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Numbers formatted for people.
 
 /// Returns a number with its thousands set apart: `1,048,576`.
 pub(crate) fn grouped(number: u64) -> String {

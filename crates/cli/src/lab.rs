@@ -1,5 +1,5 @@
-//! The subcommands of the lab: load generation and contests. A build without the cargo feature
-//! `lab` has `no_lab` in this place, with the same functions.
+//! The subcommands of the lab: load generation and contests. Without the cargo feature `lab`, the
+//! module `no_lab` with the same functions replaces this one.
 
 use std::ffi::OsString;
 use std::path::Path;

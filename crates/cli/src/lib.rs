@@ -1,9 +1,8 @@
-//! The `gustnado` command: reads flags and environment into settings, runs what was asked for, and
-//! turns the outcome into an exit code.
+//! The `gustnado` command: reads flags and environment into settings, runs a subcommand, and turns
+//! its outcome into an exit code.
 //!
-//! What lives here: arguments, signals, exit codes, everything that is printed. What does not: any
-//! decision about HTTP. It uses the library `gustnado` and, with the cargo feature `lab`, the lab
-//! for measuring.
+//! It holds arguments, signals, exit codes, and everything that is printed, but no decision about
+//! HTTP. It uses the library `gustnado` and, with the cargo feature `lab`, the lab.
 #![forbid(unsafe_code)]
 
 mod arguments;

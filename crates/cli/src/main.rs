@@ -1,4 +1,4 @@
-//! The `gustnado` command: see the library beside it.
+//! The `gustnado` command; its code is in the library of the same crate.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;

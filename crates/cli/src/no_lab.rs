@@ -1,5 +1,5 @@
-//! A build without the cargo feature `lab`: the subcommands of the lab are refused, and the line
-//! says how to get them. `lab` has the same functions.
+//! Replaces `lab` in a build without that cargo feature: refuses the lab's subcommands with a line
+//! that says how to get them.
 
 // This build has no subcommand of the lab, so no value of the type exists.
 pub(crate) use std::convert::Infallible as LabSubcommand;

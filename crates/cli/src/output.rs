@@ -1,5 +1,5 @@
-//! What a person sees: lines on standard error, pages on standard output, colour where it is
-//! welcome. A closed stream is no reason to stop, so that nothing here can fail.
+//! Terminal output: lines on standard error, pages on standard output, and colour where it is
+//! supported. Nothing here fails: a closed stream is ignored.
 
 use crate::exit;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -1,4 +1,4 @@
-//! Looks at the folder before anything starts, so that a mistake is one line and not a 404.
+//! Checks the folder before the start, so that a mistake is one line instead of a 404.
 
 use std::fs;
 use std::io::ErrorKind;

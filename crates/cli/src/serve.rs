@@ -1,9 +1,9 @@
-//! `gustnado serve`: start, say so, wait for signals, drain, and end with the right exit code.
+//! `gustnado serve`: starts, prints the banner, waits for signals, drains, and sets the exit code.
 //!
-//! TERM and INT drain, or end a start; a second one, or QUIT, ends the process at once. HUP has the
-//! configuration file read again, in `reload`, and USR1 the access log opened anew. A broken pipe
-//! is an error where it happens: the standard library ignores PIPE. So is a file that
-//! may grow no more: XFSZ is caught here.
+//! TERM and INT drain, or end a start; a second one, or QUIT, ends the process at once. HUP reads
+//! the configuration file again, in `reload`. USR1 reopens the access log. The standard library
+//! ignores PIPE, so a broken pipe is an error of its write. XFSZ is caught here, so a file at its
+//! size limit is one too.
 
 mod reload;
 

@@ -1,4 +1,4 @@
-//! Why something that was asked for is not done.
+//! The error of a command line, or of a file that it names.
 
 use crate::exit;
 

@@ -1,8 +1,9 @@
-//! Contests: servers side by side, measured in turn, each by the same generator.
+//! Contests: measures servers side by side, one at a time, each with the same load generator.
 //!
-//! What lives here: the order of things. [`mod@file`] says what is to be done, `runner` starts and
-//! ends servers, `generator` loads them, `sampling` reads what they use, `store` keeps the record,
-//! and [`table`] and [`compare`] show it. What does not: flags, signals, exit codes.
+//! This module holds the order of events. [`mod@file`] reads the contest's file, `runner` starts
+//! and stops servers, `generator` loads them, `sampling` reads their resource usage, `store` keeps
+//! the record, and [`table`] and [`compare`] print it. Flags, signals and exit codes are the
+//! command's.
 
 mod ab;
 pub mod compare;
@@ -41,22 +42,22 @@ use store::StoreError;
 /// The file of the record in the output folder.
 pub const RECORD: &str = "contest.json";
 
-/// The record that was there before.
+/// The previous record.
 pub const PREVIOUS: &str = "contest.previous.json";
 
-/// The programs that a contest runs beside the contenders.
+/// The programs that a contest needs apart from the contenders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tools {
-    /// The running program: what `{self}` stands for.
+    /// The running program: the value of `{self}`.
     pub program: PathBuf,
-    /// The load generator, with its first arguments; URL and flags come behind.
+    /// The load generator with its first arguments; URL and flags follow.
     pub generator: Vec<String>,
-    /// What servers are started through, so that they end with this process; may be empty.
+    /// The launcher of servers, which ends them with this process; may be empty.
     pub launcher: Vec<String>,
 }
 
 impl Tools {
-    /// Those that come in one executable.
+    /// Returns those that are in one executable.
     pub fn of(program: &Path) -> Self {
         let with = |word: &str| vec![program.to_string_lossy().into_owned(), word.to_owned()];
         let mut launcher = with("contest-member");
@@ -65,18 +66,18 @@ impl Tools {
     }
 }
 
-/// What a contest says while it goes on.
+/// An event of a contest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ContestEvent<'a> {
-    /// Something happened.
+    /// A line of text.
     Line(&'a str),
-    /// How far it is.
+    /// Progress.
     Progress {
-        /// Runs that are over.
+        /// Completed runs.
         done: usize,
         /// All runs.
         all: usize,
-        /// How long the others will take, by how long those took.
+        /// Estimated time for the others.
         left: Duration,
     },
 }
@@ -84,11 +85,11 @@ pub enum ContestEvent<'a> {
 /// Why a contest could not begin.
 #[derive(Debug)]
 pub enum ContestError {
-    /// The output folder, or the temporary one, cannot be written.
+    /// The output folder, or the temporary one, is not writable.
     Folder(PathBuf, std::io::Error),
-    /// The record cannot be kept.
+    /// The record cannot be saved.
     Store(StoreError),
-    /// The CPUs that the file asks for cannot be had.
+    /// The CPUs named in the file are not available.
     Cpus(String),
 }
 
@@ -106,11 +107,11 @@ impl fmt::Display for ContestError {
 
 impl std::error::Error for ContestError {}
 
-/// Holds a contest. Its record is kept in the output folder after each run, so that nothing that
-/// was measured is lost; [`Record::cut`] says if it ended early.
+/// Runs a contest. The record is saved in the output folder after each run, so that no measurement
+/// is lost; [`Record::cut`] says whether it ended early.
 ///
-/// - `stop`: ends it early; all that it started is ended first.
-/// - `say`: gets a line for each thing that happened, and how far it is.
+/// - `stop`: ends it early, after everything that it started.
+/// - `say`: receives its events.
 ///
 /// # Errors
 /// It could not begin.
@@ -132,7 +133,7 @@ pub fn hold(
     let runner = ServerRunner::build(contest, tools, stop, division, logs)
         .map_err(|error| ContestError::Folder(std::env::temp_dir(), error))?;
     let path = output.join(RECORD);
-    // What was measured before is worth comparing with. Where there is nothing, that is no error.
+    // The previous measurement is kept for comparison, if there is one.
     let _ = fs::rename(&path, output.join(PREVIOUS));
     store::save(&record, &path).map_err(ContestError::Store)?;
     let until = Instant::now() + contest.time_limit;
@@ -145,12 +146,12 @@ pub fn hold(
             round.record.cut = Some(cut);
         }
     }
-    // A full disk was said already, and what was kept before is kept still.
+    // A full disk was reported already, and the previous record is intact.
     let _ = round.save();
     Ok(round.record)
 }
 
-/// A record without anything measured.
+/// Returns a record without measurements.
 fn begin(contest: &ContestSpec, tools: &Tools, division: &cpus::CpuSplit) -> Record {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let contender = |of: &ContenderSpec| record::ContenderRecord {
@@ -189,7 +190,7 @@ fn begin(contest: &ContestSpec, tools: &Tools, division: &cpus::CpuSplit) -> Rec
     }
 }
 
-/// A contest under way. Errors are sentences about why it ends early.
+/// A contest under way. Errors are sentences that say why it ends early.
 struct ContestRun<'a> {
     contest: &'a ContestSpec,
     runner: ServerRunner<'a>,
@@ -204,8 +205,8 @@ struct ContestRun<'a> {
 const INTERRUPTED: &str = "interrupted: what was measured by then is kept";
 
 impl ContestRun<'_> {
-    /// Finds out who can take part: each is started once and looked at, the reference first,
-    /// because its answer may be the measure of the others'.
+    /// Starts and checks each contender once. The reference comes first, because its response may
+    /// be the measure of the others'.
     fn prepare(&mut self) -> Result<(), String> {
         let contest = self.contest;
         let mut order: Vec<usize> = (0..contest.contenders.len()).collect();
@@ -221,7 +222,7 @@ impl ContestRun<'_> {
                 }
             }
             match self.runner.start(contender) {
-                // Dropped at the end, and thereby ended.
+                // Dropped, and thereby stopped, at the end.
                 Ok(ready) => {
                     self.record.contenders[at].command.clone_from(&ready.command);
                     let version = self.record.contenders[at].version.clone().unwrap_or_default();
@@ -238,7 +239,7 @@ impl ContestRun<'_> {
         self.save()
     }
 
-    /// Notes that a contender does not take part.
+    /// Records that a contender does not take part.
     fn take_out(&mut self, at: usize, unmeasured: Unmeasured) -> Result<(), String> {
         let Unmeasured::Fate(fate) = unmeasured else { return Err(INTERRUPTED.to_owned()) };
         let name = &self.record.contenders[at].name;
@@ -253,7 +254,7 @@ impl ContestRun<'_> {
         self.save()
     }
 
-    /// All scenarios; in each all rounds; in each all contenders, one after the other.
+    /// Runs all scenarios; in each all rounds; in each all contenders, one after the other.
     fn measure(&mut self) -> Result<(), String> {
         let contest = self.contest;
         let pairs = contest.contenders.iter().zip(&self.record.contenders);
@@ -282,7 +283,7 @@ impl ContestRun<'_> {
         Ok(())
     }
 
-    /// - `kept`: servers that go on between rounds, where the file wants that.
+    /// - `kept`: servers that stay up between rounds, if the file says so.
     fn one_run(
         &self,
         contender: &ContenderSpec,
@@ -335,7 +336,7 @@ impl ContestRun<'_> {
     }
 }
 
-/// About how long a contest takes: for the line that is printed first.
+/// Estimates the duration of a contest, for its first line.
 pub fn estimate(contest: &ContestSpec) -> Duration {
     const AROUND: Duration = Duration::from_millis(1_500);
     let of = |scenario: &ScenarioSpec| {
@@ -349,7 +350,7 @@ pub fn estimate(contest: &ContestSpec) -> Duration {
     contest.scenarios.iter().map(of).sum::<Duration>() * contenders
 }
 
-/// The file that has what a contender printed.
+/// Returns the file with a contender's output.
 pub fn log_of(output: &Path, contender: &str) -> PathBuf {
     output.join("logs").join(format!("{}.log", slug(contender)))
 }

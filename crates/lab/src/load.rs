@@ -1,20 +1,20 @@
-//! The load generator: runs a [`LoadPlan`] on threads of this process and says what it found.
+//! The load generator: runs a [`LoadPlan`] on threads of this process and returns its outcome.
 //!
 //! Each thread is a worker of the engine with a light task per connection. Threads share nothing
-//! that changes while the load runs; what each has counted is put together at the end.
+//! that changes while the load runs; their results are merged at the end.
 //!
 //! ```no_run
-//! use gustnado_lab::load::{self, Progress, Stop, Watch};
-//! use gustnado_lab::plan::Plan;
+//! use gustnado_lab::load::{self, LoadProgress, ProgressObserver, StopHandle};
+//! use gustnado_lab::plan::LoadPlan;
 //!
 //! struct Quiet;
-//! impl Watch for Quiet {
-//!     fn progress(&self, _: &Progress) {}
+//! impl ProgressObserver for Quiet {
+//!     fn progress(&self, _: &LoadProgress) {}
 //! }
 //!
-//! let mut plan = Plan::closed("http://127.0.0.1:8080/", 50);
+//! let mut plan = LoadPlan::closed("http://127.0.0.1:8080/", 50);
 //! plan.end.requests = Some(10_000);
-//! let outcome = load::run(&plan, &Quiet, &Stop::default()).expect("the plan is good");
+//! let outcome = load::run(&plan, &Quiet, &StopHandle::default()).expect("the plan is good");
 //! println!("{:.0} requests per second", outcome.requests_per_s);
 //! ```
 
@@ -61,44 +61,43 @@ use shared::LoadShared;
 use thread::{ThreadError, ThreadResult};
 use usage::MachineSnapshot;
 
-/// Descriptors that each ring needs besides those left apart, for connections that are being
-/// opened.
+/// Descriptors that each ring needs for connections that are being opened.
 const DESCRIPTORS_OPENING: u64 = 256;
-/// How often progress is shown.
+/// Interval of progress reports.
 const BEAT: Duration = Duration::from_millis(100);
 
-/// What sees a run go on.
+/// Observes the progress of a run.
 pub trait ProgressObserver: Sync {
-    /// About ten times a second, always from the thread that called [`run`].
+    /// Called about ten times a second, always on the thread that called [`run`].
     fn progress(&self, progress: &LoadProgress);
 }
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoadProgress {
     /// Time since measuring began; before that, since the start.
     pub elapsed: Duration,
-    /// How long it is to be measured, if that is known.
+    /// Planned time of measuring, if known.
     pub of: Option<Duration>,
-    /// Right answers so far.
+    /// Successful responses so far.
     pub requests: u64,
-    /// How many requests are to be sent, if that is known.
+    /// Planned number of requests, if known.
     pub asked: Option<u64>,
-    /// What went wrong so far.
+    /// Errors so far.
     pub errors: u64,
-    /// Connections that stand.
+    /// Open connections.
     pub connections: u64,
-    /// Right answers in the last second that is over.
+    /// Successful responses in the last complete second.
     pub requests_per_s: f64,
-    /// The median latency in it, in microseconds.
+    /// Median latency in that second, in microseconds.
     pub p50_us: f64,
-    /// The 99th percentile in it, in microseconds.
+    /// 99th percentile in that second, in microseconds.
     pub p99_us: f64,
-    /// What is done now.
+    /// Current phase.
     pub phase: LoadPhase,
 }
 
-/// What a run does now.
+/// Phase of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LoadPhase {
     /// Connections are being opened.
@@ -108,51 +107,51 @@ pub enum LoadPhase {
     Warming,
     /// The load runs and is counted.
     Measuring,
-    /// The last answers are waited for.
+    /// The last responses are awaited.
     Ending,
 }
 
-/// Ends a run early, from any thread: it then reports what it has.
+/// Stops a run early, from any thread: the run then reports what it has.
 #[derive(Clone, Debug, Default)]
 pub struct StopHandle(Arc<AtomicBool>);
 
 impl StopHandle {
-    /// Ends the run, within a tenth of a second or so.
+    /// Stops the run, within about a tenth of a second.
     pub fn now(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether somebody wanted that.
+    /// Whether the run was stopped.
     pub fn is_stopped(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }
 
-/// Why a run could not be made, or not be brought to its end.
+/// Error of a run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// The plan cannot be carried out.
+    /// The plan is invalid.
     Plan(PlanError),
-    /// `io_uring` was asked for, or is needed for so many connections, and cannot be had.
+    /// `io_uring` was requested, or is needed for this many connections, and is not available.
     Uring(io::Error),
-    /// The first connections of all were refused: no server is there.
+    /// The first connections of all were refused: no server listens.
     Refused {
         /// The addresses that were tried.
         addresses: Vec<String>,
     },
-    /// A thread could not be started, or its reactor not be had.
+    /// A thread or its reactor could not be started.
     Thread(io::Error),
     /// The trace could not be written.
     Trace {
-        /// Where it was to go.
+        /// Its path.
         path: PathBuf,
-        /// Why it did not.
+        /// The cause.
         error: io::Error,
-        /// What was measured; nothing, where the file could not be opened before the load.
+        /// The outcome of the run; `None` if the file could not be opened before the load.
         found: Option<Box<Outcome>>,
     },
-    /// A thread has panicked: a fault of this program.
+    /// A thread has panicked: a bug in this program.
     Panicked,
 }
 
@@ -206,7 +205,8 @@ impl Error for LoadError {
 /// Runs a plan on threads of this process. Returns at its end, or soon after it was stopped.
 ///
 /// # Errors
-/// [`LoadError`]. A server that is not there is none: that is an outcome without right answers.
+/// [`LoadError`]. An unreachable server is not an error but an outcome without successful
+/// responses.
 pub fn run(
     plan: &LoadPlan,
     watch: &dyn ProgressObserver,
@@ -269,7 +269,8 @@ fn start(shared: &Arc<LoadShared>, thread: u32, io: BackendChoice) -> io::Result
     })
 }
 
-/// Looks on until all threads are done. Returns the machine as it was when measuring began.
+/// Reports progress until all threads have ended. Returns the machine's counters at the begin of
+/// measuring.
 fn watch_until(
     shared: &LoadShared,
     crew: &[LoadThread],
@@ -296,7 +297,7 @@ fn watch_until(
             }
             watch.progress(&progress);
         }
-        // A thread that has panicked keeps the others waiting.
+        // The other threads wait for a thread that has panicked.
         if crew.iter().any(JoinHandle::is_finished) && shared.times().is_none() {
             shared.failed.store(true, Ordering::Relaxed);
         }
@@ -322,7 +323,7 @@ fn join(crew: Vec<LoadThread>, io: BackendChoice) -> Result<Vec<ThreadResult>, L
         .collect()
 }
 
-/// The way into the kernel, and how many threads: as many rings as the connections need.
+/// Returns the backend and the number of threads: as many rings as the connections need.
 fn choose(plan: &LoadPlan) -> Result<(BackendChoice, u32), LoadError> {
     let io = match plan.io {
         Some(io) => io,
@@ -330,7 +331,7 @@ fn choose(plan: &LoadPlan) -> Result<(BackendChoice, u32), LoadError> {
         None => BackendChoice::Epoll,
     };
     let cpus = threads::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
-    // Each thread has something to do.
+    // Each thread has at least one connection.
     let usual = cpus.min(plan.connections);
     let mut count = plan.threads.map_or(usual, u64::from).min(plan.all_connections());
     if io == BackendChoice::Uring {

@@ -1,4 +1,4 @@
-//! What one run of the load generator is to do.
+//! The plan of one run of the load generator.
 
 mod check;
 mod error;

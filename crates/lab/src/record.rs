@@ -1,4 +1,4 @@
-//! Everything that a contest found: `contest.json`, from which reports and comparisons are made.
+//! The result of a contest: `contest.json`, from which reports and comparisons are made.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! The report of a contest: one page that needs nothing else, and beside it the plots as files and
-//! the figures as tables of tab-separated values.
+//! The report of a contest: one self-contained page, the plots as files, and the figures as
+//! tab-separated values.
 //!
-//! What does not live here: arithmetic over rounds ([`statistics`](crate::statistics)), drawing
-//! ([`plot`](crate::plot)), and `contest.json`, which whoever measured writes.
+//! Statistics over rounds are in [`statistics`](crate::statistics), drawing is in
+//! [`plot`](crate::plot), and the caller writes `contest.json`.
 
 mod figures;
 mod page;

@@ -1,10 +1,10 @@
-//! From single measurements to figures with their spread, and from those to a verdict.
+//! Statistics: figures with their spread from single measurements, and their significance.
 //!
-//! A figure is the median over rounds, with the least and the greatest. A ratio to the reference is
-//! the geometric mean of the ratios within each round, because what disturbs one round disturbs
-//! both contenders in it; its 95 % interval is Student's t over their logarithms. An interval that
-//! includes 1, or a ratio nearer to 1 than [`RESOLUTION`], is called noise. Fewer than three rounds
-//! have no interval. Rounds that are void and rows that did other work have no ratio, see `fit`.
+//! A figure is the median over rounds, with minimum and maximum. A ratio to the reference is the
+//! geometric mean of the ratios within each round, because what disturbs one round disturbs both
+//! contenders in it; its 95 % interval is Student's t over their logarithms. A ratio counts as
+//! noise if its interval includes 1 or it is nearer to 1 than [`RESOLUTION`]. Fewer than three
+//! rounds have no interval. Void rounds and rows that did other work have no ratio, see `fit`.
 //! Everything here is a function of the record.
 
 mod fit;

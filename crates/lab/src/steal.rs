@@ -1,7 +1,7 @@
-//! Time that a hypervisor gave to others: what a virtual machine wanted to run and could not.
+//! Steal time: CPU time that a virtual machine wanted and the hypervisor gave to others.
 //!
-//! It is in every latency and every rate, and the kernel's finer clocks of CPU time may count it as
-//! if it were used. So it is read for each time that is measured, and said.
+//! It is part of every latency and rate, and the kernel's finer clocks of CPU time may count it as
+//! used. So it is read for each measured interval and reported.
 
 use std::fs;
 

@@ -1,6 +1,6 @@
-//! What `await send(…)` and `await receive()` wait for.
+//! Awaitables that `send(…)` and `receive()` return.
 //!
-//! Mostly there is nothing to wait for, and no future is made. All of them pass for coroutines, so
+//! Usually there is nothing to wait for, and no future is made. All of them pass for coroutines, so
 //! that `asyncio.create_task(receive())` works as with any other server.
 
 #![expect(clippy::unused_self, reason = "Python calls methods")]

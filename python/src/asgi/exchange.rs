@@ -1,7 +1,7 @@
-//! One request and its answer, as an ASGI application sees them: `receive` and `send`.
+//! One request and its response, as an ASGI application sees them: `receive` and `send`.
 //!
-//! The connection and the body reach an exchange by weak references only. So the application's task
-//! is all that keeps one alive, and one that goes gives 500 where no answer was given.
+//! The connection and the body hold an exchange by weak references only, so the application's task
+//! alone keeps it alive. One that is dropped without a response responds with 500.
 
 mod sending;
 

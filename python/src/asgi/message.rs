@@ -1,4 +1,4 @@
-//! Messages that an ASGI application receives, and what is read of those that it sends.
+//! Messages to an ASGI application, and the parsing of those it sends.
 
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;

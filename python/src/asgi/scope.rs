@@ -1,4 +1,4 @@
-//! The scope of a request: what ASGI tells an application before it is called.
+//! The scope of a request: what ASGI passes to an application.
 
 use std::borrow::Cow;
 

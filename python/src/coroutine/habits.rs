@@ -1,9 +1,8 @@
-//! What an application does behind its last `send`, by path: mostly nothing, and a pause for that
-//! is in vain.
+//! Learns by path whether an application does work after its last `send`. Usually it does none, and
+//! a pause is wasted.
 //!
-//! A pause costs a tenth of the smallest request. So where a path has shown often that nothing
-//! comes behind the answer, its steps are not ended early any more. One that is found to go on all
-//! the same is paused again, and for long.
+//! A pause costs a tenth of the smallest request. So a path that has often shown no work after the
+//! response is paused no longer. If work shows up later, the path is paused again for a long time.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
 //! Steps that end early, so that what was sent in them leaves before the rest of them runs.
 //!
-//! The engine sends what a handler answers once the handler's step has ended. An application that
-//! computes, or blocks, behind its last `send` would so have its client wait. Sending from within
-//! `send` is no way out: answers of one turn leave together, which saves much of their cost.
+//! The engine sends a handler's response when the handler's step has ended. So the client of an
+//! application that computes or blocks after its last `send` would wait. To send from within `send`
+//! would not help: responses of one turn leave together, which saves much of their cost.
 
 use std::cell::RefCell;
 

@@ -1,8 +1,8 @@
-//! What loops want to know of their descriptors, and what of it the kernel has been told.
+//! The events that loops want of their descriptors, and those that the kernel was told.
 //!
-//! A transport that has something to send asks for writability, is told of it at once, for most
-//! sockets can be written to at most times, sends, and asks no more. The kernel need not hear of
-//! that: it is told of a wish only if it outlasts the attempt.
+//! A transport with data to send asks for writability, gets it at once (most sockets are usually
+//! writable), sends, and drops the interest. So the kernel is told only of an interest that
+//! outlasts such an attempt.
 
 use std::os::fd::RawFd;
 

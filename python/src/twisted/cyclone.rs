@@ -1,5 +1,5 @@
-//! Requests to a `cyclone.web.Application`: what its functions make of heads, and heads of what its
-//! handlers say. This stands for the functions that `gustnado.twisted._cyclone` names.
+//! Requests to a `cyclone.web.Application`: parses heads for it and makes heads from what its
+//! handlers say. It replaces the functions that `gustnado.twisted._cyclone` names.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

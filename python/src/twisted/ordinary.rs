@@ -1,10 +1,10 @@
-//! The ordinary request to a `twisted.web.server.Site`: one without a body, whose resource returns
-//! its answer.
+//! Ordinary requests to a `twisted.web.server.Site`: those without a body, whose resource returns
+//! its response.
 //!
-//! What Twisted's own functions do with such a request on its way to `resource.render` and back is
-//! done here, step by step and in their order, so that programs find every attribute as they leave
-//! it. Where a step is not what it mostly is, they go on themselves. This stands for the functions
-//! that `gustnado.twisted._known` names, and only for those that it knows.
+//! This module repeats what Twisted's own functions do on the way to `resource.render` and back,
+//! step by step and in their order, so that programs find every attribute as they leave it. Where a
+//! step is unusual, Twisted's functions take over. It replaces the functions that
+//! `gustnado.twisted._known` names, and only in the versions it knows.
 
 mod answer;
 mod files;

@@ -1,4 +1,4 @@
-//! The idle time-out of a connection, which is set and cancelled with each request.
+//! The idle time-out of a connection, set and cancelled with each request.
 
 use pyo3::intern;
 use pyo3::prelude::*;

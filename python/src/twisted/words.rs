@@ -1,4 +1,4 @@
-//! Words of heads and of the access log, as Twisted spells them.
+//! Field names and log words in Twisted's spelling.
 
 use std::fmt::Write as _;
 

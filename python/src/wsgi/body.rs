@@ -1,5 +1,5 @@
-//! A request's body as an application reads it: in memory if it is short, else in a file of the
-//! spool, which has no name and goes with the object that reads it.
+//! A request's body as an application reads it: in memory if it is short, else in a spool file,
+//! which has no name and is freed with the object that reads it.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! What an application returns: an iterable of its content.
+//! The iterable of content that an application returns.
 
 use std::collections::VecDeque;
 use std::fs::File;

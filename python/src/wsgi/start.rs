@@ -1,4 +1,4 @@
-//! `start_response`, and what it returns.
+//! `start_response` and its `write` callable.
 
 use std::sync::MutexGuard;
 

@@ -1,4 +1,4 @@
-//! Requests that wait for a thread of Python's.
+//! Requests that wait for a Python thread.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

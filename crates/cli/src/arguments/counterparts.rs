@@ -1,6 +1,6 @@
-//! Flags of other servers: what they are called here, or that there is none yet.
+//! Flags of other servers: their name here, or that there is no such flag yet.
 //!
-//! A flag that is not ours is looked up here before any guess by spelling. The tables of
+//! An unknown flag is looked up here before a guess by spelling. The tables of
 //! `docs/python/asgi.md` and `docs/python/wsgi.md` say the same for `gustnado run`.
 
 use std::fmt;

@@ -1,4 +1,4 @@
-//! A first word that is no command: a folder, most often; else a slip that is worth its own line.
+//! A first word that is no subcommand: mostly a folder, else a mistake with a message of its own.
 
 use super::{COMMANDS, is_command_or_flag};
 use crate::lab;

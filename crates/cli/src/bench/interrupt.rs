@@ -1,4 +1,4 @@
-//! Ctrl-C: the first one stops the load and what was measured is reported; the second one ends the
+//! Ctrl-C: the first one stops the load and reports the outcome so far; the second one ends the
 //! process at once.
 
 use super::progress::BenchProgress;

@@ -1,4 +1,4 @@
-//! From flags to the plan of a run.
+//! Reads the flags that make up the load plan.
 
 use super::flags::{all, duration, number, one, pace, rate};
 use super::sources;

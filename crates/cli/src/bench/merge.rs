@@ -1,4 +1,4 @@
-//! `gustnado bench merge`: several runs as one.
+//! `gustnado bench merge`: combines several runs into one.
 
 use super::results::print;
 use crate::exit;

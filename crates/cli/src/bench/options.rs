@@ -1,4 +1,4 @@
-//! From the flags of `gustnado bench` to what is to be done.
+//! The options of `gustnado bench`, read from its flags.
 
 use super::flags::{all, one};
 use super::load;

@@ -1,4 +1,4 @@
-//! Whose server it is: only this machine's loopback is loaded unless somebody says it is theirs.
+//! Permission to load a host: only loopback is allowed without `--i-own-this-host`.
 
 use crate::exit;
 use crate::usage_error::UsageError;

@@ -1,4 +1,4 @@
-//! How it goes: a bar where standard error is a terminal, else a line now and then if asked for.
+//! Progress: a bar if standard error is a terminal, else a line now and then on request.
 
 use super::options::ProgressOutput;
 use crate::figures::{counted, grouped};

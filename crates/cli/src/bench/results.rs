@@ -1,4 +1,4 @@
-//! Where results go: standard output and files. Files are opened before the load.
+//! Standard output and result files. Files are opened before the load starts.
 
 use super::options::{BenchOptions, Destination};
 use gustnado_lab::outcome::Outcome;

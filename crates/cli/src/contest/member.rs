@@ -1,5 +1,5 @@
-//! `gustnado contest-member PARENT COMMAND…`: becomes a server of a contest, which the kernel ends
-//! when the contest is no more, even if that was killed and could end nothing itself.
+//! `gustnado contest-member PARENT COMMAND…`: becomes a server of a contest. The kernel ends it
+//! when the contest's process ends, even by KILL.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;

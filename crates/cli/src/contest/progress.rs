@@ -1,4 +1,4 @@
-//! How far a contest is: on a terminal a bar below its lines, with the time that is left.
+//! Progress of a contest: on a terminal, a bar below its lines with the remaining time.
 
 use std::io::{IsTerminal, stderr};
 use std::time::Duration;

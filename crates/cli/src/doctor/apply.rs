@@ -1,5 +1,4 @@
-//! `gustnado doctor --apply` and `--restore`: settings are shown, kept in a file, changed, and put
-//! back from there.
+//! `gustnado doctor --apply` and `--restore`: shows, saves, changes and restores settings.
 
 use super::options::DoctorOptions;
 use super::settings::KernelSettings;

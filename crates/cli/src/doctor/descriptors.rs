@@ -1,4 +1,4 @@
-//! How many files may be open, for this process and on the whole machine: a connection is one.
+//! Limits on open files, per process and per machine: each connection is one.
 
 use super::facts::Facts;
 use super::finding::Finding;

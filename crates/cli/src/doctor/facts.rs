@@ -1,5 +1,5 @@
-//! What there is to know about the machine. Only [`Facts::read`] looks; all else is a function of
-//! the facts.
+//! Facts about the machine. Only [`Facts::read`] does I/O; everything else is a function of the
+//! facts.
 
 use super::settings::KernelSettings;
 use gustnado::config::{Config, Machine};

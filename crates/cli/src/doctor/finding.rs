@@ -1,4 +1,4 @@
-//! One finding, and how it is written down.
+//! One finding and its text form.
 
 use crate::output::Paint;
 

@@ -1,4 +1,4 @@
-//! The kernel's queues for newcomers, and the ports that clients on this machine take.
+//! The kernel's queues for new connections, and the ephemeral ports of clients on this machine.
 
 use super::facts::Facts;
 use super::finding::Finding;

@@ -1,4 +1,4 @@
-//! Whether `io_uring` can be used, and if not, who forbids it.
+//! Whether `io_uring` is available, and what forbids it if not.
 
 use super::facts::Facts;
 use super::finding::Finding;

@@ -1,4 +1,4 @@
-//! The kernel's settings: reading and writing them beneath one folder.
+//! Kernel settings: reads and writes them below one folder.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};

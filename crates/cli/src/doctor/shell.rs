@@ -1,5 +1,4 @@
-//! The limit on open files of the shell that the doctor was called from: what is started from it
-//! later inherits it.
+//! The limit on open files of the calling shell, which later commands inherit.
 
 use rustix::process::{Pid, Resource, Rlimit, getpid, prlimit};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The file in which `--apply` keeps old values until `--restore`.
+//! The file in which `--apply` saves old values for `--restore`.
 
 use super::shell::Shell;
 use serde::{Deserialize, Serialize};

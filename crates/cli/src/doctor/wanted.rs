@@ -1,5 +1,5 @@
-//! What contests on this machine want of the kernel: 10,000 connections and more, all from and to
-//! loopback.
+//! Kernel settings for contests on this machine: 10,000 connections and more over loopback, with
+//! both ends on it.
 
 use super::settings::KernelSettings;
 

@@ -1,4 +1,4 @@
-//! HUP: the configuration file is read again, and what it says by now is served.
+//! HUP: reads the configuration file again and serves by it.
 
 use crate::arguments::ServeOptions;
 use crate::output::Console;

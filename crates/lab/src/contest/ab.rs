@@ -1,8 +1,8 @@
-//! `ApacheBench` as the load generator: what the older of the experiments were measured with.
+//! `ApacheBench` as the load generator, which the older experiments used.
 //!
-//! What it prints for people is read by line, and its table of percentiles has the latencies. It
-//! keeps no single times finer than a millisecond, so that there is no distribution and nothing
-//! second by second; who looks for those uses the contest's own generator.
+//! Its output is parsed line by line; latencies come from its table of percentiles. It records no
+//! time finer than a millisecond, so there is no distribution and no time series. The built-in
+//! generator has both.
 
 use std::collections::BTreeMap;
 use std::fs;

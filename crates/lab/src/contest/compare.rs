@@ -1,4 +1,4 @@
-//! Two records of the same contest: what changed between them, and whether it is more than noise.
+//! Compares two records of the same contest, and separates changes from noise.
 
 use std::fmt::Write;
 

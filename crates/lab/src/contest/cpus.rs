@@ -1,4 +1,4 @@
-//! Which CPUs the servers get, and which the generator.
+//! Splits the CPUs between servers and load generator.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! The machine that was measured on, read once.
+//! The machine that ran the contest, read once.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,7 +1,7 @@
-//! A contest's file: TOML that says who takes part, and what is asked of them.
+//! A contest's file: TOML with contenders and scenarios.
 //!
-//! What lives here: the shape of a contest, and how a text becomes one. Everything that is wrong
-//! with a file is said at once, with its line. What does not: running it.
+//! This module parses and validates it, and reports all its mistakes at once, each with its line.
+//! It does not run anything.
 
 mod duration;
 mod error;

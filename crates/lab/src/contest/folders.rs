@@ -1,5 +1,5 @@
-//! Where servers find the page and keep their own files: a temporary folder that every user may
-//! read, because many servers give up their rights. It is gone when the contest ends.
+//! The temporary folder with the page and the servers' own files. Every user may read it, because
+//! many servers drop privileges. It is removed at the end of the contest.
 
 use std::fs::{self, Permissions};
 use std::io;

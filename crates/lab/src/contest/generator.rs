@@ -1,4 +1,4 @@
-//! The load generator: a process apart, whose outcome is read from what it prints.
+//! Runs the load generator as a process of its own and reads its outcome from its output.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

@@ -1,4 +1,4 @@
-//! How it was measured, in sentences: what the code enforces, said to those who read a report.
+//! The method of measurement in sentences, for readers of a report. The code enforces each of them.
 
 use super::cpus::CpuSplit;
 use super::file::{ContestSpec, GeneratorKind, PageSpec};

@@ -1,4 +1,4 @@
-//! Less than a whole contest: some of its contenders, some of its scenarios, a quick look.
+//! Parts of a contest: some contenders, some scenarios, or a quick check.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Asking a server for the page once, to know that it is ready and that it does the same work.
+//! Requests the page once, to check that a server is ready and does the same work as the others.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -12,30 +12,30 @@ use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
 use gustnado_http::response::{ResponseBody, ResponseHead};
 
-/// The longest answer that is looked at.
+/// Longest body that is read.
 const BYTES_MAX: u64 = (1 << 30) + 1;
 
-/// A whole answer.
+/// A complete response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ProbeResponse {
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
 }
 
-/// The port and the path of a URL of this machine.
+/// Splits a loopback URL into port and path.
 pub(super) fn port_and_path(url: &str) -> Option<(u16, &str)> {
     let rest = url.strip_prefix("http://127.0.0.1:")?;
     let (port, _) = rest.split_once('/')?;
     Some((port.parse().ok()?, &rest[port.len()..]))
 }
 
-/// Asks for a page on a connection of its own.
+/// Requests a page on a new connection.
 ///
-/// - `socket`: a Unix socket to connect to, instead of the port.
-/// - `most`: how long all of it may take.
+/// - `socket`: a Unix socket to connect to instead of the port.
+/// - `most`: the time-out of all of it.
 ///
 /// # Errors
-/// In words, why there is no whole answer.
+/// A sentence that says why there is no complete response.
 pub(super) fn get(
     socket: Option<&Path>,
     port: u16,
@@ -47,7 +47,7 @@ pub(super) fn get(
     let failed = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
     let mut stream = match socket {
         None => TcpStream::connect_timeout(&address, most),
-        // A connected stream socket is read and written alike, whatever its family.
+        // A connected stream socket is used alike for every address family.
         Some(path) => UnixStream::connect(path).map(|stream| OwnedFd::from(stream).into()),
     }
     .map_err(failed("it does not listen"))?;
@@ -98,7 +98,7 @@ struct ProbeBody {
 }
 
 impl ProbeBody {
-    /// Takes what can be decoded out of `received`.
+    /// Decodes `received` as far as possible and removes what it used.
     fn take(&mut self, received: &mut Vec<u8>) -> Result<(), String> {
         let mut at = 0;
         while at < received.len() && !self.decoder.is_done() {
@@ -138,7 +138,7 @@ fn receive(stream: &mut TcpStream, to: &mut Vec<u8>, until: Instant) -> Result<u
     }
 }
 
-/// In words, in what an answer differs from the right one; none if it does not.
+/// Describes the difference between a response and the correct one; `None` if there is none.
 pub(super) fn difference(found: &ProbeResponse, right: &[u8]) -> Option<String> {
     if !(200..300).contains(&found.status) {
         return Some(format!("expected status 200, found {}", found.status));
@@ -158,7 +158,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(10);
 
-    /// What is made of bytes that a server sends before it closes.
+    /// Parses bytes that a server sends before it closes.
     fn answered(bytes: &'static [u8]) -> Result<ProbeResponse, String> {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("bound").port();

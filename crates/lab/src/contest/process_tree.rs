@@ -1,27 +1,27 @@
-//! The processes of a server: the one that was started, and all that came of it.
+//! The processes of a server: the first one and all its descendants.
 //!
-//! Whose they are is told by their group, by their parents, and by a mark in their environment that
-//! they inherit: a daemon keeps it that has left both. Nothing else is ever counted or ended.
+//! A process belongs to it by group, by parent, or by a variable in its inherited environment,
+//! which a daemon keeps when it leaves both. No other process is counted or stopped.
 
 use std::fs;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// One process, told from a later one with the same number.
+/// Identifies one process, even if its number is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ProcessIdentity {
     pub(super) id: i32,
-    /// Clock ticks between the machine's start and its own.
+    /// Clock ticks between the start of the machine and that of the process.
     started: u64,
 }
 
 impl ProcessIdentity {
-    /// Sends it a signal if it is still the same process. A zombie is past all signals.
+    /// Sends a signal if it is still the same process. A zombie is past all signals.
     pub(super) fn send(self, signal: Signal) {
         if self.is_alive()
             && let Some(id) = Pid::from_raw(self.id)
         {
-            // It may have ended meanwhile, which is what was wanted.
+            // It may have ended meanwhile, which is as good.
             let _ = kill_process(id, signal);
         }
     }
@@ -33,7 +33,7 @@ impl ProcessIdentity {
     }
 }
 
-/// What `/proc/PID/stat` says.
+/// Fields of `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ProcStat {
     id: i32,
@@ -41,7 +41,7 @@ pub(super) struct ProcStat {
     parent: i32,
     group: i32,
     started: u64,
-    /// Clock ticks of its own in user space, with those of its children that ended.
+    /// Clock ticks in user space, with those of its ended children.
     pub(super) user_ticks: u64,
     /// The same in the kernel.
     pub(super) system_ticks: u64,
@@ -50,12 +50,12 @@ pub(super) struct ProcStat {
 }
 
 impl ProcStat {
-    /// Reads that of a process; none if there is no such process.
+    /// Reads those of a process; `None` if there is no such process.
     pub(super) fn read(id: i32) -> Option<Self> {
         Self::parse(id, &fs::read_to_string(format!("/proc/{id}/stat")).ok()?)
     }
 
-    /// The name, which stands in brackets, may hold anything, brackets too.
+    /// The name in brackets may hold any character, brackets too.
     fn parse(id: i32, text: &str) -> Option<Self> {
         let behind = &text[text.rfind(')')? + 1..];
         let words: Vec<&str> = behind.split_whitespace().collect();
@@ -74,7 +74,7 @@ impl ProcStat {
     }
 }
 
-/// The processes that came of one start.
+/// A process and its descendants.
 #[derive(Clone, Debug)]
 pub(super) struct ProcessTree {
     leader: ProcessIdentity,
@@ -83,7 +83,7 @@ pub(super) struct ProcessTree {
 }
 
 impl ProcessTree {
-    /// That of a process that leads a group of its own.
+    /// Returns the tree of a process that leads its own group.
     ///
     /// - `mark`: `NAME=value`, in its environment from the start.
     pub(super) fn of(leader: i32, mark: String) -> Option<Self> {
@@ -91,17 +91,17 @@ impl ProcessTree {
         Some(Self { leader, mark, known: vec![leader] })
     }
 
-    /// The one that was started.
+    /// The first process.
     pub(super) fn leader(&self) -> ProcessIdentity {
         self.leader
     }
 
-    /// Those that were found so far; some may have ended.
+    /// All processes found so far; some may have ended.
     pub(super) fn known(&self) -> &[ProcessIdentity] {
         &self.known
     }
 
-    /// Looks at all processes of the machine for new ones.
+    /// Scans all processes of the machine for new ones.
     pub(super) fn look(&mut self) {
         let all = all_processes();
         let young = |stat: &ProcStat| stat.started >= self.leader.started;

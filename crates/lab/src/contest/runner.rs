@@ -1,4 +1,4 @@
-//! Where servers come and go: each is prepared once, started, looked at, measured and ended.
+//! Prepares each server once, and starts, checks, measures and stops it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -20,22 +20,22 @@ use super::tool::{self, Tool, ToolError};
 use super::{Tools, environment};
 use crate::record::{Fate, RunRecord, Usage};
 
-/// How long a version command may take, and a set-up command.
+/// Time-outs of a version command and of a set-up command.
 const VERSION: Duration = Duration::from_secs(20);
 const SET_UP: Duration = Duration::from_mins(3);
-/// How long one answer may take while a server is looked at.
+/// Time-out of one response while a server is checked.
 const ANSWER: Duration = Duration::from_secs(5);
-/// How long a server may take to close what the generator left: that is its work, too.
+/// Time for a server to close the generator's connections, which is its work, too.
 const SETTLE: Duration = Duration::from_millis(200);
-/// The time between two attempts to reach a server that starts.
+/// Interval between two attempts to reach a starting server.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// Why something did not come about.
+/// Why a run has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unmeasured {
-    /// The contest is to end.
+    /// The contest was stopped.
     Interrupted,
-    /// What became of the contender.
+    /// The contender's fate.
     Fate(Fate),
 }
 
@@ -51,16 +51,16 @@ fn not_installed(contender: &ContenderSpec, found: &str) -> Unmeasured {
     Unmeasured::Fate(Fate::NotInstalled(format!("{found}; {remedy}")))
 }
 
-/// A server that answers as it should.
+/// A running server that responds correctly.
 #[derive(Debug)]
 pub(super) struct ReadyServer {
     server: ServerProcess,
     port: u16,
-    /// What it was started with.
+    /// Its command line.
     pub(super) command: Vec<String>,
 }
 
-/// The stage.
+/// Runs the servers of a contest.
 #[derive(Debug)]
 pub(super) struct ServerRunner<'a> {
     contest: &'a ContestSpec,
@@ -70,14 +70,14 @@ pub(super) struct ServerRunner<'a> {
     descriptors: u64,
     folders: ContestFolder,
     logs: PathBuf,
-    /// The right bodies by page, as far as they are known.
+    /// The correct bodies by page, as far as they are known.
     right: RefCell<BTreeMap<Option<PageSpec>, Vec<u8>>>,
 }
 
 impl<'a> ServerRunner<'a> {
-    /// Makes it ready.
+    /// Prepares folders and pages.
     ///
-    /// - `logs`: the folder for what servers print; it is there.
+    /// - `logs`: an existing folder for the servers' output.
     pub(super) fn build(
         contest: &'a ContestSpec,
         tools: &'a Tools,
@@ -97,12 +97,12 @@ impl<'a> ServerRunner<'a> {
         Ok(Self { contest, tools, stop, division, descriptors, folders, logs, right })
     }
 
-    /// The number of bytes of a scenario's page, once an answer was seen.
+    /// Bytes of a scenario's page, known after the first response.
     pub(super) fn body_bytes(&self, scenario: &ScenarioSpec) -> u64 {
         self.right.borrow().get(&scenario.page).map_or(0, |body| body.len() as u64)
     }
 
-    /// Sees whether a contender is installed, sets it up, and returns its version.
+    /// Checks that a contender is installed, sets it up, and returns its version.
     pub(super) fn prepare(&self, contender: &ContenderSpec) -> Result<Option<String>, Unmeasured> {
         let words = self.words(contender, 0)?;
         let command = words.fill_all(&contender.command);
@@ -110,7 +110,7 @@ impl<'a> ServerRunner<'a> {
         if needs.is_empty() {
             needs.extend(command.first().cloned());
         }
-        // What is named by its whole path may be a library.
+        // A need with an absolute path may be a library.
         let is_file = |need: &Path| need.is_absolute() && need.is_file();
         let is_there = |need: &&String| tool::find(need) || is_file(Path::new(need));
         if let Some(missing) = needs.iter().find(|need| !is_there(need)) {
@@ -139,7 +139,7 @@ impl<'a> ServerRunner<'a> {
         Ok(version)
     }
 
-    /// Starts a contender and waits until it answers as it should.
+    /// Starts a contender and waits until it responds correctly.
     pub(super) fn start(&self, contender: &ContenderSpec) -> Result<ReadyServer, Unmeasured> {
         let port = free_port().map_err(|error| failed(format!("no free port: {error}")))?;
         let words = self.words(contender, port)?;
@@ -198,8 +198,8 @@ impl<'a> ServerRunner<'a> {
         Ok(run(contender, scenario, round, usage).with(outcome, died.or(failure)))
     }
 
-    /// Asks until there is an answer with status 2xx, or until its time is over; then the last
-    /// answer counts.
+    /// Sends requests until a response has status 2xx or the time is over; then the last response
+    /// counts.
     fn first_response(
         &self,
         contender: &ContenderSpec,
@@ -238,7 +238,7 @@ impl<'a> ServerRunner<'a> {
         }
     }
 
-    /// Refuses unequal work, unless the file says why it may be so.
+    /// Refuses unequal work, unless the file allows it with a reason.
     fn compare(
         &self,
         contender: &ContenderSpec,
@@ -246,7 +246,7 @@ impl<'a> ServerRunner<'a> {
         found: ProbeResponse,
     ) -> Result<(), Unmeasured> {
         let mut right = self.right.borrow_mut();
-        // Where the page is nobody's file, the first right answer is the measure of all others.
+        // If the page is not a file, the first correct response is the measure of all others.
         let expected = match right.get(&page) {
             Some(expected) => expected.as_slice(),
             None => found.body.as_slice(),
@@ -336,7 +336,7 @@ fn write_file(path: &Path, text: &str) -> std::io::Result<()> {
     fs::write(path, text.trim_start_matches('\n'))
 }
 
-/// A run that did not take place.
+/// Returns the record of a run without a result.
 pub(super) fn missed(
     contender: &ContenderSpec,
     scenario: &ScenarioSpec,
@@ -367,12 +367,12 @@ fn variables(contender: &ContenderSpec, words: &Words) -> Vec<(String, String)> 
     contender.environment.iter().map(filled).collect()
 }
 
-/// A port that nobody listened on a moment ago.
+/// Returns a port that was free a moment ago.
 fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
-/// A name as that of a file.
+/// Converts a name to a file name.
 pub(super) fn slug(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '-' };
     name.chars().map(plain).collect()

@@ -1,5 +1,4 @@
-//! What a server uses while it is loaded: read from `/proc` by a thread, the sum over its
-//! processes.
+//! Resource usage of a server under load: a thread reads `/proc` and adds up its processes.
 
 use std::fs;
 use std::sync::Arc;

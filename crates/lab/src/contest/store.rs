@@ -1,4 +1,4 @@
-//! The record on the disk: written anew after each run, and never half.
+//! The record on disk: replaced atomically after each run.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::record::{FORMAT, Record};
 
-/// Why a record could not be kept or read.
+/// Error of saving or loading a record.
 #[derive(Debug)]
 pub struct StoreError {
     path: PathBuf,
@@ -39,8 +39,8 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
-/// Writes a record beside its place and moves it there, so that what was kept before stays whole if
-/// the disk is full.
+/// Writes a record to a temporary file and renames it, so that the previous one survives a full
+/// disk.
 pub(super) fn save(record: &Record, path: &Path) -> Result<(), StoreError> {
     let failed = |kind| StoreError { path: path.to_owned(), kind };
     let text = serde_json::to_vec(record).map_err(|error| failed(StoreErrorKind::Json(error)))?;
@@ -57,10 +57,10 @@ pub(super) fn save(record: &Record, path: &Path) -> Result<(), StoreError> {
     })
 }
 
-/// Reads a record, from its file or from the folder it is in.
+/// Reads a record from its file or folder.
 ///
 /// # Errors
-/// There is none, or it is of another format.
+/// There is none, or it has another format.
 pub fn read(path: &Path) -> Result<Record, StoreError> {
     #[derive(serde::Deserialize)]
     struct OfFormat {

@@ -1,4 +1,4 @@
-//! What a person sees in the terminal: a line for each run, and the table at the end.
+//! Terminal output of a contest: a line for each run, and the final table.
 
 use std::fmt::Write;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! The words in braces that commands and files of a contender may hold.
+//! Placeholders in the commands and files of a contender.
 
 use std::fmt::Display;
 

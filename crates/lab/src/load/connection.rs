@@ -1,7 +1,7 @@
-//! One connection that asks: the loop of the load generator.
+//! One connection of the load: its loop.
 //!
-//! [`LoadConnection::step`] is the only place that decides what comes next. It runs for as long as there is
-//! something to do, and gives what is rare back to [`ask`], which may wait for it.
+//! Only [`LoadConnection::step`] decides what comes next. It runs without waiting and returns rare
+//! cases to [`ask`], which may wait.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -19,13 +19,13 @@ use super::route::{TargetRoute, broken, millis};
 use super::shared::LoadShared;
 use super::slow;
 
-/// First and longest pause after a connection that could not be made.
+/// First and longest pause after a failed connection attempt.
 const PAUSE: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(100);
-/// How often a connection is tried before the load goes.
+/// Connection attempts before the load starts.
 const OPENING_TRIES: u32 = 3;
 
-/// One connection, over all that it is opened again.
+/// One connection, which may be opened several times.
 pub(super) struct LoadConnection {
     shared: Arc<LoadShared>,
     slot: u32,
@@ -38,33 +38,33 @@ pub(super) struct LoadConnection {
     connection: Option<Connection>,
     reader: ResponseReader,
     pending: VecDeque<PendingRequest>,
-    /// When the first byte of the answer that is being read came; 0 before it.
+    /// Arrival time of the first byte of the current response; 0 before it.
     first: u64,
-    /// How long the present connection took to make, until its first request is sent.
+    /// Time to establish the current connection, until its first request is sent; then 0.
     connect: u64,
-    /// The server has said that no answer follows.
+    /// The server announced that no response follows.
     closing: bool,
-    /// What of a request has not been sent, by a slow sender.
+    /// Unsent rest of a request of a slow sender.
     unsent: slow::UnsentRequest,
     is_opening: bool,
     service: ServiceState,
 }
 
-/// Why a connection's loop had to be left.
+/// Reason to leave a connection's loop.
 #[derive(Debug)]
 pub(super) enum LeaveReason {
-    /// Nothing will be asked any more.
+    /// No further request will be sent.
     Over,
-    /// The connection is of no more use; all that was asked on it has ended.
+    /// The connection is closed; all its requests have ended.
     Closed,
-    /// It failed, and with it all that was asked on it.
+    /// The connection failed, and with it all its requests.
     Failed(FailureKind),
-    /// Nothing is to be done for a while, on purpose.
+    /// A deliberate pause.
     Pause(Duration),
 }
 
 impl LoadConnection {
-    /// The connection with a number among all of the run.
+    /// Makes the connection with this number among all of the run.
     pub(super) fn new(shared: &Arc<LoadShared>, number: u64, slot: u32) -> Self {
         let plan = &shared.plan;
         let group = shared.script.group_of(number);
@@ -92,7 +92,7 @@ impl LoadConnection {
     }
 }
 
-/// Asks on one connection until nothing is to be asked any more.
+/// Sends requests on one connection until none is left.
 pub(super) async fn ask(mut connection: LoadConnection) {
     if connection.shared.plan.keep_alive {
         connection.open_early().await;
@@ -101,7 +101,7 @@ pub(super) async fn ask(mut connection: LoadConnection) {
     let mut pause = PAUSE;
     loop {
         if connection.connection.is_none() {
-            // A fresh connection for a request of its own, or one that is kept.
+            // A new connection for a single request, or one that is kept alive.
             let permit = if connection.shared.plan.keep_alive {
                 None
             } else {
@@ -133,13 +133,13 @@ pub(super) async fn ask(mut connection: LoadConnection) {
 }
 
 impl LoadConnection {
-    /// Connects before the load goes.
+    /// Connects before the load starts.
     async fn open_early(&mut self) {
         let mut pause = PAUSE;
         for _ in 0..OPENING_TRIES {
             let Err(failure) = self.connect().await else { return };
             if coordinator::with(|coordinator| coordinator.times.is_some()) {
-                // The load goes without it: so this is a request that failed.
+                // The load starts without it, so this counts as a failed request.
                 return self.fail_unsent(None, failure);
             }
             sleep(pause).await;
@@ -147,12 +147,12 @@ impl LoadConnection {
         }
     }
 
-    /// The first attempt to connect is over.
+    /// Notes that the first attempt to connect is over.
     fn note_opened(&mut self) {
         if std::mem::take(&mut self.is_opening) {
             coordinator::try_with(|coordinator| {
                 coordinator.opening -= 1;
-                coordinator.wake_watcher();
+                coordinator.wake_thread();
             });
         }
     }
@@ -162,7 +162,7 @@ impl LoadConnection {
         coordinator::with(|coordinator| coordinator.is_over(now))
     }
 
-    /// Waits until something is to be asked; `None`: nothing will be.
+    /// Waits for a permit to send; `None`: none will come.
     async fn await_permit(&self) -> Option<SendPermit> {
         poll_fn(|context| {
             let now = self.shared.now();
@@ -193,17 +193,17 @@ impl LoadConnection {
                 coordinator.counts.opened += 1;
                 coordinator.counts.standing += 1;
                 coordinator.opened_at = now;
-                coordinator.failures_in_line = 0;
+                coordinator.failures_in_a_row = 0;
                 Ok(())
             }
             Err(failure) => {
-                coordinator.failures_in_line += 1;
+                coordinator.failures_in_a_row += 1;
                 Err(failure)
             }
         })
     }
 
-    /// A connection could not be made: so what was to be asked on it has failed.
+    /// Fails the request of a connection that could not be established.
     fn fail_unsent(&mut self, permit: Option<SendPermit>, failure: FailureKind) {
         let now = self.shared.now();
         let first = self.service.ask();
@@ -233,7 +233,7 @@ impl LoadConnection {
         self.start(out);
     }
 
-    /// Writes a request, and takes note of it.
+    /// Encodes a request and records it as pending.
     fn put(&mut self, permit: SendPermit, now: u64, bytes: &mut Vec<u8>) {
         let first = self.service.ask();
         let (kind, hashes) = coordinator::with(|coordinator| {
@@ -262,7 +262,7 @@ impl LoadConnection {
         }
     }
 
-    /// Does what can be done on a connection that stands.
+    /// Makes progress on an established connection.
     fn step(&mut self, context: &mut Context<'_>) -> Poll<LeaveReason> {
         let mut now = 0;
         loop {
@@ -293,14 +293,14 @@ impl LoadConnection {
 
     fn may_ask(&self) -> bool {
         let has_room = self.pending.len() < self.depth && !self.closing;
-        // One that is not kept was made for the request that it has.
+        // A connection without keep-alive was opened for a request that it holds already.
         has_room && self.shared.plan.keep_alive
     }
 
-    /// Sends what is to be sent; of a slow sender, the next portion.
+    /// Sends what is pending; of a slow sender, the next portion.
     fn send_on(&mut self, now: &mut u64) -> Poll<Option<LeaveReason>> {
         if self.unsent.has_begun() {
-            // The server may have had enough of it.
+            // The server may have closed it.
             if let Poll::Ready(left) = self.receive(now) {
                 return Poll::Ready(left);
             }
@@ -319,12 +319,12 @@ impl LoadConnection {
         match connection.poll_sent() {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Err(error)) => Poll::Ready(Some(LeaveReason::Failed(broken(&error)))),
-            // (One who is not slow has nothing left to pause for.)
+            // A connection that is not slow never pauses.
             Poll::Ready(Ok(())) => Poll::Ready(self.unsent.pause().map(LeaveReason::Pause)),
         }
     }
 
-    /// Receives, if anything has come. Returns why the connection has to be left, if that is so.
+    /// Receives what has arrived. Returns the reason to leave the connection, if there is one.
     fn receive(&mut self, now: &mut u64) -> Poll<Option<LeaveReason>> {
         let Some(connection) = &mut self.connection else {
             return Poll::Ready(Some(LeaveReason::Closed));
@@ -333,7 +333,7 @@ impl LoadConnection {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(piece)) => piece,
             Poll::Ready(Err(ConnectionError::TimedOut)) if self.pending.is_empty() => {
-                // What was to be in time, was.
+                // The deadline was met.
                 connection.set_deadline(u64::MAX);
                 return Poll::Ready(None);
             }
@@ -357,7 +357,7 @@ impl LoadConnection {
         Poll::Ready(Some(LeaveReason::Pause(pause)))
     }
 
-    /// Writes as many requests as may be under way.
+    /// Encodes as many requests as may be in flight.
     fn fill(&mut self, now: u64, waker: &Waker) -> FillState {
         let mut out = None;
         let mut filled = FillState::None;
@@ -384,7 +384,7 @@ impl LoadConnection {
         }
     }
 
-    /// Reads what has come. Returns why the connection cannot be used any longer, if that is so.
+    /// Parses received bytes. Returns the reason to leave the connection, if there is one.
     fn take_in(&mut self, bytes: &[u8], now: u64) -> Option<LeaveReason> {
         if bytes.is_empty() {
             return Some(self.end_of_stream(now));
@@ -430,7 +430,7 @@ impl LoadConnection {
         })
     }
 
-    /// The server has closed.
+    /// Handles the server's close.
     fn end_of_stream(&mut self, now: u64) -> LeaveReason {
         let Some(pending) = self.pending.front() else { return LeaveReason::Closed };
         if let Some(answer) = self.reader.close() {
@@ -453,7 +453,7 @@ impl LoadConnection {
         })
     }
 
-    /// Counts the request that failed, and those behind it, which had no answer.
+    /// Fails the first pending request, and those after it as unanswered.
     fn fail_all(&mut self, failure: FailureKind) {
         let now = self.shared.now();
         coordinator::with(|coordinator| {

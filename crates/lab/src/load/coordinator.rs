@@ -1,7 +1,7 @@
-//! What the connections of one thread have in common: what is asked next, and what was found.
+//! Coordinates the connections of one thread: hands out requests and records their results.
 //!
-//! Each thread has one desk, and its tasks go there between two waits. So nothing is locked, and
-//! nothing is shared with other threads.
+//! Each thread has its own coordinator, which its tasks use between two waits. Nothing is locked or
+//! shared with other threads.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -21,72 +21,72 @@ thread_local! {
     static COORDINATOR: RefCell<Option<Box<Coordinator>>> = const { RefCell::new(None) };
 }
 
-/// Where a thread's connections meet.
+/// Coordinates the connections of one thread.
 pub(super) struct Coordinator {
     pub(super) shared: Arc<LoadShared>,
-    /// Requests that may still be sent.
+    /// Requests that this thread may still send.
     pub(super) budget: u64,
-    /// When measuring begins and ends; known once the load goes.
+    /// Begin and end of measuring; known once the load has started.
     pub(super) times: Option<MeasureWindow>,
     pub(super) schedule: Option<RequestSchedule>,
-    pub(super) slots: Vec<Waiter>,
-    /// Places that wait for something to ask, who waits longest first.
+    pub(super) slots: Vec<SlotState>,
+    /// Slots that wait for a request, the longest waiting first.
     pub(super) idle: VecDeque<u32>,
     pub(super) known: Vec<KnownHead>,
-    /// Where in its round each group is.
+    /// Position of each group in its round.
     pub(super) cursors: Vec<usize>,
-    /// Answers until the next one that is looked at whole.
+    /// Responses until the next one whose body is checked.
     until_check: u32,
-    /// Requests that were handed out and have not ended.
+    /// Requests that were permitted and have not ended.
     pub(super) under_way: u64,
     /// Connections that are being opened for the first time.
     pub(super) opening: u32,
-    /// When a connection was last made; before that, when the thread began.
+    /// When a connection was last established; before that, when the thread began.
     pub(super) opened_at: u64,
-    /// Attempts that have failed since a connection was made.
-    pub(super) failures_in_line: u64,
+    /// Connection attempts that have failed in a row.
+    pub(super) failures_in_a_row: u64,
     /// Woken when something has ended that the thread itself waits for.
-    pub(super) waiter: Option<Waker>,
+    pub(super) thread_waker: Option<Waker>,
     pub(super) counts: ThreadCounts,
 }
 
-/// What a place has to do.
+/// State of one connection's slot.
 #[derive(Debug, Default)]
-pub(super) enum Waiter {
-    /// It asks by itself when it can.
+pub(super) enum SlotState {
+    /// Its connection asks for a request when it can.
     #[default]
     Busy,
-    /// It waits to be handed something.
+    /// Its connection waits for a request.
     Waiting(Waker),
-    /// It was handed something.
+    /// A request was assigned to it.
     Handed(SendPermit),
 }
 
-/// What a connection is told.
+/// Answer to a connection that can send.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum NextRequest {
     Ask(SendPermit),
     Wait,
-    /// Nothing will be asked any more.
+    /// No request will be due any more.
     Over,
 }
 
-/// Makes a desk that of the running thread.
+/// Installs the coordinator of the running thread.
 pub(super) fn install(coordinator: Coordinator) {
     COORDINATOR.set(Some(Box::new(coordinator)));
 }
 
-/// Takes the running thread's desk away.
+/// Removes the coordinator of the running thread.
 pub(super) fn uninstall() -> Option<Coordinator> {
     COORDINATOR.take().map(|coordinator| *coordinator)
 }
 
-/// Goes to the desk of the running thread.
+/// Calls `f` with the coordinator of the running thread.
 pub(super) fn with<T>(f: impl FnOnce(&mut Coordinator) -> T) -> T {
     try_with(f).expect("the thread has a desk for as long as its tasks run")
 }
 
-/// The same where the thread may be ending.
+/// The same, for a thread that may be ending.
 pub(super) fn try_with<T>(f: impl FnOnce(&mut Coordinator) -> T) -> Option<T> {
     COORDINATOR.with_borrow_mut(|coordinator| coordinator.as_deref_mut().map(f))
 }
@@ -107,45 +107,46 @@ impl Coordinator {
             under_way: 0,
             opening: 0,
             opened_at: shared.now(),
-            failures_in_line: 0,
-            waiter: None,
+            failures_in_a_row: 0,
+            thread_waker: None,
             counts,
             shared,
         }
     }
 
-    /// What the connection at a place is to do now.
+    /// Returns what the connection at a slot does now.
     ///
-    /// - `waits`: whether it can wait to be handed something; else it is only told what is overdue.
+    /// - `waits`: its waker, if it can wait for a request; without one, it only gets overdue
+    /// requests.
     pub(super) fn next_for(&mut self, slot: u32, now: u64, waits: Option<&Waker>) -> NextRequest {
         let at = slot as usize;
         match &mut self.slots[at] {
-            Waiter::Busy => {}
-            Waiter::Waiting(waker) => {
+            SlotState::Busy => {}
+            SlotState::Waiting(waker) => {
                 if let Some(new) = waits {
                     waker.clone_from(new);
                 }
                 return NextRequest::Wait;
             }
-            Waiter::Handed(permit) => {
+            SlotState::Handed(permit) => {
                 let permit = *permit;
-                self.slots[at] = Waiter::Busy;
+                self.slots[at] = SlotState::Busy;
                 return NextRequest::Ask(permit);
             }
         }
         let next_for = self.next(now);
         if let (NextRequest::Wait, Some(waker)) = (next_for, waits) {
-            self.slots[at] = Waiter::Waiting(waker.clone());
+            self.slots[at] = SlotState::Waiting(waker.clone());
             self.idle.push_back(slot);
         }
         next_for
     }
 
-    /// Takes the next request, if it is time for one.
+    /// Takes the next request, if it is due.
     pub(super) fn next(&mut self, now: u64) -> NextRequest {
         let Some(times) = self.times else { return NextRequest::Wait };
         let counted = now >= times.from;
-        // What is overdue at the end is not sent after it: no window would hold its answer.
+        // An overdue request is not sent after the end: its response would lie outside the window.
         if now >= times.until || (counted && self.budget == 0) {
             return NextRequest::Over;
         }
@@ -157,7 +158,7 @@ impl Coordinator {
             Some(due) if due.at > now => NextRequest::Wait,
             Some(due) => {
                 schedule.take();
-                // By when it was due, not by when it is sent.
+                // It counts by when it was due, not by when it is sent.
                 NextRequest::Ask(self.permit_one(Some(due), due.at >= times.from))
             }
         }
@@ -171,18 +172,18 @@ impl Coordinator {
         SendPermit { due, counted }
     }
 
-    /// Wakes all that wait, so that they ask again.
+    /// Wakes all idle connections, so that they ask again.
     pub(super) fn wake_idle(&mut self) {
         for slot in std::mem::take(&mut self.idle) {
             let slot = &mut self.slots[slot as usize];
-            if let Waiter::Waiting(waker) = std::mem::take(slot) {
+            if let SlotState::Waiting(waker) = std::mem::take(slot) {
                 waker.wake();
             }
         }
     }
 
-    /// Hands what is due to those that wait for it. Returns when to come again; `None`: nothing
-    /// will be due any more.
+    /// Assigns due requests to idle connections. Returns when the next one is due; `None`: none
+    /// will be.
     pub(super) fn dispatch_due(&mut self, now: u64) -> Option<u64> {
         if self.times.is_some_and(|times| now >= times.until) {
             return None;
@@ -195,13 +196,13 @@ impl Coordinator {
             let NextRequest::Ask(permit) = self.next(now) else { return None };
             let slot = self.idle.pop_front()?;
             let slot = &mut self.slots[slot as usize];
-            if let Waiter::Waiting(waker) = std::mem::replace(slot, Waiter::Handed(permit)) {
+            if let SlotState::Waiting(waker) = std::mem::replace(slot, SlotState::Handed(permit)) {
                 waker.wake();
             }
         }
     }
 
-    /// The next line of a group.
+    /// Returns the next request kind of a group.
     pub(super) fn next_kind(&mut self, group: u32) -> u32 {
         let round = &self.shared.script.groups[group as usize].round;
         let cursor = &mut self.cursors[group as usize];
@@ -210,7 +211,7 @@ impl Coordinator {
         kind
     }
 
-    /// Whether the answer to the next request is looked at whole.
+    /// Whether the body of the next response is checked.
     pub(super) fn is_checked(&mut self, kind: u32) -> bool {
         let every = self.shared.plan.check_every;
         if every == 0 {
@@ -227,7 +228,7 @@ impl Coordinator {
         false
     }
 
-    /// Whether nothing is left to do but to wait for `under_way` to end.
+    /// Whether nothing is left but to wait for the requests `under_way`.
     pub(super) fn is_over(&mut self, now: u64) -> bool {
         let Some(times) = self.times else { return false };
         let spent = now >= times.from && self.budget == 0;
@@ -236,7 +237,7 @@ impl Coordinator {
             || self.schedule.as_mut().is_some_and(|all| all.peek().is_none())
     }
 
-    /// A request has been sent.
+    /// Counts a sent request.
     pub(super) fn record_sent(&mut self, permit: &SendPermit, bytes: usize) {
         if permit.counted {
             self.counts.sent += 1;
@@ -244,13 +245,13 @@ impl Coordinator {
         }
     }
 
-    /// Whether a moment is measured.
+    /// Whether a moment lies within the measurement.
     #[inline]
     pub(super) fn is_measured(&self, now: u64) -> bool {
         self.times.is_some_and(|times| now >= times.from)
     }
 
-    /// An answer is whole. Judges it, and counts it.
+    /// Checks and counts a complete response.
     pub(super) fn record_response(
         &mut self,
         pending: &PendingRequest,
@@ -286,7 +287,7 @@ impl Coordinator {
         self.finish_request(pending.sent, now);
     }
 
-    /// A request has come to nothing.
+    /// Counts a failed request.
     pub(super) fn record_failure(
         &mut self,
         pending: &PendingRequest,
@@ -308,20 +309,20 @@ impl Coordinator {
         self.under_way -= 1;
         self.counts.last_end = now;
         if self.under_way == 0 && self.budget == 0 {
-            self.wake_watcher();
+            self.wake_thread();
         }
     }
 
-    /// The time since the last request ended, as far as it was measured.
+    /// The interval since the last request ended, as far as it was measured.
     #[inline]
     pub(super) fn standstill_at(&self, now: u64) -> Option<standstill::Interval> {
         let times = self.times?;
         Some((self.counts.last_end.max(times.from), now.min(times.until)))
     }
 
-    pub(super) fn wake_watcher(&mut self) {
-        if let Some(waiter) = self.waiter.take() {
-            waiter.wake();
+    pub(super) fn wake_thread(&mut self) {
+        if let Some(thread_waker) = self.thread_waker.take() {
+            thread_waker.wake();
         }
     }
 
@@ -347,7 +348,7 @@ impl Coordinator {
         }
     }
 
-    /// Whether an answer is what it should be. The first right one says what that is.
+    /// Returns why a response is wrong, if it is. The first successful one sets the expectation.
     fn check_response(&self, kind: u32, answer: &ReadResponse) -> Option<FailureKind> {
         if !self.shared.plan.accepts(answer.status) {
             return Some(FailureKind::Status);
@@ -359,7 +360,7 @@ impl Coordinator {
             _ = expected.set(super::script::ExpectedResponse { status, length, hash });
             return None;
         };
-        // An answer of another status has a body of its own.
+        // A response with another status has another body.
         if answer.status != expected.status && !self.shared.plan.statuses.is_empty() {
             return None;
         }

@@ -1,4 +1,4 @@
-//! What one thread counts. Nothing of it is shared while the load runs.
+//! Counters of one thread. Nothing is shared while the load runs.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use super::standstill::Standstills;
 use super::trace::Trace;
 use crate::outcome::Errors;
 
-/// The greatest latency that is told from a greater one: an hour, in microseconds.
+/// Longest latency that the histogram separates from longer ones: an hour, in microseconds.
 const LATENCY_US_MAX: u64 = 3_600_000_000;
 
-/// Why a request came to nothing.
+/// Reason why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FailureKind {
     Refused,
@@ -26,7 +26,7 @@ pub(super) enum FailureKind {
     Unreadable,
 }
 
-/// Whether something was asked on a connection, or was to be, and whether it ever had an answer.
+/// Whether a connection sent a request, or had to, and whether it ever had a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ServiceState {
     NotAsked,
@@ -35,7 +35,7 @@ pub(super) enum ServiceState {
 }
 
 impl ServiceState {
-    /// Something is asked; 1 if it is the first time.
+    /// Notes a request. Returns 1 if it is the first one.
     pub(super) fn ask(&mut self) -> u64 {
         let first = *self == Self::NotAsked;
         if first {
@@ -44,7 +44,7 @@ impl ServiceState {
         u64::from(first)
     }
 
-    /// Something was answered; 1 if it is the first time.
+    /// Notes a response. Returns 1 if it is the first one.
     pub(super) fn serve(&mut self) -> u64 {
         let before = std::mem::replace(self, Self::Served);
         u64::from(before != Self::Served)
@@ -81,7 +81,7 @@ impl Errors {
     }
 }
 
-/// Counts of times, in microseconds, to three digits.
+/// A histogram of times in microseconds, with three significant digits.
 #[derive(Clone, Debug)]
 pub(crate) struct LatencyHistogram(pub(crate) Histogram<u64>);
 
@@ -92,10 +92,10 @@ impl Default for LatencyHistogram {
 }
 
 impl LatencyHistogram {
-    /// Counts a time in nanoseconds.
+    /// Records a time in nanoseconds.
     pub(super) fn record(&mut self, nanos: u64) {
         let micros = ((nanos + 500) / 1000).min(LATENCY_US_MAX);
-        // It grows by itself, up to any value.
+        // The histogram resizes itself for any value.
         _ = self.0.record(micros);
     }
 
@@ -104,7 +104,7 @@ impl LatencyHistogram {
     }
 }
 
-/// One second of one thread.
+/// Counters of one second of one thread.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ThreadSecond {
     /// Seconds since measuring began.
@@ -115,21 +115,21 @@ pub(super) struct ThreadSecond {
     pub(super) latency: LatencyHistogram,
 }
 
-/// One step of a ramp, on one thread.
+/// Counters of one step of a ramp on one thread.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StepCounts {
     pub(super) right: u64,
-    /// Right answers that came before the step's end.
+    /// Successful responses that arrived before the step's end.
     pub(super) in_time: u64,
     pub(super) errors: u64,
     pub(super) latency: LatencyHistogram,
 }
 
-/// All that one thread counts while it is measured.
+/// All counters of one thread while it measures.
 #[derive(Debug)]
 pub(super) struct ThreadCounts {
     pub(super) right: u64,
-    /// Right answers that came while it was measured, to requests of the warm-up too.
+    /// Successful responses that arrived while measuring, to requests of the warm-up too.
     pub(super) in_window: u64,
     pub(super) sent: u64,
     pub(super) errors: Errors,
@@ -137,27 +137,27 @@ pub(super) struct ThreadCounts {
     pub(super) bytes_received: u64,
     pub(super) bytes_sent: u64,
     pub(super) opened: u64,
-    /// Connections that failed while no request was to be sent on them.
+    /// Connections that failed while no request was due on them.
     pub(super) unmade: u64,
-    /// Connections on which more came than was asked for.
+    /// Connections that received more than they requested.
     pub(super) strays: u64,
-    /// Connections that stand now.
+    /// Open connections.
     pub(super) standing: u64,
     pub(super) held: u64,
     pub(super) held_most: u64,
     pub(super) lost: u64,
-    /// Why held connections failed.
+    /// Why idle connections failed.
     pub(super) held_errors: Errors,
     pub(super) service: Option<LatencyHistogram>,
     pub(super) connect: LatencyHistogram,
     pub(super) first_byte: LatencyHistogram,
     pub(super) steps: Vec<StepCounts>,
     pub(super) trace: Option<Trace>,
-    /// When the last request ended, well or not; 0 before any.
+    /// When the last request ended, successfully or not; 0 before any.
     pub(super) last_end: u64,
-    /// Times in which none has ended, in order.
+    /// Intervals in which no request ended, in order.
     pub(super) standstills: Standstills,
-    /// Connections that have asked, or were to, and those that had an answer, right or not.
+    /// Connections that sent requests, or had to, and those with any response.
     pub(super) asking: u64,
     pub(super) served: u64,
     part: ThreadSecond,
@@ -196,7 +196,7 @@ impl ThreadCounts {
         }
     }
 
-    /// Begins another second if it is time for that.
+    /// Begins another second if it is time.
     ///
     /// - `elapsed`: nanoseconds since measuring began.
     #[inline]
@@ -208,7 +208,7 @@ impl ThreadCounts {
 
     #[cold]
     fn begin(&mut self, second: u64) {
-        // Time does not go back; a moment from before the turn counts in what runs now.
+        // Time does not go back; a moment from before the turn counts in the current second.
         if second > self.part.second {
             let next = ThreadSecond { second, ..ThreadSecond::default() };
             let mut done = std::mem::replace(&mut self.part, next);
@@ -217,12 +217,12 @@ impl ThreadCounts {
         }
     }
 
-    /// The seconds that are over.
+    /// Takes the seconds that are over.
     pub(super) fn take_finished(&mut self) -> Vec<ThreadSecond> {
         std::mem::take(&mut self.finished)
     }
 
-    /// The second that is not over.
+    /// Takes the current second.
     pub(super) fn take_last(&mut self) -> ThreadSecond {
         let mut last = std::mem::take(&mut self.part);
         last.connections = self.standing;
@@ -235,7 +235,7 @@ impl ThreadCounts {
         }
     }
 
-    /// A right answer, with its latency as the model counts it.
+    /// Records a successful response with its latency by the model.
     pub(super) fn succeed(&mut self, latency: u64) {
         self.right += 1;
         self.part.right += 1;

@@ -1,4 +1,4 @@
-//! From what the threads have brought home to an [`Outcome`].
+//! Makes the [`Outcome`] of a run from the results of its threads.
 #![expect(clippy::cast_precision_loss, reason = "what a run counts stays far below 2^53")]
 
 use super::counts::{LatencyHistogram, StepCounts};
@@ -15,10 +15,10 @@ use crate::outcome::{FORMAT, HeldConnections, Latency, Outcome, OutcomeStep};
 use crate::output::histogram;
 use crate::plan::{BackendChoice, LoadModel, LoadPlan};
 
-/// A step keeps up that answers this share of what is due before it ends.
+/// A step keeps up if this share of its due requests ends before it does.
 const KEPT_UP: f64 = 0.99;
 
-/// Makes the outcome; beside it are the requests for the trace.
+/// Returns the outcome, and the requests for the trace.
 pub(super) fn outcome_of(
     shared: &LoadShared,
     io: BackendChoice,
@@ -74,7 +74,7 @@ pub(super) fn outcome_of(
     (outcome, totals.entries)
 }
 
-/// How long was measured: to the last answer where a number of requests was the end.
+/// The measured time: up to the last response if a number of requests ended the run.
 fn duration_s(shared: &LoadShared, totals: &Totals) -> f64 {
     let Some(times) = shared.times() else { return 0.0 };
     let spent = shared.plan.end.requests.is_some_and(|all| totals.done >= all);
@@ -82,7 +82,7 @@ fn duration_s(shared: &LoadShared, totals: &Totals) -> f64 {
     end.min(times.until).saturating_sub(times.from) as f64 / 1e9
 }
 
-/// When the last answer came, in seconds since measuring began.
+/// When the last response arrived, in seconds since measuring began.
 fn last_s(from: u64, totals: &Totals) -> f64 {
     totals.last_end.saturating_sub(from) as f64 / 1e9
 }
@@ -113,7 +113,7 @@ fn steps(shared: &LoadShared, totals: &Totals) -> Vec<OutcomeStep> {
             kept_up: due > 0 && counts.in_time as f64 >= KEPT_UP * due as f64,
         }
     };
-    // (A step that was cut short says nothing.)
+    // A step that was cut short has no result.
     (0..)
         .zip(&totals.steps)
         .take_while(|(index, _)| u64::from(*index) < reached)

@@ -1,4 +1,4 @@
-//! Connections that are held: each asks once, so that the server knows it, and then keeps still.
+//! Idle connections: each sends one request, so that the server knows it, and then stays open.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use super::response_reader::{KnownHead, ResponseReader};
 use super::route::{TargetRoute, millis};
 use super::shared::LoadShared;
 
-/// How often each is tried.
+/// Attempts to open each connection.
 const TRIES: u32 = 5;
 /// Pause after the first failure; each later one is four times as long.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Holds the connection with a number among all of the run.
+/// Opens and holds the connection with this number among all of the run.
 pub(super) async fn hold(shared: Arc<LoadShared>, number: u64) {
     let mut pause = PAUSE;
     let mut held = None;
@@ -43,11 +43,11 @@ pub(super) async fn hold(shared: Arc<LoadShared>, number: u64) {
             coordinator.opened_at = coordinator.shared.now();
         }
         coordinator.opening -= 1;
-        coordinator.wake_watcher();
+        coordinator.wake_thread();
     });
     let Some(mut connection) = held else { return };
     connection.set_deadline(u64::MAX);
-    // It says nothing unless it ends. (What it says besides is of no interest.)
+    // The server sends nothing until it closes. Anything it sends is ignored.
     while connection.recv(false).await.is_ok_and(|piece| !piece.bytes().is_empty()) {}
     coordinator::with(|coordinator| {
         coordinator.counts.lost += 1;
@@ -56,7 +56,7 @@ pub(super) async fn hold(shared: Arc<LoadShared>, number: u64) {
     });
 }
 
-/// Connects, asks, and reads the answer.
+/// Connects, sends a request, and reads the response.
 async fn open(shared: &Arc<LoadShared>, number: u64) -> Result<Connection, FailureKind> {
     let plan = &shared.plan;
     let group = shared.script.group_of(number);

@@ -1,4 +1,4 @@
-//! A plan in words: how load was made, numbers included.
+//! Describes a plan in words, numbers included.
 
 use std::fmt::Write;
 use std::time::Duration;

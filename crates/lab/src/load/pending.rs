@@ -1,13 +1,13 @@
-//! A request of the load, from the leave to send it to its answer.
+//! A request from the permission to send it to its response.
 
 use super::schedule::Due;
 
-/// Leave to send one request.
+/// Permission to send one request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SendPermit {
     /// When it was due; `None` on a closed loop.
     pub(super) due: Option<Due>,
-    /// Whether it belongs to what is measured.
+    /// Whether it is measured.
     pub(super) counted: bool,
 }
 
@@ -18,14 +18,14 @@ pub(super) struct PendingRequest {
     pub(super) kind: u32,
     pub(super) hashes: bool,
     pub(super) sent: u64,
-    /// Nanoseconds of connecting, if it is the first on its connection; else 0.
+    /// Time to connect in nanoseconds, if it is the first on its connection; else 0.
     pub(super) connect: u64,
-    /// Whether connecting is part of it.
+    /// Whether connecting is part of its latency.
     pub(super) churns: bool,
 }
 
 impl PendingRequest {
-    /// From when on it took time, as its model has it.
+    /// When its latency begins, by its load model.
     pub(super) fn began(&self) -> u64 {
         let start = if self.churns { self.sent - self.connect.min(self.sent) } else { self.sent };
         self.permit.due.map_or(start, |due| due.at)

@@ -1,6 +1,6 @@
-//! Reading answers: where each ends, and what is to be known of it.
+//! Reads responses: where each one ends, and what the counters need of it.
 //!
-//! Answers of one URL mostly have the same head, byte for byte, for a second. So a head is compared
+//! Responses to one URL usually share a head, byte for byte, for a second. So a head is compared
 //! with the last one of its URL before it is decoded.
 
 use gustnado_http::head::Decoded;
@@ -8,7 +8,7 @@ use gustnado_http::limits::Limits;
 use gustnado_http::method::Method;
 use gustnado_http::response::{ResponseBody, ResponseFraming, ResponseHead};
 
-/// A load generator takes whatever answer is well formed.
+/// A load generator accepts every well-formed response.
 const LIMITS: Limits = Limits {
     head_bytes_max: u16::MAX as usize,
     target_bytes_max: 0,
@@ -16,29 +16,29 @@ const LIMITS: Limits = Limits {
     body_bytes_max: u64::MAX,
 };
 
-/// The last head of a URL: its bytes, and what they mean.
+/// The last head of a URL: its bytes and its meaning.
 #[derive(Debug, Default)]
 pub(super) struct KnownHead {
     bytes: Vec<u8>,
     head: Option<ResponseHead>,
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReadResponse {
     pub(super) status: u16,
     /// Bytes of its body.
     pub(super) length: u64,
-    /// What its body comes to, if that was asked for.
+    /// Hash of its body, if that was wanted.
     pub(super) hash: Option<u64>,
     pub(super) keep_alive: bool,
 }
 
-/// The answer is not HTTP.
+/// The response is not HTTP.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unreadable;
 
-/// The reader of the answers on one connection.
+/// The parser of the responses on one connection.
 #[derive(Debug, Default)]
 pub(super) struct ResponseReader {
     /// The beginning of a head, and how much of it was searched for its end.
@@ -63,16 +63,16 @@ enum BodyLeft {
 }
 
 impl ResponseReader {
-    /// Whether nothing of an answer has come yet.
+    /// Whether no byte of a response has arrived yet.
     pub(super) fn is_fresh(&self) -> bool {
         self.rest.is_empty() && self.body.is_none()
     }
 
-    /// Reads on. Returns how many bytes were used, and the answer if it is whole by then; what is
-    /// left belongs to the next one.
+    /// Parses more bytes. Returns how many were used, and the response if it is complete; the rest
+    /// belongs to the next one.
     ///
-    /// - `method`: what was asked with.
-    /// - `hashes`: whether its body is looked at. Only what it says with the head counts.
+    /// - `method`: the method of the request.
+    /// - `hashes`: whether its body is hashed. Only the value passed with the head counts.
     pub(super) fn read(
         &mut self,
         bytes: &[u8],
@@ -87,7 +87,7 @@ impl ResponseReader {
             && bytes.starts_with(&known.bytes)
             && (bytes.len() - known.bytes.len()) as u64 >= length
         {
-            // The whole answer in one piece: the usual case by far.
+            // The whole response in one piece: by far the usual case.
             let body = usize::try_from(length).unwrap_or(usize::MAX);
             return Ok((known.bytes.len() + body, Some(answer(&head, length, None))));
         }
@@ -107,8 +107,8 @@ impl ResponseReader {
         Ok((used + of_body, answer))
     }
 
-    /// The server has closed. Returns the answer if that was its end; `None`: it is cut short, or
-    /// had not begun.
+    /// Handles the server's close. Returns the response if that was its end; `None`: it is cut
+    /// short, or had not begun.
     pub(super) fn close(&mut self) -> Option<ReadResponse> {
         let BodyLeft::Other(body) = &mut self.body.as_mut()?.left else { return None };
         if !body.close() {
@@ -117,7 +117,7 @@ impl ResponseReader {
         self.body.take().map(BodyReader::answer)
     }
 
-    /// Forgets everything: the next bytes come on another connection.
+    /// Resets the parser for another connection.
     pub(super) fn reset(&mut self) {
         self.rest.clear();
         self.seen = 0;
@@ -158,7 +158,7 @@ impl ResponseReader {
                 known.bytes.clear();
                 known.bytes.extend_from_slice(&input[..head.len()]);
                 known.head = Some(head);
-                // What was kept before had no end in it.
+                // The buffered part held no end of a head.
                 let used = head.len() - before;
                 self.rest.clear();
                 self.seen = 0;
@@ -222,8 +222,8 @@ fn answer(head: &ResponseHead, length: u64, hash: Option<u64>) -> ReadResponse {
     ReadResponse { status: head.status(), length, hash, keep_alive: head.keep_alive() }
 }
 
-/// FNV-1a: the same however the bytes are cut, and good enough to tell two bodies apart that nobody
-/// has forged.
+/// FNV-1a: the same for every split of the bytes, and good enough to tell two bodies apart that
+/// were not forged.
 #[derive(Debug)]
 struct BodyHash(u64);
 
@@ -244,7 +244,7 @@ mod tests {
     use super::{KnownHead, ReadResponse, ResponseReader, Unreadable};
     use gustnado_http::method::Method;
 
-    /// Feeds bytes in pieces of a size, and returns the answers.
+    /// Feeds bytes in pieces of a size, and returns the responses.
     fn read(bytes: &[u8], size: usize, method: Method) -> Result<Vec<ReadResponse>, Unreadable> {
         let (mut reader, mut known) = (ResponseReader::default(), KnownHead::default());
         let mut found = Vec::new();

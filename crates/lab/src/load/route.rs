@@ -1,4 +1,4 @@
-//! Where connections go, and why one that was made or tried has failed.
+//! The addresses of a connection, and why a connection attempt failed.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
@@ -11,7 +11,7 @@ use super::counts::FailureKind;
 use super::script::ServerAddrs;
 use super::shared::LoadShared;
 
-/// Where a connection goes to, and from where: its way among those of its group.
+/// Destination and source of a connection within its group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TargetRoute {
     group: u32,
@@ -20,7 +20,7 @@ pub(super) struct TargetRoute {
 }
 
 impl TargetRoute {
-    /// That of a connection.
+    /// Returns that of a connection.
     pub(super) fn of(shared: &LoadShared, group: u32, number: u64) -> Self {
         let servers = &shared.script.groups[group as usize].servers;
         let sources: &[IpAddr] = &shared.plan.sources;
@@ -29,13 +29,12 @@ impl TargetRoute {
         };
         let source =
             (!sources.is_empty()).then(|| SocketAddr::new(sources[pick(sources.len(), number)], 0));
-        // (Divided, so that each target meets each source.)
+        // Divided, so that each target meets each source.
         let turn = number / (sources.len() as u64).max(1);
         Self { group, addrs: pick(servers.len(), turn), source }
     }
 
-    /// Connects to the first of its addresses that lets it in, beginning with the one that last
-    /// did.
+    /// Connects to the first of its addresses that accepts, beginning with the last one that did.
     pub(super) async fn connect(
         self,
         shared: &LoadShared,
@@ -65,11 +64,11 @@ impl TargetRoute {
     }
 }
 
-/// Why a connection was not made.
+/// Converts the error of a connection attempt.
 pub(super) fn unmade(error: &ConnectionError) -> FailureKind {
     let ConnectionError::Broken(error) = error else { return FailureKind::TimedOut };
     match error.kind() {
-        // (A Unix socket that is not there refuses as much as one that nobody listens on.)
+        // A missing Unix socket counts as refusal, as one without a listener does.
         ErrorKind::ConnectionRefused | ErrorKind::NotFound => FailureKind::Refused,
         ErrorKind::AddrNotAvailable | ErrorKind::AddrInUse => FailureKind::NoPort,
         ErrorKind::TimedOut => FailureKind::TimedOut,
@@ -78,7 +77,7 @@ pub(super) fn unmade(error: &ConnectionError) -> FailureKind {
     }
 }
 
-/// Why a connection is of no more use.
+/// Converts the error of an established connection.
 pub(super) fn broken(error: &ConnectionError) -> FailureKind {
     match error {
         ConnectionError::TimedOut => FailureKind::TimedOut,
@@ -86,7 +85,7 @@ pub(super) fn broken(error: &ConnectionError) -> FailureKind {
     }
 }
 
-/// Whole milliseconds, as links count time.
+/// Whole milliseconds, the unit of connections' deadlines.
 pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX >> 1)
 }
@@ -102,7 +101,7 @@ mod tests {
     use gustnado_tasks::{BlockOnOptions, Endpoint, Outbound, block_on_with};
     use std::net::{SocketAddr, TcpListener};
 
-    /// An address at which nobody listens.
+    /// Returns an address without a listener.
     fn closed() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         listener.local_addr().expect("it is bound")

@@ -1,11 +1,11 @@
-//! When requests are due: a schedule that is computed, never kept as a list.
+//! The schedule of an open loop: computed when needed, never stored as a list.
 //!
-//! All threads share one schedule; each takes every so-manieth request of it. Times are nanoseconds
-//! since the run's origin.
+//! All threads share one schedule; of `n` threads, each takes every `n`th request. Times are
+//! nanoseconds since the run's origin.
 
 use crate::plan::{LoadModel, LoadPlan};
 
-/// One request that is due.
+/// One due request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Due {
     pub(super) at: u64,
@@ -13,7 +13,7 @@ pub(super) struct Due {
     pub(super) step: u16,
 }
 
-/// A time with one rate.
+/// An interval with one rate.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     from: u64,
@@ -23,21 +23,21 @@ struct Stretch {
     step: u16,
 }
 
-/// The requests that are due on one thread, in their order.
+/// The due requests of one thread, in order.
 #[derive(Clone, Debug)]
 pub(super) struct RequestSchedule {
     stretches: Vec<Stretch>,
     threads: u32,
     thread: u32,
     stretch: usize,
-    /// Requests of this thread that were taken of the present stretch.
+    /// Requests of this thread that were taken from the current stretch.
     taken: u64,
 }
 
 impl RequestSchedule {
-    /// The schedule of a plan; `None` where nothing is ever due.
+    /// Returns the schedule of a plan; `None` if nothing is ever due.
     ///
-    /// - `go`: when the load begins; `from`: when measuring does; `until`: the end.
+    /// - `go`: when the load begins; `from`: when measuring begins; `until`: the end.
     pub(super) fn of(plan: &LoadPlan, go: u64, from: u64, until: u64) -> Option<Self> {
         let mut stretches = Vec::new();
         let mut add = |from: u64, until: u64, rate_per_s: f64, step: u16| {
@@ -65,13 +65,13 @@ impl RequestSchedule {
         Some(Self { stretches, threads: 1, thread: 0, stretch: 0, taken: 0 })
     }
 
-    /// One thread's part of it.
+    /// Returns one thread's part of it.
     pub(super) fn part(mut self, thread: u32, threads: u32) -> Self {
         (self.thread, self.threads) = (thread, threads);
         self
     }
 
-    /// The next request that was not taken; `None` when all were.
+    /// Returns the next request without taking it; `None` if all were taken.
     pub(super) fn peek(&mut self) -> Option<Due> {
         loop {
             let stretch = self.stretches.get(self.stretch)?;
@@ -85,12 +85,12 @@ impl RequestSchedule {
         }
     }
 
-    /// Takes the one that [`RequestSchedule::peek`] has shown.
+    /// Takes the request that [`RequestSchedule::peek`] returned.
     pub(super) fn take(&mut self) {
         self.taken += 1;
     }
 
-    /// How many are due by `now` and were not taken, on this thread.
+    /// Counts the requests of this thread that are due by `now` and were not taken.
     pub(super) fn overdue(&self, now: u64) -> u64 {
         let mut left = self.clone();
         let mut count = 0;
@@ -99,7 +99,7 @@ impl RequestSchedule {
         {
             let stretch = left.stretches[left.stretch];
             let end = stretch.until.min(now + 1);
-            // (Those before `end` in this stretch, of all threads; then this thread's share.)
+            // Those of all threads before `end` in this stretch, then this thread's share.
             let all = below(end - stretch.from, stretch.interval);
             let own = (all + u64::from(left.threads - 1 - left.thread)) / u64::from(left.threads);
             count += own.saturating_sub(left.taken);
@@ -108,7 +108,7 @@ impl RequestSchedule {
         count
     }
 
-    /// How many are due in a step in all, on all threads.
+    /// Counts the requests of a step on all threads.
     pub(super) fn of_step(&self, step: u16) -> u64 {
         let measured = self.stretches.iter().skip(1).filter(|stretch| stretch.step == step);
         measured
@@ -126,7 +126,7 @@ impl LoadPlan {
     }
 }
 
-/// Nanoseconds of a duration; what is beyond centuries is cut.
+/// Nanoseconds of a duration, saturating after centuries.
 pub(super) fn nanos(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX >> 1)
 }
@@ -141,7 +141,7 @@ fn offset(number: u64, interval: f64) -> u64 {
     (number as f64 * interval) as u64
 }
 
-/// How many offsets are below `length`.
+/// Counts the offsets below `length`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,4 +1,4 @@
-//! What is asked for, made ready: addresses looked up, requests written, weights spread.
+//! Prepared requests: addresses resolved, requests encoded, weights spread.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::OnceLock;
@@ -10,13 +10,13 @@ use gustnado_tasks::Endpoint;
 
 use crate::plan::{LoadPlan, PlanError, UrlParts, greatest_common};
 
-/// All that the connections of a run ask for.
+/// Everything that the connections of a run request.
 #[derive(Debug)]
 pub(super) struct Script {
     pub(super) kinds: Vec<RequestKind>,
-    /// A connection is one group's for good.
+    /// A connection stays in its group.
     pub(super) groups: Vec<HostGroup>,
-    /// The groups of connections, in turn.
+    /// Groups of connections, assigned in turn.
     turns: Vec<u32>,
 }
 
@@ -26,11 +26,11 @@ pub(super) struct RequestKind {
     /// All its bytes, body included.
     pub(super) bytes: Vec<u8>,
     pub(super) method: Method,
-    /// What its first right answer was like.
+    /// The first successful response.
     pub(super) expected: OnceLock<ExpectedResponse>,
 }
 
-/// What the first right answer of a kind was like.
+/// Properties of the first successful response of a kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExpectedResponse {
     pub(super) status: u16,
@@ -38,21 +38,21 @@ pub(super) struct ExpectedResponse {
     pub(super) hash: u64,
 }
 
-/// The requests that can share a connection: those to one host and port.
+/// Requests that can share a connection: those to one host and port.
 #[derive(Debug)]
 pub(super) struct HostGroup {
     host: String,
-    /// Its connections take them in turn.
+    /// Servers, assigned to its connections in turn.
     pub(super) servers: Vec<ServerAddrs>,
-    /// Indices into the lines, each as often as its weight says, well mixed.
+    /// Indices into the kinds, each as often as its weight says, well mixed.
     pub(super) round: Vec<u32>,
 }
 
-/// The addresses of one server: one of them is enough.
+/// The addresses of one server, which are equivalent.
 #[derive(Debug)]
 pub(super) struct ServerAddrs {
     pub(super) all: Vec<Endpoint>,
-    /// The one that last let a connection in.
+    /// The address that last accepted a connection.
     pub(super) good: AtomicUsize,
 }
 
@@ -63,7 +63,7 @@ impl ServerAddrs {
 }
 
 impl Script {
-    /// All addresses of TCP that connections may go to.
+    /// All TCP addresses that connections may use.
     pub(super) fn servers(&self) -> Vec<SocketAddr> {
         let all = self.groups.iter().flat_map(|group| &group.servers).flat_map(|addrs| &addrs.all);
         let tcp =
@@ -71,7 +71,7 @@ impl Script {
         all.filter_map(tcp).collect()
     }
 
-    /// Where all of it goes, if that is one server.
+    /// The only server of the run, if there is just one.
     pub(super) fn only_way(&self) -> Option<&ServerAddrs> {
         match &self.groups[..] {
             [HostGroup { servers, .. }] if servers.len() == 1 => servers.first(),
@@ -79,10 +79,10 @@ impl Script {
         }
     }
 
-    /// Looks names up and writes requests.
+    /// Resolves names and encodes requests.
     ///
     /// # Errors
-    /// [`PlanError`]: a URL or a field that cannot be sent, or a name that is not known.
+    /// [`PlanError`]: a URL or field that cannot be sent, or an unknown name.
     pub(super) fn prepare(plan: &LoadPlan) -> Result<Self, PlanError> {
         let mut kinds = Vec::new();
         let mut groups: Vec<(HostGroup, Vec<(u32, u32)>)> = Vec::new();
@@ -109,14 +109,14 @@ impl Script {
         Ok(Self { kinds, groups: groups.into_iter().map(fill).collect(), turns })
     }
 
-    /// The group of a connection.
+    /// Returns the group of a connection.
     pub(super) fn group_of(&self, connection: u64) -> u32 {
         let turns = self.turns.len() as u64;
         self.turns[usize::try_from(connection % turns).expect("below a length")]
     }
 }
 
-/// Writes one request.
+/// Encodes one request.
 fn kind(plan: &LoadPlan, index: usize, url: &UrlParts<'_>) -> Result<RequestKind, PlanError> {
     let ask = &plan.requests[index];
     let wrong = |why: String| PlanError::Request { url: ask.url.clone(), why };
@@ -154,8 +154,8 @@ fn kind(plan: &LoadPlan, index: usize, url: &UrlParts<'_>) -> Result<RequestKind
     Ok(RequestKind { bytes, method, expected: OnceLock::new() })
 }
 
-/// Where to connect to. Each target is a server of its own; all addresses of a name are one server,
-/// of the family of the sources, if there are any.
+/// Resolves the addresses to connect to. Each target is a server of its own. All addresses of a
+/// name are one server, of the family of the sources, if there are any.
 fn servers(
     plan: &LoadPlan,
     url: &UrlParts<'_>,
@@ -182,8 +182,7 @@ fn servers(
     Ok(vec![ServerAddrs::of(all)])
 }
 
-/// Spreads members by their weights, deterministically: none comes in a bunch where it can come
-/// evenly.
+/// Spreads members evenly by their weights, deterministically.
 fn round(members: &[(u32, u32)]) -> Vec<u32> {
     let divisor = members.iter().fold(0, |divisor, (_, weight)| greatest_common(divisor, *weight));
     let weights: Vec<i64> =
@@ -195,7 +194,7 @@ fn round(members: &[(u32, u32)]) -> Vec<u32> {
             for (credit, weight) in credit.iter_mut().zip(&weights) {
                 *credit += weight;
             }
-            // The first of the richest.
+            // The first one with the highest credit.
             let richest = (0..credit.len()).rev().max_by_key(|at| credit[*at]).unwrap_or(0);
             credit[richest] -= sum;
             members[richest].0

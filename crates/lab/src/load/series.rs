@@ -1,4 +1,4 @@
-//! The seconds of a run, put together from those of its threads as they come.
+//! The time series of a run by seconds, merged from those of its threads as they arrive.
 #![expect(clippy::cast_precision_loss, reason = "what a run counts stays far below 2^53")]
 
 use std::collections::BTreeMap;
@@ -9,20 +9,20 @@ use super::shared::LoadShared;
 use super::{LoadPhase, LoadProgress};
 use crate::outcome::OutcomeSecond;
 
-/// How many seconds a thread may be behind the others before they are closed without it.
+/// Seconds by which a thread may lag before they are closed without it.
 const OPEN_SECONDS_MAX: usize = 5;
 
-/// The seconds so far, and the whole.
+/// The seconds so far, and their sum.
 #[derive(Debug, Default)]
 pub(super) struct TimeSeries {
-    /// Seconds that a thread may still add to.
+    /// Seconds to which a thread may still add.
     open: BTreeMap<u64, ThreadSecond>,
     closed: Vec<OutcomeSecond>,
     pub(super) latency: LatencyHistogram,
 }
 
 impl TimeSeries {
-    /// Takes in what the threads have shown.
+    /// Collects what the threads have published.
     pub(super) fn collect(&mut self, shared: &LoadShared) {
         for thread in 0..shared.published.len() {
             for part in shared.show(thread, |shown| std::mem::take(&mut shown.parts)) {
@@ -46,8 +46,8 @@ impl TimeSeries {
         }
     }
 
-    /// All seconds; the last one that was measured ends with the run. Those behind it hold what
-    /// came after the end.
+    /// Returns all seconds. The last measured one ends with the run; those behind it hold what
+    /// arrived after the end.
     ///
     /// - `ended_s`: the end of measuring; `last_s`: that of the last request.
     pub(super) fn finish(
@@ -58,13 +58,13 @@ impl TimeSeries {
         while !self.open.is_empty() {
             self.close_first(Some((ended_s, last_s)));
         }
-        // Threads that had nothing left to wait for have not told their connections again.
+        // Threads with nothing left to wait for do not publish their connections again.
         let measured = self.closed.iter().filter(|second| second.at_s <= ended_s);
         let connections = measured.map(|second| second.connections).next_back();
         for after in self.closed.iter_mut().filter(|second| second.at_s > ended_s) {
             after.connections = connections.unwrap_or(after.connections);
         }
-        // A moment after the last second in which nothing came is no second.
+        // An empty moment after the last second is left out.
         while self.closed.last().is_some_and(|last| last.requests == 0 && last.errors == 0)
             && self.closed.len() > 1
         {
@@ -77,7 +77,7 @@ impl TimeSeries {
         (self.latency, self.closed)
     }
 
-    /// How far the run is.
+    /// Returns the progress of the run.
     pub(super) fn progress(&self, shared: &LoadShared, since_start: Duration) -> LoadProgress {
         let mut progress = LoadProgress {
             elapsed: since_start,

@@ -1,9 +1,8 @@
-//! What TCP had to send again on the connections of this run, as `ss -ti` reads it: the kernel is
-//! asked for the `tcp_info` of all connections, and those with a server of the run at one end
-//! count.
+//! Retransmissions on the connections of a run, as `ss -ti` reads them: requests the `tcp_info` of
+//! all connections from the kernel, and counts those with a server of the run at one end.
 //!
-//! The kernel's own counter is of the whole machine, and says nothing about this run. A socket
-//! option would need a descriptor, which a connection in a ring has not.
+//! The kernel's own counter covers the whole machine. A socket option would need a descriptor,
+//! which a connection in a ring does not have.
 //!
 //! Source: `sock_diag(7)`, `linux/inet_diag.h`, `linux/tcp.h`.
 

@@ -1,44 +1,39 @@
-//! Standstills: times in which no request of any connection ended, though each waited for one,
+//! Standstills: intervals in which no request of any connection ended, although each one waited,
 //! because the whole server stood still.
-//!
-//! One slow answer is no standstill: the others go on meanwhile. Nor are several that are slow at
-//! once: each of them began while others were still served, and they end one after the other. Where
-//! a server stands still, all that wait were sent just before, and are answered together once it
-//! goes on. Each thread notes its own; what all threads have in common are standstills of the
-//! server.
 
-/// A shorter time is none, in nanoseconds.
+/// Shortest standstill, in nanoseconds.
 const LEAST: u64 = 100_000_000;
-/// More of them are not kept: a run of hours in which nothing but standstills happened.
+/// Standstills that are kept at most; a run of hours may have nothing else.
 const KEPT_MAX: usize = 10_000;
-/// Once it goes on, all that waited are answered within this part of its length, and this for each.
+/// Once the server resumes, all waiting requests end within this part of the standstill's length,
+/// plus this for each.
 const AFTER: u64 = 10;
 const AFTER_EACH: u64 = 50_000;
 
-/// From when to when, in nanoseconds since the run's origin.
+/// Begin and end, in nanoseconds since the run's origin.
 pub(super) type Interval = (u64, u64);
 
-/// A time in which nothing has ended.
+/// An interval in which no request has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Standstill {
     pub(super) from: u64,
     pub(super) to: u64,
-    /// For how long the requests that waited had been under way when it began, on average.
+    /// Average time that the waiting requests had been under way at its begin.
     pub(super) lag: u64,
 }
 
-/// What one thread has noted.
+/// The standstills of one thread.
 #[derive(Debug, Default)]
 pub(super) struct Standstills {
     pub(super) noted: Vec<Standstill>,
-    /// One that is over, if all that waited through it are answered soon.
+    /// A standstill that is over, if all requests that waited through it end soon.
     open: Option<OpenStandstill>,
 }
 
 #[derive(Debug)]
 struct OpenStandstill {
     span: Interval,
-    /// Requests that waited through it: all, those that have no answer yet, and their lags.
+    /// Requests that waited through it: all, those without a response so far, and their lags.
     all: u64,
     waiting: u64,
     lags: u64,
@@ -46,9 +41,9 @@ struct OpenStandstill {
 }
 
 impl Standstills {
-    /// A request has ended.
+    /// Notes the end of a request.
     ///
-    /// - `since`: when the one before it did.
+    /// - `since`: when the one before it ended.
     /// - `sent`: when it was sent; `under_way`: all that were, itself included.
     #[inline]
     pub(super) fn ended(&mut self, (since, now): Interval, sent: u64, under_way: u64) {
@@ -80,20 +75,20 @@ impl Standstills {
         }
     }
 
-    /// Notes the one that the end of the run has cut.
+    /// Notes the standstill that the end of the run has cut.
     pub(super) fn cut(&mut self, (from, to): Interval) {
         note(&mut self.noted, Standstill { from, to, lag: 0 });
     }
 }
 
-/// Notes a time if it was long enough.
+/// Keeps an interval if it is long enough.
 fn note(noted: &mut Vec<Standstill>, standstill: Standstill) {
     if standstill.to.saturating_sub(standstill.from) >= LEAST && noted.len() < KEPT_MAX {
         noted.push(standstill);
     }
 }
 
-/// What two threads have in common, each with its times in order.
+/// Returns the overlap of two threads' standstills, each in order.
 pub(super) fn common(one: &[Standstill], other: &[Standstill]) -> Vec<Standstill> {
     let mut found = Vec::new();
     let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
@@ -122,8 +117,8 @@ mod tests {
         assert_eq!(noted, [long]);
     }
 
-    /// Ends of requests, each with when it came and when the request was sent, in milliseconds.
-    /// Returns from when to when each standstill was, and its lag.
+    /// Takes the ends of requests, each with its time and when the request was sent, in
+    /// milliseconds. Returns begin, end and lag of each standstill.
     fn noted(ends: &[(u64, u64)], connections: u64) -> Vec<(u64, u64, u64)> {
         let (mut all, mut last) = (Standstills::default(), 0);
         for (now, sent) in ends {
@@ -135,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_server_that_goes_on_answers_all_that_waited() {
-        // Three connections wait from 10 ms on, and all are answered at 210 ms.
+        // Three connections wait from 10 ms on, and all end at 210 ms.
         let ends = [(8, 7), (9, 8), (10, 9), (210, 8), (211, 9), (212, 10), (213, 210)];
         assert_eq!(noted(&ends, 3), [(10, 210, 1)]);
         assert_eq!(noted(&[(150, 0), (151, 150)], 1), [(0, 150, 0)], "one alone is all there are");

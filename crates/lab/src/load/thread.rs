@@ -19,51 +19,51 @@ use super::usage::ThreadClock;
 use super::{connection, held};
 use crate::plan::{BackendChoice, LoadModel};
 
-/// Connections that one thread opens at once.
+/// Connections that one thread opens at the same time.
 const OPENING_MAX: u32 = 128;
-/// When all are being opened and none has been made for so long, the load goes without those that
-/// are missing.
+/// If no connection was established for this long while all are being opened, the load starts
+/// without the missing ones.
 const OPENING_STILL: Duration = Duration::from_millis(700);
-/// How long opening may take for each connection, beyond the time-out of one.
+/// Time to open one connection, beyond its time-out.
 const OPENING_EACH: Duration = Duration::from_millis(1);
-/// How often a thread looks whether it is to stop, and shows what it has.
+/// Interval at which a thread checks for a stop and publishes its counters.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long answers are waited for after the end. Nothing is sent in it.
+/// Time to wait for responses after the end. Nothing is sent in it.
 const GRACE: Duration = Duration::from_secs(3);
-/// How long a thread that is through waits for the others, in milliseconds.
+/// Time to wait for the other threads, in milliseconds.
 const OTHERS_MS: u32 = 500;
-/// When nothing is there to connect to for so long, a run that has no other end is given up.
+/// If no server can be reached for this long, a run without another end gives up.
 const HOPELESS: u64 = 10_000_000_000;
-/// The pacer's longest sleep while requests wait for a connection.
+/// Longest sleep of the dispatcher while requests wait for a connection.
 const BACKLOG_NS: u64 = 250_000;
 /// Receive buffers of 4 KiB for each ring.
 const BUFFERS: u16 = 512;
 
-/// What a thread brings home.
+/// Result of one thread.
 pub(super) struct ThreadResult {
     pub(super) counts: ThreadCounts,
     pub(super) end: u64,
     pub(super) clock: ThreadClock,
     pub(super) opening: ConnectPhase,
-    /// Requests that were due and were never sent.
+    /// Requests that were due and never sent.
     pub(super) unsent: u64,
-    /// Requests that were sent and had no answer by the end.
+    /// Requests that were sent and had no response by the end.
     pub(super) unanswered: u64,
-    /// Whether it has connections that ask.
+    /// Whether it has connections that send requests.
     pub(super) asks: bool,
     pub(super) gave_up: bool,
 }
 
-/// How the connections were opened before the load went.
+/// Statistics of the phase in which connections are opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ConnectPhase {
-    /// How long it took, in nanoseconds.
+    /// Duration in nanoseconds.
     pub(super) took: u64,
-    /// Connections that did not stand by its end.
+    /// Connections that were not established by its end.
     pub(super) missing: u64,
 }
 
-/// Why a thread could not do its work.
+/// Error of a thread.
 #[derive(Debug)]
 pub(super) enum ThreadError {
     Engine(StartError),
@@ -90,7 +90,7 @@ pub(super) fn run(
         work(shared, thread, opened).await
     };
     let outcome = block_on_with(&lone, work).map_err(ThreadError::Engine);
-    // All tasks were dropped, so nobody comes to it any more.
+    // All tasks were dropped, so no other user of the coordinator is left.
     let coordinator = coordinator::uninstall();
     let end = outcome??;
     let mut coordinator = coordinator.expect("it was entered above");
@@ -125,8 +125,8 @@ struct LoadEnd {
     gave_up: bool,
 }
 
-/// Starts the tasks of all connections, a few at a time, and waits until they stand, or until the
-/// server has been given enough time to let them in.
+/// Starts the tasks of all connections, a few at a time, and waits until they are established or
+/// the server had enough time to accept them.
 async fn open_all(shared: &Arc<LoadShared>, thread: u32) -> Result<ConnectPhase, ThreadError> {
     let began = shared.now();
     let idle = if let LoadModel::Hold { idle, .. } = shared.plan.load { idle } else { 0 };
@@ -155,7 +155,7 @@ async fn open_all(shared: &Arc<LoadShared>, thread: u32) -> Result<ConnectPhase,
     }
     let missing = coordinator::with(|coordinator| {
         let standing = if shared.plan.keep_alive { coordinator.counts.standing } else { all };
-        // Those who ask take part in the load from now on, let in or not.
+        // Connections with requests take part in the load from now on, established or not.
         for index in started.max(held)..all {
             start(coordinator, shared, thread, index, held)?;
         }
@@ -165,10 +165,10 @@ async fn open_all(shared: &Arc<LoadShared>, thread: u32) -> Result<ConnectPhase,
     Ok(ConnectPhase { took: shared.now() - began, missing })
 }
 
-/// Whether the server has had enough time to let so many connections in.
+/// Whether the server had enough time to accept this many connections.
 ///
-/// - `all_tried`: all of them are being opened, and none is to be held. (Those that are held are
-///   what a run is about, so they are not given up as fast as others.)
+/// - `all_tried`: all of them are being opened, and none of them is an idle one. (Idle connections
+/// are what such a run measures, so they get more time.)
 fn is_opening_over(shared: &LoadShared, began: u64, all: u64, all_tried: bool) -> bool {
     let now = shared.now();
     let standstill = now.saturating_sub(coordinator::with(|coordinator| coordinator.opened_at));
@@ -177,7 +177,7 @@ fn is_opening_over(shared: &LoadShared, began: u64, all: u64, all_tried: bool) -
     (all_tried && standstill > nanos(OPENING_STILL)) || standstill > one || now - began > most
 }
 
-/// Starts the task of one connection: first those that are held.
+/// Starts the task of one connection, idle ones first.
 fn start(
     coordinator: &mut Coordinator,
     shared: &Arc<LoadShared>,
@@ -185,7 +185,7 @@ fn start(
     index: u64,
     held: u64,
 ) -> Result<(), ThreadError> {
-    // Numbers are spread over threads, so that each meets all sources and targets.
+    // Numbers are spread over threads, so that each thread uses all sources and targets.
     let number = index * u64::from(shared.threads) + u64::from(thread);
     let shared = Arc::clone(shared);
     coordinator.opening += 1;
@@ -194,13 +194,13 @@ fn start(
     } else {
         let slot =
             u32::try_from(coordinator.slots.len()).expect("connections are a million at most");
-        coordinator.slots.push(coordinator::Waiter::default());
+        coordinator.slots.push(coordinator::SlotState::default());
         spawn_detached(connection::ask(connection::LoadConnection::new(&shared, number, slot)))
     };
     spawned.map_err(ThreadError::Spawn)
 }
 
-/// Lets the load go and watches it until its end.
+/// Starts the load and watches it until its end.
 async fn work(
     shared: &Arc<LoadShared>,
     thread: u32,
@@ -251,8 +251,8 @@ async fn work(
     Ok(LoadEnd { at, clock, opening, gave_up })
 }
 
-/// Keeps the connections until all threads are through and the kernel was asked about them. A run
-/// that was stopped is not kept up by it.
+/// Keeps the connections until all threads have finished and the kernel was asked about them,
+/// unless the run was stopped.
 async fn await_others(shared: &LoadShared) {
     if shared.is_stopped() {
         return;
@@ -266,27 +266,27 @@ async fn await_others(shared: &LoadShared) {
     }
 }
 
-/// Hands out what is due, in time.
+/// Dispatches due requests on time.
 async fn dispatch(shared: Arc<LoadShared>, mut timer: PreciseTimer) {
     loop {
         let now = shared.now();
         let next = coordinator::with(|coordinator| {
             let next = coordinator.dispatch_due(now);
             if coordinator.schedule.as_mut().is_none_or(|all| all.peek().is_none()) {
-                coordinator.wake_watcher();
+                coordinator.wake_thread();
             }
             next
         });
         let Some(next) = next else { return };
         let wait = if next > now { next - now } else { BACKLOG_NS };
         if timer.wait(Duration::from_nanos(wait)).await.is_err() {
-            // The kernel has taken the timer away: the milliseconds of tasks stand in.
+            // The kernel withdrew the timer: the millisecond timers of tasks replace it.
             sleep(Duration::from_millis(1)).await;
         }
     }
 }
 
-/// Whether everything has ended that is to be waited for.
+/// Whether everything that the thread waits for has ended.
 fn is_done(now: u64) -> bool {
     coordinator::with(|coordinator| {
         let Some(times) = coordinator.times else { return false };
@@ -296,13 +296,13 @@ fn is_done(now: u64) -> bool {
         if coordinator.under_way == 0 {
             return true;
         }
-        // A request that was sent costs the server its work: its answer is waited for, so that both
-        // are counted.
+        // A request that was sent costs the server its work. Its response is waited for, so that
+        // both are counted.
         now >= times.until.saturating_add(nanos(GRACE))
     })
 }
 
-/// Whether nothing was there to connect to for long, and no other end is in sight.
+/// Whether no server was reachable for long, and the run has no other end.
 fn is_hopeless(shared: &LoadShared, now: u64) -> bool {
     shared.plan.end.after.is_none()
         && coordinator::with(|coordinator| {
@@ -310,20 +310,22 @@ fn is_hopeless(shared: &LoadShared, now: u64) -> bool {
                 coordinator.opened_at.max(coordinator.times.map_or(0, |all| all.go)),
             );
             coordinator.counts.standing == 0
-                && coordinator.failures_in_line > 0
+                && coordinator.failures_in_a_row > 0
                 && standstill > HOPELESS
         })
 }
 
-/// Waits while `goes_on`, until something at the desk has ended or so much time is over. Returns
-/// whether it still goes on.
+/// Waits while `goes_on` returns true, until the coordinator wakes the thread or the time is over.
+/// Returns whether it still goes on.
 async fn wait(
     time: Duration,
     mut goes_on: impl FnMut() -> Result<bool, ThreadError>,
 ) -> Result<bool, ThreadError> {
     let change = poll_fn(|context| match goes_on() {
         Ok(true) => {
-            coordinator::with(|coordinator| coordinator.waiter = Some(context.waker().clone()));
+            coordinator::with(|coordinator| {
+                coordinator.thread_waker = Some(context.waker().clone())
+            });
             Poll::Pending
         }
         end => Poll::Ready(end),
@@ -339,7 +341,7 @@ fn until(now: u64, then: u64) -> Duration {
     Duration::from_nanos(then.saturating_sub(now))
 }
 
-/// Shows what was counted so far.
+/// Publishes the counters.
 fn show(shared: &LoadShared, thread: u32) {
     let now = shared.now();
     coordinator::with(|coordinator| {

@@ -1,4 +1,4 @@
-//! What all threads of a run have counted, in one.
+//! The counters of all threads of a run, added up.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use super::thread::{ConnectPhase, ThreadResult};
 use super::trace;
 use crate::outcome::Errors;
 
-/// All counts of all threads.
+/// The counters of all threads.
 #[derive(Default)]
 pub(super) struct Totals {
     pub(super) right: u64,
     pub(super) in_window: u64,
-    /// Requests that were counted and have ended, well or not.
+    /// Counted requests that have ended, successfully or not.
     pub(super) done: u64,
     pub(super) sent: u64,
     pub(super) errors: Errors,
@@ -35,7 +35,7 @@ pub(super) struct Totals {
     pub(super) unanswered: u64,
     pub(super) opening: ConnectPhase,
     pub(super) last_end: u64,
-    /// Times in which nothing ended on any thread; none before the first thread.
+    /// Intervals in which nothing ended on any thread; `None` before the first thread.
     pub(super) standstills: Option<Vec<Standstill>>,
     pub(super) asking: u64,
     pub(super) served: u64,
@@ -44,7 +44,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// Adds what a thread has brought home.
+    /// Adds a thread's result.
     pub(super) fn with(mut self, result: ThreadResult) -> Self {
         let counts = result.counts;
         self.right += counts.right;

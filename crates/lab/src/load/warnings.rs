@@ -1,4 +1,4 @@
-//! What makes the figures of a run less than they seem, in words.
+//! Warnings about a run whose figures mean less than they seem to.
 #![expect(clippy::cast_precision_loss, reason = "what a run counts stays far below 2^53")]
 
 use super::counts::LatencyHistogram;
@@ -9,15 +9,16 @@ use crate::outcome::{Kernel, Outcome};
 use crate::plan::{LoadModel, LoadPlan, StopCondition};
 use crate::steal::WORTH_A_WORD;
 
-/// A standstill of all connections is a stall if it is so many times the median latency.
+/// A standstill of all connections is a stall from this many times the median latency on.
 const STALL_RATIO: f64 = 100.0;
-/// Before a stall requests had been under way for so many times the median at most, or so long.
+/// Before a stall, requests had been under way for this many times the median at most, or this
+/// long.
 const STALL_LAG_RATIO: f64 = 10.0;
 const STALL_LAG_S: f64 = 0.001;
 /// An open loop reaches its rate if this share of it was answered in time.
 const REACHED: f64 = 0.99;
 
-/// Everything that makes the figures less than they seem.
+/// Returns all reasons for which the figures mean less than they seem to.
 pub(super) fn warnings(
     plan: &LoadPlan,
     totals: &Totals,
@@ -64,7 +65,7 @@ fn early(plan: &LoadPlan, totals: &Totals, outcome: &Outcome) -> Option<String> 
     })
 }
 
-/// Time that the hypervisor took.
+/// Steal time of a hypervisor.
 fn stolen(outcome: &Outcome) -> Option<String> {
     (outcome.steal_share >= WORTH_A_WORD).then(|| {
         format!(
@@ -88,8 +89,9 @@ fn unserved(totals: &Totals) -> Option<String> {
     })
 }
 
-/// What a closed loop does not say: requests that would have been sent while the whole server stood
-/// still, and would have waited. A single slow answer is no stall: the other connections go on.
+/// Coordinated omission of a closed loop: while the whole server stood still, it sent no requests
+/// that would have waited. A single slow response is no stall, because the other connections
+/// continue.
 fn hidden_stall(
     plan: &LoadPlan,
     totals: &Totals,
@@ -98,12 +100,12 @@ fn hidden_stall(
 ) -> Option<String> {
     let is_closed =
         matches!(plan.load, LoadModel::Closed | LoadModel::Hold { rate_per_s: None, .. });
-    // Of one connection nobody knows whether another one would have been served.
+    // With a single connection it is unknown whether another one would have been served.
     if !is_closed || totals.asking < 2 {
         return None;
     }
     let median_s = latency.0.value_at_percentile(50.0).max(1) as f64 / 1e6;
-    // Requests that were under way for long before are slow ones, and no server that stands still.
+    // Requests that were under way for long before are slow ones; the server did not stand still.
     let lag_s = STALL_LAG_S.max(STALL_LAG_RATIO * median_s);
     let is_stall = |standstill: &&Standstill| standstill.lag as f64 / 1e9 <= lag_s;
     let standstills = totals.standstills.iter().flatten().filter(is_stall);
@@ -130,8 +132,8 @@ fn hidden_stall(
 fn missed_rate(plan: &LoadPlan, totals: &Totals, outcome: &Outcome) -> Vec<String> {
     let mut found = Vec::new();
     let is_ramp = matches!(plan.load, LoadModel::Ramp { .. });
-    // What was due last is under way at the end: of a server that keeps up, no more than its
-    // service time holds (Little's law), and one for the rounding.
+    // The last due requests are under way at the end: for a server that keeps up, no more than its
+    // service time holds (Little's law), and one for rounding.
     let service_s = outcome.service_us.as_ref().map_or(0.0, |service| service.mean / 1e6);
     let under_way = |rate: f64| rate * service_s + 1.0;
     if let Some(rate) = plan.last_rate().filter(|_| !is_ramp)

@@ -1,4 +1,4 @@
-//! Distributions of latency: as text inside of JSON, and as interval logs of `HdrHistogram` V2.
+//! Latency histograms: as text within JSON, and as interval logs of `HdrHistogram` V2.
 //!
 //! Values are whole microseconds.
 

@@ -1,4 +1,4 @@
-//! One JSON object: the outcome as it is.
+//! The outcome as one JSON object.
 
 use crate::outcome::{FORMAT, Outcome};
 use std::fmt;

@@ -1,7 +1,6 @@
-//! Several runs as one: their requests and errors added, their latencies in one distribution.
+//! Merges runs: adds their requests and errors, and their latencies into one histogram.
 //!
-//! What is merged are objects of [`json`] and logs of `HdrHistogram` V2, in any
-//! mixture.
+//! Inputs are objects of [`json`] and logs of `HdrHistogram` V2, in any mixture.
 
 use super::histogram::{self, HistogramLogError};
 use super::json::{self, OutcomeJsonError};

@@ -1,4 +1,4 @@
-//! The outcome as a page for people, in the words of `ApacheBench` and in its order.
+//! The outcome as a page for people, with the words and the order of `ApacheBench`.
 
 use super::tables;
 use crate::figures::{bytes, counted, decimal, grouped, ms, percent, real};

@@ -1,4 +1,4 @@
-//! The tables within the page: parts of a request, percentiles, steps of a ramp.
+//! Tables of that page: parts of a request, percentiles, steps of a ramp.
 
 use crate::figures::{counted, decimal, grouped, ms};
 use crate::outcome::{Latency, Outcome, OutcomeStep};

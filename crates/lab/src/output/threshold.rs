@@ -1,4 +1,4 @@
-//! Bounds that a run must keep: `p99>5ms` says when it has failed.
+//! Thresholds of a run: it failed if `p99>5ms` holds.
 
 use super::histogram::decoded;
 use crate::figures::{decimal, percent, real};

@@ -1,4 +1,4 @@
-//! Whether a plan can be carried out: what is wrong with it is said before anything is opened.
+//! Validates a plan before anything is opened.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

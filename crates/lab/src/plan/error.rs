@@ -1,4 +1,4 @@
-//! What is wrong with a plan.
+//! Errors of a plan.
 
 use std::error::Error;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The round in which requests of several weights are asked.
+//! The order in which requests of several weights are sent.
 
 /// Entries of a round at most; larger weights are refused by [`LoadPlan::check`](super::LoadPlan::check).
 pub(super) const ROUND_MAX: u64 = 100_000;

@@ -1,4 +1,4 @@
-//! What a URL says: whom to connect to, and what to ask for (RFC 9110 §4.2.1).
+//! Parses a URL into the host to connect to and the target to request (RFC 9110 §4.2.1).
 
 use super::PlanError;
 

@@ -1,4 +1,4 @@
-//! A plot of bars that lie: one for each contender, in groups.
+//! A plot of horizontal bars, one for each contender, in groups.
 
 use super::drawing::{Anchor, ColourRole, Drawing, Shape, Size};
 use super::frame::{self, SMALL};

@@ -1,4 +1,4 @@
-//! A drawing: a list of shapes in pixels, from the upper left corner.
+//! A drawing: a list of shapes in pixels from the upper left corner.
 
 use super::font;
 

@@ -1,4 +1,4 @@
-//! What all plots have around them: title, subtitle, axes with their grid, names and notes.
+//! The frame of every plot: title, subtitle, axes with a grid, labels and notes.
 
 use super::drawing::{Anchor, ColourRole, Drawing, Point, Size, Style};
 use super::scale::Axis;

@@ -1,4 +1,4 @@
-//! A plot of lines: values over something, one line for each contender.
+//! A plot of lines, one for each contender.
 
 use super::drawing::{ColourRole, Drawing, Point, Shape, Size};
 use super::frame::{self, PlotArea, SeriesLabel};

@@ -1,8 +1,8 @@
-//! How contenders are told apart: by colour, by dashes and by the shape of their marks.
+//! Colours, dashes and marks of contenders.
 //!
-//! The colours are those of Okabe and Ito, which remain apart for the colour-blind. Their yellow is
-//! left out: on white paper nobody sees it. The three lists have 7, 5 and 8 entries, so that 280
-//! contenders differ, and that printed in grey the dashes and marks still tell.
+//! The colours are those of Okabe and Ito, which remain distinct for the colour-blind. Their yellow
+//! is left out, because it is invisible on white paper. The three lists have 7, 5 and 8 entries, so
+//! 280 contenders differ, and dashes and marks still do in a grey print.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! A drawing as PNG (W3C PNG, 2nd edition): on white paper, at twice its size, text as outlines.
+//! Renders a drawing as PNG (W3C PNG, 2nd edition): on white, at twice its size, text as outlines.
 
 use std::io::Write as _;
 

@@ -1,4 +1,4 @@
-//! From values to places on an axis.
+//! Maps values to places on an axis.
 
 use super::ticks;
 use super::units::{ValueUnit, index};

@@ -1,7 +1,7 @@
-//! A drawing as SVG.
+//! Renders a drawing as SVG.
 //!
-//! Colours are classes, so that a drawing within a page follows the page's light and dark. A file
-//! that stands alone carries the same style sheet.
+//! Colours are classes, so a drawing within a page follows its light and dark mode. A separate file
+//! carries the same style sheet.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Where the lines of an axis are: at round numbers, 3 to 10 of them.
+//! Ticks of an axis: 3 to 10 of them, at round numbers.
 
 /// The most ticks that are chosen from finer ones.
 const WANTED_MAX: usize = 8;

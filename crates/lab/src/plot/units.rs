@@ -1,4 +1,4 @@
-//! Numbers with their units, as people read them.
+//! Numbers with units, formatted for people.
 
 use crate::figures::grouped_text;
 

@@ -1,4 +1,4 @@
-//! The plots of a report: which there are, and in which order.
+//! The plots of a report and their order.
 
 mod cdf;
 mod cpu;

@@ -1,4 +1,4 @@
-//! The page of a report: `index.html`, which needs nothing beside itself.
+//! The page of a report: a self-contained `index.html`.
 
 use std::time::{Duration, UNIX_EPOCH};
 

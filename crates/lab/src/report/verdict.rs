@@ -1,4 +1,4 @@
-//! What a contest found, in a few sentences that are computed from it.
+//! Summarises a contest in a few computed sentences.
 
 use super::view::{FailedRequests, View, is_unequal};
 use crate::plot::units::{ValueUnit, times};

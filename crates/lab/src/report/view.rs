@@ -1,4 +1,4 @@
-//! A record as a report looks at it: runs by scenario and contender, and what went wrong in words.
+//! A record indexed for a report: runs by scenario and contender, and failures in words.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
-//! Which rounds can be compared.
+//! Selects the rounds that can be compared.
 //!
-//! A round in which a hypervisor took CPU time is void: it says nothing about any server, and is
-//! left out where others remain. A server that failed, or did not serve all connections, did other
-//! work than the rest: its row has figures and no ratio, and nothing has a ratio to it.
+//! A round in which a hypervisor took CPU time is void, and is left out if others remain. A server
+//! that failed, or did not serve all connections, did other work than the others: its row has
+//! figures but no ratio, and no ratio refers to it.
 
 use crate::figures::{counted, grouped, percent};
 use crate::record::RunRecord;

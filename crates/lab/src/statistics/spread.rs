@@ -1,4 +1,4 @@
-//! The arithmetic: medians, ratios, and how sure one can be of them.
+//! The arithmetic: medians, ratios, and confidence intervals.
 
 /// The value in the middle, and the two ends.
 #[derive(Clone, Copy, Debug, PartialEq)]

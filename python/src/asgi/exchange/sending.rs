@@ -1,4 +1,4 @@
-//! What an application sends: the head of its answer, content, files.
+//! Messages that an application sends: the head of its response, content, files.
 
 use std::io::ErrorKind::NotFound;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The answer to an ordinary request: written, logged and done with.
+//! Responds to an ordinary request: writes, logs and finishes it.
 
 use pyo3::exceptions::PyOSError;
 use pyo3::intern;

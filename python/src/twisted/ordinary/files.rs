@@ -1,5 +1,5 @@
-//! Files below a `twisted.web.static.File`, without Python: found by the walk through the resources
-//! that a request would take, and sent if there is nothing special about them or the request.
+//! Files below a `twisted.web.static.File`, served without Python: found by the same walk through
+//! resources, and sent if neither file nor request is special.
 
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;

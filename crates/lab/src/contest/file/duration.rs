@@ -1,4 +1,4 @@
-//! Lengths of time in a file: `"1.5s"`, `"200ms"`, `"30m"`, `"2h"`, or a number of seconds.
+//! Durations in a file: `"1.5s"`, `"200ms"`, `"30m"`, `"2h"`, or a number of seconds.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What is wrong with a contest's file, line by line.
+//! Mistakes in a contest's file, by line.
 
 use std::fmt;
 use std::io;

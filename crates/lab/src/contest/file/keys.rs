@@ -1,5 +1,4 @@
-//! Which keys there are, and which line each stands in: a slip is found before anything is read,
-//! and all of them at once.
+//! Known keys and their lines: reports all unknown keys at once, before any value is read.
 
 use std::ops::Range;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Contenders that are known: a file each, in `crates/lab/presets`, read by people and by this.
+//! Preset contenders, one file each in `crates/lab/presets`.
 
 use std::fmt::Write;
 

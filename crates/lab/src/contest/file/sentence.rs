@@ -1,4 +1,4 @@
-//! A scenario in words.
+//! Describes a scenario in a sentence.
 
 use super::{GeneratorKind, ModelSpec, ScenarioSpec};
 use crate::figures::{counted, grouped, grouped_text};

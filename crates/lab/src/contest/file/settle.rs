@@ -1,4 +1,4 @@
-//! From what is written to what is meant: presets, defaults, sweeps, and the bounds on everything.
+//! Resolves the raw tables of a file: presets, defaults, sweeps, and bounds.
 
 use std::ops::RangeInclusive;
 use std::path::{Component, Path, PathBuf};

@@ -1,5 +1,4 @@
-//! The tables of a file, as they are written. Every key may be left out here; what must be there is
-//! said where all problems are gathered.
+//! The raw tables of a file. Every key is optional here; `settle` reports those that are missing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

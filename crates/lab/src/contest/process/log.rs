@@ -1,4 +1,4 @@
-//! What a server prints: the beginning in a file, the end in memory, and both bounded.
+//! Output of a server: its beginning in a file and its end in memory, both bounded.
 
 use std::fs::File;
 use std::io::{self, PipeReader, Read, Write};

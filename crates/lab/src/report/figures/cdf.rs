@@ -1,4 +1,4 @@
-//! The whole distribution of latency, from the histograms of all rounds together.
+//! The distribution of latency, merged from the histograms of all rounds.
 
 use hdrhistogram::Histogram;
 
