@@ -16,12 +16,12 @@ use crate::figures::real;
 use crate::load::usage::Counters;
 use crate::outcome::{Errors, FORMAT, GeneratorUsage, Kernel, Latency, ModelSummary, Outcome};
 
-/// From this share of its time on, its one thread could do no more.
+/// Share of its time from which on its only thread counts as saturated.
 const BUSY: f64 = 0.95;
 /// Its percentiles are whole numbers.
 const PERCENTILES: [&str; 9] = ["50", "66", "75", "80", "90", "95", "98", "99", "100"];
 
-/// Why it cannot be used; `None` where it is installed.
+/// Returns why it cannot be used; `None` if it is installed.
 pub(super) fn missing() -> Option<String> {
     let why = "there is no program ab; to install it: apt-get install apache2-utils (Debian, \
                Ubuntu), dnf install httpd-tools (Fedora)";
@@ -30,10 +30,10 @@ pub(super) fn missing() -> Option<String> {
 
 /// Runs it against a URL.
 ///
-/// - `most`: how long it may take.
+/// - `most`: the time-out.
 ///
 /// # Errors
-/// In words, why there is no outcome; `None` where the contest is to end.
+/// A sentence that says why there is no outcome; `None` if the contest was stopped.
 pub(super) fn measure(
     scenario: &ScenarioSpec,
     url: &str,
@@ -63,10 +63,10 @@ pub(super) fn measure(
     Ok(outcome)
 }
 
-/// What a scenario is, as the command of ab. Its percentiles go where it would complain, because
-/// with `-q` and without a complaint nothing else does.
+/// Returns a scenario's ab command. The percentiles go to standard error, because with `-q` it is
+/// otherwise empty.
 fn arguments(scenario: &ScenarioSpec, url: &str) -> Vec<String> {
-    // `-t` has a number of requests of its own, so `-n` comes behind it.
+    // `-t` sets a number of requests too, so `-n` follows it.
     let seconds = scenario.duration.as_secs_f64().ceil().max(1.0);
     let requests = scenario.requests.unwrap_or(1);
     let connections = scenario.connections.min(requests);
@@ -80,9 +80,9 @@ fn arguments(scenario: &ScenarioSpec, url: &str) -> Vec<String> {
     words
 }
 
-/// What it found, but for what only the machine knows.
+/// Parses its output into an outcome, except what only the machine knows.
 ///
-/// - `output`: what it printed.
+/// - `output`: its standard output.
 /// - `table`: its percentiles: a line for each, with milliseconds.
 fn outcome(
     output: &str,
@@ -112,7 +112,7 @@ fn outcome(
         errors,
         statuses: BTreeMap::new(),
         bytes_received: needed(output, "Total transferred:")?,
-        // It does not say.
+        // It does not report it.
         bytes_sent: 0,
         connections_opened: if scenario.keep_alive { scenario.connections } else { complete },
         connections_missing: 0,
@@ -137,13 +137,14 @@ fn needed<T: FromStr>(output: &str, label: &str) -> Result<T, String> {
     field(output, label).ok_or_else(|| format!("expected a line \"{label} NUMBER\", found none"))
 }
 
-/// The first number behind a label at the beginning of a line.
+/// The first number after a label at the beginning of a line.
 fn field<T: FromStr>(output: &str, label: &str) -> Option<T> {
     let rest = output.lines().find_map(|line| line.trim_start().strip_prefix(label))?;
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// `(Connect: 0, Receive: 0, Length: 5, Exceptions: 0)`, a line that is there if any failed.
+/// `(Connect: 0, Receive: 0, Length: 5, Exceptions: 0)`, a line that is present if any request
+/// failed.
 fn errors(output: &str) -> Errors {
     let line = output.lines().map(str::trim).find(|line| line.starts_with("(Connect:"));
     let of = |label: &str| {
@@ -168,7 +169,7 @@ fn latencies(output: &str, table: &str) -> Result<Latency, String> {
         times.get(name).copied().ok_or_else(|| format!("its table has no line for {name} %"))
     };
     let named = PERCENTILES.iter().map(|name| Ok(((*name).to_owned(), of(name)?)));
-    // `Total:        4   12   4.4     12      32`: least, mean, deviation, median, most.
+    // `Total:        4   12   4.4     12      32`: minimum, mean, deviation, median, maximum.
     let total = output.lines().find_map(|line| line.strip_prefix("Total:")).unwrap_or_default();
     let deviation_ms = total.split_whitespace().nth(2).and_then(|text| text.parse().ok());
     Ok(Latency {
@@ -180,7 +181,7 @@ fn latencies(output: &str, table: &str) -> Result<Latency, String> {
     })
 }
 
-/// `This is ApacheBench, Version 2.3 <$Revision: 1903618 $>`, without the last of it.
+/// `This is ApacheBench, Version 2.3 <$Revision: 1903618 $>`, without its last part.
 fn version(output: &str) -> String {
     let line = output.lines().next().unwrap_or_default().trim_start_matches("This is ");
     line.split(" <").next().unwrap_or_default().to_owned()
@@ -199,7 +200,7 @@ fn model(scenario: &ScenarioSpec) -> ModelSummary {
     }
 }
 
-/// What it used itself.
+/// Its own resource usage.
 ///
 /// - `cpu_s`: in user space and in the kernel.
 fn own_use(cpu_s: [f64; 2], wall_s: f64) -> GeneratorUsage {
@@ -221,10 +222,10 @@ fn own_use(cpu_s: [f64; 2], wall_s: f64) -> GeneratorUsage {
     }
 }
 
-/// Seconds of CPU, in user space and in the kernel, of all processes that this one has waited for.
+/// CPU seconds, in user space and in the kernel, of all child processes that were waited for.
 fn children_s() -> [f64; 2] {
     let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name in parentheses may hold anything.
+    // The name in parentheses may hold any character.
     let rest = text.rsplit(')').next().unwrap_or_default();
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let ticks = |at: usize| fields.get(at).and_then(|field| field.parse().ok()).unwrap_or(0.0);

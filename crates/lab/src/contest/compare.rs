@@ -15,17 +15,17 @@ pub struct FigureChange {
     pub contender: String,
     /// The scenario.
     pub scenario: String,
-    /// What it is about.
+    /// The column of the figure.
     pub column: Column,
-    /// The median before.
+    /// The median in the older record.
     pub old: f64,
-    /// The median now.
+    /// The median in the newer record.
     pub new: f64,
-    /// The newer to the older, with Welch's interval; none where one of them is 0.
+    /// The ratio of the newer to the older one, with Welch's interval; `None` if one of them is 0.
     pub ratio: Option<Ratio>,
 }
 
-/// Everything that two records have in common, in the order of the newer one.
+/// Returns the figures that two records share, in the order of the newer one.
 pub fn changes(old: &Record, new: &Record) -> Vec<FigureChange> {
     let before = summarise(old);
     let mut changes = Vec::new();
@@ -51,7 +51,8 @@ pub fn changes(old: &Record, new: &Record) -> Vec<FigureChange> {
     changes
 }
 
-/// The changes as text: what is more than noise first, each in a line; then how many are noise.
+/// Formats changes: first a line for each significant one, then the number of those within the
+/// noise.
 pub fn text(old: &Record, new: &Record) -> String {
     let changes = changes(old, new);
     let mut page = String::new();
@@ -102,7 +103,7 @@ fn differs(old: f64, new: f64) -> bool {
     (old - new).abs() > 0.5
 }
 
-/// What makes two records less comparable.
+/// Returns differences between two records that make them less comparable.
 fn apart(old: &Record, new: &Record) -> Vec<String> {
     let (then, now) = (&old.environment, &new.environment);
     let mut notes = Vec::new();

@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::cpus::{CpuSplit, allowed};
 use crate::record::Environment;
 
-/// Settings of the kernel that matter to many connections.
+/// Kernel settings that matter for many connections.
 const SYSCTLS: [&str; 12] = [
     "net.core.somaxconn",
     "net.core.netdev_max_backlog",
@@ -28,7 +28,7 @@ const SYSCTLS: [&str; 12] = [
 
 /// Reads it.
 ///
-/// - `program`: the running program, whose commit is looked for.
+/// - `program`: the running program, whose commit is looked up.
 pub(super) fn read(division: &CpuSplit, program: &Path) -> Environment {
     let information = text("/proc/cpuinfo").unwrap_or_default();
     let memory = text("/proc/meminfo").unwrap_or_default();
@@ -56,16 +56,16 @@ pub(super) fn read(division: &CpuSplit, program: &Path) -> Environment {
     }
 }
 
-/// Lets this process, and all that it starts, have as many descriptors as it may. Returns how many.
+/// Raises the limit on descriptors for this process and its children to the hard limit. Returns it.
 pub(super) fn raise_descriptors() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    // Where it stays as it is, that is in the record.
+    // On failure the record has the unchanged limit.
     let _ = setrlimit(Resource::Nofile, raised);
     getrlimit(Resource::Nofile).current.unwrap_or(1 << 20)
 }
 
-/// The name of the user that all of this runs as.
+/// The user name of this process.
 pub(super) fn user() -> String {
     let id = rustix::process::geteuid().as_raw().to_string();
     let accounts = text("/etc/passwd").unwrap_or_default();
@@ -74,7 +74,7 @@ pub(super) fn user() -> String {
     name.map_or_else(|| id.clone(), str::to_owned)
 }
 
-/// The commit of the repository in which the program lies, with a plus if there are changes.
+/// The commit of the repository that contains the program, with a plus for uncommitted changes.
 fn commit(program: &Path) -> Option<String> {
     let folder = program.parent()?;
     let git = |words: &[&str]| {
@@ -92,7 +92,7 @@ fn text(path: &str) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
-/// What stands behind a name and its colon or equals sign.
+/// The value after a name and its colon or equals sign.
 fn behind(text: &str, name: &str) -> Option<String> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.trim_start_matches([':', '=', ' ', '\t']).trim().to_owned())

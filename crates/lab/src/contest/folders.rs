@@ -10,19 +10,19 @@ use std::time::Duration;
 
 use super::file::{ContestSpec, PageSpec};
 
-/// What the folders of all contests begin with; the process's id follows.
+/// Prefix of the folders of all contests; the process's id follows.
 const PREFIX: &str = "gustnado-contest-";
-/// No contest goes on for longer than this after it has made its folder (`time_limit` is bounded).
+/// Maximum age of a contest's folder (`time_limit` is bounded).
 const ORPHANED_AFTER: Duration = Duration::from_hours(8 * 24);
 
-/// The folder, and the pages in it.
+/// The folder with its pages.
 #[derive(Debug)]
 pub(super) struct ContestFolder {
     base: PathBuf,
 }
 
 impl ContestFolder {
-    /// Makes it, with all pages that the contest asks for.
+    /// Creates it, with all pages of the contest.
     pub(super) fn make(contest: &ContestSpec) -> io::Result<Self> {
         let temporary = std::env::temp_dir();
         remove_orphans(&temporary);
@@ -38,12 +38,12 @@ impl ContestFolder {
         Ok(folders)
     }
 
-    /// The folder with the pages.
+    /// The folder of the pages.
     pub(super) fn root(&self) -> PathBuf {
         self.base.join("root")
     }
 
-    /// The folder of one contender, made if it is not there.
+    /// The folder of one contender, created on first use.
     pub(super) fn work(&self, at: usize) -> io::Result<PathBuf> {
         let path = self.base.join(format!("work-{at}"));
         open_folder(&path)?;
@@ -53,33 +53,33 @@ impl ContestFolder {
 
 impl Drop for ContestFolder {
     fn drop(&mut self) {
-        // What cannot be removed lies in a folder for temporary things.
+        // A leftover lies in a folder for temporary files.
         let _ = fs::remove_dir_all(&self.base);
     }
 }
 
-/// Removes what contests have left that were killed. By age: processes of other containers, which
-/// may share the folder, cannot be seen.
+/// Removes folders of killed contests. It goes by age, since processes of other containers, which
+/// may share the folder, are invisible.
 fn remove_orphans(temporary: &Path) {
     for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
         let made = entry.metadata().and_then(|found| found.modified());
         let age = made.ok().and_then(|made| made.elapsed().ok());
         if is_ours && age.is_some_and(|age| age > ORPHANED_AFTER) {
-            // It may be another user's.
+            // It may belong to another user.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// Makes a folder that was not there: one that somebody else has made would be theirs to change.
+/// Creates a new folder; an existing one of another user would stay theirs to change.
 fn fresh_folder(temporary: &Path) -> io::Result<PathBuf> {
     static MADE: AtomicU64 = AtomicU64::new(0);
     loop {
         let made = MADE.fetch_add(1, Ordering::Relaxed);
         let path = temporary.join(format!("{PREFIX}{}-{made}", std::process::id()));
         match fs::create_dir(&path) {
-            // Of a killed process that had the same id.
+            // It is of a killed process that had the same id.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => {
                 made?;
@@ -95,7 +95,7 @@ fn open_folder(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(0o755))
 }
 
-/// What scenarios ask for; `None` is the contest's own page.
+/// The pages of all scenarios; `None` is the contest's own page.
 pub(super) fn pages(contest: &ContestSpec) -> Vec<Option<PageSpec>> {
     let mut pages: Vec<Option<PageSpec>> =
         contest.scenarios.iter().map(|scenario| scenario.page.clone()).collect();
@@ -104,7 +104,7 @@ pub(super) fn pages(contest: &ContestSpec) -> Vec<Option<PageSpec>> {
     pages
 }
 
-/// What stands for `{page}` in a URL.
+/// The value of `{page}` in a URL.
 pub(super) fn page_name(contest: &ContestSpec, page: Option<&PageSpec>) -> String {
     match page.unwrap_or(&contest.page) {
         PageSpec::Bytes(bytes) if page.is_some() => format!("page-{bytes}.html"),
@@ -114,7 +114,7 @@ pub(super) fn page_name(contest: &ContestSpec, page: Option<&PageSpec>) -> Strin
     }
 }
 
-/// The bytes of a page; none where contenders have it themselves.
+/// The bytes of a page; `None` if contenders provide it.
 pub(super) fn content(
     contest: &ContestSpec,
     page: Option<&PageSpec>,
@@ -126,8 +126,8 @@ pub(super) fn content(
     })
 }
 
-/// Lines of letters that look like nothing, the same ones each time (xorshift, a fixed seed), so
-/// that nobody is helped by compressing or guessing them.
+/// Lines of pseudo-random letters, the same each time (xorshift with a fixed seed), so that
+/// compression does not help.
 fn text(bytes: u64) -> Vec<u8> {
     const LINE: u64 = 64;
     let mut state: u64 = 0x2018_0c10_c10c_8102;

@@ -9,10 +9,10 @@ use super::file::{GeneratorKind, ModelSpec, ScenarioSpec};
 use super::tool::{Tool, ToolError};
 use crate::outcome::{FORMAT, Outcome};
 
-/// How long it may take beside warm-up and measuring: opening all connections, and ending them.
+/// Additional time for opening and closing all connections.
 const BESIDE: Duration = Duration::from_mins(1);
 
-/// Why a scenario cannot be measured: its generator is not installed.
+/// Returns why a scenario cannot be measured: its generator is not installed.
 pub(super) fn missing(scenario: &ScenarioSpec) -> Option<String> {
     match scenario.generator {
         GeneratorKind::Own => None,
@@ -20,7 +20,7 @@ pub(super) fn missing(scenario: &ScenarioSpec) -> Option<String> {
     }
 }
 
-/// What is asked for, and where.
+/// The address of the load.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LoadTarget<'a> {
     pub(super) url: &'a str,
@@ -33,7 +33,7 @@ pub(super) struct LoadTarget<'a> {
 /// - `program`: the generator and its first arguments.
 ///
 /// # Errors
-/// In words, why there is no outcome; `None` where the contest is to end.
+/// A sentence that says why there is no outcome; `None` if the contest was stopped.
 pub(super) fn measure(
     program: &[String],
     scenario: &ScenarioSpec,
@@ -76,7 +76,7 @@ pub(super) fn measure(
     Ok(outcome)
 }
 
-/// What a scenario is, as arguments of `gustnado bench`.
+/// Returns the arguments of `gustnado bench` for a scenario.
 fn arguments(scenario: &ScenarioSpec, url: &str, cpus: usize) -> Vec<String> {
     let mut words: Vec<String> = vec![url.to_owned(), "--json".to_owned()];
     let mut add = |flag: &str, value: String| words.extend([flag.to_owned(), value]);
@@ -112,7 +112,7 @@ fn arguments(scenario: &ScenarioSpec, url: &str, cpus: usize) -> Vec<String> {
     words
 }
 
-/// A length of time as the generator takes it.
+/// Formats a duration for the generator.
 fn seconds(length: Duration) -> String {
     format!("{}ms", length.as_millis())
 }

@@ -11,37 +11,37 @@ use super::process_tree::{ProcStat, ProcessIdentity, ProcessTree};
 use crate::record::{Sample, Usage};
 use crate::steal::{self, CpuTime};
 
-/// The time between two readings.
+/// Interval of readings.
 const PERIOD: Duration = Duration::from_millis(150);
-/// The time between two looks at all processes of the machine.
+/// Interval of scans of all processes of the machine.
 const LOOK: Duration = Duration::from_millis(900);
-/// So many threads of a process are asked one by one for how long they ran.
+/// Threads of a process whose run time is read one by one.
 const FINE_THREADS_MAX: u64 = 64;
-/// How many readings are kept; a longer run is read less often.
+/// Maximum number of readings; a longer run is read less often.
 const READINGS_MAX: u32 = 2_000;
 
-/// A server at one moment.
+/// Usage of a server at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct UsageReading {
     /// Seconds since 1970-01-01.
     at: f64,
-    /// CPU, as fine as the kernel tells it.
+    /// CPU time, as precise as the kernel reports it.
     cpu_s: f64,
-    /// The same by clock ticks, which say how it divides.
+    /// CPU time in clock ticks, which separate user and system time.
     user_s: f64,
     system_s: f64,
     memory_bytes: u64,
     descriptors: u64,
     threads: u64,
     processes: u64,
-    /// Of the whole machine.
+    /// CPU time of the whole machine.
     machine: CpuTime,
 }
 
-/// Context switches so far: by waiting, and forced.
+/// Context switches so far: voluntary and forced.
 pub(super) type Switches = (u64, u64);
 
-/// The thread that reads.
+/// The thread that reads usage.
 #[derive(Debug)]
 pub(super) struct Sampler {
     end: Arc<AtomicBool>,
@@ -51,10 +51,10 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Begins to read. The first reading is made before it returns.
+    /// Starts the thread. The first reading is made before it returns.
     ///
-    /// - `expected`: how long it will be about.
-    /// - `on`: the CPUs for the thread, which are not the server's.
+    /// - `expected`: the expected duration.
+    /// - `on`: the CPUs of the thread, which are not the server's.
     pub(super) fn start(
         mut tree: ProcessTree,
         expected: Duration,
@@ -73,9 +73,9 @@ impl Sampler {
         Ok(Self { end, thread: Some(thread), before, tree })
     }
 
-    /// Ends with a last reading, and says what was used.
+    /// Stops with a last reading, and returns the usage.
     ///
-    /// - `window`: from when to when measuring went, seconds since 1970-01-01; without it all of it
+    /// - `window`: begin and end of measuring, seconds since 1970-01-01; without it all of it
     ///   counts.
     pub(super) fn finish(mut self, window: Option<(f64, f64)>) -> Usage {
         self.tree.look();
@@ -114,7 +114,7 @@ fn sample(
             looked = Instant::now();
         }
         let reading = UsageReading::of(tree.known());
-        // A server that died has nothing any more; what it had used by then counts.
+        // A dead server has no counters any more; its last reading counts.
         if reading.processes > 0 {
             readings.push(reading);
         }
@@ -146,7 +146,7 @@ impl UsageReading {
         sum
     }
 
-    /// What lies between two readings at a moment between them: everything that grows, evenly.
+    /// Interpolates between two readings; all counters grow linearly.
     fn between(self, other: Self, at: f64) -> Self {
         let span = other.at - self.at;
         let share = if span > 0.0 { ((at - self.at) / span).clamp(0.0, 1.0) } else { 0.0 };
@@ -165,8 +165,8 @@ impl UsageReading {
     }
 }
 
-/// How long the threads of a process ran, in seconds: to the nanosecond, where clock ticks are ten
-/// milliseconds. It lacks threads that have ended, which ticks have.
+/// Run time of a process's threads in seconds: precise to the nanosecond, where clock ticks have
+/// ten milliseconds. It lacks ended threads, which ticks include.
 fn run_s(id: i32, threads: u64) -> Option<f64> {
     if threads > FINE_THREADS_MAX {
         return None;
@@ -179,13 +179,13 @@ fn run_s(id: i32, threads: u64) -> Option<f64> {
     Some(float(sum) / 1e9)
 }
 
-/// The proportional set size: memory that processes share counts once.
+/// The proportional set size: memory shared by processes counts once.
 fn memory(id: i32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{id}/smaps_rollup")).unwrap_or_default();
     field(&text, "Pss:").unwrap_or_default() * 1_024
 }
 
-/// Since Linux 6.2 the length of the folder is the number of its entries; before, they are counted.
+/// Since Linux 6.2 the size of the folder is the number of its entries; before, they are counted.
 fn descriptors(id: i32) -> u64 {
     let folder = format!("/proc/{id}/fd");
     let told = fs::metadata(&folder).map_or(0, |entry| entry.len());
@@ -195,7 +195,7 @@ fn descriptors(id: i32) -> u64 {
     fs::read_dir(&folder).map_or(0, |entries| entries.count() as u64)
 }
 
-/// Those of all threads that live.
+/// Context switches of all live threads.
 fn switches(members: &[ProcessIdentity]) -> Switches {
     let mut sum = (0, 0);
     for member in members {
@@ -209,13 +209,13 @@ fn switches(members: &[ProcessIdentity]) -> Switches {
     sum
 }
 
-/// The number behind a name at the start of a line.
+/// The number after a name at the start of a line.
 fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// What the readings come to.
+/// Reduces the readings to a usage.
 fn usage(readings: &[UsageReading], window: Option<(f64, f64)>) -> Usage {
     let (Some(first), Some(last)) = (readings.first(), readings.last()) else {
         return Usage::default();
@@ -235,7 +235,7 @@ fn usage(readings: &[UsageReading], window: Option<(f64, f64)>) -> Usage {
     let grown = |of: fn(&UsageReading) -> f64| (of(&end) - of(&begin)).max(0.0);
     let cpu_s = grown(cpu_of);
     let (user_s, system_s) = (grown(|reading| reading.user_s), grown(|reading| reading.system_s));
-    // Of less than a tick nobody knows.
+    // Less than a tick cannot be divided.
     let user = if user_s + system_s > 0.0 { user_s / (user_s + system_s) } else { 0.5 };
     Usage {
         cpu_user_s: cpu_s * user,
@@ -253,8 +253,7 @@ fn usage(readings: &[UsageReading], window: Option<(f64, f64)>) -> Usage {
     }
 }
 
-/// The clock of CPU time that is to be believed: how long threads ran is finer, and holds what a
-/// hypervisor stole meanwhile; ticks do not.
+/// Selects the clock of CPU time: thread run times are finer, but include steal time; ticks do not.
 fn clock(steal_share: f64) -> fn(&UsageReading) -> f64 {
     if steal_share >= steal::WORTH_A_WORD {
         |reading| reading.user_s + reading.system_s
@@ -263,7 +262,7 @@ fn clock(steal_share: f64) -> fn(&UsageReading) -> f64 {
     }
 }
 
-/// The readings at a moment, by those before and behind it.
+/// Interpolates the reading of a moment.
 fn at(readings: &[UsageReading], moment: f64) -> UsageReading {
     let behind = readings.iter().position(|reading| reading.at >= moment);
     match behind {
@@ -359,8 +358,8 @@ mod tests {
             println!("skipped: this kernel does not tell how long threads ran");
             return;
         };
-        // The kernel adds up when it looks, which may be some milliseconds later. (Other tests run
-        // in this process too, and their threads end.)
+        // The kernel may add up some milliseconds later. (Other tests run in this process too, and
+        // their threads end.)
         let (began, mut ran) = (Instant::now(), 0.0);
         while ran == 0.0 {
             assert!(began.elapsed() < Duration::from_secs(10), "no thread has run for 10 s");

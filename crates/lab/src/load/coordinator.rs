@@ -117,7 +117,7 @@ impl Coordinator {
     /// Returns what the connection at a slot does now.
     ///
     /// - `waits`: its waker, if it can wait for a request; without one, it only gets overdue
-    /// requests.
+    ///   requests.
     pub(super) fn next_for(&mut self, slot: u32, now: u64, waits: Option<&Waker>) -> NextRequest {
         let at = slot as usize;
         match &mut self.slots[at] {

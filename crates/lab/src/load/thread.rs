@@ -168,7 +168,7 @@ async fn open_all(shared: &Arc<LoadShared>, thread: u32) -> Result<ConnectPhase,
 /// Whether the server had enough time to accept this many connections.
 ///
 /// - `all_tried`: all of them are being opened, and none of them is an idle one. (Idle connections
-/// are what such a run measures, so they get more time.)
+///   are what such a run measures, so they get more time.)
 fn is_opening_over(shared: &LoadShared, began: u64, all: u64, all_tried: bool) -> bool {
     let now = shared.now();
     let standstill = now.saturating_sub(coordinator::with(|coordinator| coordinator.opened_at));
@@ -324,7 +324,7 @@ async fn wait(
     let change = poll_fn(|context| match goes_on() {
         Ok(true) => {
             coordinator::with(|coordinator| {
-                coordinator.thread_waker = Some(context.waker().clone())
+                coordinator.thread_waker = Some(context.waker().clone());
             });
             Poll::Pending
         }

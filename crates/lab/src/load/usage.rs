@@ -59,7 +59,7 @@ impl ThreadClock {
 /// Returns the usage of all threads, and a warning if they had to share their CPUs.
 ///
 /// - `steal_share`: the share that a hypervisor took meanwhile. A thread that waits for it does not
-/// run, and would seem idle.
+///   run, and would seem idle.
 pub(super) fn generator(
     threads: &[ThreadClock],
     steal_share: f64,

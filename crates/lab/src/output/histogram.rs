@@ -14,7 +14,7 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 use std::fmt;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// The percentiles that a [`Latency`] has, as it writes them.
+/// The percentiles of a [`Latency`], as its keys.
 pub const PERCENTILES: [(&str, f64); 11] = [
     ("50", 50.0),
     ("66", 66.0),
@@ -29,28 +29,28 @@ pub const PERCENTILES: [(&str, f64); 11] = [
     ("100", 100.0),
 ];
 
-/// What is in a log: the sum of its intervals, and when the first began and the last ended.
+/// The content of a log: the sum of its intervals, the first begin and the last end.
 #[derive(Clone, Debug)]
 pub struct HistogramLog {
-    /// All values.
+    /// The sum of all intervals.
     pub histogram: Histogram<u64>,
-    /// Seconds since 1970-01-01; begin and end of each interval.
+    /// Begin and end of each interval, in seconds since 1970-01-01.
     pub spans: Vec<(f64, f64)>,
 }
 
-/// Reads [`Outcome::histogram`].
+/// Decodes [`Outcome::histogram`].
 ///
 /// # Errors
-/// [`HistogramLogError::Histogram`] for text that is none.
+/// [`HistogramLogError::Histogram`] for any other text.
 pub fn decoded(text: &str) -> Result<Histogram<u64>, HistogramLogError> {
     let bytes = STANDARD.decode(text.trim()).map_err(|_| HistogramLogError::Histogram)?;
     Deserializer::new().deserialize(&mut &bytes[..]).map_err(|_| HistogramLogError::Histogram)
 }
 
-/// Writes what [`decoded`] reads.
+/// Encodes a histogram for [`decoded`].
 ///
 /// # Errors
-/// [`HistogramLogError::Histogram`] where it has more values than its form can say.
+/// [`HistogramLogError::Histogram`] if it has more values than the format can hold.
 pub fn encoded(histogram: &Histogram<u64>) -> Result<String, HistogramLogError> {
     let mut bytes = Vec::new();
     let written = V2DeflateSerializer::new().serialize(histogram, &mut bytes);
@@ -58,7 +58,7 @@ pub fn encoded(histogram: &Histogram<u64>) -> Result<String, HistogramLogError> 
     Ok(STANDARD.encode(bytes))
 }
 
-/// The figures of a distribution, as outcomes have them.
+/// Summarises a histogram as outcomes do.
 pub fn latency(histogram: &Histogram<u64>) -> Latency {
     if histogram.is_empty() {
         return Latency::default();
@@ -74,10 +74,10 @@ pub fn latency(histogram: &Histogram<u64>) -> Latency {
     }
 }
 
-/// The log of one run: one interval, which is all of it.
+/// Writes the log of one run, as a single interval.
 ///
 /// # Errors
-/// [`HistogramLogError::Histogram`] where the outcome's histogram cannot be read.
+/// [`HistogramLogError::Histogram`] if the outcome's histogram cannot be decoded.
 pub fn log(outcome: &Outcome) -> Result<String, HistogramLogError> {
     let histogram = decoded(&outcome.histogram)?;
     let seconds = |number: f64| Duration::try_from_secs_f64(number).unwrap_or_default();
@@ -101,10 +101,10 @@ pub fn log(outcome: &Outcome) -> Result<String, HistogramLogError> {
     String::from_utf8(bytes).map_err(|_| HistogramLogError::Histogram)
 }
 
-/// Reads a log, of ours or of another tool that counts microseconds.
+/// Parses a log, of this or another tool that counts microseconds.
 ///
 /// # Errors
-/// [`HistogramLogError`] for text that is no log, or one with nothing in it.
+/// [`HistogramLogError`] for text that is not a log, or an empty log.
 pub fn read(text: &str) -> Result<HistogramLog, HistogramLogError> {
     let mut sum: Option<Histogram<u64>> = None;
     let mut spans = Vec::new();
@@ -134,24 +134,24 @@ pub fn read(text: &str) -> Result<HistogramLog, HistogramLogError> {
     Ok(HistogramLog { histogram, spans })
 }
 
-/// Adds the values of another histogram, whatever its range.
+/// Adds the values of another histogram of any range.
 ///
 /// # Errors
-/// [`HistogramLogError::Range`] where a value is too large for any histogram of this precision.
+/// [`HistogramLogError::Range`] if a value is too large for any histogram of this precision.
 pub fn add(sum: &mut Histogram<u64>, more: &Histogram<u64>) -> Result<(), HistogramLogError> {
     sum.auto(true);
     sum.add(more).map_err(|_| HistogramLogError::Range)
 }
 
-/// Why a text is no histogram, or no log of them.
+/// Error of a histogram or log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HistogramLogError {
     /// This line, from 1, is neither a comment nor an interval.
     Line(usize),
-    /// There is no interval in it.
+    /// It has no interval.
     Empty,
-    /// A histogram in it is none of `HdrHistogram` V2.
+    /// A histogram is not in the format `HdrHistogram` V2.
     Histogram,
     /// Two histograms cannot be added.
     Range,

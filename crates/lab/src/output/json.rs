@@ -3,9 +3,9 @@
 use crate::outcome::{FORMAT, Outcome};
 use std::fmt;
 
-/// The outcome as one indented object, with a line end behind it.
+/// Formats the outcome as an indented object, with a line end.
 ///
-/// A number that JSON cannot say (not a number, infinite) becomes `null`.
+/// A number that JSON cannot represent (not a number, infinite) becomes `null`.
 pub fn text(outcome: &Outcome) -> String {
     let text = serde_json::to_string_pretty(outcome);
     let mut text = text.expect("its keys are text or numbers, and memory is the only sink");
@@ -13,10 +13,10 @@ pub fn text(outcome: &Outcome) -> String {
     text
 }
 
-/// Reads what [`text`] wrote.
+/// Parses the output of [`text`].
 ///
 /// # Errors
-/// [`OutcomeJsonError`] for text that is no such object, or one of another format.
+/// [`OutcomeJsonError`] for any other text, or another format.
 pub fn read(text: &str) -> Result<Outcome, OutcomeJsonError> {
     let value: serde_json::Value = serde_json::from_str(text).map_err(OutcomeJsonError::Shape)?;
     match value.get("format").and_then(serde_json::Value::as_u64) {
@@ -27,15 +27,15 @@ pub fn read(text: &str) -> Result<Outcome, OutcomeJsonError> {
     serde_json::from_value(value).map_err(OutcomeJsonError::Shape)
 }
 
-/// Why a text is no outcome.
+/// Why a text is not an outcome.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OutcomeJsonError {
-    /// It is no JSON, or an object with another shape.
+    /// It is not JSON, or an object of another shape.
     Shape(serde_json::Error),
-    /// It is of this format, which is not [`FORMAT`].
+    /// It has this format, which is not [`FORMAT`].
     Format(u64),
-    /// It is JSON, and has no `format`.
+    /// It is JSON without `format`.
     Foreign,
 }
 

@@ -12,43 +12,43 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// One run as far as its file tells.
+/// One run, as far as its file describes it.
 #[derive(Clone, Debug)]
 pub struct RunFile {
     histogram: Histogram<u64>,
     /// Begin and end, in seconds since 1970-01-01.
     spans: Vec<(f64, f64)>,
-    /// A log says nothing of these.
+    /// A log has none of these.
     outcome: Option<Box<Outcome>>,
 }
 
-/// Several runs as one: the object that `gustnado bench merge --json` prints.
+/// Merged runs: the object that `gustnado bench merge --json` prints.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct Merged {
     /// [`FORMAT`].
     pub format: u32,
-    /// The files.
+    /// Names of the files.
     pub files: Vec<String>,
-    /// Right and complete answers.
+    /// Successful and complete responses.
     pub requests: u64,
-    /// How long at least one of the runs was measuring; runs side by side count once.
+    /// Time in which at least one run measured; overlaps count once.
     pub duration_s: f64,
-    /// Right answers that came while their run was measured, per second of `duration_s`.
+    /// Successful responses within the measurement of their run, per second of `duration_s`.
     pub requests_per_s: f64,
-    /// Everything that went wrong; left out where a file is a log, which does not say.
+    /// All errors; left out if a file is a log, which has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub errors: Option<Errors>,
-    /// Bytes that were received; left out where a file is a log.
+    /// Bytes received; left out if a file is a log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_received: Option<u64>,
-    /// The latency of all right answers.
+    /// Latency of all successful responses.
     pub latency_us: Latency,
-    /// The same whole: `HdrHistogram` V2, compressed, base64. Values are microseconds.
+    /// Its full histogram: `HdrHistogram` V2, compressed, base64. Values are microseconds.
     pub histogram: String,
 }
 
 impl RunFile {
-    /// Reads a file that `--json` or `--hgrm` wrote, whichever it is.
+    /// Parses a file that `--json` or `--hgrm` wrote.
     ///
     /// # Errors
     /// [`RunFileError`] for any other text.
@@ -69,7 +69,7 @@ impl Merged {
     /// Merges runs, each with the name of its file.
     ///
     /// # Errors
-    /// [`HistogramLogError`] where histograms cannot be added.
+    /// [`HistogramLogError`] if histograms cannot be added.
     pub fn of(parts: &[(String, RunFile)]) -> Result<Self, HistogramLogError> {
         let precision = parts.iter().map(|(_, part)| part.histogram.sigfig()).max();
         let mut sum =
@@ -103,7 +103,7 @@ impl Merged {
         })
     }
 
-    /// The page for people.
+    /// Formats the page for people.
     pub fn table(&self) -> String {
         let mut page = TableText(String::new());
         for (index, file) in self.files.iter().enumerate() {
@@ -126,14 +126,14 @@ impl Merged {
         page.0
     }
 
-    /// One JSON object, with a line end behind it.
+    /// Formats one JSON object, with a line end.
     pub fn json(&self) -> String {
         let text = serde_json::to_string_pretty(self);
         text.expect("its keys are text, and memory is the only sink") + "\n"
     }
 }
 
-/// How much of time lies in at least one of the spans.
+/// The total length of the union of intervals.
 fn covered(spans: impl Iterator<Item = (f64, f64)>) -> f64 {
     let mut spans: Vec<(f64, f64)> = spans.collect();
     spans.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -160,13 +160,13 @@ fn added(one: &Errors, other: &Errors) -> Errors {
     }
 }
 
-/// Why a file is no run.
+/// Why a file is not a run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RunFileError {
-    /// It begins as an object, and is no outcome.
+    /// It begins as an object, but is not an outcome.
     Json(OutcomeJsonError),
-    /// It is no log.
+    /// It is not a log.
     Log(HistogramLogError),
 }
 

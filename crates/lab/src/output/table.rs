@@ -6,10 +6,10 @@ use crate::outcome::{Errors, GeneratorUsage, Kernel, Outcome};
 use crate::steal::WORTH_A_WORD;
 use std::fmt::Write;
 
-/// Where values begin.
+/// Column at which values begin.
 const WIDTH: usize = 21;
 
-/// The page. It ends with a line end.
+/// Formats the page, with a line end.
 pub fn text(outcome: &Outcome) -> String {
     let mut page = TableText(String::new());
     what(&mut page, outcome);
@@ -31,7 +31,7 @@ pub fn text(outcome: &Outcome) -> String {
     page.0
 }
 
-/// Lines of a name and a value.
+/// Lines of names and values.
 pub(super) struct TableText(pub(super) String);
 
 impl TableText {
@@ -92,7 +92,7 @@ fn how_much(page: &mut TableText, outcome: &Outcome) {
     }
 }
 
-/// All of them, and those that a rate does not count.
+/// All errors, and those that the rate leaves out.
 fn complete(outcome: &Outcome) -> String {
     let all = grouped(outcome.requests);
     match outcome.requests.saturating_sub(outcome.requests_in_window) {

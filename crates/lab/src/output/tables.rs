@@ -4,7 +4,7 @@ use crate::figures::{counted, decimal, grouped, ms};
 use crate::outcome::{Latency, Outcome, OutcomeStep};
 use std::fmt::Write;
 
-/// The percentiles that there are, the least first.
+/// The known percentiles in ascending order.
 pub(super) fn in_order(latency: &Latency) -> Vec<(&str, f64)> {
     let mut all: Vec<(&str, f64)> =
         latency.percentiles.iter().map(|(name, us)| (name.as_str(), *us)).collect();
@@ -13,7 +13,7 @@ pub(super) fn in_order(latency: &Latency) -> Vec<(&str, f64)> {
     all
 }
 
-/// Connect, first byte and total: least, mean, spread, median, greatest.
+/// Connect, first byte and total: minimum, mean, deviation, median, maximum.
 pub(super) fn parts(outcome: &Outcome) -> String {
     times(&[
         ("Connect", outcome.connect_us.as_ref()),
@@ -23,7 +23,7 @@ pub(super) fn parts(outcome: &Outcome) -> String {
     ])
 }
 
-/// The same for rows that are given; one that was not measured is left out.
+/// The same for given rows; one that was not measured is left out.
 pub(super) fn times(rows: &[(&str, Option<&Latency>)]) -> String {
     let head = ["min", "mean", "sd", "median", "max", "count"].map(|name| format!("{name:>11}"));
     let mut text = format!("{:14}{}\n", "Times (ms)", head.concat());
@@ -40,12 +40,12 @@ pub(super) fn times(rows: &[(&str, Option<&Latency>)]) -> String {
     text
 }
 
-/// Latency by percentile; on an open model the service time beside it.
+/// Latency by percentile; on an open loop with the service time.
 pub(super) fn percentiles(outcome: &Outcome) -> String {
     served(&outcome.latency_us, outcome.service_us.as_ref())
 }
 
-/// The same of a latency, with another one beside it or not.
+/// The same of any latency, with an optional second one.
 pub(super) fn served(latency: &Latency, service: Option<&Latency>) -> String {
     let mut text = String::from("Percentage of the requests served within a certain time (ms)\n");
     if latency.count == 0 {
@@ -96,7 +96,7 @@ pub(super) fn steps(steps: &[OutcomeStep]) -> String {
     text
 }
 
-/// Between which rates the server ceased to keep up.
+/// The rates between which the server ceased to keep up.
 fn knee(steps: &[OutcomeStep]) -> String {
     let first = steps.iter().position(|step| !step.kept_up);
     let rate = |step: Option<&OutcomeStep>| decimal(step.map_or(0.0, |step| step.rate_per_s));

@@ -11,13 +11,13 @@ use super::{
     StopCondition, UrlParts,
 };
 
-/// Descriptors that every run needs besides its connections.
+/// Descriptors that every run needs apart from its connections.
 const DESCRIPTORS_APART_MIN: u64 = 24;
 /// Descriptors that a ring needs for itself.
 const RING_DESCRIPTORS: u64 = 6;
 
 impl LoadPlan {
-    /// A closed loop of so many connections on one URL: everything else as it is usual. It has no
+    /// Returns a closed loop of `connections` connections on one URL with default values. It has no
     /// end yet.
     pub fn closed(url: &str, connections: u64) -> Self {
         let ask = RequestSpec {
@@ -50,10 +50,10 @@ impl LoadPlan {
         }
     }
 
-    /// Looks for what cannot be carried out. Names are not looked up, and nothing is opened.
+    /// Validates the plan, without resolving names or opening anything.
     ///
     /// # Errors
-    /// [`PlanError`]: the first thing that is wrong.
+    /// [`PlanError`]: the first mistake.
     pub fn check(&self) -> Result<(), PlanError> {
         self.check_numbers()?;
         self.check_requests()?;
@@ -62,13 +62,13 @@ impl LoadPlan {
         self.check_room()
     }
 
-    /// Connections that carry requests, and those that are held.
+    /// Connections with requests, and idle ones.
     pub(crate) fn all_connections(&self) -> u64 {
         let idle = if let LoadModel::Hold { idle, .. } = self.load { idle } else { 0 };
         self.connections.saturating_add(idle)
     }
 
-    /// Requests per second in all, where the plan says any.
+    /// Requests per second in all, if the plan has a rate.
     pub(crate) fn last_rate(&self) -> Option<f64> {
         match self.load {
             LoadModel::Closed => None,
@@ -83,7 +83,7 @@ impl LoadPlan {
         self.all_connections() > descriptors_for_connections(limit())
     }
 
-    /// Whether an answer with this status is right.
+    /// Whether a response with this status is successful.
     pub(crate) fn accepts(&self, status: u16) -> bool {
         let is_in = |(from, to): &(u16, u16)| (*from..=*to).contains(&status);
         if self.statuses.is_empty() { is_in(&(200, 299)) } else { self.statuses.iter().any(is_in) }
@@ -200,7 +200,7 @@ impl LoadPlan {
         Ok(())
     }
 
-    /// Whether there are ports and descriptors for all connections.
+    /// Checks that there are ports and descriptors for all connections.
     fn check_room(&self) -> Result<(), PlanError> {
         let connections = self.all_connections();
         self.check_descriptors(connections, limit())?;
@@ -244,7 +244,7 @@ impl LoadPlan {
     }
 }
 
-/// Ports that the kernel gives outgoing connections, for each pair of addresses.
+/// Ephemeral ports for each pair of addresses.
 fn local_ports() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
     let text = text.unwrap_or_default();
@@ -260,7 +260,7 @@ fn limit() -> u64 {
     descriptor_limit() as u64
 }
 
-/// Under a low limit less is kept apart, so that some are left.
+/// Under a low limit fewer are kept apart, so that some are left.
 fn descriptors_for_connections(limit: u64) -> u64 {
     limit.saturating_sub(DESCRIPTORS_APART.min(limit / 4).max(DESCRIPTORS_APART_MIN))
 }

@@ -2,13 +2,13 @@
 
 use super::PlanError;
 
-/// The port of a URL that names none.
+/// Port of a URL without one.
 const PORT: u16 = 80;
 
 /// The parts of an http URL.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UrlParts<'a> {
-    /// As it was given; an IPv6 address in its brackets.
+    /// As written; an IPv6 address in its brackets.
     host: &'a str,
     port: u16,
     /// Path and query.
@@ -16,7 +16,7 @@ pub(crate) struct UrlParts<'a> {
 }
 
 impl<'a> UrlParts<'a> {
-    /// Tells the parts apart. What is in them is checked where they are written.
+    /// Splits a URL. The writer of a request checks its parts.
     pub(crate) fn parse(url: &'a str) -> Result<Self, PlanError> {
         let wrong = |why: &str| PlanError::Request { url: url.to_owned(), why: why.to_owned() };
         let rest = match url.split_once("://") {
@@ -45,7 +45,7 @@ impl<'a> UrlParts<'a> {
         Ok(Self { host, port, rest })
     }
 
-    /// The host as one looks it up: an IPv6 address without brackets.
+    /// The host for name resolution: an IPv6 address without brackets.
     pub(crate) fn host(&self) -> &'a str {
         self.host.trim_start_matches('[').trim_end_matches(']')
     }

@@ -6,55 +6,55 @@ use super::scale::Scale;
 use super::units::ValueUnit;
 use super::{font, palette};
 
-/// A plot of bars.
+/// A bar chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bars {
-    /// What it is called.
+    /// Title.
     pub title: String,
-    /// How it was measured.
+    /// Subtitle: how it was measured.
     pub subtitle: String,
-    /// What it shows, in a sentence.
+    /// Description in a sentence.
     pub summary: String,
-    /// How values are written.
+    /// Unit of the values.
     pub unit: ValueUnit,
-    /// The groups, from above.
+    /// Groups from top to bottom.
     pub groups: Vec<BarGroup>,
-    /// What is said below it.
+    /// Notes below the plot.
     pub notes: Vec<String>,
 }
 
 /// Bars that are compared with each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BarGroup {
-    /// What they have in common.
+    /// Their common name.
     pub title: String,
-    /// From above.
+    /// From top to bottom.
     pub bars: Vec<Bar>,
 }
 
 /// One bar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
-    /// The contender's place in the record.
+    /// The contender's index in the record.
     pub owner: usize,
     /// Its name.
     pub name: String,
-    /// How long the bar is; `None`: there is none, and `remark` says why.
+    /// Its value; `None`: there is none, and `remark` says why.
     pub value: Option<f64>,
-    /// The least and greatest of the rounds, where there were several.
+    /// Minimum and maximum of the rounds, if there were several.
     pub spread: Option<(f64, f64)>,
     /// Whether something failed, which is drawn as a cross.
     pub failed: bool,
-    /// Whether it is hollow, because it did not do the same work.
+    /// Whether it is hollow, because the contender did other work.
     pub hollow: bool,
-    /// What is said behind its value.
+    /// Text after its value.
     pub remark: String,
 }
 
 const BAR: f64 = 14.0;
 const LEFT: f64 = 10.0;
 
-/// Where bars begin, how many pixels the longest value has, and how far one is below the other.
+/// Left end of the bars, length of the longest one, and distance between two, in pixels.
 struct BarLayout {
     left: f64,
     length: f64,
@@ -142,7 +142,7 @@ impl Bars {
         }
     }
 
-    /// The bar and its whisker. Gives where they end.
+    /// Draws the bar and its whisker. Returns their right end.
     fn draw_value(
         &self,
         drawing: &mut Drawing,

@@ -5,21 +5,21 @@ use super::scale::Axis;
 use super::units::index;
 use super::{font, palette};
 
-/// Letters of axes, names and notes.
+/// Font size of axes, labels and notes.
 pub(super) const SMALL: f64 = 12.0;
 const MARGIN: f64 = 10.0;
 const TITLE: Style = Style { size: 15.0, bold: true };
 const PLAIN: Style = Style { size: SMALL, bold: false };
-/// From one name to the next below it.
+/// Distance between two labels.
 const NAME_ROW: f64 = 17.0;
-/// The piece of line, with its mark, that stands before a name.
+/// Length of the line sample before a label.
 const SAMPLE: f64 = 28.0;
 
-/// A name to be written beside a line, or below the plot.
+/// A label at a line's end or below the plot.
 pub(super) struct SeriesLabel<'a> {
     pub(super) owner: usize,
     pub(super) text: &'a str,
-    /// Where its line ends, in pixels down.
+    /// The vertical end of its line, in pixels.
     pub(super) end: f64,
     pub(super) hollow: bool,
 }
@@ -34,13 +34,13 @@ pub(super) struct PlotArea {
 }
 
 impl PlotArea {
-    /// The pixel of a place on both axes, each from 0 to 1.
+    /// Converts a place on both axes, each from 0 to 1, to pixels.
     pub(super) fn at(&self, across: f64, up: f64) -> Point {
         (self.left + across * (self.right - self.left), self.bottom - up * (self.bottom - self.top))
     }
 }
 
-/// A drawing with its title and subtitle, and the pixel below them.
+/// Begins a drawing with title and subtitle. Returns the pixel below them.
 pub(super) fn begin(title: &str, subtitle: &str, summary: &str, size: Size) -> (Drawing, f64) {
     let mut drawing = Drawing {
         width: size.width(),
@@ -55,20 +55,20 @@ pub(super) fn begin(title: &str, subtitle: &str, summary: &str, size: Size) -> (
     (drawing, y)
 }
 
-/// Pixels that the labels of an upright axis need.
+/// Width of the labels of the vertical axis.
 pub(super) fn label_width(axis: &Axis) -> f64 {
     let widths = axis.scale.ticks().into_iter().map(|tick| font::width(&axis.label(tick), SMALL));
     widths.fold(0.0, f64::max)
 }
 
-/// Pixels to keep free above the axes for the title of the upright one.
+/// Height above the axes for the title of the vertical one.
 pub(super) fn title_height(width: f64, axis: &Axis) -> f64 {
     let lines = font::wrap(&axis.title, SMALL, width - 2.0 * MARGIN).len();
     10.0 + index(lines) * SMALL * 1.4
 }
 
-/// Draws both axes with their grid and labels. The title of the upright one stands above it, so
-/// that nobody need turn their head. Gives the base line below them.
+/// Draws both axes with grid and labels. The title of the vertical one stands above it,
+/// horizontally. Returns the base line below them.
 pub(super) fn axes(drawing: &mut Drawing, inner: PlotArea, x: &Axis, y: &Axis) -> f64 {
     let title = (MARGIN, inner.top - title_height(drawing.width, y) + 16.0);
     drawing.paragraph(ColourRole::Faint, title, drawing.width - 2.0 * MARGIN, PLAIN, &y.title);
@@ -84,7 +84,7 @@ pub(super) fn axes(drawing: &mut Drawing, inner: PlotArea, x: &Axis, y: &Axis) -
         drawing.rule(ColourRole::Grid, (across, inner.top), (across, inner.bottom));
         let label = x.label(tick);
         let half = font::width(&label, SMALL) / 2.0;
-        // Where labels would touch, every other line goes without.
+        // If labels would touch, every other one is left out.
         if across - half >= free_from && across + half <= drawing.width {
             let at = (across, inner.bottom + 17.0);
             drawing.text(ColourRole::Text, at, Anchor::Middle, SMALL, &label);
@@ -99,18 +99,18 @@ pub(super) fn axes(drawing: &mut Drawing, inner: PlotArea, x: &Axis, y: &Axis) -
     inner.bottom + 58.0
 }
 
-/// Pixels to keep free on the right for names.
+/// Width on the right for labels.
 pub(super) fn names_width(names: &[&str]) -> f64 {
     let widest = names.iter().map(|name| font::width(name, SMALL)).fold(0.0, f64::max);
     if names.is_empty() { MARGIN } else { (widest + SAMPLE + 30.0).clamp(MARGIN, 220.0) }
 }
 
-/// How far down the plot must reach for so many names beside it.
+/// Minimum height of the plot for labels on its right.
 pub(super) fn names_height(count: u32) -> f64 {
     f64::from(count) * NAME_ROW + 10.0
 }
 
-/// Writes each name beside the end of its line, moved apart where they would touch.
+/// Writes each label at the end of its line, moved apart if they would touch.
 pub(super) fn names_beside(drawing: &mut Drawing, inner: PlotArea, names: &[SeriesLabel<'_>]) {
     let mut order: Vec<(&SeriesLabel<'_>, f64)> =
         names.iter().map(|name| (name, name.end)).collect();
@@ -133,7 +133,7 @@ pub(super) fn names_beside(drawing: &mut Drawing, inner: PlotArea, names: &[Seri
     }
 }
 
-/// Writes names in rows below the plot. Gives the base line below them.
+/// Writes labels in rows below the plot. Returns the base line below them.
 pub(super) fn names_below(drawing: &mut Drawing, y: f64, names: &[SeriesLabel<'_>]) -> f64 {
     let (mut x, mut y) = (MARGIN, y);
     let most = drawing.width - MARGIN;

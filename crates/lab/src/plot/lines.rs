@@ -8,49 +8,49 @@ use super::scale::Axis;
 /// A plot of lines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// What it is called.
+    /// Title.
     pub title: String,
-    /// How it was measured: model, pipelining, rounds.
+    /// Subtitle: model, pipelining, rounds.
     pub subtitle: String,
-    /// What it shows, in a sentence.
+    /// Description in a sentence.
     pub summary: String,
-    /// The axis across.
+    /// Horizontal axis.
     pub x: Axis,
-    /// The axis upwards.
+    /// Vertical axis.
     pub y: Axis,
-    /// What is drawn.
+    /// Lines.
     pub lines: Vec<Series>,
-    /// What is said below it: what failed, who is not on it.
+    /// Notes below the plot: failures and missing contenders.
     pub notes: Vec<String>,
 }
 
 /// The line of one contender.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Its place in the record.
+    /// Its index in the record.
     pub owner: usize,
     /// Its name.
     pub name: String,
-    /// From left to right.
+    /// Points from left to right.
     pub spots: Vec<Spot>,
-    /// Whether its marks are hollow, because it did not do the same work.
+    /// Whether its marks are hollow, because the contender did other work.
     pub hollow: bool,
 }
 
 /// One point of a line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spot {
-    /// Where across.
+    /// Horizontal value.
     pub x: f64,
-    /// Where upwards; `None` where nothing could be measured, drawn as a cross on the axis.
+    /// Vertical value; `None` without a measurement, drawn as a cross on the axis.
     pub y: Option<f64>,
-    /// The least and greatest of the rounds, where there were several.
+    /// Minimum and maximum of the rounds, if there were several.
     pub spread: Option<(f64, f64)>,
     /// Whether something failed here, which is drawn as a cross.
     pub failed: bool,
-    /// Whether it is marked.
+    /// Whether it has a mark.
     pub marked: bool,
-    /// What is said when it is pointed at.
+    /// Tooltip.
     pub tip: String,
 }
 
@@ -100,7 +100,7 @@ impl Chart {
         SeriesLabel { owner: line.owner, text: &line.name, end, hollow: line.hollow }
     }
 
-    /// The spread over rounds, as an area around the line.
+    /// Draws the spread over rounds as an area around the line.
     fn draw_band(&self, drawing: &mut Drawing, inner: PlotArea, line: &Series) {
         for piece in line.spots.split(|spot| spot.y.is_none() || spot.spread.is_none()) {
             if piece.len() < 2 {
@@ -140,7 +140,7 @@ impl Chart {
         }
     }
 
-    /// Crosses for what could not be measured, on the axis, one above the other.
+    /// Draws crosses for missing measurements on the axis, one above the other.
     fn draw_lost(&self, drawing: &mut Drawing, inner: PlotArea) {
         let mut taken: Vec<f64> = Vec::new();
         for line in &self.lines {

@@ -11,7 +11,7 @@ use super::drawing::{ColourRole, Point, Shape};
 /// Red, green and blue.
 pub type Colour = (u8, u8, u8);
 
-/// Each with the one used on a dark page, which is lighter where the first would be too dark.
+/// Each with its colour on a dark page, which is lighter where the first would be too dark.
 const CONTENDERS: [(Colour, Colour); 7] = [
     ((0x00, 0x72, 0xB2), (0x3D, 0xA5, 0xE0)),
     ((0xD5, 0x5E, 0x00), (0xF0, 0x7B, 0x28)),
@@ -24,7 +24,7 @@ const CONTENDERS: [(Colour, Colour); 7] = [
 
 const DASHES: [&[f64]; 5] = [&[], &[8.0, 4.0], &[2.0, 3.0], &[10.0, 3.0, 2.0, 3.0], &[14.0, 5.0]];
 
-/// Text, faint text, grid and paper, each in light and dark.
+/// Text, secondary text, grid and background, each in light and dark.
 const PLAIN: [(&str, Colour, Colour); 4] = [
     ("text", (0x1A, 0x1A, 0x1A), (0xEC, 0xEC, 0xEC)),
     ("faint", (0x55, 0x55, 0x55), (0xB4, 0xB4, 0xB4)),
@@ -35,7 +35,7 @@ const PLAIN: [(&str, Colour, Colour); 4] = [
 /// White.
 pub const PAPER: Colour = PLAIN[3].1;
 
-/// The colour of an ink on white paper.
+/// The colour of a role on white paper.
 pub fn on_paper(ink: ColourRole) -> Colour {
     match ink {
         ColourRole::Contender(place) => CONTENDERS[place % CONTENDERS.len()].0,
@@ -45,7 +45,7 @@ pub fn on_paper(ink: ColourRole) -> Colour {
     }
 }
 
-/// The class by which style sheets know an ink.
+/// The CSS class of a role.
 pub fn class(ink: ColourRole) -> String {
     match ink {
         ColourRole::Contender(place) => format!("i{}", place % CONTENDERS.len()),
@@ -55,7 +55,7 @@ pub fn class(ink: ColourRole) -> String {
     }
 }
 
-/// The colours as a style sheet: light, dark, and light again when printed.
+/// The colours as a style sheet: light, dark, and light again for print.
 pub fn style_sheet() -> String {
     let light = variables(|pair| pair.0);
     let dark = variables(|pair| pair.1);
@@ -121,8 +121,8 @@ pub fn cross(centre: Point) -> [Shape; 2] {
     ]
 }
 
-/// A regular star: `waist` is the radius between its points as a share of `radius`, 1 being none.
-/// `turn` is in whole turns, from a point that looks up.
+/// A regular star. `waist` is the inner radius as a share of `radius`, 1 for a polygon. `turn` is
+/// in whole turns from the top.
 fn star(centre: Point, points: u32, radius: f64, waist: f64, turn: f64) -> Vec<Point> {
     let steps = if waist < 1.0 { points * 2 } else { points };
     (0..steps)

@@ -15,15 +15,15 @@ use super::{font, palette};
 /// Pixels of the picture for one of the drawing.
 const SCALE: f32 = 2.0;
 
-/// Why there is no picture.
+/// Error of a picture.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PngError {
-    /// It would be larger than a picture can be.
+    /// It exceeds the maximum size.
     TooLarge {
-        /// Pixels across.
+        /// Width in pixels.
         width: f64,
-        /// Pixels down.
+        /// Height in pixels.
         height: f64,
     },
 }
@@ -40,7 +40,7 @@ impl std::fmt::Display for PngError {
 
 impl std::error::Error for PngError {}
 
-/// The bytes of a PNG file that shows `drawing`.
+/// Renders `drawing` as a PNG file.
 pub fn file(drawing: &Drawing) -> Result<Vec<u8>, PngError> {
     let (width, height) = (pixels(drawing.width), pixels(drawing.height));
     let mut picture = Pixmap::new(width, height)
@@ -52,8 +52,8 @@ pub fn file(drawing: &Drawing) -> Result<Vec<u8>, PngError> {
     Ok(encode(&picture))
 }
 
-/// A picture without transparency as a PNG file: three bytes for each pixel, and of each row how it
-/// differs from the one above, which packs well where rows are alike.
+/// Encodes an opaque picture: three bytes for each pixel, each row as the difference to the one
+/// above, which compresses well.
 fn encode(picture: &Pixmap) -> Vec<u8> {
     const UP: u8 = 2;
     let (width, height) = (picture.width(), picture.height());
@@ -72,7 +72,7 @@ fn encode(picture: &Pixmap) -> Vec<u8> {
     let packed = pack.finish().expect("memory takes everything");
     let mut head = Vec::from(width.to_be_bytes());
     head.extend(height.to_be_bytes());
-    // Eight bits for each of three colours; the only packing, filtering and order there are.
+    // Eight bits for each of three colours; the only compression, filter method and interlacing.
     head.extend([8, 2, 0, 0, 0]);
     let mut file = Vec::from(*b"\x89PNG\r\n\x1a\n");
     chunk(&mut file, *b"IHDR", &head);
@@ -121,7 +121,7 @@ fn draw(picture: &mut Pixmap, shape: &Shape, ink: ColourRole) {
             };
             let letters = letters(text, *size, (from, at.1));
             if let (true, Some(path)) = (*bold, &letters) {
-                // The one font has no bold letters: thicken its own.
+                // The font has no bold letters, so outlines are thickened.
                 stroke(picture, path, colour, *size / 22.0, &[]);
             }
             fill(picture, letters, colour);
@@ -169,7 +169,7 @@ fn solid((red, green, blue): palette::Colour) -> Color {
     Color::from_rgba8(red, green, blue, 255)
 }
 
-/// `None` where there is nothing to draw.
+/// `None` if there is nothing to draw.
 fn path_through(points: &[Point], closed: bool) -> Option<Path> {
     let mut path = PathBuilder::new();
     for (at, (x, y)) in points.iter().enumerate() {

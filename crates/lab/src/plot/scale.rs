@@ -3,47 +3,47 @@
 use super::ticks;
 use super::units::{ValueUnit, index};
 
-/// Above this ratio between its values, an axis counts factors instead of differences.
+/// Ratio of values from which on an axis is logarithmic.
 const FACTORS_ABOVE: f64 = 20.0;
 
 /// One axis of a plot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What it measures.
+    /// Its title.
     pub title: String,
-    /// How values become places.
+    /// Its scale.
     pub scale: Scale,
-    /// How values are written.
+    /// Its unit.
     pub unit: ValueUnit,
 }
 
-/// How values become places.
+/// The scale of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scale {
-    /// Equal differences are equally far apart.
+    /// Linear: equal differences are equally far apart.
     Linear {
-        /// The value at its beginning.
+        /// The first value.
         low: f64,
-        /// The value at its end.
+        /// The last value.
         high: f64,
-        /// What is round is so in this many: 1, or 1,024 and its powers for bytes.
+        /// Base of round numbers: 1, or 1,024 and its powers for bytes.
         base: f64,
     },
-    /// Equal factors are equally far apart.
+    /// Logarithmic: equal factors are equally far apart.
     Log {
-        /// The value at its beginning, above 0.
+        /// The first value, above 0.
         low: f64,
-        /// The value at its end.
+        /// The last value.
         high: f64,
-        /// Whether powers of two are round, as for bytes, and not those of ten.
+        /// Whether powers of two are round, as for bytes.
         binary: bool,
     },
-    /// Names at equal distances; values are their places from 0.
+    /// Categories at equal distances; values are indices from 0.
     Named(Vec<String>),
 }
 
 impl Scale {
-    /// A linear scale from 0 that holds all values.
+    /// Returns a linear scale from 0 that includes all values.
     pub fn from_zero(unit: ValueUnit, values: impl IntoIterator<Item = f64>) -> Self {
         let most = values.into_iter().filter(|value| value.is_finite()).fold(0.0, f64::max);
         if most <= 0.0 {
@@ -55,7 +55,7 @@ impl Scale {
         Scale::Linear { low: 0.0, high: (most / base / step - 1e-9).ceil() * step * base, base }
     }
 
-    /// A scale of factors that holds all values above 0, from one round number to another.
+    /// Returns a logarithmic scale that includes all values above 0, between round numbers.
     pub fn factors(unit: ValueUnit, values: impl IntoIterator<Item = f64>) -> Self {
         let (least, most) = ends(values);
         let binary = unit == ValueUnit::Bytes;
@@ -71,7 +71,7 @@ impl Scale {
         }
     }
 
-    /// Factors when the values are far apart, else from zero.
+    /// Returns a logarithmic scale if values are far apart, else a linear one from zero.
     pub fn fitting(unit: ValueUnit, values: impl IntoIterator<Item = f64>) -> Self {
         let values: Vec<f64> = values.into_iter().collect();
         let (least, most) = ends(values.iter().copied());
@@ -82,7 +82,7 @@ impl Scale {
         }
     }
 
-    /// Where a value lies: 0 at the beginning, 1 at the end, and nowhere else.
+    /// The position of a value: 0 at the beginning, 1 at the end, clamped.
     pub fn place(&self, value: f64) -> f64 {
         let place = match self {
             Scale::Linear { low, high, .. } => (value - low) / (high - low),
@@ -92,7 +92,7 @@ impl Scale {
         if place.is_finite() { place.clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// The values that get a line and a label.
+    /// The values with a tick and a label.
     pub fn ticks(&self) -> Vec<f64> {
         match self {
             Scale::Linear { low, high, base } => {
@@ -104,14 +104,14 @@ impl Scale {
         }
     }
 
-    /// Whether equal factors are equally far apart.
+    /// Whether it is logarithmic.
     pub fn is_log(&self) -> bool {
         matches!(self, Scale::Log { .. })
     }
 }
 
 impl Axis {
-    /// A tick as it is written.
+    /// Formats a tick.
     pub fn label(&self, tick: f64) -> String {
         match &self.scale {
             Scale::Named(names) => {
@@ -123,7 +123,7 @@ impl Axis {
     }
 }
 
-/// The least and greatest value above 0; 1 and 10 where there is none.
+/// Minimum and maximum of values above 0; 1 and 10 without any.
 fn ends(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
     let usable = values.into_iter().filter(|value| value.is_finite() && *value > 0.0);
     let (least, most) = usable.fold((f64::INFINITY, 0.0), |(least, most), value| {

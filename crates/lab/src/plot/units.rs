@@ -2,27 +2,27 @@
 
 use crate::figures::grouped_text;
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueUnit {
-    /// Microseconds, written in µs, ms or s.
+    /// Microseconds, formatted in µs, ms or s.
     Microseconds,
-    /// Seconds, written as such.
+    /// Seconds.
     Seconds,
-    /// Something per second.
+    /// A rate per second.
     PerSecond,
-    /// Bytes, written in KiB, MiB and so on.
+    /// Bytes, formatted in KiB, MiB and so on.
     Bytes,
     /// A bare number.
     Number,
-    /// A share of one, written in percent.
+    /// A share of one, formatted in percent.
     Share,
-    /// CPUs that are kept busy.
+    /// Busy CPUs.
     Cpus,
 }
 
 impl ValueUnit {
-    /// `value` with three significant digits and its unit; whole numbers are written in full.
+    /// Formats `value` with three significant digits and its unit; whole numbers in full.
     pub fn write(self, value: f64) -> String {
         if !value.is_finite() {
             return "–".to_owned();
@@ -44,7 +44,7 @@ impl ValueUnit {
         }
     }
 
-    /// As on an axis: as short as it can be said.
+    /// Formats a tick, as short as possible.
     pub fn write_tick(self, value: f64) -> String {
         let text = self.write(value);
         let (number, unit) = match text.find([' ', '/']) {
@@ -89,12 +89,12 @@ pub fn digits(value: f64) -> String {
     grouped_text(&format!("{value:.places$}"))
 }
 
-/// How many times as much, short enough for a narrow column: `0.28`, `1.32`.
+/// A ratio, short enough for a narrow column: `0.28`, `1.32`.
 pub fn times(value: f64) -> String {
     if (0.1..0.9995).contains(&value) { format!("{value:.2}") } else { digits(value) }
 }
 
-/// The two ends of an interval of factors: `1.28–1.36`. An end that is far away says only that.
+/// An interval of ratios: `1.28–1.36`. A distant end is marked as such.
 pub fn interval_text((low, high): (f64, f64)) -> String {
     let end = |value: f64| match value {
         value if value >= 1_000.0 => ">999".to_owned(),
@@ -104,7 +104,7 @@ pub fn interval_text((low, high): (f64, f64)) -> String {
     format!("{}–{}", end(low), end(high))
 }
 
-/// Both ends of a range, the unit said once where it is the same: `3.63–3.80 ms`.
+/// Both ends of a range, with a common unit once: `3.63–3.80 ms`.
 pub fn range(unit: ValueUnit, low: f64, high: f64) -> String {
     let (low, high) = (unit.write(low), unit.write(high));
     let of = |text: &str| text.find([' ', '/']).map(|at| text[at..].to_owned());
@@ -116,13 +116,13 @@ pub fn range(unit: ValueUnit, low: f64, high: f64) -> String {
     }
 }
 
-/// A count as a number to draw or divide.
+/// A count as a floating-point number.
 #[expect(clippy::cast_precision_loss, reason = "counts and bytes here are far below 2^52")]
 pub fn float(count: u64) -> f64 {
     count as f64
 }
 
-/// A place in a list as a number to draw.
+/// An index as a floating-point number.
 #[expect(clippy::cast_precision_loss, reason = "lists here are far shorter than 2^52")]
 pub fn index(place: usize) -> f64 {
     place as f64

@@ -15,15 +15,15 @@ use crate::plot::units::ValueUnit;
 
 /// A plot with its place in the report.
 pub(super) struct Plot {
-    /// The name of its files, without what stands after the dot. Unique.
+    /// Unique name of its files, without extension.
     pub(super) stem: String,
-    /// Under which heading it stands.
+    /// Its section.
     pub(super) part: ReportSection,
-    /// What it shows.
+    /// The chart.
     pub(super) kind: ChartKind,
 }
 
-/// The headings under which plots stand.
+/// Sections of plots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReportSection {
     Cpu,
@@ -33,7 +33,7 @@ pub(super) enum ReportSection {
     Time,
 }
 
-/// Either kind of chart.
+/// A chart of either kind.
 pub(super) enum ChartKind {
     Bars(Bars),
     Lines(Chart),
@@ -104,7 +104,7 @@ impl ReportSection {
     }
 }
 
-/// Every plot of a report.
+/// Returns every plot of a report.
 pub(super) fn all(view: &View<'_>) -> Vec<Plot> {
     let mut plots = Vec::new();
     cpu::add(view, &mut plots);
@@ -115,7 +115,7 @@ pub(super) fn all(view: &View<'_>) -> Vec<Plot> {
     plots
 }
 
-/// The axis upwards for lines and their spread, which says so where it is logarithmic.
+/// The vertical axis for lines and their spread. Its title says whether it is logarithmic.
 fn upwards(title: &str, unit: ValueUnit, from_zero: bool, lines: &[Series]) -> Axis {
     let values = lines.iter().flat_map(|line| &line.spots).flat_map(|spot| {
         spot.y.into_iter().chain(spot.spread.into_iter().flat_map(|(low, high)| [low, high]))
@@ -126,7 +126,7 @@ fn upwards(title: &str, unit: ValueUnit, from_zero: bool, lines: &[Series]) -> A
     Axis { title: format!("{title}{how}"), scale, unit }
 }
 
-/// Adds a plot whose files are called after `what` and `name`, with a number where that was taken.
+/// Adds a plot whose files are named after `what` and `name`, with a number if that name is taken.
 fn push(plots: &mut Vec<Plot>, part: ReportSection, what: &str, name: &str, kind: ChartKind) {
     let base = if name.is_empty() { what.to_owned() } else { format!("{what}-{}", slug(name)) };
     let mut stem = base.clone();
@@ -138,7 +138,7 @@ fn push(plots: &mut Vec<Plot>, part: ReportSection, what: &str, name: &str, kind
     plots.push(Plot { stem, part, kind });
 }
 
-/// A name as part of a file's name: small letters, digits and hyphens, 40 at most.
+/// Converts a name to part of a file name: small letters, digits and hyphens, 40 at most.
 fn slug(name: &str) -> String {
     let mut slug = String::new();
     for letter in name.chars().take(40) {

@@ -9,13 +9,13 @@ use crate::markup::Markup;
 use crate::plot::drawing::{ColourRole, Size};
 use crate::plot::{palette, svg};
 
-/// What the page may do: show itself. Nothing is fetched, nothing is sent.
+/// Content security policy: the page fetches and sends nothing.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
-/// With more plots than this under one heading, they are folded away below it.
+/// Number of plots in a section from which on they are collapsed.
 const OPEN_MAX: usize = 6;
 
-/// The whole page.
+/// Renders the page.
 pub(super) fn write(view: &View<'_>, plots: &[Plot]) -> String {
     let mut page = Markup::default();
     page.trusted("<!doctype html>\n");
@@ -94,7 +94,7 @@ fn banner(page: &mut Markup, view: &View<'_>) {
     page.close();
 }
 
-/// As HTTP writes it (RFC 9110 §5.6.7), in UTC; years that it cannot write are shown as its ends.
+/// A date in HTTP's form (RFC 9110 §5.6.7), in UTC, clamped to the years it can represent.
 fn date(unix_s: f64) -> String {
     const END_S: f64 = 253_402_300_799.0;
     let since =
@@ -182,7 +182,7 @@ fn pictures(page: &mut Markup, view: &View<'_>, plots: &[Plot]) {
     });
 }
 
-/// One plot: drawn for wide and for narrow windows, of which the style sheet shows one.
+/// One plot, drawn for wide and for narrow windows; the style sheet shows one of them.
 fn picture(page: &mut Markup, plot: &Plot) {
     let stem = plot.stem.as_str();
     page.open("figure", &[("id", stem)]);

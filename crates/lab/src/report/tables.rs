@@ -7,7 +7,7 @@ use crate::plot::units::{ValueUnit, interval_text, range, times};
 use crate::record::{ContenderRecord, Environment, Fate, ScenarioRecord};
 use crate::statistics::{Column, ContenderFigures, Figure, Ratio, Significance};
 
-/// A table in a box of its own that can be scrolled, also by keyboard.
+/// Writes a table in a scrollable box, also for the keyboard.
 fn boxed(page: &mut Markup, id: &str, caption: &str, content: impl FnOnce(&mut Markup)) {
     let attributes =
         [("class", "scroll"), ("role", "region"), ("tabindex", "0"), ("aria-labelledby", id)];
@@ -37,7 +37,7 @@ fn heads(page: &mut Markup, names: &[(&str, &str)]) {
     page.close();
 }
 
-/// The figures of one scenario: a row for each contender.
+/// Writes the figures of one scenario: a row for each contender.
 pub(super) fn figures(page: &mut Markup, view: &View<'_>, place: usize, scenario: &ScenarioRecord) {
     let sentence = scenario.sentence.trim();
     let pipelining = view.pipelining(&[scenario]);
@@ -167,7 +167,7 @@ fn unit(column: Column) -> ValueUnit {
     }
 }
 
-/// `11.8–12.4 µs`; nothing of a single round.
+/// `11.8–12.4 µs`; empty for a single round.
 fn spread(figure: &Figure, unit: ValueUnit) -> String {
     if figure.n < 2 {
         return String::new();
@@ -175,7 +175,7 @@ fn spread(figure: &Figure, unit: ValueUnit) -> String {
     range(unit, figure.low, figure.high)
 }
 
-/// `1.32 × (1.28–1.36)`, or that it is noise, or that so few rounds cannot tell.
+/// `1.32 × (1.28–1.36)`, or that it is noise, or that the rounds are too few.
 fn said(ratio: Ratio) -> String {
     let value = times(ratio.value);
     let interval =
@@ -188,7 +188,7 @@ fn said(ratio: Ratio) -> String {
     }
 }
 
-/// What makes the figures of a table less than they seem.
+/// Caveats of a table's figures.
 fn notes(page: &mut Markup, view: &View<'_>, scenario: &ScenarioRecord) {
     let rows = view.rows.iter().filter(|row| row.scenario == scenario.name);
     let all =
@@ -196,7 +196,7 @@ fn notes(page: &mut Markup, view: &View<'_>, scenario: &ScenarioRecord) {
     items(page, &all.collect::<Vec<_>>());
 }
 
-/// A list of sentences; nothing if there are none.
+/// Writes a list of sentences, if there are any.
 pub(super) fn items(page: &mut Markup, sentences: &[String]) {
     if sentences.is_empty() {
         return;
@@ -208,7 +208,7 @@ pub(super) fn items(page: &mut Markup, sentences: &[String]) {
     page.close();
 }
 
-/// Who took part, and how each was started.
+/// Writes the contenders and how each was started.
 pub(super) fn contenders(page: &mut Markup, view: &View<'_>) {
     boxed(page, "who", "Each server, how it was started, and what became of it", |page| {
         heads(
@@ -239,7 +239,7 @@ pub(super) fn contenders(page: &mut Markup, view: &View<'_>) {
     });
 }
 
-/// A command as it could be typed again.
+/// A command line in shell syntax.
 fn command(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@%+{}".contains(c);
     let quoted: Vec<String> = words
@@ -252,7 +252,7 @@ fn command(words: &[String]) -> String {
     quoted.join(" ")
 }
 
-/// The machine.
+/// Writes the table of the machine.
 pub(super) fn environment(page: &mut Markup, view: &View<'_>) {
     let machine = &view.record.environment;
     boxed(page, "where", "The machine and its settings", |page| {

@@ -10,7 +10,7 @@ use crate::outcome::{Errors, Latency, Outcome};
 use crate::record::{RunRecord, ScenarioRecord};
 use crate::statistics::{Column, value};
 
-/// A line for each run: `rounds.tsv`.
+/// Writes a line for each run: `rounds.tsv`.
 pub(super) fn rounds(view: &View<'_>) -> String {
     let mut text = String::new();
     let figures = Column::ALL.map(column_name);
@@ -30,7 +30,7 @@ pub(super) fn rounds(view: &View<'_>) -> String {
     text
 }
 
-/// A line for each percentile of each kind of latency of each run: `percentiles.tsv`.
+/// Writes a line for each percentile of each kind of latency of each run: `percentiles.tsv`.
 pub(super) fn percentiles(view: &View<'_>) -> String {
     let mut text = String::new();
     let heading = ["scenario", "contender", "round", "kind", "percentile", "us"];

@@ -6,7 +6,7 @@ use crate::record::{ContenderRecord, Fate, ScenarioRecord};
 use crate::statistics::spread::paired;
 use crate::statistics::{Column, Ratio, Significance, pairs_of};
 
-/// Who needs least.
+/// Names the contenders with the least CPU usage.
 pub(super) fn winners(view: &View<'_>) -> String {
     let winners: Vec<Winner<'_>> =
         view.record.scenarios.iter().filter_map(|scenario| winner(view, scenario)).collect();
@@ -21,7 +21,7 @@ pub(super) fn winners(view: &View<'_>) -> String {
     sentences.join(" ")
 }
 
-/// Who needs least CPU in a scenario, and who comes next.
+/// The contender with the least CPU usage in a scenario, and the next one.
 struct Winner<'a> {
     scenario: &'a ScenarioRecord,
     name: &'a str,
@@ -29,12 +29,12 @@ struct Winner<'a> {
     next: Option<(&'a str, f64, Option<Ratio>)>,
 }
 
-/// Only contenders that did the same work whole can win.
+/// Only contenders that did all of the same work can win.
 fn winner<'a>(view: &View<'a>, scenario: &'a ScenarioRecord) -> Option<Winner<'a>> {
     let mut order: Vec<(&ContenderRecord, f64)> = view
         .contenders()
         .filter(|(_, contender)| !is_unequal(contender))
-        // (One that did nothing in the measured time, and answered behind it, has needed nothing.)
+        // A server without responses in the measured time has used no CPU in it.
         .filter_map(|(_, contender)| {
             let figure = view.row(scenario, contender)?.cpu_us_per_request?;
             (figure.median > 0.0).then_some((contender, figure.median))
@@ -51,7 +51,7 @@ fn winner<'a>(view: &View<'a>, scenario: &'a ScenarioRecord) -> Option<Winner<'a
     Some(Winner { scenario, name: &first.name, cpu_us, next })
 }
 
-/// How many times as much CPU one needs as another, by their rounds.
+/// Ratio of CPU usage between two contenders, by their rounds.
 fn ratio(
     view: &View<'_>,
     scenario: &ScenarioRecord,
@@ -63,7 +63,7 @@ fn ratio(
 }
 
 impl Winner<'_> {
-    /// Whether there were rounds enough to say more or less.
+    /// Whether there were enough rounds for a comparison.
     fn is_told(&self) -> bool {
         let ratio = self.next.as_ref().and_then(|(_, _, ratio)| *ratio);
         ratio.is_some_and(|ratio| ratio.verdict != Significance::Unknown)
@@ -105,7 +105,7 @@ impl Winner<'_> {
     }
 }
 
-/// Who has the least CPU in how many scenarios.
+/// Counts the scenarios that each winner has won.
 fn counted(winners: &[Winner<'_>]) -> String {
     let mut counts: Vec<(&str, u32, u32)> = Vec::new();
     for winner in winners {
@@ -133,7 +133,7 @@ fn counted(winners: &[Winner<'_>]) -> String {
     )
 }
 
-/// Who failed, and who is not there: a sentence for each.
+/// Names failed and missing contenders, in a sentence for each.
 pub(super) fn troubles(view: &View<'_>) -> Vec<String> {
     let mut sentences = Vec::new();
     let mut absent: Vec<&str> = Vec::new();
@@ -154,7 +154,7 @@ pub(super) fn troubles(view: &View<'_>) -> Vec<String> {
     sentences
 }
 
-/// In how many scenarios requests failed, and where most of them did.
+/// Counts the scenarios with failed requests, and names the one with most of them.
 fn failures(view: &View<'_>, contender: &ContenderRecord) -> Option<String> {
     let failed: Vec<(&ScenarioRecord, FailedRequests)> = view
         .record

@@ -9,20 +9,20 @@ use crate::record::{ContenderRecord, Fate, Record, RunRecord, ScenarioRecord};
 use crate::statistics::spread::spread;
 use crate::statistics::{self, ContenderFigures};
 
-/// Longer explanations are cut on plots; tables have them whole.
+/// Maximum length of explanations on plots; tables have them in full.
 const NOTE_CHARS_MAX: usize = 160;
 
-/// A record and what follows from it.
+/// A record with derived values.
 pub(super) struct View<'a> {
     pub(super) record: &'a Record,
     pub(super) rows: Vec<ContenderFigures>,
 }
 
-/// The middle and the ends of a value over rounds.
+/// Median and range of a value over rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct MedianRange {
     pub(super) median: f64,
-    /// None of a single round.
+    /// `None` of a single round.
     pub(super) ends: Option<(f64, f64)>,
 }
 
@@ -31,7 +31,7 @@ impl<'a> View<'a> {
         Self { record, rows: statistics::summarise(record) }
     }
 
-    /// What is known of one contender in one scenario.
+    /// Returns the figures of one contender in one scenario.
     pub(super) fn row(
         &self,
         scenario: &ScenarioRecord,
@@ -42,7 +42,7 @@ impl<'a> View<'a> {
             .find(|row| row.scenario == scenario.name && row.contender == contender.name)
     }
 
-    /// The runs of one contender in one scenario.
+    /// Returns the runs of one contender in one scenario.
     pub(super) fn runs(
         &self,
         scenario: &ScenarioRecord,
@@ -55,17 +55,17 @@ impl<'a> View<'a> {
             .filter(move |run| run.scenario == scenario && run.contender == contender)
     }
 
-    /// The contenders with their places.
+    /// Returns the contenders with their indices.
     pub(super) fn contenders(&self) -> impl Iterator<Item = (usize, &'a ContenderRecord)> {
         self.record.contenders.iter().enumerate()
     }
 
-    /// Rounds that were begun.
+    /// Number of rounds that were begun.
     pub(super) fn rounds(&self) -> u32 {
         self.record.runs.iter().map(|run| run.round).max().unwrap_or(0)
     }
 
-    /// What went wrong with single requests, over all rounds; `None` if nothing did.
+    /// Returns the failed requests over all rounds; `None` without any.
     pub(super) fn failed(
         &self,
         scenario: &ScenarioRecord,
@@ -89,13 +89,13 @@ impl<'a> View<'a> {
         Some(FailedRequests { count: errors.total(), sent, kinds: kinds.join(", ") })
     }
 
-    /// Whether anything is wrong with a contender's figures in a scenario.
+    /// Whether a contender's figures in a scenario have any problem.
     pub(super) fn is_marred(&self, scenario: &ScenarioRecord, contender: &ContenderRecord) -> bool {
         self.failed(scenario, contender).is_some()
             || self.runs(scenario, contender).any(|run| run.failure.is_some())
     }
 
-    /// What has to be said below a plot of some scenarios: who is not on it, and what failed.
+    /// Returns the notes below a plot of some scenarios: missing contenders and failures.
     pub(super) fn notes(&self, scenarios: &[&ScenarioRecord]) -> Vec<String> {
         let mut notes = Vec::new();
         let mut absent = Vec::new();
@@ -136,7 +136,7 @@ impl<'a> View<'a> {
         notes
     }
 
-    /// What is wrong with a contender that did run, in one scenario.
+    /// Describes the problems of a contender in one scenario.
     fn complaints(
         &self,
         scenario: &ScenarioRecord,
@@ -153,7 +153,7 @@ impl<'a> View<'a> {
         missing.into_iter().chain(failed).chain(rounds)
     }
 
-    /// How a scenario was measured, and what of its rounds is drawn: the line below a plot's title.
+    /// Describes the method of a scenario and the drawn part of its rounds: the subtitle of a plot.
     pub(super) fn measured(&self, scenario: &ScenarioRecord) -> String {
         let rounds = match self.rounds() {
             0 => "Nothing was measured.".to_owned(),
@@ -163,14 +163,14 @@ impl<'a> View<'a> {
         format!("{} {rounds}", self.modelled(scenario))
     }
 
-    /// The model of a scenario, and whether requests were pipelined.
+    /// Names the model of a scenario, and pipelining.
     pub(super) fn modelled(&self, scenario: &ScenarioRecord) -> String {
         let sentence = scenario.sentence.trim().trim_end_matches('.');
         let pipelining = self.pipelining(&[scenario]);
         format!("Model: {} – {sentence}. {pipelining}", scenario.model)
     }
 
-    /// Whether requests were pipelined, in a sentence.
+    /// Describes pipelining in a sentence.
     pub(super) fn pipelining(&self, scenarios: &[&ScenarioRecord]) -> String {
         let depth = self
             .record
@@ -204,7 +204,7 @@ fn add(sum: &mut Errors, more: &Errors) {
 }
 
 impl MedianRange {
-    /// Of a value over rounds; `None` of nothing. What is not a number is left out.
+    /// Returns that of values over rounds; `None` without values. NaN is left out.
     pub(super) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let finite: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         let found = spread(&finite)?;
@@ -224,7 +224,7 @@ impl MedianRange {
     }
 }
 
-/// What became of a contender, in two or three words and why.
+/// Names a contender's fate in two or three words, with the reason.
 pub(super) fn fate(contender: &ContenderRecord) -> (&'static str, &str) {
     match &contender.fate {
         Fate::Ran => ("took part", ""),
@@ -234,12 +234,12 @@ pub(super) fn fate(contender: &ContenderRecord) -> (&'static str, &str) {
     }
 }
 
-/// Whether a contender's figures are not to be compared, and are drawn hollow.
+/// Whether a contender's figures are not comparable, and are drawn hollow.
 pub(super) fn is_unequal(contender: &ContenderRecord) -> bool {
     matches!(contender.fate, Fate::Unequal(_))
 }
 
-/// `Who says what.` for the two ends of a list of values; nothing of an empty list.
+/// Returns a sentence with the minimum and maximum of named values.
 pub(super) fn ends_sentence(values: &[(&str, f64)], unit: ValueUnit) -> String {
     let order = |a: &&(&str, f64), b: &&(&str, f64)| a.1.total_cmp(&b.1);
     let (Some(least), Some(most)) = (values.iter().min_by(order), values.iter().max_by(order))
@@ -253,17 +253,17 @@ pub(super) fn ends_sentence(values: &[(&str, f64)], unit: ValueUnit) -> String {
     format!("from {low} with {} to {high} with {}", least.0, most.0)
 }
 
-/// Requests that failed, over all rounds. It reads `3 of 1,000 requests failed (reset 3)`.
+/// Failed requests over all rounds. Its `Display` is `3 of 1,000 requests failed (reset 3)`.
 #[derive(Clone, Debug)]
 pub(super) struct FailedRequests {
     pub(super) count: u64,
     sent: u64,
-    /// How many of which kind.
+    /// Their number by kind.
     kinds: String,
 }
 
 impl FailedRequests {
-    /// What stands behind the count in a narrow column: `of 1,000 (reset 3)`.
+    /// The text after the count in a narrow column: `of 1,000 (reset 3)`.
     pub(super) fn rest(&self) -> String {
         format!("of {} ({})", grouped(self.sent), self.kinds)
     }

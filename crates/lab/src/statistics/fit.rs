@@ -8,7 +8,7 @@ use crate::figures::{counted, grouped, percent};
 use crate::record::RunRecord;
 use crate::steal::VOID;
 
-/// Why a round is void, in a sentence; `None` if it counts.
+/// Returns why a round is void, in a sentence; `None` if it is valid.
 pub(super) fn void(run: &RunRecord) -> Option<String> {
     let measured = run.outcome.as_ref().map_or(0.0, |outcome| outcome.steal_share);
     let share = run.usage.steal_share.max(measured);
@@ -21,7 +21,7 @@ pub(super) fn void(run: &RunRecord) -> Option<String> {
     })
 }
 
-/// Why a row compares with none, in a few words; `None` where it does.
+/// Returns why a row has no ratio, in a few words; `None` if it has one.
 pub(super) fn unfit(runs: &[&RunRecord]) -> Option<String> {
     let outcomes = || runs.iter().filter_map(|run| run.outcome.as_ref());
     let failures: u64 = outcomes().map(|outcome| outcome.errors.total()).sum();

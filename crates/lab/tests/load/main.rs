@@ -24,7 +24,9 @@ macro_rules! through_both_doors {
         mod uring {
             $(#[test] fn $name() {
                 let name = concat!(module_path!(), "::", stringify!($name));
-                if crate::has_uring(name) { super::$name(gustnado_lab::plan::BackendChoice::Uring); }
+                if crate::has_uring(name) {
+                    super::$name(gustnado_lab::plan::BackendChoice::Uring);
+                }
             })+
         }
     };

@@ -4,16 +4,16 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// One thing that is wrong with a file.
+/// One mistake in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileProblem {
-    /// The line, from 1; 0 is the file as a whole.
+    /// Line number from 1; 0 for the file as a whole.
     pub line: usize,
     /// What was expected, what was found, and the remedy.
     pub text: String,
 }
 
-/// Why a file cannot be used. `Display` is a line for each problem: `c10k.toml:3: …`.
+/// The error of a file. `Display` is a line for each mistake: `c10k.toml:3: …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
     path: PathBuf,
@@ -42,7 +42,7 @@ impl FileError {
         Self::new(path, vec![FileProblem { line: 0, text }])
     }
 
-    /// Everything that is wrong, in the order of the file.
+    /// All mistakes, in the order of the file.
     pub fn problems(&self) -> &[FileProblem] {
         &self.problems
     }

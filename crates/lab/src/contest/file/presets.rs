@@ -6,7 +6,7 @@ use super::ContenderSpec;
 
 macro_rules! presets {
     ($($name:literal),+ $(,)?) => {
-        /// Each preset's name, and the text of its file.
+        /// The name of each preset, and the text of its file.
         const ALL: &[(&str, &str)] =
             &[$(($name, include_str!(concat!("../../../presets/", $name, ".toml")))),+];
     };
@@ -31,17 +31,17 @@ presets![
     "java",
 ];
 
-/// The names of all presets.
+/// Returns the names of all presets.
 pub fn names() -> Vec<&'static str> {
     ALL.iter().map(|(name, _)| *name).collect()
 }
 
-/// The text of a preset's file.
+/// Returns the text of a preset's file.
 pub fn text(name: &str) -> Option<&'static str> {
     ALL.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
-/// The contender that a preset describes; its name is the preset's.
+/// Returns the contender of a preset; its name is the preset's.
 pub(super) fn find(name: &str) -> Option<ContenderSpec> {
     let preset = super::parse_preset(name, text(name)?);
     let mut contender = preset.expect("a test reads every preset");
@@ -49,7 +49,7 @@ pub(super) fn find(name: &str) -> Option<ContenderSpec> {
     Some(contender)
 }
 
-/// A line for each preset: its name, how it is tuned, and what it is.
+/// Returns a line for each preset: name, tuning, and description.
 pub fn list() -> String {
     let mut page = String::new();
     for name in names() {

@@ -4,7 +4,7 @@ use super::{GeneratorKind, ModelSpec, ScenarioSpec};
 use crate::figures::{counted, grouped, grouped_text};
 
 impl ScenarioSpec {
-    /// What it asks, in a sentence.
+    /// Describes the load in a sentence.
     pub fn sentence(&self) -> String {
         let connections = counted(self.connections, "connection");
         let probes = grouped(self.probes);

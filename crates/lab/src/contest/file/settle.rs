@@ -14,11 +14,11 @@ use crate::figures::counted;
 const ROUNDS: RangeInclusive<u64> = 1..=100;
 const CONNECTIONS: RangeInclusive<u64> = 1..=1_000_000;
 const PAGE_BYTES: RangeInclusive<u64> = 0..=1 << 30;
-/// The longest that one run with a number of requests may take.
+/// Maximum time of one run with a number of requests.
 const BY_REQUESTS: Duration = Duration::from_mins(2);
 const URL: &str = "http://127.0.0.1:{port}/{page}";
 
-/// What is wrong, gathered with its lines.
+/// Mistakes, collected with their lines.
 struct Problems<'a> {
     document: &'a Document,
     found: Vec<FileProblem>,
@@ -31,7 +31,7 @@ impl Problems<'_> {
         self.found.push(FileProblem { line, text });
     }
 
-    /// Says so unless the number is within its bounds.
+    /// Reports a number that is out of bounds.
     fn bound(&mut self, place: (&str, usize, &str), found: u64, bounds: &RangeInclusive<u64>) {
         if !bounds.contains(&found) {
             let (from, to) = (bounds.start(), bounds.end());
@@ -78,8 +78,8 @@ pub(super) fn contest(
     })
 }
 
-/// All that is wrong with a file, if anything is. What was written wrongly was left out, so it is
-/// not said as missing as well.
+/// Returns all mistakes of a file, if there are any. A wrong value was left out, and is not
+/// reported as missing as well.
 fn wrong(path: &Path, slips: &[FileProblem], found: Vec<FileProblem>) -> Option<FileError> {
     let key = |problem: &FileProblem| problem.text.split(':').next().map(str::to_owned);
     let slipped: Vec<Option<String>> = slips.iter().map(key).collect();
@@ -88,7 +88,7 @@ fn wrong(path: &Path, slips: &[FileProblem], found: Vec<FileProblem>) -> Option<
     (!all.is_empty()).then(|| FileError::new(path, all))
 }
 
-/// A contender without a preset beneath it, unchecked.
+/// Returns a contender without a preset, unchecked.
 pub(super) fn plain_contender(shape: shape::RawContender) -> ContenderSpec {
     let base = ContenderSpec {
         url: URL.to_owned(),
@@ -99,7 +99,7 @@ pub(super) fn plain_contender(shape: shape::RawContender) -> ContenderSpec {
     over(base, shape)
 }
 
-/// What is written, over what a preset says.
+/// Overrides a preset with the values of a file.
 fn over(base: ContenderSpec, shape: shape::RawContender) -> ContenderSpec {
     let length = |written: Option<Length>, base: Duration| written.map_or(base, |of| of.0);
     let mut files = base.files;
@@ -315,7 +315,7 @@ fn generator(problems: &mut Problems<'_>, at: usize, word: Option<&str>) -> Gene
     }
 }
 
-/// Says what ab cannot do.
+/// Reports what ab cannot do.
 fn check_ab(problems: &mut Problems<'_>, at: usize, scenario: &ScenarioSpec) {
     let mut say = |key, text: &str| problems.say(("scenario", at, key), text.to_owned());
     if scenario.model != ModelSpec::Closed {
@@ -407,7 +407,7 @@ fn page(
     page
 }
 
-/// What a scenario asks for instead of the contest's page.
+/// The page of a scenario, if it is not the contest's.
 fn own_page(
     problems: &mut Problems<'_>,
     at: usize,
@@ -428,7 +428,7 @@ impl PageSpec {
     }
 }
 
-/// The folder that a file is in, from the root on.
+/// The absolute path of the folder that contains a file.
 fn folder_of(path: &Path) -> PathBuf {
     let folder = path.parent().unwrap_or(Path::new(""));
     std::path::absolute(folder.join(".")).unwrap_or_else(|_| folder.to_owned())

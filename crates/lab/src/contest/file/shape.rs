@@ -87,13 +87,13 @@ pub(super) enum Connections {
     Sweep(Vec<u64>),
 }
 
-/// Reads a text whose keys are known to be right. A value of another kind than its key wants is
-/// said, left out, and the rest is read.
+/// Reads a text whose keys were checked. A value of the wrong type is reported and left out, and
+/// the rest is read.
 ///
-/// - `problems`: those that are known already; all of them come back.
+/// - `problems`: those found already; all of them are returned.
 ///
 /// # Errors
-/// Everything that is wrong, where what is behind it cannot be read.
+/// All mistakes, if the rest cannot be read.
 pub(super) fn read_whole<T: DeserializeOwned>(
     path: &Path,
     mut text: String,
@@ -114,12 +114,12 @@ pub(super) fn read_whole<T: DeserializeOwned>(
     }
 }
 
-/// Where the key of a value stands, which is in the same line.
+/// The position of a value's key, on the same line.
 fn line_start(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |end| end + 1)
 }
 
-/// What is wrong with a value.
+/// Describes a wrong value.
 fn problem(text: &str, error: &toml::de::Error) -> FileProblem {
     let at = error.span().map_or(0, |span| span.start);
     let line = text[..at].matches('\n').count() + 1;

@@ -11,9 +11,9 @@ use crate::plot::units::{ValueUnit, float};
 use crate::record::{ContenderRecord, ScenarioRecord};
 use crate::report::view::{View, ends_sentence, is_unequal};
 
-/// More points than this nobody sees on a line.
+/// Maximum number of points of a line; more are indistinguishable.
 const POINTS_MAX: f64 = 160.0;
-/// Where a line has marks.
+/// Percentiles with marks.
 const MARKED: [f64; 4] = [0.25, 0.5, 0.75, 0.9];
 
 pub(super) fn add(view: &View<'_>, plots: &mut Vec<Plot>) {
@@ -78,15 +78,14 @@ fn series(
     Some(Series { owner, name: contender.name.clone(), spots, hollow })
 }
 
-/// The histogram of an outcome; `None` where there is none that can be read, which leaves the plot
-/// without that round.
+/// The histogram of an outcome; `None` if it cannot be decoded, which leaves the round out.
 fn histogram(outcome: &Outcome) -> Option<Histogram<u64>> {
     let mut found = decoded(&outcome.histogram).ok()?;
     found.auto(true);
     Some(found)
 }
 
-/// A staircase: each step is as high as the share of requests that took exactly so long.
+/// A step function: each step is as high as the share of requests with that latency.
 fn steps(all: &Histogram<u64>, failed: u64, name: &str) -> Vec<Spot> {
     let total = float(all.len() + failed);
     let mut spots: Vec<Spot> = Vec::new();

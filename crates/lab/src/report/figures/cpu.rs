@@ -7,7 +7,7 @@ use crate::record::{ContenderRecord, Fate, ScenarioRecord};
 use crate::report::view::{View, ends_sentence, is_unequal};
 use crate::statistics::{Ratio, Significance};
 
-/// With more bars than this each scenario has its own plot.
+/// Number of bars from which on each scenario has its own plot.
 const BARS_MAX: usize = 36;
 
 pub(super) fn add(view: &View<'_>, plots: &mut Vec<Plot>) {

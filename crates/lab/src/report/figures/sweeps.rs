@@ -8,7 +8,7 @@ use crate::plot::units::{ValueUnit, float};
 use crate::record::{ContenderRecord, Fate, RunRecord, ScenarioRecord};
 use crate::report::view::{MedianRange, View, ends_sentence, is_unequal};
 
-/// One thing that is drawn over the number of connections.
+/// A metric over the number of connections.
 struct SweepMetric {
     stem: &'static str,
     title: &'static str,
@@ -68,7 +68,7 @@ pub(super) fn add(view: &View<'_>, plots: &mut Vec<Plot>) {
     }
 }
 
-/// The sweeps in the order of the file.
+/// Returns the sweeps in the order of the file.
 fn names<'a>(view: &View<'a>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for sweep in view.record.scenarios.iter().filter_map(|scenario| scenario.sweep.as_deref()) {
@@ -112,7 +112,7 @@ fn chart(view: &View<'_>, sweep: &str, points: &[&ScenarioRecord], measure: &Swe
     }
 }
 
-/// How the first point was measured, and that the others were likewise.
+/// Describes how the first point was measured, and the others likewise.
 fn subtitle(view: &View<'_>, points: &[&ScenarioRecord]) -> String {
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return String::new() };
     let (from, to) = (float(first.connections), float(last.connections));
@@ -124,7 +124,7 @@ fn subtitle(view: &View<'_>, points: &[&ScenarioRecord]) -> String {
     )
 }
 
-/// The line of one contender; `None` for one that could not be started, which the notes name.
+/// Returns the line of one contender; `None` if it could not be started, which the notes mention.
 fn series(
     view: &View<'_>,
     points: &[&ScenarioRecord],

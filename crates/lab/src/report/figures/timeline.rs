@@ -10,14 +10,14 @@ use crate::plot::units::{ValueUnit, float, index};
 use crate::record::{ContenderRecord, RunRecord, ScenarioRecord};
 use crate::report::view::{MedianRange, View, ends_sentence, is_unequal};
 
-/// What happened at one moment of one run.
+/// One second of one run.
 struct TimelinePoint {
     at_s: f64,
     value: f64,
     failed: bool,
 }
 
-/// One thing that is drawn over time.
+/// A metric over time.
 struct TimelineMetric {
     stem: &'static str,
     title: &'static str,
@@ -62,9 +62,9 @@ const MEASURES: [TimelineMetric; 4] = [
     },
 ];
 
-/// No line has more points.
+/// Maximum number of points of a line.
 const POINTS_MAX: f64 = 120.0;
-/// A second of which less than this was measured has no rate worth showing.
+/// A second with less measured time than this has no meaningful rate.
 const PART_MIN_S: f64 = 0.2;
 
 pub(super) fn add(view: &View<'_>, plots: &mut Vec<Plot>) {
@@ -72,7 +72,7 @@ pub(super) fn add(view: &View<'_>, plots: &mut Vec<Plot>) {
         for measure in &MEASURES {
             let lines: Vec<Series> =
                 view.contenders().filter_map(|one| series(view, scenario, measure, one)).collect();
-            // A line of one point says nothing about time.
+            // A line of one point shows no development.
             if lines.iter().any(|line| line.spots.len() > 1) {
                 let kind = ChartKind::Lines(chart(view, scenario, measure, lines));
                 push(plots, ReportSection::Time, measure.stem, &scenario.name, kind);
@@ -128,7 +128,7 @@ fn series(
     Some(Series { owner, name: contender.name.clone(), spots, hollow })
 }
 
-/// The rounds laid over each other: at each moment the median of those that had one.
+/// Merges rounds: at each moment the median of those with a value.
 fn together(rounds: &[Vec<TimelinePoint>]) -> Vec<Spot> {
     let longest = rounds.iter().flatten().map(|moment| moment.at_s).fold(0.0, f64::max);
     let most = rounds.iter().map(Vec::len).max().unwrap_or(0);
@@ -167,7 +167,7 @@ fn rate(run: &RunRecord) -> Vec<TimelinePoint> {
     moments
 }
 
-/// The seconds that were measured: what came after the end is no rate of anything.
+/// The measured seconds; what arrived after the end has no rate.
 fn measured(outcome: &Outcome) -> impl Iterator<Item = &OutcomeSecond> {
     outcome.series.iter().filter(|second| second.at_s <= outcome.duration_s + 1e-6)
 }
@@ -192,7 +192,7 @@ fn memory(run: &RunRecord) -> Vec<TimelinePoint> {
     run.usage.samples.iter().map(moment).collect()
 }
 
-/// CPU is counted in ticks of 10 ms, so that shorter distances show the clock, not the server.
+/// CPU is counted in ticks of 10 ms, so shorter distances would show the clock, not the server.
 fn cpu(run: &RunRecord) -> Vec<TimelinePoint> {
     let mut moments = Vec::new();
     let mut before: Option<&crate::record::Sample> = None;
