@@ -23,7 +23,7 @@ use awaitables::ReadyNone;
 use exchange::AsgiExchange;
 use scope::RootPath;
 
-/// An application, and what it stands on.
+/// An ASGI application.
 #[pyclass(frozen, module = "gustnado._gustnado")]
 pub(crate) struct Asgi(Arc<AsgiApp>);
 
@@ -31,10 +31,10 @@ struct AsgiApp {
     app: Py<PyAny>,
     event_loop: Py<PyAny>,
     starter: Starter,
-    /// What is the same in all scopes.
+    /// The common part of all scopes.
     template: RequestTemplate,
     root: RootPath,
-    /// What its lifespan has left for the requests.
+    /// State of its lifespan, for the requests.
     state: Option<Py<PyDict>>,
     reporter: ErrorReporter,
     done: Py<ReadyNone>,
@@ -43,9 +43,9 @@ struct AsgiApp {
 #[pymethods]
 impl Asgi {
     /// - `app`: a coroutine function of scope, receive and send.
-    /// - `event_loop`: where it runs.
-    /// - `template`: the scope of a request but for what differs.
-    /// - `root_path`: the part of the paths that is not the application's, by whole segments.
+    /// - `event_loop`: the loop that runs it.
+    /// - `template`: the common part of all scopes.
+    /// - `root_path`: whole segments that are not part of the application's paths.
     /// - `state`: copied into each scope.
     /// - `on_error`: called with an exception, or none, and a line about the request.
     #[new]
@@ -67,7 +67,7 @@ impl Asgi {
 }
 
 impl Asgi {
-    /// Has the application answer whatever else has no answer.
+    /// Adds the application to routes, as the fallback.
     pub(crate) fn add_to(&self, routes: Routes) -> Routes {
         let app = Arc::clone(&self.0);
         let handler = move |request: Request| {
@@ -80,7 +80,7 @@ impl Asgi {
     }
 }
 
-/// A request that is being answered: the application is called with the first poll.
+/// The response of an application, which is called with the first poll.
 enum AsgiCall {
     Refused(Response),
     Asked(Arc<AsgiApp>, Box<Request>),
@@ -108,7 +108,7 @@ impl Future for AsgiCall {
 }
 
 impl AsgiApp {
-    /// Calls the application. Returns its answer, or who waits for it.
+    /// Calls the application. Returns its response, or the reply to wait for.
     fn begin(self: &Arc<Self>, py: Python<'_>, request: Request) -> Result<Response, Reply> {
         let (done, pause) = (self.done.clone_ref(py), self.starter.pause().clone_ref(py));
         let made = AsgiExchange::new(request, self.event_loop.clone_ref(py), done, pause);
@@ -133,7 +133,7 @@ impl AsgiApp {
                 self.reporter.report(py, Some(&error), "the application's end will not be seen");
             }
         }
-        match exchange.get().take_answer() {
+        match exchange.get().take_response() {
             Some(response) => Ok(response),
             None if is_running => AsgiExchange::wait(&exchange).map_or_else(
                 |error| {
@@ -161,7 +161,7 @@ impl AsgiApp {
         self.starter.start(&self.app.bind(py).call1((scope, receive, send))?)
     }
 
-    /// The application has ended: what it has failed at is told, and what it owes is made up for.
+    /// Handles the application's end: reports its exception, and completes its response.
     fn end(&self, exchange: &Bound<'_, AsgiExchange>, error: Option<PyErr>) {
         let py = exchange.py();
         let owed = AsgiExchange::end(exchange);

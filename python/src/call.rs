@@ -13,23 +13,22 @@ use crate::errors::{ErrorReporter, FaultOrigin};
 use crate::request::PyRequest;
 use crate::{response, tunnel};
 
-/// What all handlers stand on.
+/// Shared context of all handlers.
 pub(crate) struct CallContext {
-    /// Starts coroutines; none where there is no loop for them.
+    /// Starts coroutines; `None` without a loop.
     starter: Option<Starter>,
     reporter: ErrorReporter,
-    /// Makes a text of a dictionary or list.
+    /// Formats a dictionary or list as JSON.
     to_json: Py<PyAny>,
-    /// The limit of bodies was set: it is that of coroutine functions, too, which have none of
-    /// their own.
+    /// The limit of bodies was set, and is that of coroutine functions, too, which have no default.
     has_body_limit: bool,
 }
 
-/// How many bytes of a body are read into memory for a function that names no limit.
+/// Default limit of a body that is read into memory for a plain function.
 const READ_BYTES_MAX: u64 = 1 << 20;
 
 impl CallContext {
-    /// Takes it over from `gustnado._routes.CallContext`.
+    /// Converts `gustnado._routes.CallContext`.
     ///
     /// - `has_body_limit`: `limit-body-bytes` was set.
     pub(crate) fn of(source: &Bound<'_, PyAny>, has_body_limit: bool) -> PyResult<Self> {
@@ -43,7 +42,7 @@ impl CallContext {
         })
     }
 
-    /// The answer where a handler has failed: the exception is told, the client learns nothing.
+    /// Reports the exception of a handler and returns 500; the client learns no details.
     pub(crate) fn failed(&self, py: Python<'_>, error: &PyErr, what: &str) -> Response {
         self.reporter.report(py, Some(error), &format!("{what} has failed"));
         Response::new(Status::INTERNAL_SERVER_ERROR)
@@ -54,15 +53,15 @@ impl CallContext {
 pub(crate) struct PyHandler {
     function: Py<PyAny>,
     takes_request: bool,
-    /// The named parts of the path that it takes, each also as Python's text.
+    /// The named parts of the path that it takes, each also as a Python string.
     params: Vec<(String, Py<PyString>)>,
     is_coroutine: bool,
     context: Arc<CallContext>,
-    /// What it is called in the log.
+    /// Its name in the log.
     name: String,
 }
 
-/// What a call has come to.
+/// The result of a call.
 enum CallResult {
     Answered(Response),
     Later(Reply),
@@ -88,7 +87,7 @@ impl PyHandler {
         Self { function, takes_request, params, is_coroutine, context, name }
     }
 
-    /// Adds it to routes. One that takes neither the request nor time runs on the spot.
+    /// Adds it to routes. A plain function that does not take the request runs inline.
     pub(crate) fn add_to(
         self: Arc<Self>,
         routes: Routes,
@@ -97,7 +96,7 @@ impl PyHandler {
     ) -> Routes {
         let mut place = route().merge_slashes(merges);
         if self.is_coroutine && !self.context.has_body_limit {
-            // It reads as it likes, and waits while it does not.
+            // It reads at its own pace, and the client waits.
             place = place.limit_body_bytes(u64::MAX);
         }
         let place = if self.takes_request || self.is_coroutine {
@@ -216,7 +215,7 @@ impl PyHandler {
         }
     }
 
-    /// The named parts of the path that it takes.
+    /// Returns the named parts of the path that it takes.
     fn named<'py>(
         &self,
         py: Python<'py>,
@@ -232,8 +231,9 @@ impl PyHandler {
         Ok(Some(named))
     }
 
-    /// The answer that a handler's value stands for, or an exception. What one raises that was told
-    /// of a broken body comes of that: the status is the body's, and the fault the client's.
+    /// Converts the value or exception of a handler to a response. If the handler was told of a
+    /// broken body, that explains its exception: the status is the body's, and the fault the
+    /// client's.
     fn to_response(
         &self,
         py: Python<'_>,

@@ -32,11 +32,11 @@ pub(crate) struct Starter {
     running: RunningTasks,
 }
 
-/// Tasks that wait, by their addresses: loops hold them weakly only.
+/// Waiting tasks by address, since loops hold only weak references.
 type RunningTasks = Arc<Guarded<HashMap<usize, Py<PyAny>>>>;
 
-/// Stands for `loop.call_soon` while a task is made, or pauses, and keeps what it is given: the
-/// task's next step. It stands there for one call.
+/// Replaces `loop.call_soon` while a task is created or pauses, and keeps the task's next step. It
+/// traps a single call.
 #[pyclass(frozen)]
 struct CallSoonTrap {
     /// The attributes of the loop object itself.
@@ -44,15 +44,15 @@ struct CallSoonTrap {
     trapped: Guarded<Option<TaskStep>>,
 }
 
-/// A callable and its context, if it has one.
+/// A callback and its context, if it has one.
 struct TaskStep {
     callback: Py<PyAny>,
     context: Option<Py<PyAny>>,
-    /// The answer that was sent before it, if one was.
+    /// The response that was sent before it, if one was.
     behind: Option<Behind>,
 }
 
-/// A coroutine whose first step has run.
+/// A task whose first step has run.
 pub(crate) struct StartedTask<'py> {
     pub(crate) task: Bound<'py, PyAny>,
     /// Its next step, if it pauses.
@@ -101,7 +101,7 @@ impl TaskStep {
 }
 
 impl Starter {
-    /// - `event_loop`: one whose object has attributes of its own, as those written in Python have.
+    /// - `event_loop`: one whose object has its own attributes, as loops written in Python have.
     pub(crate) fn new(event_loop: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = event_loop.py();
         let options = PyDict::new(py);
@@ -118,12 +118,12 @@ impl Starter {
         })
     }
 
-    /// What a step awaits for what it has sent to leave.
+    /// Returns the awaitable with which a step lets its output leave.
     pub(crate) fn pause(&self) -> &Py<Pause> {
         &self.pause
     }
 
-    /// Makes a task, and runs its first step. Only between the tasks of the running loop.
+    /// Creates a task and runs its first step. Only between tasks of the running loop.
     pub(crate) fn start<'py>(&self, coroutine: &Bound<'py, PyAny>) -> PyResult<StartedTask<'py>> {
         let py = coroutine.py();
         let trap = self.trap.bind(py);
@@ -140,8 +140,7 @@ impl Starter {
         Ok(StartedTask { task, next })
     }
 
-    /// Has `then` called with what a task returns or raises, which is kept until then. One that
-    /// pauses goes on after this turn.
+    /// Calls `then` with what a task returns or raises. A paused task resumes after this turn.
     pub(crate) fn when_done<F>(&self, started: StartedTask<'_>, then: F) -> PyResult<()>
     where
         F: FnOnce(Python<'_>, PyResult<Bound<'_, PyAny>>) + Send + 'static,
@@ -160,7 +159,7 @@ impl Starter {
     }
 }
 
-/// What a task has returned or raised; none while it runs.
+/// Returns what a task has returned or raised; `None` while it runs.
 pub(crate) fn result<'py>(task: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = task.py();
     if task.call_method0(intern!(py, "done"))?.is_truthy()? {
@@ -187,7 +186,7 @@ where
 
 type OnEnd = Box<dyn FnOnce(Python<'_>, PyResult<Bound<'_, PyAny>>) + Send>;
 
-/// What a task calls at its end.
+/// The done callback of a task.
 #[pyclass(frozen, module = "gustnado._gustnado")]
 struct OnDone(Guarded<Option<OnEnd>>);
 

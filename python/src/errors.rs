@@ -8,14 +8,14 @@ use pyo3::prelude::*;
 
 use gustnado::StartError;
 
-/// Where exceptions of handlers and applications are told.
+/// Reports exceptions of handlers and applications.
 pub(crate) struct ErrorReporter(pub(crate) Py<PyAny>);
 
-/// Whose fault it is that a handler or an application has failed.
+/// The origin of a failure of a handler or application.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FaultOrigin {
     Own,
-    /// The client's, which has gone or sent a broken body: nothing to trouble an operator with.
+    /// The client, which has disconnected or sent a broken body: not worth an operator's attention.
     Peers,
 }
 
@@ -26,12 +26,12 @@ impl FaultOrigin {
 }
 
 impl ErrorReporter {
-    /// - `what`: a line about what was going on.
+    /// - `what`: a line about the context.
     pub(crate) fn report(&self, py: Python<'_>, error: Option<&PyErr>, what: &str) {
         self.report_as(py, error, what, FaultOrigin::Own);
     }
 
-    /// The same, saying whose fault it is.
+    /// The same with the origin.
     pub(crate) fn report_as(
         &self,
         py: Python<'_>,
@@ -39,7 +39,7 @@ impl ErrorReporter {
         what: &str,
         origin: FaultOrigin,
     ) {
-        // (Before Python 3.12 `value` alone has no traceback.)
+        // Before Python 3.12 `value` alone has no traceback.
         let error = error.map(|error| error.clone_ref(py).into_value(py));
         let reported = self.0.call1(py, (error, what, origin == FaultOrigin::Peers));
         if let Err(second) = reported {
@@ -48,7 +48,7 @@ impl ErrorReporter {
     }
 }
 
-/// Tells something that is no exception, and that an operator should know of.
+/// Logs a warning for the operator.
 pub(crate) fn warn(what: &str) {
     Python::attach(|py| {
         let warned = py
@@ -61,7 +61,7 @@ pub(crate) fn warn(what: &str) {
     });
 }
 
-/// With its number, as programs ask for it: Twisted looks at `errno`.
+/// Converts an I/O error with its number, since programs such as Twisted check `errno`.
 pub(crate) fn of_io(error: &io::Error) -> PyErr {
     match error.raw_os_error() {
         Some(number) => PyOSError::new_err((number, error.to_string())),
@@ -69,7 +69,7 @@ pub(crate) fn of_io(error: &io::Error) -> PyErr {
     }
 }
 
-/// Why a server did not start.
+/// Converts a start error.
 pub(crate) fn of_start(error: &StartError) -> PyErr {
     let text = error.to_string();
     match error {

@@ -35,12 +35,12 @@ use pyo3::prelude::*;
 
 use std::ffi::OsStr;
 
-/// A setting as Python is told of it: its name, what it does, whether it is a switch, the heading
-/// that it stands under, its default, what it takes, and what stands for its value in help.
+/// A setting for Python: name, description, whether it is a switch, heading, default, accepted
+/// values, and placeholder in help.
 type SettingSpec =
     (&'static str, &'static str, bool, &'static str, &'static str, String, &'static str);
 
-/// All settings of the engine.
+/// Returns all settings of the engine.
 #[pyfunction]
 fn settings() -> Vec<SettingSpec> {
     let tell = |tunable: &Tunable| {
@@ -52,10 +52,10 @@ fn settings() -> Vec<SettingSpec> {
     TUNABLES.iter().map(tell).collect()
 }
 
-/// Raises a `ValueError` for a value that a setting of the engine does not take.
+/// Raises a `ValueError` for an invalid value of a setting.
 ///
-/// - `place`: what a person has written, for the message: `--port`, or a variable's name.
-/// - `is_variable`: whether that is a variable of the environment.
+/// - `place`: the source of the value, for the message: `--port`, or a variable's name.
+/// - `is_variable`: whether that is an environment variable.
 #[pyfunction]
 fn check_setting(name: &str, value: &str, place: String, is_variable: bool) -> PyResult<()> {
     let origin = if is_variable { Origin::Environment(place) } else { Origin::Flag(place) };
@@ -63,7 +63,7 @@ fn check_setting(name: &str, value: &str, place: String, is_variable: bool) -> P
     checked.map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// A route's path in the form that paths are compared in.
+/// Returns a route's path in canonical form.
 #[pyfunction]
 fn canonical_route(path: &str) -> PyResult<String> {
     gustnado::canonical_route(path).map_err(|error| PyValueError::new_err(error.to_string()))

@@ -6,10 +6,10 @@ use pyo3::prelude::*;
 
 use crate::guarded::Guarded;
 
-/// Names as they were sent, and what was made of them.
+/// A bounded map from names as received to Python objects.
 pub(crate) struct NameCache<T> {
     known: Guarded<HashMap<Box<[u8]>, Py<T>>>,
-    /// So many are remembered; clients can make up any number.
+    /// Maximum size; clients can invent any number of names.
     max: usize,
 }
 
@@ -18,7 +18,7 @@ impl<T> NameCache<T> {
         Self { known: Guarded::default(), max }
     }
 
-    /// What was made of a name, or is made now.
+    /// Returns the object of a name, made now if needed.
     pub(crate) fn of<'py>(
         &self,
         py: Python<'py>,
@@ -37,7 +37,7 @@ impl<T> NameCache<T> {
     }
 }
 
-/// What was made last, of what.
+/// A cache of one value with its key.
 pub(crate) struct LastValue<K, T>(Guarded<Option<(K, Py<T>)>>);
 
 impl<K, T> Default for LastValue<K, T> {
@@ -47,7 +47,7 @@ impl<K, T> Default for LastValue<K, T> {
 }
 
 impl<K: PartialEq, T> LastValue<K, T> {
-    /// What was made of `key`, if that came last, or is made now.
+    /// Returns the value of `key`, made now if the key has changed.
     pub(crate) fn of<'py>(
         &self,
         py: Python<'py>,

@@ -10,30 +10,30 @@ use bytes::Bytes;
 use futures_core::Stream;
 use pyo3::pybacked::PyBackedBytes;
 
-/// Bytes that may wait; above it a writer is to pause, until no more than `LOW` wait. A pause costs
-/// a turn of the writer's loop, so there are to be few; and while it lasts, the engine still has
-/// something to send.
+/// High and low water marks: a writer pauses above `HIGH` queued bytes, until no more than `LOW`
+/// are left. A pause costs a turn of the writer's loop, so it should be rare, and meanwhile the
+/// engine still has something to send.
 const HIGH: usize = 256 << 10;
 const LOW: usize = 128 << 10;
 
-/// The end that Python writes to. Dropped before its [end](PipeWriter::end), it cuts the answer off, so
-/// that nobody takes it for whole.
+/// The end for Python. Dropped before [`end`](PipeWriter::end), it cuts the response off, so that
+/// it does not pass for complete.
 pub(crate) struct PipeWriter(Arc<PipeShared>);
 
-/// The end that the engine reads.
+/// The end for the engine.
 pub(crate) struct PipeReader(Arc<PipeShared>);
 
-/// Room in between, to wait for.
+/// Waits for space in the queue.
 pub(crate) struct PipeSpace(Arc<PipeShared>);
 
-/// The content has no end: whoever made it has failed.
+/// The content was cut off: its producer has failed.
 #[derive(Debug)]
 pub(crate) struct ContentCut;
 
 #[derive(Default)]
 struct PipeShared {
     state: Mutex<PipeState>,
-    /// There is room again, or nobody to write for.
+    /// Notified when there is space, or the reader is gone.
     change: Condvar,
 }
 
@@ -46,14 +46,14 @@ struct PipeState {
     is_lost: bool,
     reader: Option<Waker>,
     on_room: Vec<SpaceCallback>,
-    /// How many threads wait for room. (To notify costs a call to the kernel, also if none does.)
+    /// Threads that wait for space. (A notification costs a system call even without any.)
     waiting: usize,
     on_lost: Option<SpaceCallback>,
 }
 
 type SpaceCallback = Box<dyn FnOnce() + Send>;
 
-/// Both ends of a new one.
+/// Returns both ends of a new pipe.
 pub(crate) fn pipe() -> (PipeWriter, PipeReader) {
     let shared = Arc::new(PipeShared::default());
     (PipeWriter(Arc::clone(&shared)), PipeReader(shared))
@@ -67,7 +67,7 @@ impl PipeShared {
     fn end(&self, end: Result<(), ContentCut>) {
         let mut state = self.state();
         state.end.get_or_insert(end);
-        // (Who has come to the end need not know of a loss.)
+        // A reader that has reached the end need not know of a disconnect.
         let (reader, on_lost) = (state.reader.take(), state.on_lost.take());
         drop(state);
         drop(on_lost);
@@ -76,8 +76,8 @@ impl PipeShared {
 }
 
 impl PipeWriter {
-    /// Puts a piece behind the others. Returns what there is to wait for before the next, if too
-    /// much waits already, or the client has gone.
+    /// Appends a piece. Returns what to wait for before the next one, if the queue is full or the
+    /// client has disconnected.
     pub(crate) fn push(&self, piece: Bytes) -> Option<PipeSpace> {
         let mut state = self.0.state();
         if !state.is_lost && !piece.is_empty() {
@@ -91,18 +91,18 @@ impl PipeWriter {
         is_full.then(|| PipeSpace(Arc::clone(&self.0)))
     }
 
-    /// Whether the client has gone.
+    /// Whether the client has disconnected.
     pub(crate) fn is_lost(&self) -> bool {
         self.0.state().is_lost
     }
 
-    /// The content is whole.
+    /// Ends the content.
     pub(crate) fn end(&self) {
         self.0.end(Ok(()));
     }
 
-    /// Has `call` called once the client has gone before the end: at once, if it has. The last one
-    /// counts.
+    /// Calls `call` once the client disconnects before the end, or at once if it has. It replaces
+    /// an earlier one.
     pub(crate) fn on_lost(&self, call: impl FnOnce() + Send + 'static) {
         let mut state = self.0.state();
         if state.is_lost {
@@ -117,7 +117,7 @@ impl PipeWriter {
 }
 
 impl PipeReader {
-    /// As [`PipeWriter::on_lost`].
+    /// Does the same as [`PipeWriter::on_lost`].
     pub(crate) fn on_lost(&self, call: impl FnOnce() + Send + 'static) {
         let before = self.0.state().on_lost.replace(Box::new(call));
         drop(before);
@@ -125,7 +125,7 @@ impl PipeReader {
 }
 
 impl PipeSpace {
-    /// Has `call` called once there is room, or the client has gone: at once, if that is so.
+    /// Calls `call` once there is space or the client has disconnected, which may be at once.
     pub(crate) fn call(&self, call: impl FnOnce() + Send + 'static) {
         let mut state = self.0.state();
         if state.is_full && !state.is_lost {
@@ -136,7 +136,7 @@ impl PipeSpace {
         }
     }
 
-    /// Holds the thread until there is room. Returns whether the client is there still.
+    /// Blocks the thread until there is space. Returns whether the client is still connected.
     pub(crate) fn wait(&self) -> bool {
         let mut state = self.0.state();
         state.waiting += 1;
@@ -174,7 +174,7 @@ impl Stream for PipeReader {
         if has_room && has_waiting {
             self.0.change.notify_all();
         }
-        // (Nothing is locked while somebody else's code runs.)
+        // Nothing is locked while foreign code runs.
         for call in on_room {
             call();
         }
@@ -196,7 +196,7 @@ impl Drop for PipeReader {
         for call in on_room.into_iter().chain(on_lost) {
             call();
         }
-        // (Some of them may be objects of Python's.)
+        // Some of them may be Python objects.
         drop(pieces);
     }
 }
@@ -209,10 +209,10 @@ impl fmt::Display for ContentCut {
 
 impl std::error::Error for ContentCut {}
 
-/// From here on, bytes are sent out of Python's own object; below, copying them costs less.
+/// Minimum length for sharing the memory of a Python object; copying less is cheaper.
 const SHARED_FROM: usize = 4_096;
 
-/// Bytes of Python as the engine's.
+/// Converts Python bytes.
 pub(crate) fn owned(bytes: PyBackedBytes) -> Bytes {
     if bytes.len() < SHARED_FROM {
         Bytes::copy_from_slice(&bytes)

@@ -28,10 +28,10 @@ const OUT: u32 = 0x4;
 const ERR: u32 = 0x8;
 const HUP: u32 = 0x10;
 
-/// What a reactor of the engine's finds of the descriptors that it watches.
+/// Finds ready descriptors with a reactor of the engine.
 ///
-/// The thread that looks has the reactor. If that becomes another one, as when a program starts its
-/// loop in a thread, it makes a reactor of its own, which is told all that the other one knew.
+/// The polling thread has the reactor. If another thread polls, as when a program starts its loop
+/// in a thread, it makes its own reactor, which gets all interests.
 #[pyclass(frozen, module = "gustnado._gustnado")]
 pub(crate) struct Poller {
     number: u64,
@@ -45,11 +45,11 @@ struct PollerState {
     is_closed: bool,
 }
 
-/// What the thread that looks has.
+/// State of the polling thread.
 struct PollerThread {
     reactor: Reactor,
     ready: Vec<Ready>,
-    /// Nobody has sockets of the reactor's own here.
+    /// Always empty: there are no sockets of the reactor's own.
     woken: Vec<Token>,
 }
 
@@ -58,13 +58,13 @@ thread_local! {
     static POLLERS: RefCell<HashMap<u64, PollerThread>> = RefCell::default();
 }
 
-/// Connections whose plain requests are answered while the poller looks.
+/// Connections whose plain requests get their responses during a poll.
 struct SiteConnections {
     links: Guarded<HashMap<RawFd, Py<TwistedLink>>>,
-    /// Those that have something to be sent.
+    /// Those with unsent bytes.
     waiting: Guarded<Vec<Py<TwistedLink>>>,
     head_words: HeadWords,
-    /// Called with a descriptor and an exception that came of what was received on it.
+    /// Called with a descriptor and the exception of a request received on it.
     on_failure: Py<PyAny>,
     buf: Guarded<Vec<u8>>,
 }
@@ -82,7 +82,7 @@ impl Poller {
         Ok(Self { number, state: Guarded::new(state), sites: OnceLock::new() })
     }
 
-    /// Watches a descriptor: its `fileno()` is not asked for.
+    /// Watches a descriptor, without a call of its `fileno()`.
     fn register(&self, number: RawFd, events: u32) -> PyResult<()> {
         self.check_open()?;
         let key = u64::from(number.cast_unsigned());
@@ -94,7 +94,7 @@ impl Poller {
         Ok(())
     }
 
-    /// Watches it for something else, from the next look on.
+    /// Changes its events, from the next poll on.
     fn modify(&self, number: RawFd, events: u32) -> PyResult<()> {
         self.check_open()?;
         if self.state.borrow_mut().interest_set.change(number, events) {
@@ -103,7 +103,7 @@ impl Poller {
         Err(errors::of_io(&Errno::NOENT.into()))
     }
 
-    /// Watches it no longer. It may have been closed already.
+    /// Stops watching it. It may have been closed already.
     fn unregister(&self, number: RawFd) -> PyResult<()> {
         self.check_open()?;
         let told = self.with_thread_state(|thread_state| thread_state.reactor.unwatch(number));
@@ -111,10 +111,10 @@ impl Poller {
         told.transpose().map(drop).map_err(|error| errors::of_io(&error))
     }
 
-    /// Sleeps until something is ready, and returns what is, as pairs of descriptor and events.
+    /// Sleeps until something is ready, and returns pairs of descriptor and events.
     ///
-    /// - `timeout`: seconds at most; negative: until something happens.
-    /// - `_maxevents`: there is no limit but the number of descriptors.
+    /// - `timeout`: maximum sleep in seconds; negative: unlimited.
+    /// - `_maxevents`: ignored.
     #[pyo3(signature = (timeout = -1.0, _maxevents = -1))]
     fn poll(&self, py: Python<'_>, timeout: f64, _maxevents: i64) -> PyResult<Vec<(u64, u32)>> {
         self.check_open()?;
@@ -133,13 +133,13 @@ impl Poller {
         }
     }
 
-    /// Makes it answer requests.
+    /// Enables responses to requests.
     ///
     /// - `encode`: spells field names as the channels do.
-    /// - `on_failure`: called with a descriptor and an exception that came of what was received, or
-    ///   none: nothing more can be received.
+    /// - `on_failure`: called with a descriptor and the exception of a received request, or none:
+    ///   nothing more can be received.
     fn answer_requests(&self, py: Python<'_>, encode: Py<PyAny>, on_failure: Py<PyAny>) {
-        // (The second time it is what it was.)
+        // A second call changes nothing.
         _ = self.sites.set(SiteConnections {
             links: Guarded::default(),
             waiting: Guarded::default(),
@@ -149,7 +149,7 @@ impl Poller {
         });
     }
 
-    /// Has what is received on a descriptor taken by a link.
+    /// Passes what is received on a descriptor to a link.
     fn serve(&self, number: RawFd, link: Py<TwistedLink>) {
         if let Some(sites) = self.sites.get() {
             let before = sites.links.borrow_mut().insert(number, link);
@@ -159,18 +159,18 @@ impl Poller {
 
     fn unserve(&self, number: RawFd) {
         if let Some(sites) = self.sites.get() {
-            // (Not under the lock: what goes with it may have a finalizer that comes back here.)
+            // Without the lock: a finalizer of a dropped object may come back here.
             let before = sites.links.borrow_mut().remove(&number);
             drop(before);
         }
     }
 
-    /// Has a link flushed now.
+    /// Flushes a link now.
     fn flush_now(&self, py: Python<'_>, link: &Bound<'_, TwistedLink>) -> PyResult<()> {
         link.get().flush(py, |number, bytes| self.send_watched(number, bytes))
     }
 
-    /// Has a link flushed before the next sleep.
+    /// Flushes a link before the next sleep.
     fn flush_later(&self, link: Py<TwistedLink>) {
         if let Some(sites) = self.sites.get() {
             sites.waiting.borrow_mut().push(link);
@@ -196,13 +196,13 @@ impl Poller {
         Ok(())
     }
 
-    /// Asks for what the thread that looks has. `None`: this is another one.
+    /// Calls `f` with the state of the polling thread. `None` on another thread.
     fn with_thread_state<T>(&self, f: impl FnOnce(&mut PollerThread) -> T) -> Option<T> {
         let is_owner = self.state.borrow_mut().owner == thread::current().id();
         POLLERS.with_borrow_mut(|all| all.get_mut(&self.number).filter(|_| is_owner).map(f))
     }
 
-    /// Takes what the thread that looks has, which is this one from now on.
+    /// Takes the state of the polling thread, which is this one from now on.
     fn take_thread_state(&self) -> PyResult<PollerThread> {
         let thread_state = POLLERS.with_borrow_mut(|all| all.remove(&self.number));
         let mut state = self.state.borrow_mut();
@@ -231,7 +231,7 @@ impl Poller {
         reactor.tick();
         let slept = {
             let reactor = SendWrapper::new(&mut *reactor);
-            // The closure runs on this thread: only the interpreter's lock is given up.
+            // The closure runs on this thread: only the interpreter's lock is released.
             py.detach(move || reactor.take().sleep(timeout))
         };
         let slept = slept.map_err(|error| errors::of_io(&error))?;
@@ -248,17 +248,17 @@ impl Poller {
         Ok((slept, found))
     }
 
-    /// Sends to a descriptor, if this is the thread that looks.
+    /// Sends to a descriptor, if this is the polling thread.
     fn send_watched(&self, number: RawFd, bytes: &[u8]) -> Option<io::Result<usize>> {
         self.with_thread_state(|thread_state| thread_state.reactor.send_watched(number, bytes))
     }
 
-    /// Receives from a descriptor, if this is the thread that looks.
+    /// Receives from a descriptor, if this is the polling thread.
     fn recv_watched(&self, number: RawFd, buf: &mut [u8]) -> Option<io::Result<usize>> {
         self.with_thread_state(|thread_state| thread_state.reactor.recv_watched(number, buf))
     }
 
-    /// Sends what links have been given since the last look.
+    /// Sends the output of links since the last poll.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         let Some(sites) = self.sites.get() else { return Ok(()) };
         for link in sites.waiting.take() {
@@ -269,7 +269,7 @@ impl Poller {
         Ok(())
     }
 
-    /// Has links take what has come for them. Returns what is left for others.
+    /// Lets links handle their events. Returns the events of others.
     fn answer(
         &self,
         py: Python<'_>,
@@ -302,7 +302,7 @@ impl Poller {
             }
         }
         sites.buf.replace(buf);
-        // Together: a client that is woken for each answer costs more than its answer.
+        // Together: a client that is woken for each response costs more than the response.
         self.flush(py)?;
         Ok(left)
     }
@@ -326,7 +326,7 @@ fn events(ready: &Ready) -> u32 {
     all.iter().filter(|(is, _)| *is).fold(0, |events, (_, event)| events | event)
 }
 
-/// Upwards to the millisecond, or a loop would turn idly until its timer is due.
+/// Rounds up to milliseconds, or a loop would spin until its timer is due.
 pub(crate) fn up_to_ms(seconds: f64) -> Duration {
     let ms = (seconds.max(0.0) * 1e3).ceil();
     Duration::try_from_secs_f64(ms / 1e3).unwrap_or(Duration::MAX)

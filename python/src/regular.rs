@@ -8,8 +8,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Opens a regular file, and looks at what was opened, whatever becomes of the path meanwhile.
-/// `None`: it is something else.
+/// Opens a regular file and returns the metadata of the open file. `None` for any other kind.
 pub(crate) fn open(path: impl AsRef<Path>) -> io::Result<Option<(File, Metadata)>> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let file = File::options().read(true).custom_flags(flags).open(path)?;

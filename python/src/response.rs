@@ -16,7 +16,7 @@ use crate::guarded::Guarded;
 use crate::pipe::{owned, pipe};
 use crate::writer::ResponseBodyWriter;
 
-/// An answer that is more than its content. It can be returned once.
+/// A response with status, fields and content. It can be returned once.
 #[pyclass(frozen, module = "gustnado", name = "Response")]
 pub(crate) struct PyResponse(Guarded<Option<EngineResponse>>);
 
@@ -43,7 +43,7 @@ impl PyResponse {
         Self::with(base, status, headers, content_type)
     }
 
-    /// A file, which the engine sends itself: ranges and preconditions included.
+    /// Returns a response with a file, which the engine sends with ranges and preconditions.
     #[staticmethod]
     #[pyo3(signature = (path, status = 200, headers = None, content_type = None))]
     fn file(
@@ -55,7 +55,7 @@ impl PyResponse {
         Self::with(EngineResponse::file(path), status, headers, content_type)
     }
 
-    /// What a value that a handler may return stands for.
+    /// Converts a value that a handler may return.
     #[staticmethod]
     fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = value.py();
@@ -64,7 +64,7 @@ impl PyResponse {
         Ok(Self(Guarded::new(Some(response))))
     }
 
-    /// Its status: 200 to 999.
+    /// The status: 200 to 999.
     #[getter]
     fn status(&self) -> PyResult<u16> {
         self.read(EngineResponse::status_number)
@@ -77,7 +77,7 @@ impl PyResponse {
         Ok(())
     }
 
-    /// The value of a field that was set, whatever its case, or `default`.
+    /// Returns the value of a field, or `default`. Case does not matter.
     #[pyo3(signature = (name, default = None))]
     fn header(&self, name: &str, default: Option<String>) -> PyResult<Option<String>> {
         let latin1 = |value: &[u8]| value.iter().map(|byte| char::from(*byte)).collect();
@@ -93,7 +93,7 @@ impl PyResponse {
         }
     }
 
-    /// An answer that is written over time, and what writes it.
+    /// Returns a response that is written over time, and its writer.
     #[staticmethod]
     #[pyo3(signature = (status = 200, headers = None, content_type = None))]
     fn open(
@@ -148,9 +148,9 @@ fn returned() -> PyErr {
     PyRuntimeError::new_err("this Response was returned before; make one for each request")
 }
 
-/// The answer that a handler's value stands for.
+/// Converts the value of a handler to a response.
 ///
-/// - `to_json`: makes a text of a dictionary or list.
+/// - `to_json`: formats a dictionary or list.
 pub(crate) fn of(value: &Bound<'_, PyAny>, to_json: &Bound<'_, PyAny>) -> PyResult<EngineResponse> {
     if let Some(response) = plain(value)? {
         return Ok(response);
@@ -178,7 +178,7 @@ pub(crate) fn of(value: &Bound<'_, PyAny>, to_json: &Bound<'_, PyAny>) -> PyResu
     )))
 }
 
-/// Text, and bytes of any kind.
+/// Converts text, or bytes of any kind.
 fn plain(value: &Bound<'_, PyAny>) -> PyResult<Option<EngineResponse>> {
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(Some(EngineResponse::text(Bytes::copy_from_slice(text.to_str()?.as_bytes()))));
@@ -192,7 +192,7 @@ fn plain(value: &Bound<'_, PyAny>) -> PyResult<Option<EngineResponse>> {
     Ok(copied(value)?.map(|bytes| EngineResponse::bytes(owned(bytes.into()))))
 }
 
-/// Whether it is one of the usual values, which are not bytes: so nobody looks for their memory.
+/// Whether it is of a usual type other than bytes, so the buffer protocol need not be tried.
 fn is_native(value: &Bound<'_, PyAny>) -> bool {
     value.is_none()
         || value.is_instance_of::<PyResponse>()
@@ -213,7 +213,7 @@ fn set(response: &mut EngineResponse, name: &str, value: &[u8]) -> PyResult<()> 
         .map_err(|error| PyValueError::new_err(format!("the header field {name}: {error}")))
 }
 
-/// A field's value: text by its Latin-1 bytes, or bytes.
+/// The value of a field: text as Latin-1, or bytes.
 fn latin1(value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Ok(bytes.as_bytes().to_vec());

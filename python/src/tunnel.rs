@@ -21,19 +21,19 @@ fn refusal() -> Response {
     Response::new(Status::METHOD_NOT_ALLOWED).header("Allow", ALLOW).close()
 }
 
-/// Refuses it at a path whose handler takes all methods. (As a task, which waits for no body.)
+/// Refuses CONNECT at a path whose handler takes all methods. As a task, it waits for no body.
 pub(crate) fn refused_by(route: Route) -> Route {
     route.on(Method::Connect, |_: Request| async { refusal() })
 }
 
-/// Whether a request asks for a WebSocket, which is not spoken here.
+/// Whether a request asks for a WebSocket, which is not supported.
 pub(crate) fn is_websocket(request: &Request) -> bool {
     request.wants_upgrade()
         && request.header("upgrade").is_some_and(|to| to.eq_ignore_ascii_case("websocket"))
 }
 
-/// The answer to it, which is told: whose client it is sees an empty page, or nothing at all. It
-/// says what is spoken (RFC 9110 §15.5.22).
+/// Returns the response to it, and logs it, because its client shows an empty page at best. It
+/// names the supported protocol (RFC 9110 §15.5.22).
 #[cold]
 pub(crate) fn no_websocket(request: &Request) -> Response {
     let line = format!(

@@ -9,14 +9,14 @@ use crate::bytes_like::bytes_of;
 use crate::guarded::Guarded;
 use crate::pipe::{PipeSpace, PipeWriter};
 
-/// Writes an answer piece by piece. The answer is whole with [`ResponseBodyWriter::close`]; an object that goes
-/// without it cuts the answer off.
+/// Writes a response piece by piece. `close` completes it; an object that is dropped without it
+/// cuts the response off.
 #[pyclass(frozen, module = "gustnado", name = "Writer")]
 pub(crate) struct ResponseBodyWriter(Guarded<WriterState>);
 
 struct WriterState {
     writer: Option<PipeWriter>,
-    /// What there is to wait for, once too much waits to be sent.
+    /// What to wait for, if the queue is full.
     space: Option<PipeSpace>,
 }
 
@@ -32,8 +32,7 @@ impl ResponseBodyWriter {
 
 #[pymethods]
 impl ResponseBodyWriter {
-    /// Writes a piece. Returns whether more may be written at once; if not, it is better to wait
-    /// for [`ResponseBodyWriter::when_room`].
+    /// Writes a piece. Returns whether more may be written at once; if not, wait for `when_room`.
     ///
     /// Raises `ConnectionError` if the client has gone.
     fn write(&self, piece: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -49,7 +48,7 @@ impl ResponseBodyWriter {
         Ok(state.space.is_none())
     }
 
-    /// Has `then` called once more may be written, or the client has gone: at once, if that is so.
+    /// Calls `then` once more may be written or the client has gone, which may be at once.
     fn when_room(&self, py: Python<'_>, then: Py<PyAny>) -> PyResult<()> {
         let space = self.state().space.take();
         match space {
@@ -67,8 +66,8 @@ impl ResponseBodyWriter {
         }
     }
 
-    /// Has `then` called once the client has gone before the answer was closed: at once, if it
-    /// has. The last one counts.
+    /// Calls `then` once the client has gone before `close`, or at once if it has. It replaces an
+    /// earlier one.
     fn when_lost(&self, then: Py<PyAny>) {
         let call = move || {
             Python::attach(|py| {
@@ -77,7 +76,7 @@ impl ResponseBodyWriter {
                 }
             });
         };
-        // (Not under the lock: it may be called at once.)
+        // Without the lock: it may be called at once.
         let writer = self.state().writer.take();
         if let Some(writer) = writer {
             writer.on_lost(call);
@@ -85,13 +84,13 @@ impl ResponseBodyWriter {
         }
     }
 
-    /// Cuts the answer off, so that nobody takes it for whole.
+    /// Cuts the response off, so that it does not pass for complete.
     fn abort(&self) {
         let writer = self.state().writer.take();
         drop(writer);
     }
 
-    /// The answer is whole.
+    /// Completes the response.
     fn close(&self) {
         if let Some(writer) = self.state().writer.take() {
             writer.end();

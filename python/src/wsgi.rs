@@ -22,16 +22,16 @@ use result::CallEnd;
 use start::StartResponse;
 use thread_queue::{QueuedCall, ThreadQueue};
 
-/// An application, and what it stands on.
+/// A WSGI application.
 #[pyclass(frozen, module = "gustnado._gustnado")]
 pub(crate) struct Wsgi(Arc<WsgiApp>);
 
 struct WsgiApp {
     app: Py<PyAny>,
-    /// What is the same in every environment.
+    /// The common part of all environments.
     template: RequestTemplate,
     root_path: String,
-    /// What fields are called in an environment.
+    /// Names of fields in an environment.
     names: NameCache<PyString>,
     /// `io.BytesIO`
     input: Py<PyAny>,
@@ -39,18 +39,18 @@ struct WsgiApp {
     file_wrapper: Py<PyType>,
     reporter: ErrorReporter,
     spool: Arc<Spool>,
-    /// None: it is called on the engine's thread.
+    /// `None`: the engine's thread calls the application.
     thread_queue: Option<ThreadQueue>,
 }
 
 #[pymethods]
 impl Wsgi {
     /// - `app`: a function of an environment and `start_response`.
-    /// - `template`: the environment of a request but for what differs.
+    /// - `template`: the common part of all environments.
     /// - `root_path`: the part of the paths that is not the application's.
-    /// - `waiting_max`: how many requests may wait for a thread of [`Wsgi::work`]; more get 503.
-    ///   None: the engine's own thread calls the application, and nobody else is served meanwhile.
-    /// - `spool_bytes`: what bodies that are not kept in memory may take on the disk, together.
+    /// - `waiting_max`: how many requests may wait for a thread of `work`; more get 503. None: the
+    ///   engine's own thread calls the application, and serves nothing else meanwhile.
+    /// - `spool_bytes`: total size of spooled bodies on disk.
     /// - `on_error`: called with an exception, or none, and a line about the request.
     #[new]
     fn new(
@@ -76,7 +76,7 @@ impl Wsgi {
         })))
     }
 
-    /// Calls the application for one request after the other, until [`Wsgi::end`]. For threads.
+    /// Calls the application for one request after the other, until `end`. For threads.
     fn work(&self, py: Python<'_>) {
         let Some(thread_queue) = &self.0.thread_queue else { return };
         while let Some(QueuedCall { request, body, replier }) = py.detach(|| thread_queue.next()) {
@@ -94,7 +94,7 @@ impl Wsgi {
         }
     }
 
-    /// Has all threads return from [`Wsgi::work`] once nothing waits.
+    /// Makes all threads return from `work` once no request waits.
     fn end(&self) {
         if let Some(thread_queue) = &self.0.thread_queue {
             thread_queue.end();
@@ -103,7 +103,7 @@ impl Wsgi {
 }
 
 impl Wsgi {
-    /// Has the application answer whatever else has no answer.
+    /// Adds the application to routes, as the fallback.
     pub(crate) fn add_to(&self, routes: Routes) -> Routes {
         let inside = Arc::clone(&self.0);
         let task = {
@@ -133,7 +133,7 @@ impl WsgiApp {
         })
     }
 
-    /// Reads the body, and has the application called once it is here.
+    /// Reads the body, then calls the application.
     async fn answer(self: Arc<Self>, mut request: Request) -> Response {
         if let Some(refusal) = tunnel::refuse(&request) {
             return refusal;
@@ -150,7 +150,7 @@ impl WsgiApp {
         let Some(thread_queue) = &self.thread_queue else {
             return self.answer_at_once(&request, body.input());
         };
-        // On another thread nobody could be asked any more; the answer stays with the request.
+        // Another thread cannot ask the connection; the request caches the answer.
         _ = request.peer();
         match thread_queue.put(request, body) {
             Some(reply) => reply.await,
@@ -158,7 +158,7 @@ impl WsgiApp {
         }
     }
 
-    /// Calls the application, and looks at what it returns.
+    /// Calls the application, and inspects what it returns.
     fn call(
         self: &Arc<Self>,
         py: Python<'_>,
@@ -171,7 +171,7 @@ impl WsgiApp {
         result::of(self, &returned, &start, request)
     }
 
-    /// The same, where an application that fails is made up for.
+    /// The same, with a 500 for an application that fails.
     fn ending(self: &Arc<Self>, py: Python<'_>, request: &Request, body: Input<'_>) -> CallEnd {
         self.call(py, request, body).unwrap_or_else(|error| {
             self.reporter.report(py, Some(&error), &format!("{} has failed", line(request)));

@@ -15,18 +15,18 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-/// What a person asked for.
+/// A subcommand with its options.
 #[derive(Debug)]
 pub(crate) enum Subcommand {
     /// Serve until a signal.
     Serve(Box<ServeOptions>),
-    /// Print the settings.
+    /// Print all settings.
     Check(Box<ServeOptions>),
-    /// Print everything in effect as a configuration file.
+    /// Print all settings in effect as a configuration file.
     Effective(Box<ServeOptions>),
     /// Print the schema of configuration files.
     Schema,
-    /// Look at the machine, and change what is asked for.
+    /// Check the machine, and change its settings on request.
     Doctor(doctor::DoctorOptions),
     /// Measure servers.
     Lab(lab::LabSubcommand),
@@ -34,11 +34,11 @@ pub(crate) enum Subcommand {
     Tuning,
     /// Print the reference of all counters.
     Counters,
-    /// Print this: help, or the version.
+    /// Print this text: help, or the version.
     Page(String),
 }
 
-/// What is to be served, and where all of that was said.
+/// Options of `gustnado serve` and `gustnado check`: the settings and their sources.
 #[derive(Debug)]
 pub(crate) struct ServeOptions {
     pub(crate) settings: Settings,
@@ -46,7 +46,7 @@ pub(crate) struct ServeOptions {
     sources: Sources,
 }
 
-/// What settings are read from, and read again at a reload.
+/// Sources of the settings, which a reload reads again.
 #[derive(Debug, Clone)]
 struct Sources {
     flags: Vec<(&'static str, OsString)>,
@@ -72,20 +72,20 @@ impl Sources {
 }
 
 impl ServeOptions {
-    /// The same, with the file as it is by now.
+    /// Reads the sources again, for a reload.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A mistake in the file.
     pub(crate) fn again(&self) -> Result<Box<Self>, UsageError> {
         self.sources.clone().read()
     }
 
-    /// The file that settings are read from.
+    /// Returns the configuration file.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.sources.file.as_deref()
     }
 
-    /// What to start.
+    /// Returns the configured server.
     pub(crate) fn server(&self) -> Server {
         let mut config = self.settings.config.clone();
         if self.shows_requests() {
@@ -100,15 +100,14 @@ impl ServeOptions {
         }
     }
 
-    /// Whether requests are shown to the person at the terminal: unless something else is said
-    /// about them, be it that they are to go nowhere.
+    /// Whether requests are logged to the terminal, which any access log setting overrides.
     fn shows_requests(&self) -> bool {
         let settings = &self.settings;
         let is_unsaid = *settings.origin("access-log") == Origin::Default;
         is_unsaid && !settings.config.quiet && std::io::stderr().is_terminal()
     }
 
-    /// The line for what went wrong at the start, with its place in the file if it has one.
+    /// Formats a start error, with its place in the file if it has one.
     pub(crate) fn line(&self, error: &gustnado::StartError) -> String {
         let place = self.site.as_ref().and_then(|site| Some((site.path(), site.line_of(error)?)));
         match place {
@@ -118,9 +117,9 @@ impl ServeOptions {
     }
 }
 
-/// The subcommands that every build has; the others are the lab's.
+/// Subcommands of every build; the others are the lab's.
 const COMMANDS: [&str; 6] = ["serve", "check", "doctor", "schema", "tuning", "help"];
-/// The access log that is a terminal's, and what its lines are.
+/// The access log of a terminal, and its format.
 const STDERR: &str = "/dev/stderr";
 const BRIEF: &str = "brief";
 const TOP_FLAGS: [&str; 4] = ["-h", "--help", "-V", "--version"];
@@ -128,7 +127,7 @@ const TOP_FLAGS: [&str; 4] = ["-h", "--help", "-V", "--version"];
 /// Reads the command line (`args`, the program's name first) and the environment.
 ///
 /// # Errors
-/// One line and an exit code for anything that is not understood.
+/// A message and an exit code for a mistake.
 pub(crate) fn read(
     args: impl IntoIterator<Item = OsString>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
@@ -161,8 +160,8 @@ pub(crate) fn read(
     }
 }
 
-/// What is given by flags and variables. A folder that is called like a file of TOML, and is none,
-/// is the configuration file.
+/// Collects flags and variables. A path argument that ends in `.toml` and is not a folder is the
+/// configuration file.
 fn sources(matches: &ArgMatches, environment: Vec<(OsString, OsString)>) -> Sources {
     let mut flags = given(matches);
     let is_file = |path: &Path| path.extension().is_some_and(|end| end == "toml") && !path.is_dir();
@@ -218,20 +217,20 @@ fn command() -> Command {
         .subcommand(references())
 }
 
-/// The pages that are written from tables.
+/// Subcommands that print references.
 fn references() -> Command {
     let counters = Arg::new("counters").long("counters").help("Print docs/counters.md");
     let counters = counters.action(ArgAction::SetTrue);
     Command::new("tuning").hide(true).about("Print docs/tuning.md").arg(counters)
 }
 
-/// The command that Python's package has besides, so that help names it.
+/// The subcommand of the Python package, for help.
 fn run_elsewhere() -> Command {
     let about = "Serve a Python application (comes with the Python package: `gustnado help run`)";
     Command::new("run").about(about).long_about(first_word::RUN).disable_help_flag(true)
 }
 
-/// What `serve` and `check` take.
+/// The arguments of `serve` and `check`.
 fn settings() -> impl Iterator<Item = Arg> {
     let config = Arg::new("config")
         .long("config")
@@ -257,7 +256,7 @@ fn settings() -> impl Iterator<Item = Arg> {
     first.into_iter().chain([config]).chain(others)
 }
 
-/// What is looked for first, in that order. It stands at the top of help, under no other heading.
+/// The most wanted settings, in this order. They stand at the top of help, without a heading.
 const FIRST: [&str; 10] = [
     "root",
     "port",
@@ -270,7 +269,7 @@ const FIRST: [&str; 10] = [
     "quiet",
     "workers",
 ];
-/// The other settings, by what more people look for.
+/// Headings of the other settings, the most wanted first.
 const GROUPS: [Group; 7] = [
     Group::Files,
     Group::Output,
@@ -281,7 +280,7 @@ const GROUPS: [Group; 7] = [
     Group::Pace,
 ];
 
-/// The help of `serve`: how it is called, and then everything.
+/// The help of `serve`: usage, then all settings.
 const SERVE: &str = "\
 {about-with-newline}
 {usage-heading} {usage}
@@ -342,7 +341,7 @@ fn page_or_refusal(error: &clap::Error, of: &str) -> Result<Subcommand, UsageErr
     }
 }
 
-/// One line instead of clap's several; `of` is the command that was given.
+/// One line instead of clap's several; `of` is the given subcommand.
 fn refusal_line(error: &clap::Error, of: &str) -> String {
     let context = |kind: ContextKind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -380,8 +379,7 @@ fn refusal_line(error: &clap::Error, of: &str) -> String {
     }
 }
 
-/// What there is in place of a flag that `of` has not: what another server's flag is called here,
-/// or else ours that is spelt nearly the same.
+/// Returns the counterpart of another server's flag, or else our flag with the nearest spelling.
 fn unknown_flag(found: &str, of: &str) -> String {
     let is_serving = ["serve", "check"].contains(&of);
     if let Some(counterpart) = counterparts::find(found).filter(|_| is_serving) {

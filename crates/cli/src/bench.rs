@@ -30,7 +30,7 @@ use interrupt::Interrupt;
 use progress::BenchProgress;
 use results::Results;
 
-/// Does what was asked, and returns the exit code.
+/// Runs the subcommand and returns the exit code.
 pub(crate) fn run(subcommand: BenchSubcommand) -> u8 {
     let output = Console::new(false);
     match subcommand {
@@ -84,7 +84,7 @@ fn measure(options: &BenchOptions, output: Console) -> u8 {
     }
 }
 
-/// What the outcome means for the exit code.
+/// Checks the thresholds and returns the exit code.
 fn check_thresholds(options: &BenchOptions, outcome: &Outcome, output: Console) -> u8 {
     let mut struck = false;
     for threshold in &options.thresholds {
@@ -107,7 +107,7 @@ fn check_thresholds(options: &BenchOptions, outcome: &Outcome, output: Console) 
     if struck { exit::THRESHOLD } else { exit::CLEAN }
 }
 
-/// Why there is nothing to measure, in one line.
+/// Returns why an outcome is empty, in one line.
 fn nothing(outcome: &Outcome) -> String {
     let kinds = outcome.errors.named();
     let most = kinds.iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 0);

@@ -7,7 +7,7 @@ use crate::{exit, root};
 use gustnado::config::{Config, Group, Machine, Origin, Resolved, Settings, TUNABLES};
 use gustnado::site::SiteFile;
 
-/// Prints the settings; the exit code says whether the server could be started with them.
+/// Prints the settings; the exit code says whether a server could start with them.
 pub(crate) fn run(options: &ServeOptions) -> u8 {
     let settings = &options.settings;
     let output = Console::new(false);
@@ -19,7 +19,7 @@ pub(crate) fn run(options: &ServeOptions) -> u8 {
     verdict(options, output)
 }
 
-/// Prints everything in effect as a configuration file.
+/// Prints all settings in effect as a configuration file.
 pub(crate) fn effective(options: &ServeOptions) -> u8 {
     let output = Console::new(false);
     page(&SiteFile::effective(options.site.as_ref(), &options.settings));
@@ -29,7 +29,7 @@ pub(crate) fn effective(options: &ServeOptions) -> u8 {
     verdict(options, output)
 }
 
-/// Says whether it could be started.
+/// Checks that a server could start.
 fn verdict(options: &ServeOptions, output: Console) -> u8 {
     let root = options.settings.config.root.as_deref().map_or(Ok(()), root::check);
     let all = root.and_then(|()| options.server().check().map_err(|error| options.line(&error)));
@@ -55,9 +55,9 @@ struct SettingRow {
     because: String,
 }
 
-/// One line per setting, in groups and columns.
+/// Formats one line per setting, in groups and columns.
 ///
-/// - `uring`: whether the kernel gives us `io_uring`, and why not.
+/// - `uring`: whether `io_uring` is available, and why not.
 fn text(
     settings: &Settings,
     machine: &Machine,
@@ -99,7 +99,7 @@ fn rows(settings: &Settings, machine: &Machine, uring: &Result<(), String>) -> V
     settings.effective().into_iter().zip(TUNABLES).map(row).collect()
 }
 
-/// The value as it will be used, and the reason where it is not simply what was set.
+/// The effective value, and the reason if it differs from the configured one.
 fn worked_out(
     (name, value): (&str, String),
     config: &Config,

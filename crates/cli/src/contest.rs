@@ -23,7 +23,7 @@ use crate::usage_error::UsageError;
 use arguments::{ContestOptions, ContestSubcommand};
 use progress::ContestProgress;
 
-/// Does what was asked for, and returns the exit code.
+/// Runs the subcommand and returns the exit code.
 pub(crate) fn run(options: ContestSubcommand, program: &Path) -> u8 {
     let output = Console::new(false);
     let done = match options {
@@ -109,7 +109,7 @@ fn verdict(record: &Record, is_check: bool, stop: &AtomicBool) -> u8 {
     exit::CLEAN
 }
 
-/// The contest of a file, or as much of it as was asked for.
+/// Reads a contest's file, and narrows it as the options say.
 fn narrowed(held: ContestOptions) -> Result<ContestSpec, UsageError> {
     let usage = refused(exit::USAGE);
     let contest = file::read(&held.file);
@@ -131,14 +131,13 @@ fn narrowed(held: ContestOptions) -> Result<ContestSpec, UsageError> {
     }
     if held.check {
         contest = contest.checked();
-        // A look at the set-up must not take the place of what was measured.
+        // A check must not overwrite a measurement.
         contest.output = contest.output.join("check");
     }
     Ok(contest)
 }
 
-/// Has the first signal end the contest, and every other one too: all that was started is ended
-/// before this process is.
+/// Makes every signal stop the contest, which stops all its processes before this one ends.
 fn listen(stop: &Arc<AtomicBool>, output: Console) -> std::io::Result<Handle> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let handle = signals.handle();
@@ -157,7 +156,7 @@ fn show(record: &Record) {
     page(&table::text(record, &|text| paint.bold(text), columns()));
 }
 
-/// How wide a line may be: as the shell says, else as every terminal can show.
+/// Maximum width of a line: from the shell, else what every terminal can show.
 fn columns() -> usize {
     let said = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     said.filter(|columns| *columns > 0).unwrap_or(80)

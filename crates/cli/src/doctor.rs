@@ -29,7 +29,7 @@ use finding::{Finding, FindingLevel};
 use options::DoctorAction;
 use settings::KernelSettings;
 
-/// Does what was asked, and returns the exit code.
+/// Runs the action and returns the exit code.
 pub(crate) fn run(options: &DoctorOptions) -> u8 {
     let output = Console::new(false);
     match options.action {
@@ -39,7 +39,7 @@ pub(crate) fn run(options: &DoctorOptions) -> u8 {
     }
 }
 
-/// Looks at this machine and prints what was found.
+/// Checks this machine and prints the findings.
 fn look(settings: &KernelSettings) -> u8 {
     let facts = Facts::read(settings);
     if facts.is_empty() {
@@ -51,7 +51,7 @@ fn look(settings: &KernelSettings) -> u8 {
     page(&text(&facts, page_paint()))
 }
 
-/// What was found, in order of weight for somebody who wants many connections.
+/// Findings, the most important for many connections first.
 fn text(facts: &Facts, paint: Paint) -> String {
     let findings = [
         machine::kernel(facts),

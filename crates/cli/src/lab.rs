@@ -9,17 +9,17 @@ use clap::{ArgMatches, Command};
 use crate::usage_error::UsageError;
 use crate::{bench, contest};
 
-/// The names of the subcommands that a person may call.
+/// The visible subcommands.
 pub(crate) const NAMES: &[&str] = &["bench", "contest"];
 
-/// What a person asked of the lab.
+/// A subcommand of the lab.
 #[derive(Debug)]
 pub(crate) enum LabSubcommand {
-    /// Load a server, or merge what came of it.
+    /// Loads a server, or merges results.
     Bench(bench::BenchSubcommand),
-    /// Measure servers side by side.
+    /// Measures servers side by side.
     Contest(Box<contest::arguments::ContestSubcommand>),
-    /// Become a server of a contest: who holds it, and the command.
+    /// Becomes a server of a contest: the parent process and the command.
     ContestMember(i32, Vec<OsString>),
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn is_command(word: &str) -> bool {
     NAMES.contains(&word) || word == "contest-member"
 }
 
-/// Returns why a first word is refused that names a subcommand of the lab: here, never.
+/// Returns the error of a first word that names an absent subcommand; here, never.
 pub(crate) fn usage_error_of(_: &str) -> Option<UsageError> {
     None
 }
@@ -41,7 +41,7 @@ pub(crate) fn usage_error_of(_: &str) -> Option<UsageError> {
 /// Reads the flags of the subcommand `name`; `None` if it is not the lab's.
 ///
 /// # Errors
-/// The first flag that is not understood, in one line.
+/// The first mistake, in one line.
 pub(crate) fn read(name: &str, flags: &ArgMatches) -> Option<Result<LabSubcommand, UsageError>> {
     match name {
         "bench" => Some(bench::read(flags).map(LabSubcommand::Bench)),
@@ -54,7 +54,7 @@ pub(crate) fn read(name: &str, flags: &ArgMatches) -> Option<Result<LabSubcomman
     }
 }
 
-/// Does what was asked, and returns the exit code.
+/// Runs the subcommand and returns the exit code.
 ///
 /// - `program`: the path of the command, which a contest starts as load generator.
 pub(crate) fn run(subcommand: LabSubcommand, program: &Path) -> u8 {

@@ -32,10 +32,10 @@ use arguments::Subcommand;
 use no_lab as lab;
 use output::Console;
 
-/// Does what a command line asks for, and returns the exit code.
+/// Runs a command line and returns the exit code.
 ///
 /// - `words`: the command line, with the program's name before it.
-/// - `program`: where the program is, which starts itself for some of its work.
+/// - `program`: the path of the program, which starts itself for some subcommands.
 pub fn command(words: impl IntoIterator<Item = OsString>, program: &Path) -> u8 {
     let subcommand = match arguments::read(words, std::env::vars_os()) {
         Ok(subcommand) => subcommand,

@@ -9,13 +9,13 @@ use clap::{ArgMatches, Command};
 
 use crate::usage_error::UsageError;
 
-/// The names of the subcommands of the lab that this build has.
+/// The subcommands of the lab in this build.
 pub(crate) const NAMES: &[&str] = &[];
 
-/// What other builds have.
+/// The subcommands of other builds.
 const ABSENT: [&str; 3] = ["bench", "contest", "contest-member"];
 
-/// Returns no subcommand, so that help names none.
+/// Returns no subcommand, so help names none.
 pub(crate) fn commands() -> Vec<Command> {
     Vec::new()
 }
@@ -25,7 +25,7 @@ pub(crate) fn is_command(_: &str) -> bool {
     false
 }
 
-/// Returns why a first word is refused that names a subcommand of the lab.
+/// Returns the error of a first word that names a subcommand of the lab.
 pub(crate) fn usage_error_of(word: &str) -> Option<UsageError> {
     ABSENT.contains(&word).then(|| {
         UsageError::of_usage(format!(
@@ -40,7 +40,7 @@ pub(crate) fn read(_: &str, _: &ArgMatches) -> Option<Result<LabSubcommand, Usag
     None
 }
 
-/// Has nothing to do.
+/// Never called.
 pub(crate) fn run(subcommand: LabSubcommand, _: &Path) -> u8 {
     match subcommand {}
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// Says what is wrong with the folder to serve, if anything is.
+/// Returns what is wrong with the folder to serve, if anything is.
 pub(crate) fn check(root: &Path) -> Result<(), String> {
     let shown = root.display();
     let found = fs::metadata(root).map_err(|error| match error.kind() {

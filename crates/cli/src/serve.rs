@@ -23,7 +23,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a process that ends at once waits for its listening sockets to be closed.
+/// Time that an immediate end waits for listening sockets to close.
 const CLOSING_MAX: Duration = Duration::from_millis(50);
 
 /// Serves until a signal, and returns the exit code.
@@ -36,7 +36,7 @@ pub(crate) fn run(options: Box<ServeOptions>) -> u8 {
         output.error(&line);
         return exit::CONFIG;
     }
-    // Before the first thread starts, so that no signal finds the default action in place.
+    // Before the first thread starts, so that no signal meets the default action.
     let mut signals = match Signals::new([SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1]) {
         Ok(signals) => signals,
         Err(error) => {
@@ -44,7 +44,7 @@ pub(crate) fn run(options: Box<ServeOptions>) -> u8 {
             return exit::FAILED;
         }
     };
-    // (A flag that nobody reads: what counts is that the default action, death, is not taken.)
+    // The flag is never read; it replaces the default action, which would kill the process.
     if let Err(error) = register(SIGXFSZ, Arc::default()) {
         output.error(&format!("cannot catch SIGXFSZ: {error}"));
         return exit::FAILED;
@@ -63,15 +63,14 @@ pub(crate) fn run(options: Box<ServeOptions>) -> u8 {
     serve(&running, options, &mut signals, output)
 }
 
-/// The time in which a server is being started. That may last: many workers are started, a port is
-/// not free yet. A signal that ends the server is obeyed meanwhile too.
+/// Handles signals during the start, which may last: many workers start, or a port is not free yet.
 struct Starting(Option<(Handle, JoinHandle<()>)>);
 
 impl Starting {
-    /// Ends the process by the first such signal, from a thread of its own. Nobody is served yet,
-    /// so nothing is waited for; and what was started ends with the process.
+    /// Ends the process at the first such signal, from its own thread. There are no connections to
+    /// wait for yet, and everything that was started ends with the process.
     fn heed_signals(output: Console) -> Self {
-        // (Where it cannot be done, they are obeyed once the server has started.)
+        // On failure, signals are handled once the server has started.
         let Ok(mut signals) = Signals::new([SIGTERM, SIGINT, SIGQUIT]) else { return Self(None) };
         let handle = signals.handle();
         let thread = std::thread::Builder::new().name("gust-start".to_owned());
@@ -86,11 +85,11 @@ impl Starting {
         Self(thread.ok().map(|thread| (handle, thread)))
     }
 
-    /// The server has started, or could not. From now on signals are others' to heed.
+    /// Stops handling signals once the server has started or failed.
     fn end(self) {
         let Some((handle, thread)) = self.0 else { return };
         handle.close();
-        // It only fails if it panicked, and has said so then.
+        // It only fails if it panicked, which was printed then.
         let _ = thread.join();
     }
 }
@@ -115,8 +114,7 @@ fn banner(running: &Running, options: &ServeOptions) -> Banner {
     }
 }
 
-/// Where other machines reach a server that listens on every IPv4 interface: the address that this
-/// machine would call them from.
+/// The address of this machine for others, if the server listens on every IPv4 interface.
 fn network_url(endpoints: &[Endpoint]) -> Option<String> {
     let any = endpoints.iter().find_map(|endpoint| match endpoint {
         Endpoint::Tcp(address) if address.ip() == Ipv4Addr::UNSPECIFIED => Some(address.port()),
@@ -124,7 +122,7 @@ fn network_url(endpoints: &[Endpoint]) -> Option<String> {
     });
     let port = any?;
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
-    // (Connecting a UDP socket sends nothing: it asks for the route to an address of no machine.)
+    // Connecting a UDP socket sends nothing: it asks for the route to an unassigned address.
     socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
     let ip = socket.local_addr().ok()?.ip();
     let is_of_use = !ip.is_loopback() && !ip.is_unspecified();
@@ -133,7 +131,7 @@ fn network_url(endpoints: &[Endpoint]) -> Option<String> {
     })
 }
 
-/// Says so where there are more workers than could run at a time.
+/// Warns if there are more workers than can run at a time.
 fn too_many(config: &Config, machine: &Machine) -> Option<String> {
     let workers = machine.workers(config).value;
     let cpus = machine.workers(&Config { workers: 0, ..config.clone() }).value;
@@ -165,14 +163,14 @@ fn serve(
     finish(&report, &options.settings, output)
 }
 
-/// USR1: whoever rotates logs has moved the old one away.
+/// USR1: reopens the log after a rotation.
 fn reopen_logs(running: &Running, output: Console) {
     if let Err(error) = running.reopen_logs() {
         output.error(&format!("USR1: {error}; the old file is written on"));
     }
 }
 
-/// Drains on a thread of its own, while this one says what is waited for and minds the signals.
+/// Drains on another thread, while this one prints progress and handles signals.
 fn drain(
     running: &Running,
     settings: &Settings,
@@ -232,12 +230,12 @@ fn finish(report: &DrainReport, settings: &Settings, output: Console) -> u8 {
     exit::CUT
 }
 
-/// Ends the process as a shell would report that signal. No connection is waited for.
+/// Ends the process with the exit code of a signal. It waits for no connection.
 fn stop_at_once(running: &Running, signal: i32, output: Console) -> ! {
     output.say("stopping at once");
     running.flush_logs();
-    // So that the next server finds its port free: a ring gives sockets back only some time after
-    // its process has gone.
+    // The next server should find its port free: a ring returns sockets only some time after its
+    // process has ended.
     running.close_listeners(CLOSING_MAX);
     for endpoint in running.listens_on() {
         if let Endpoint::Unix(path) = endpoint {

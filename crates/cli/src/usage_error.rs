@@ -2,17 +2,17 @@
 
 use crate::exit;
 
-/// What a person is told, and what the command exits with.
+/// An error message with its exit code.
 #[derive(Debug)]
 pub(crate) struct UsageError {
-    /// What to print: a line, or one for each mistake in a file.
+    /// The message: one line, or one for each mistake in a file.
     pub(crate) line: String,
-    /// What to exit with.
+    /// The exit code.
     pub(crate) code: u8,
 }
 
 impl UsageError {
-    /// A command line that is not understood.
+    /// Returns the error of a wrong command line.
     pub(crate) fn of_usage(line: impl Into<String>) -> Self {
         Self { line: line.into(), code: exit::USAGE }
     }

@@ -12,11 +12,11 @@ use pyo3::prelude::*;
 use crate::awaitable::awaitable;
 use crate::guarded::Guarded;
 
-/// Something that is there already.
+/// A value that is ready. It can be awaited once.
 #[pyclass(frozen, freelist = 64, module = "gustnado._gustnado")]
 pub(crate) struct ReadyValue(Guarded<Option<Py<PyAny>>>);
 
-/// A `None` that is there already. One does for all.
+/// A `None` that is ready. One object serves all.
 #[pyclass(frozen, module = "gustnado._gustnado")]
 pub(crate) struct ReadyNone;
 

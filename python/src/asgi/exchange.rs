@@ -30,12 +30,12 @@ use crate::guarded::Guarded;
 use crate::pipe::PipeWriter;
 use sending::SendOutcome;
 
-/// A request that is being answered.
+/// A request and its response.
 #[pyclass(frozen, weakref, module = "gustnado._gustnado")]
 pub(super) struct AsgiExchange {
     state: Guarded<ExchangeState>,
     pub(super) event_loop: Py<PyAny>,
-    /// The loop's.
+    /// Used on the loop only.
     thread: ThreadId,
     done: Py<ReadyNone>,
     pause: Py<Pause>,
@@ -43,45 +43,45 @@ pub(super) struct AsgiExchange {
 
 pub(super) struct ExchangeState {
     pub(super) request: Request,
-    /// Bytes of its body that were handed out.
+    /// Bytes of its body that were received.
     taken: u64,
-    /// Its body was handed out up to the end.
+    /// Its body was received up to the end.
     has_all: bool,
-    /// The next bytes of the body, or none at its end, which came when no `receive` waited.
+    /// The next bytes of the body, or none at its end, that arrived while no `receive` waited.
     ahead: Option<Bytes>,
     pub(super) phase: SendPhase,
     pub(super) to: ResponseSink,
-    /// The application has been told that the client is lost.
+    /// The application was told that the client has disconnected.
     knows_loss: bool,
-    /// The futures of those `receive` that wait.
+    /// Futures of waiting `receive` calls.
     receivers: VecDeque<Py<PyAny>>,
-    /// When the application last made room for what it had sent.
+    /// When a message of the application was last accepted for sending.
     pub(super) left: Option<Instant>,
-    /// A file that was to be sent and is not there.
+    /// A file that was to be sent and does not exist.
     pub(super) missing: Option<PathBuf>,
 }
 
-/// What the application may send next.
+/// The messages that the application may send next.
 pub(super) enum SendPhase {
     Head,
-    /// The content, behind this head.
+    /// Content, after this head.
     Content(ForeignHead),
-    /// More of the content: the head is on its way.
+    /// More content: the head was sent.
     More(PipeWriter),
-    /// Nothing: the answer is whole.
+    /// None: the response is complete.
     Over,
-    /// Nothing: the client has gone, or its body is broken.
+    /// None: the client has disconnected, or its body is broken.
     Lost,
 }
 
-/// Where the answer goes.
+/// The consumer of the response.
 pub(super) enum ResponseSink {
-    /// Nobody waits for it yet: the application is in its first step.
+    /// None yet: the application is in its first step.
     Nobody,
-    /// It is kept for who asks next.
+    /// The response is kept for `take_response`.
     Kept(Box<Response>),
     Client(Replier),
-    /// It was given.
+    /// It was passed on.
     Given,
 }
 
@@ -113,9 +113,9 @@ impl AsgiExchange {
         self.state.borrow_mut()
     }
 
-    /// What a call on another thread returns: it is made once it is awaited, on the loop. (Adapters
-    /// of WSGI call `receive` and `send` on their threads, and have the loop await what they get.
-    /// Here and there at once, what comes between two steps would be lost.)
+    /// The coroutine that a call on another thread returns: it does its work once it is awaited, on
+    /// the loop. (Adapters of WSGI call `receive` and `send` on their threads, and await the
+    /// results on the loop. With work in both places, events between two steps would be lost.)
     fn elsewhere<'py>(
         slf: &Bound<'py, Self>,
         name: &Bound<'py, PyString>,
@@ -132,13 +132,13 @@ impl AsgiExchange {
         }
     }
 
-    /// Looks at the request.
+    /// Calls `read` with the request.
     pub(super) fn with_request<T>(&self, read: impl FnOnce(&Request) -> T) -> T {
         read(&self.state().request)
     }
 
-    /// The answer, or at least its head, if the application has sent it by now.
-    pub(super) fn take_answer(&self) -> Option<Response> {
+    /// Returns the response, or at least its head, if the application has sent it.
+    pub(super) fn take_response(&self) -> Option<Response> {
         let mut state = self.state();
         match std::mem::replace(&mut state.to, ResponseSink::Nobody) {
             ResponseSink::Kept(response) => {
@@ -152,7 +152,7 @@ impl AsgiExchange {
         }
     }
 
-    /// Has the answer sent when the application sends it.
+    /// Returns the reply that the application's response completes.
     pub(super) fn wait(slf: &Bound<'_, Self>) -> PyResult<Reply> {
         let (replier, reply) = reply_later();
         replier.on_lost(Self::later(slf, Self::lose)?);
@@ -160,7 +160,7 @@ impl AsgiExchange {
         Ok(reply)
     }
 
-    /// A call for the connection to make, which does nothing once the exchange has gone.
+    /// Returns a callback for the connection, which does nothing once the exchange is dropped.
     pub(super) fn later(
         slf: &Bound<'_, Self>,
         then: fn(&Bound<'_, Self>),
@@ -175,37 +175,37 @@ impl AsgiExchange {
         })
     }
 
-    /// Whether the application was told that the client is lost: what it raises comes of that.
+    /// Whether the application was told of the disconnect, which then explains its exception.
     pub(super) fn knows_loss(&self) -> bool {
         self.state().knows_loss
     }
 
-    /// The application has ended, well or not. Returns what it owes still, if that is anything.
+    /// Handles the application's end. Returns its violation of the protocol, if there is one.
     pub(super) fn end(slf: &Bound<'_, Self>) -> Option<Cow<'static, str>> {
         let mut state = slf.get().state();
         let is_lost = matches!(state.phase, SendPhase::Lost);
         let phase = if is_lost { SendPhase::Lost } else { SendPhase::Over };
         let owes = match std::mem::replace(&mut state.phase, phase) {
             SendPhase::Head | SendPhase::Content(_) => Some("has sent no answer".into()),
-            // (The content is cut off by its feed.)
+            // The dropped writer cuts the content off.
             SendPhase::More(_) => Some("has not sent all of its answer".into()),
             SendPhase::Over | SendPhase::Lost => state.missing.take().map(|path| {
                 format!("has sent a file that is not there: {}", path.display()).into()
             }),
         };
-        // (One that is kept is asked for yet.)
+        // A kept response is still to be taken.
         let to = match &state.to {
             ResponseSink::Kept(_) => ResponseSink::Given,
             _ => std::mem::replace(&mut state.to, ResponseSink::Given),
         };
         drop(state);
-        // Whoever has given no answer by now gives 500.
+        // A missing response becomes 500.
         drop(to);
         Self::tell_receivers(slf);
         owes
     }
 
-    /// The client has gone, or the answer was sent.
+    /// Handles a disconnect, or the end of the response.
     pub(super) fn lose(slf: &Bound<'_, Self>) {
         let mut state = slf.get().state();
         let is_over = matches!(state.phase, SendPhase::Over);
@@ -215,14 +215,14 @@ impl AsgiExchange {
         Self::tell_receivers(slf);
     }
 
-    /// The body is broken, so that nothing can follow it: the client is told why, if nothing has
-    /// been sent to it, or else cut off. This waits for nothing that the application does.
+    /// Handles a broken body, which ends the connection: the client gets an error response if
+    /// nothing was sent, or else is cut off. This does not wait for the application.
     fn break_off(&self, error: BodyError) {
         let mut state = self.state();
         let phase = std::mem::replace(&mut state.phase, SendPhase::Lost);
         let to = std::mem::replace(&mut state.to, ResponseSink::Given);
         drop(state);
-        // (With its feed, if it has one, the content ends without its end.)
+        // If there is a writer, dropping it ends the content early.
         drop(phase);
         let refusal = || Response::new(error.status()).close();
         match to {
@@ -234,8 +234,7 @@ impl AsgiExchange {
         }
     }
 
-    /// Something has come, or come to its end: gives it to each `receive` that waits, in their
-    /// order.
+    /// Passes new bytes, or the end, to waiting `receive` calls in their order.
     pub(super) fn tell_receivers(slf: &Bound<'_, Self>) {
         let py = slf.py();
         let told = || -> PyResult<()> {
@@ -243,7 +242,7 @@ impl AsgiExchange {
             loop {
                 let Some(receiver) = slf.get().state().receivers.pop_front() else { break };
                 let receiver = receiver.into_bound(py);
-                // One that was cancelled takes nothing: it would be lost with it.
+                // A cancelled future would lose the bytes.
                 if receiver.call_method0(intern!(py, "done"))?.is_truthy()? {
                     continue;
                 }
@@ -254,7 +253,7 @@ impl AsgiExchange {
                 is_taken = true;
                 receiver.call_method1(intern!(py, "set_result"), (message,))?;
             }
-            // Without one that waits, an error of the body is not to go unseen.
+            // Without a waiting call, an error of the body must not go unnoticed.
             if is_taken { Ok(()) } else { Self::look_ahead(slf) }
         };
         if let Err(error) = told() {
@@ -262,7 +261,7 @@ impl AsgiExchange {
         }
     }
 
-    /// Takes the bytes that were asked for by a `receive` which was given up meanwhile.
+    /// Takes the bytes that were assigned to a cancelled `receive`.
     fn look_ahead(slf: &Bound<'_, Self>) -> PyResult<()> {
         let state = slf.get().state();
         if state.is_over() || state.has_all || state.ahead.is_some() {
@@ -275,8 +274,8 @@ impl AsgiExchange {
         Ok(())
     }
 
-    /// The next bytes of the body, which are none at its end; `None`: it is broken, and the
-    /// exchange over by that.
+    /// Returns the next bytes of the body, empty at its end; `None`: it is broken, which ends the
+    /// exchange.
     fn poll_body(slf: &Bound<'_, Self>) -> PyResult<Poll<Option<Bytes>>> {
         let mut polled = slf.get().state().poll_body_at_once();
         if polled.is_pending() {
@@ -293,8 +292,8 @@ impl AsgiExchange {
         }))
     }
 
-    /// The next message for the application, if there is one. Else the receivers are told when it
-    /// is worth asking again.
+    /// Returns the next message for the application, if there is one. Otherwise receivers are woken
+    /// when there may be one.
     fn next<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let py = slf.py();
         let mut state = slf.get().state();
@@ -325,7 +324,7 @@ impl AsgiExchange {
 }
 
 impl ExchangeState {
-    /// Whether nothing more may be sent.
+    /// Whether no more messages may be sent.
     fn is_over(&self) -> bool {
         matches!(self.phase, SendPhase::Over | SendPhase::Lost)
     }
@@ -340,7 +339,7 @@ impl ExchangeState {
         gone()
     }
 
-    /// Puts a stage back in which content is not wanted, and says why.
+    /// Restores a phase that does not allow content, and returns the error.
     pub(super) fn refuse(&mut self, phase: SendPhase) -> PyErr {
         let error = match &phase {
             SendPhase::Lost => self.lost(),

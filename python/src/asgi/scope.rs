@@ -13,12 +13,12 @@ use crate::request::method;
 use crate::request_template::RequestTemplate;
 use crate::root_path::below;
 
-/// Bytes of a root path that no target has as they are (RFC 3986 §3.3).
+/// Bytes of a root path that are escaped in every target (RFC 3986 §3.3).
 const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'<').add(b'>');
-/// The same, and what ends a path.
+/// The same, and those that end a path.
 const ESCAPED_IN_PATHS: &AsciiSet = &ESCAPED.add(b'?').add(b'`').add(b'{').add(b'}');
 
-/// The part of the paths that is not the application's, as text and as it stands in targets.
+/// The root path, as text and as it is encoded in targets.
 pub(super) struct RootPath {
     text: String,
     raw: String,
@@ -31,8 +31,8 @@ impl RootPath {
         Self { text, raw }
     }
 
-    /// The path and the raw path of a scope, which the root path is part of: it is put before both
-    /// if a proxy has taken it off.
+    /// Returns the path and the raw path of a scope, which include the root path: it is added if a
+    /// proxy has removed it.
     fn of<'a>(&self, raw_path: &'a str) -> (Cow<'a, str>, Cow<'a, str>) {
         let path = percent_decode_str(raw_path).decode_utf8_lossy();
         if self.text.is_empty() || below(path.as_bytes(), self.text.as_bytes()).is_some() {
@@ -42,7 +42,7 @@ impl RootPath {
     }
 }
 
-/// Makes it of what is the same in all of them.
+/// Returns the scope of a request.
 ///
 pub(super) fn make<'py>(
     py: Python<'py>,
@@ -86,7 +86,7 @@ pub(super) fn make<'py>(
     Ok(scope)
 }
 
-/// Pairs of bytes, the names in lower case.
+/// Pairs of bytes, with names in lower case.
 fn fields<'py>(py: Python<'py>, request: &Request) -> PyResult<Bound<'py, PyList>> {
     let found = PyList::empty(py);
     for (name, value) in request.headers() {

@@ -13,33 +13,33 @@ use super::{CallSoonTrap, OnEnd, RunningTasks, TaskStep, result, wait};
 use crate::awaitable::awaitable;
 use crate::guarded::Guarded;
 
-/// What `await send(…)` waits for in a step that the engine runs, where what was sent can leave:
-/// the step ends, and goes on after the engine's turn. There is one for all, since such steps run
-/// one at a time.
+/// Awaitable of `send(…)` in a step that the engine runs and whose output can leave: the step ends,
+/// and resumes after the engine's turn. There is a single object, since such steps run one at a
+/// time.
 #[pyclass(frozen, module = "gustnado._gustnado")]
 pub(crate) struct Pause {
     trap: Py<CallSoonTrap>,
     state: Guarded<PauseState>,
     habits: Guarded<Habits>,
-    /// What the running step does behind its answer.
+    /// What the running step does after its response.
     behind: Guarded<Option<Behind>>,
 }
 
-/// How far the pause of the running step has come.
+/// State of the pause in the running step.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum PauseState {
-    /// No step of the engine's runs.
+    /// The engine runs no step.
     #[default]
     None,
-    /// There is none.
+    /// The step has no pause.
     Running,
-    /// `send` has given it away.
+    /// `send` has returned it.
     Given,
     /// It is awaited: the loop is about to be asked for the next step.
     Awaited,
 }
 
-/// The step is the loop's: it can wait for a turn of that.
+/// The loop runs this step, which can wait for one of its turns.
 pub(crate) struct NotOurs;
 
 impl Pause {
@@ -48,7 +48,7 @@ impl Pause {
         Self { trap, state: Guarded::default(), habits, behind }
     }
 
-    /// The same for `send` to return, if a step of the engine's runs.
+    /// Returns the pause for `send`, if the engine runs this step.
     pub(crate) fn give<'py>(slf: &Bound<'py, Self>) -> Option<Bound<'py, PyAny>> {
         if slf.get().state.get() == PauseState::None {
             return None;
@@ -57,10 +57,10 @@ impl Pause {
         Some(slf.clone().into_any())
     }
 
-    /// The same where the answer is whole, and its application may have nothing more to do. `None`:
-    /// it need not wait.
+    /// The same for a complete response, after which the application may have nothing to do.
+    /// `None`: it need not wait.
     ///
-    /// - `path`: what the request asked for.
+    /// - `path`: the path of the request.
     pub(crate) fn give_last<'py>(
         slf: &Bound<'py, Self>,
         path: &[u8],
@@ -69,7 +69,7 @@ impl Pause {
         if pause.state.get() == PauseState::None {
             return Err(NotOurs);
         }
-        let (behind, pauses) = pause.habits.borrow_mut().note_answer(path);
+        let (behind, pauses) = pause.habits.borrow_mut().note_response(path);
         pause.behind.set(Some(behind));
         Ok(if pauses { Self::give(slf) } else { None })
     }
@@ -90,7 +90,7 @@ impl Pause {
             None
         };
         if is_awaited && next.is_none() {
-            // Somebody in between has not handed the pause on.
+            // A coroutine in between did not pass the pause on.
             self.trap.get().remove(py)?;
         }
         ran.map(|()| next)
@@ -110,7 +110,7 @@ impl Pause {
 
 awaitable!(Pause);
 
-/// What `await send(…)` waits for in a step that the loop runs: one turn of the loop.
+/// Awaitable of `send(…)` in a step that the loop runs: one turn of the loop.
 #[pyclass(frozen, freelist = 64, module = "gustnado._gustnado")]
 #[derive(Default)]
 pub(crate) struct LoopTurn(Guarded<bool>);
@@ -124,7 +124,7 @@ impl LoopTurn {
 
 awaitable!(LoopTurn);
 
-/// A task that goes on after this turn.
+/// A task that resumes after this turn.
 pub(super) struct DeferredTask {
     pub(super) next: TaskStep,
     pub(super) task: Py<PyAny>,
@@ -137,7 +137,7 @@ thread_local! {
     static DEFERRED: RefCell<Vec<DeferredTask>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Whether a task is to go on after the next turn, which so is not to sleep.
+/// Whether a task resumes after the next turn, which so must not sleep.
 pub(crate) fn has_paused() -> bool {
     DEFERRED.with_borrow(|all| !all.is_empty())
 }
@@ -146,7 +146,7 @@ pub(super) fn defer(paused: DeferredTask) {
     DEFERRED.with_borrow_mut(|all| all.push(paused));
 }
 
-/// Has the tasks go on that had paused before the engine's turn was over. They may pause again.
+/// Resumes the tasks that paused before the engine's turn. They may pause again.
 pub(crate) fn go_on(py: Python<'_>) {
     if !has_paused() {
         return;
@@ -173,7 +173,7 @@ pub(crate) fn go_on(py: Python<'_>) {
             error.write_unraisable(py, Some(bound));
         }
     }
-    // (Its memory is kept.)
+    // Reuses its memory.
     if !has_paused() {
         DEFERRED.replace(all);
     }

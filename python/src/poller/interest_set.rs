@@ -10,32 +10,33 @@ use gustnado_reactor::Reactor;
 
 use super::{ERR, IN, OUT, wants};
 
-/// By descriptor.
+/// Entries by descriptor.
 #[derive(Default)]
 pub(crate) struct InterestSet {
     all: Vec<Option<InterestEntry>>,
     changed: Vec<RawFd>,
-    /// No longer wanted, which the kernel has not been told.
+    /// Ended interests that the kernel was not told of.
     ended: Vec<RawFd>,
 }
 
 struct InterestEntry {
     wanted: u32,
-    /// None: the kernel has never heard of it.
+    /// `None`: the kernel was never told of it.
     told: Option<u32>,
-    /// A connected stream that never blocks: to try to write to it does no harm. Not known yet.
+    /// A connected stream in non-blocking mode, which may be written to on trial. False until
+    /// known.
     may_be_tried: bool,
     trial: WriteTrial,
     is_changed: bool,
 }
 
-/// Whether a descriptor was said to be writable without asking.
+/// State of reporting a descriptor as writable without asking the kernel.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WriteTrial {
     Not,
-    /// This is to be said now.
+    /// Report it now.
     Due,
-    /// It was said, and is to be written to before that is said again.
+    /// Reported; it must be written to before the next report.
     Said,
 }
 
@@ -54,9 +55,9 @@ impl InterestSet {
         self.all.get_mut(usize::try_from(fd).ok()?)?.as_mut()
     }
 
-    /// A descriptor is wanted from now on.
+    /// Adds a descriptor.
     ///
-    /// - `is_told`: the kernel has been told.
+    /// - `is_told`: the kernel was told.
     pub(crate) fn begin(&mut self, fd: RawFd, events: u32, is_told: bool) {
         let Ok(at) = usize::try_from(fd) else { return };
         if self.all.len() <= at {
@@ -74,9 +75,9 @@ impl InterestSet {
         }
     }
 
-    /// A descriptor is wanted no longer.
+    /// Removes a descriptor.
     ///
-    /// - `is_told`: the kernel has been told.
+    /// - `is_told`: the kernel was told.
     pub(crate) fn end(&mut self, fd: RawFd, is_told: bool) {
         if let Some(entry) = usize::try_from(fd).ok().and_then(|at| self.all.get_mut(at)) {
             *entry = None;
@@ -86,7 +87,7 @@ impl InterestSet {
         }
     }
 
-    /// Another reactor is told all of it.
+    /// Marks everything as changed, for another reactor.
     pub(crate) fn retell_all(&mut self) {
         self.ended.clear();
         let fds = 0..RawFd::try_from(self.all.len()).unwrap_or(RawFd::MAX);
@@ -98,7 +99,7 @@ impl InterestSet {
         }
     }
 
-    /// Takes a wish. Returns whether it will be seen to: not for a descriptor that nobody watches.
+    /// Changes the events of a descriptor. Returns false if it is not watched.
     pub(crate) fn change(&mut self, fd: RawFd, events: u32) -> bool {
         let Some(entry) = self.of(fd) else { return false };
         entry.wanted = events;
@@ -108,11 +109,12 @@ impl InterestSet {
         true
     }
 
-    /// Sees to all wishes. Returns what is to be tried, and what the kernel would not watch.
+    /// Passes all changes to the kernel. Returns the descriptors to try, and those that the kernel
+    /// refused.
     pub(crate) fn settle(&mut self, reactor: &mut Reactor) -> (Vec<RawFd>, Vec<(u64, u32)>) {
         let (mut tried, mut refused) = (Vec::new(), Vec::new());
         for fd in std::mem::take(&mut self.ended) {
-            // (One that was closed meanwhile is watched no longer.)
+            // A descriptor closed meanwhile is no longer watched.
             _ = reactor.unwatch(fd);
         }
         for fd in std::mem::take(&mut self.changed) {
@@ -143,8 +145,8 @@ impl InterestSet {
         (tried, refused)
     }
 
-    /// What of the events that the kernel has found is wanted, for it may not have been told yet;
-    /// and what is to be tried, with it.
+    /// Returns the wanted part of the kernel's events, since the kernel may not know the latest
+    /// interest, with the trial of the descriptor.
     pub(crate) fn wanted(&mut self, key: u64, events: u32) -> u32 {
         let entry = RawFd::try_from(key).ok().and_then(|fd| self.of(fd));
         entry.map_or(events, |entry| {
@@ -153,7 +155,7 @@ impl InterestSet {
         })
     }
 
-    /// What is to be tried, unless it has been said together with what else has happened.
+    /// Returns the remaining trials.
     pub(crate) fn left(&mut self, tried: Vec<RawFd>) -> impl Iterator<Item = (u64, u32)> {
         tried
             .into_iter()

@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use super::plain::Plain;
 use crate::name_cache::NameCache;
 
-/// What Cyclone has for all connections.
+/// Shared Python objects of Cyclone.
 #[pyclass(frozen, module = "gustnado._gustnado")]
 pub(crate) struct CycloneWords {
     new: Py<PyAny>,
@@ -22,7 +22,7 @@ pub(crate) struct CycloneWords {
     names: NameCache<PyString>,
 }
 
-/// So many names of fields are remembered.
+/// Maximum number of cached field names.
 const NAMES_MAX: usize = 256;
 
 #[pymethods]
@@ -43,8 +43,8 @@ impl CycloneWords {
 }
 
 impl CycloneWords {
-    /// `HTTPConnection._on_headers` of a request without a body. Returns the request, unless its
-    /// head has something in it that is better left to Cyclone.
+    /// Replaces `HTTPConnection._on_headers` for a request without a body. Returns the request,
+    /// unless its head is better left to Cyclone.
     ///
     /// - `remote`: the client's address.
     pub(super) fn make_request<'py>(
@@ -99,19 +99,19 @@ impl CycloneWords {
         Ok(Some(request))
     }
 
-    /// `HTTPHeaders.parse`.
+    /// Replaces `HTTPHeaders.parse`.
     fn make_headers<'py>(
         &self,
         py: Python<'py>,
         plain: &Plain<'_>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let headers = self.new_headers.bind(py).call1((&self.headers,))?;
-        // Its entries are set as `dict` does, which is not what this kind of it does.
+        // Its entries are set by `dict`, not by the override of this class.
         let fields = headers.cast::<PyDict>()?;
         let lists = PyDict::new(py);
         let mut last = None;
         for (name, value) in plain.fields() {
-            // (Python's lines and blanks are more than those of ASCII.)
+            // Python recognises more line ends and blanks than those of ASCII.
             let is_printable = value.iter().all(|byte| matches!(byte, b' '..=b'~'));
             let (true, Ok(name), Ok(value)) =
                 (is_printable, str::from_utf8(name), str::from_utf8(value))
@@ -142,8 +142,8 @@ impl CycloneWords {
     }
 }
 
-/// `RequestHandler._generate_headers` of a handler without new cookies. `None`: something is not
-/// what it mostly is.
+/// Replaces `RequestHandler._generate_headers` for a handler without new cookies. `None` if
+/// anything is unusual.
 #[pyfunction]
 pub(crate) fn cyclone_head<'py>(
     handler: &Bound<'py, PyAny>,

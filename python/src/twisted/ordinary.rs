@@ -26,7 +26,7 @@ use super::words::HeadWords;
 use crate::guarded::Guarded;
 use files::FileWords;
 
-/// What Twisted has for all requests. Its fields are what `gustnado.twisted._known` calls them.
+/// Shared Python objects of Twisted. Its fields have the names in `gustnado.twisted._known`.
 #[pyclass(frozen, module = "gustnado._gustnado")]
 pub(crate) struct TwistedWords {
     new: Py<PyAny>,
@@ -47,9 +47,9 @@ pub(crate) struct TwistedWords {
     make_date: Py<PyAny>,
     go_on: Py<PyAny>,
     failed: Py<PyAny>,
-    /// The second it is of, and its text.
+    /// The current second and its text.
     date: Guarded<(u64, Option<Py<PyBytes>>)>,
-    /// Nothing before files are served.
+    /// Empty until files are served.
     files: OnceLock<FileWords>,
 }
 
@@ -82,15 +82,15 @@ impl TwistedWords {
         })
     }
 
-    /// From now on, files are sent without Python.
+    /// Enables sending files without Python.
     fn know_files(&self, source: &Bound<'_, PyAny>) -> PyResult<()> {
-        // (The second time it is what it was.)
+        // A second call changes nothing.
         _ = self.files.set(FileWords::new(source)?);
         Ok(())
     }
 }
 
-/// A connection whose ordinary requests may be taken here.
+/// A connection with ordinary requests.
 pub(super) struct Ordinary {
     pub(super) words: Py<TwistedWords>,
     pub(super) site: Py<PyAny>,
@@ -102,14 +102,14 @@ pub(super) struct Ordinary {
     pub(super) timeout: Option<Py<TwistedTimeout>>,
 }
 
-/// What a resource has returned, or failed at.
+/// The result of a resource.
 type Rendered<'py> = Result<(Bound<'py, PyAny>, Bound<'py, PyAny>), RenderFailure<'py>>;
 
-/// A resource, if it had been found, and what was raised.
+/// A resource, if one was found, and its exception.
 type RenderFailure<'py> = (Option<Bound<'py, PyAny>>, PyErr);
 
 impl Ordinary {
-    /// Answers a request, unless it is not ordinary: then nothing has happened.
+    /// Responds to a request, unless it is unusual: then nothing has happened.
     pub(super) fn answer(
         &self,
         link: &TwistedLink,
@@ -159,7 +159,8 @@ impl Ordinary {
         self.words.get().failed.call1(py, (request, error.into_value(py))).map(drop)
     }
 
-    /// `Request.__init__`, the head's lines, and what is known of the connection's future.
+    /// Replaces `Request.__init__`, and sets the head's lines and what is known of the connection's
+    /// future.
     fn make_request<'py>(
         &self,
         channel: &Bound<'py, PyAny>,
@@ -214,7 +215,7 @@ impl Ordinary {
         Ok(headers)
     }
 
-    /// `HTTPChannel.allContentReceived`, up to the request.
+    /// Replaces `HTTPChannel.allContentReceived`, up to the request.
     fn begin(&self, channel: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = channel.py();
         let idle = channel.getattr(intern!(py, "timeOut"))?;
@@ -234,7 +235,7 @@ impl Ordinary {
         channel.setattr(intern!(py, "line_mode"), 0)
     }
 
-    /// `Request.requestReceived`, and `process` up to the resource.
+    /// Replaces `Request.requestReceived`, and `process` up to the resource.
     fn describe(
         &self,
         request: &Bound<'_, PyAny>,
@@ -272,7 +273,7 @@ impl Ordinary {
         request.setattr(intern!(py, "postpath"), postpath)
     }
 
-    /// `Site.getResourceFor`, and the resource's own `render`.
+    /// Replaces `Site.getResourceFor`, and the resource's own `render`.
     fn render<'py>(&self, request: &Bound<'py, PyAny>) -> Rendered<'py> {
         let resource = self.find(request).map_err(|error| (None, error))?;
         match self.call(request, &resource) {
@@ -324,7 +325,7 @@ impl Ordinary {
 }
 
 impl TwistedWords {
-    /// The date of this second.
+    /// Returns the date of this second.
     fn date<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         let known = || self.date.borrow_mut();
@@ -339,7 +340,7 @@ impl TwistedWords {
     }
 }
 
-/// Whether an attribute of `owner` is its own method with this function behind it.
+/// Whether an attribute of `owner` is its own method with this function.
 fn is_function(
     owner: &Bound<'_, PyAny>,
     method: &Bound<'_, PyAny>,
@@ -350,7 +351,7 @@ fn is_function(
         && method.getattr(intern!(py, "__self__"))?.is(owner))
 }
 
-/// The dictionary of a `Headers`.
+/// Returns the dictionary of a `Headers`.
 fn raw_of<'py>(
     request: &Bound<'py, PyAny>,
     name: &Bound<'py, PyString>,
@@ -359,7 +360,7 @@ fn raw_of<'py>(
     Ok(raw.cast_into::<PyDict>()?)
 }
 
-/// `HTTPChannel.checkPersistence` of HTTP/1.1: it looks at the first line's words between blanks.
+/// Replaces `HTTPChannel.checkPersistence` of HTTP/1.1: it checks the words of the first line.
 fn says_close(fields: &Bound<'_, PyDict>, names: &HeadWords) -> PyResult<bool> {
     let Some(values) = fields.get_item(&names.spelled.connection)? else { return Ok(false) };
     let first = values.cast::<PyList>()?.get_item(0)?.cast_into::<PyBytes>()?;

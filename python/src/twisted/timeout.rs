@@ -6,15 +6,15 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::guarded::Guarded;
 
-/// Stands for a channel's `callLater` and for the call that this returns. Behind it is one call of
-/// the reactor's, which looks at the time when it is due, and then goes on waiting if need be.
+/// Replaces a channel's `callLater` and the call that it returns. Behind it is one call of the
+/// reactor, which checks the time when it is due, and waits on if needed.
 #[pyclass(frozen, module = "gustnado._gustnado")]
 pub(crate) struct TwistedTimeout {
     reactor: Py<PyAny>,
     /// `twisted.internet.error.AlreadyCancelled`
     cancelled: Py<PyAny>,
     call: Guarded<Option<Py<PyAny>>>,
-    /// When that call is due, and when the time is over, in the reactor's seconds.
+    /// When that call is due, and when the time-out is, in the reactor's seconds.
     call_due: Guarded<f64>,
     due: Guarded<f64>,
     then: Guarded<Option<Py<PyAny>>>,
@@ -36,8 +36,7 @@ impl TwistedTimeout {
         }
     }
 
-    /// Only one call is made in this way; more of them, and those with arguments, are the
-    /// reactor's.
+    /// Handles a single call without arguments; the reactor handles all others.
     #[pyo3(signature = (delay, then, *arguments, **named))]
     fn __call__<'py>(
         slf: &Bound<'py, Self>,
@@ -73,7 +72,7 @@ impl TwistedTimeout {
         Err(PyErr::from_value(self.cancelled.bind(py).call0()?))
     }
 
-    /// There will be no more time-outs.
+    /// Ends all time-outs.
     fn end(&self, py: Python<'_>) -> PyResult<()> {
         self.is_active.set(false);
         self.then.take();
@@ -102,31 +101,31 @@ impl TwistedTimeout {
 }
 
 impl TwistedTimeout {
-    /// It is not to be called for the time being.
+    /// Suspends the time-out.
     pub(super) fn stop(&self) {
         self.is_active.set(false);
     }
 
-    /// Whether it knows what to call.
+    /// Whether it has a callback.
     pub(super) fn has_begun(&self) -> bool {
         self.then.borrow_mut().is_some()
     }
 
-    /// It is to be called, with what it was to call before, so many seconds from now.
+    /// Restarts the time-out with the same callback.
     pub(super) fn start(slf: &Bound<'_, Self>, delay: f64) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
         let due = this.now(py)? + delay;
         this.due.set(due);
         this.is_active.set(true);
         let call = match &*this.call.borrow_mut() {
-            // Mostly it is due later than before, which it finds out by itself.
+            // Usually it is due later than before, which it finds out when it fires.
             Some(_) if this.call_due.get() <= due => return Ok(()),
             Some(call) => Some(call.clone_ref(py)),
             None => None,
         };
         let Some(call) = call else { return Self::call_later(slf, delay) };
         if !is_active(call.bind(py))? {
-            // Somebody has cancelled it by way of the reactor.
+            // It was cancelled through the reactor.
             return Self::call_later(slf, delay);
         }
         this.call_due.set(due);

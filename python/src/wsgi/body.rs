@@ -15,19 +15,19 @@ use gustnado::{BodyError, Request, Status};
 
 use crate::errors;
 
-/// A body up to this length is kept in memory.
+/// Longest body that is kept in memory.
 pub(super) const MEMORY_BYTES_MAX: usize = 1 << 20;
-/// A longer one is refused, whatever the limit of bodies is.
+/// Longest spooled body, independent of the limit of bodies.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// A body that is all here.
+/// A complete body.
 pub(super) enum WsgiBody {
     Memory(Bytes),
-    /// A file object of Python's at its beginning, and how many bytes are in it.
+    /// A Python file object at its beginning, and its length.
     File(Py<PyAny>, u64),
 }
 
-/// The same, lent.
+/// A borrowed body.
 #[derive(Clone, Copy)]
 pub(super) enum Input<'a> {
     Memory(&'a [u8]),
@@ -43,33 +43,33 @@ impl WsgiBody {
     }
 }
 
-/// What the files of bodies may take together, and what they do.
+/// The limit on all spool files together, and their state.
 pub(super) struct Spool {
     bytes_max: u64,
     used: AtomicU64,
 }
 
-/// Why there is no body.
+/// Why a body was refused.
 pub(super) enum BodyRefusal {
     Broken(BodyError),
     TooLong,
-    /// The files of other bodies take all that there is for them.
+    /// Other bodies use all of the spool.
     Full(u64),
-    /// The folder for temporary files cannot be written to.
+    /// The folder for temporary files is not writable.
     Disk(PyErr),
 }
 
-/// What the file of one body takes, for as long as this lives.
+/// The share of one body's file in the spool, released when dropped.
 #[pyclass(frozen, module = "gustnado._gustnado")]
 struct SpoolShare {
     spool: Arc<Spool>,
     bytes: AtomicU64,
 }
 
-/// The file of a body that is still coming.
+/// The file of an incomplete body.
 struct SpoolFile {
     python: Py<PyAny>,
-    /// The same file. (It is written to by place, so that its position stays where it is.)
+    /// The same file. It is written by offset, so its position does not move.
     file: File,
     share: SpoolShare,
 }
@@ -117,7 +117,7 @@ impl SpoolFile {
     fn open(spool: &Arc<Spool>) -> Result<Self, BodyRefusal> {
         let share = SpoolShare { spool: Arc::clone(spool), bytes: AtomicU64::new(0) };
         let opened = Python::attach(|py| {
-            // It has no name from the start where the file system can do that.
+            // It has no name from the start if the file system supports that.
             let temporary = py.import(intern!(py, "tempfile"))?;
             let python = temporary.call_method0(intern!(py, "TemporaryFile"))?;
             let number: i32 = python.call_method0(intern!(py, "fileno"))?.extract()?;
@@ -128,7 +128,7 @@ impl SpoolFile {
         Ok(Self { python, file, share })
     }
 
-    /// Puts bytes behind the others. (They go into the page cache: that seldom takes long.)
+    /// Appends bytes. They go into the page cache, which seldom takes long.
     fn put(&self, piece: &[u8]) -> Result<(), BodyRefusal> {
         let at = self.share.bytes.load(Ordering::Relaxed);
         self.share.take(piece.len() as u64)?;
@@ -177,10 +177,10 @@ impl BodyRefusal {
         }
     }
 
-    /// A line for the log, if there is anything to be done about it.
+    /// A line for the log, if an operator can do something about it.
     pub(super) fn text(&self) -> Option<String> {
         match self {
-            // (A limit that was set is told where it strikes.)
+            // A limit that was set is logged where it is hit.
             Self::Broken(_) => None,
             Self::TooLong => Some(format!(
                 "refused with 413: its body is longer than {FILE_BYTES_MAX} bytes, the most \
@@ -198,7 +198,7 @@ impl BodyRefusal {
     }
 }
 
-/// A hold of our own on a descriptor that Python has open.
+/// Duplicates a descriptor that Python has open.
 fn duplicate(number: i32) -> io::Result<File> {
     File::options().read(true).write(true).open(format!("/proc/self/fd/{number}"))
 }

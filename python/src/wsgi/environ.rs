@@ -14,7 +14,7 @@ use super::body::Input;
 use crate::request::method;
 use crate::root_path::below;
 
-/// So many names of fields are remembered.
+/// Maximum number of cached field names.
 pub(super) const NAMES_MAX: usize = 256;
 
 /// `HTTP_ACCEPT_LANGUAGE` for `accept-language`.
@@ -26,7 +26,7 @@ fn key<'py>(py: Python<'py>, name: &str) -> Bound<'py, PyString> {
     PyString::intern(py, &format!("HTTP_{}", upper.collect::<String>()))
 }
 
-/// Makes it of what is the same in all of them.
+/// Returns the environment of a request.
 pub(super) fn make<'py>(
     py: Python<'py>,
     app: &WsgiApp,
@@ -52,7 +52,7 @@ pub(super) fn make<'py>(
         Version::Http11 => intern!(py, "HTTP/1.1"),
     };
     environ.set_item(intern!(py, "SERVER_PROTOCOL"), version)?;
-    // RFC 3875 demands the address; over a Unix socket there is none.
+    // RFC 3875 demands the address; a Unix socket has none.
     let client = match request.client() {
         Some(Endpoint::Tcp(client)) => Some(client),
         _ => None,
@@ -60,7 +60,7 @@ pub(super) fn make<'py>(
     if let Some(client) = client {
         set(intern!(py, "REMOTE_ADDR"), &client.ip().to_canonical().to_string())?;
     }
-    // A proxy mostly does not tell it.
+    // A proxy usually does not send it.
     match client.filter(|client| client.port() > 0) {
         Some(client) => set(intern!(py, "REMOTE_PORT"), &client.port().to_string())?,
         None => environ.del_item(intern!(py, "REMOTE_PORT"))?,
@@ -76,14 +76,14 @@ pub(super) fn make<'py>(
         Input::File(file, length) => (file.bind(py).clone(), length),
     };
     if has_length || length > 0 {
-        // What it has, whatever the field says and how it came: it is all here.
+        // The actual length takes precedence over the field: the body is complete.
         set(intern!(py, "CONTENT_LENGTH"), &length.to_string())?;
     }
     environ.set_item(intern!(py, "wsgi.input"), input)?;
     Ok(environ)
 }
 
-/// Adds the fields, but for Content-Length. Returns whether there is one.
+/// Adds the fields except Content-Length. Returns whether there is one.
 fn add_fields(environ: &Bound<'_, PyDict>, app: &WsgiApp, request: &Request) -> PyResult<bool> {
     let (py, mut has_length) = (environ.py(), false);
     for (name, value) in request.headers() {
@@ -112,7 +112,7 @@ fn add_fields(environ: &Bound<'_, PyDict>, app: &WsgiApp, request: &Request) -> 
     Ok(has_length)
 }
 
-/// Bytes as a native string: each is the character of its number (PEP 3333).
+/// Bytes as a native string: each becomes the character of its number (PEP 3333).
 fn native<'py>(py: Python<'py>, bytes: &[u8]) -> Bound<'py, PyString> {
     match str::from_utf8(bytes) {
         Ok(text) if text.is_ascii() => PyString::new(py, text),

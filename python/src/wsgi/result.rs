@@ -23,30 +23,30 @@ use super::start::StartResponse;
 use crate::pipe::{ContentCut, PipeWriter, owned};
 use crate::regular;
 
-/// What a call has come to.
+/// The result of a call.
 pub(super) enum CallEnd {
     Whole(Response),
-    /// A head, and content that is still to be asked for.
+    /// A head, and content to iterate.
     Iterated(ForeignHead, Iterated),
 }
 
 /// Content that an application makes piece by piece.
 pub(super) struct Iterated {
     app: Arc<WsgiApp>,
-    /// What came before the head was final.
+    /// Content from before the head was final.
     first: VecDeque<Bytes>,
     pieces: Py<PyIterator>,
     returned: ReturnedIterable,
-    /// A piece was given that has not been sent.
+    /// A piece was returned that has not been sent.
     is_given: bool,
     /// About the request, for the log.
     line: String,
 }
 
-/// What the application has returned, whose `close` is called in the end, whatever happens.
+/// The return value of an application, whose `close` is always called in the end.
 struct ReturnedIterable(Option<Py<PyAny>>);
 
-/// Looks at what an application has returned.
+/// Inspects the return value of an application.
 pub(super) fn of(
     app: &Arc<WsgiApp>,
     returned: &Bound<'_, PyAny>,
@@ -74,7 +74,7 @@ pub(super) fn of(
         return Ok(CallEnd::Iterated(head, iterated));
     }
     let pieces = returned.try_iter()?;
-    // The head is final with the first piece that is not empty.
+    // The first piece that is not empty makes the head final.
     let mut first = VecDeque::new();
     let is_over = loop {
         match pieces.clone().next().transpose()? {
@@ -94,7 +94,7 @@ pub(super) fn of(
     }
     let length: usize = first.iter().map(Bytes::len).sum();
     if is_over || head.length() == Some(length as u64) {
-        // (What follows should be nothing.)
+        // The iterable should be exhausted.
         while let Some(piece) = pieces.clone().next() {
             piece?;
         }
@@ -110,7 +110,7 @@ pub(super) fn of(
     Ok(CallEnd::Iterated(head, iterated))
 }
 
-/// All of the content, where it is a list or a tuple.
+/// Returns all of the content, if it is a list or a tuple.
 fn whole_of(returned: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
     if let Ok(list) = returned.cast_exact::<PyList>() {
         return join(list.iter()).map(Some);
@@ -141,14 +141,14 @@ fn joined(first: Bytes, second: Bytes) -> Bytes {
     }
 }
 
-/// An answer whose content is all here.
+/// Returns a response with complete content.
 fn answer(head: ForeignHead, content: Bytes, request: &Request) -> Response {
     let is_head = request.method() == Method::Head;
     if !head.may_have_content() || (is_head && head.length().is_some()) {
         return head.without_content();
     }
     match head.length() {
-        // What it promises more, or less, than it has, cuts the connection.
+        // A wrong length declaration cuts the connection.
         Some(said) if said != content.len() as u64 && !is_head => {
             head.stream(SinglePiece(Some(content)))
         }
@@ -156,13 +156,13 @@ fn answer(head: ForeignHead, content: Bytes, request: &Request) -> Response {
     }
 }
 
-/// What a `FileWrapper` wraps, from its position on, if it is a file that the kernel can send.
+/// Returns the file of a `FileWrapper` from its position on, if the kernel can send it.
 fn file_of(wrapper: &Bound<'_, PyAny>) -> Option<(File, u64, u64)> {
     let py = wrapper.py();
     let inner = wrapper.getattr(intern!(py, "filelike")).ok()?;
     let number: i32 = inner.call_method0(intern!(py, "fileno")).ok()?.extract().ok()?;
     let position: u64 = inner.call_method0(intern!(py, "tell")).ok()?.extract().ok()?;
-    // Opened again, so that it is ours whatever becomes of the application's.
+    // Opened again, so that the application cannot close it.
     let (file, found) = regular::open(format!("/proc/self/fd/{number}")).ok()??;
     Some((file, position, found.len().saturating_sub(position)))
 }
@@ -180,7 +180,7 @@ impl Iterated {
         Self { app, first, pieces, returned, is_given: false, line }
     }
 
-    /// The next piece. What fails is told.
+    /// Returns the next piece, and reports an exception.
     fn next(&mut self, py: Python<'_>) -> Option<Result<Bytes, ContentCut>> {
         if let Some(first) = self.first.pop_front() {
             return Some(Ok(first));
@@ -222,7 +222,7 @@ impl Stream for Iterated {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if std::mem::take(&mut self.is_given) {
-            // Each piece is sent before the next is asked for (PEP 3333).
+            // Each piece is sent before the next one is requested (PEP 3333).
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -235,7 +235,7 @@ impl Stream for Iterated {
             }
             next
         });
-        // Others have their turn behind a piece that took long, however many there are to come.
+        // Other connections get a turn after a slow piece.
         charge_step(began.elapsed());
         Poll::Ready(next)
     }
@@ -243,7 +243,7 @@ impl Stream for Iterated {
 
 impl ReturnedIterable {
     fn new(returned: &Bound<'_, PyAny>) -> Self {
-        // (Looking in vain costs as much as all the rest.)
+        // A check without result costs as much as everything else.
         let has_none =
             returned.is_exact_instance_of::<PyList>() || returned.is_exact_instance_of::<PyTuple>();
         Self((!has_none).then(|| returned.clone().unbind()))
@@ -270,7 +270,7 @@ impl Drop for ReturnedIterable {
     }
 }
 
-/// Content of one piece, whatever its length was said to be.
+/// Content of one piece, sent with any declared length.
 struct SinglePiece(Option<Bytes>);
 
 impl Stream for SinglePiece {

@@ -13,7 +13,7 @@ use gustnado::ForeignHead;
 
 use crate::guarded::Guarded;
 
-/// What an application says of its answer.
+/// The `start_response` callable of one request.
 #[pyclass(frozen, freelist = 64, module = "gustnado._gustnado")]
 #[derive(Default)]
 pub(super) struct StartResponse(Guarded<StartedResponse>);
@@ -21,9 +21,9 @@ pub(super) struct StartResponse(Guarded<StartedResponse>);
 #[derive(Default)]
 struct StartedResponse {
     head: Option<ForeignHead>,
-    /// It was called, and the head may be gone by now.
+    /// It was called, and the head may have been sent by now.
     was_called: bool,
-    /// What was written by the callable that it returns.
+    /// Bytes written by the callable that it returns.
     written: Vec<u8>,
 }
 
@@ -45,7 +45,7 @@ impl StartResponse {
                 let text = "start_response was called before; call it again with exc_info only";
                 return Err(PyAssertionError::new_err(text));
             }
-            // The head has left already: all that is left is to break off.
+            // The head was sent already: only cutting the response is left.
             Some(exc_info) if said.was_called && said.head.is_none() => {
                 drop(said);
                 let raised = exc_info.cast::<PyTuple>()?.get_item(1)?;
@@ -59,7 +59,7 @@ impl StartResponse {
         slf.getattr(intern!(py, "write"))
     }
 
-    /// Content of applications that know no other way.
+    /// Writes content, for applications that use no iterable.
     #[expect(clippy::needless_pass_by_value, reason = "Python hands it over")]
     fn write(&self, piece: PyBackedBytes) {
         self.said().written.extend_from_slice(&piece);
@@ -75,7 +75,7 @@ impl StartResponse {
         self.said().was_called
     }
 
-    /// The head, which so is final, and what was written.
+    /// Takes the head, which is final then, and the written bytes.
     pub(super) fn take(&self) -> PyResult<(ForeignHead, Bytes)> {
         let mut said = self.said();
         let written = std::mem::take(&mut said.written).into();

@@ -20,7 +20,7 @@ struct QueueState {
     has_ended: bool,
 }
 
-/// One request, whole.
+/// One request with its complete body.
 pub(super) struct QueuedCall {
     pub(super) request: Request,
     pub(super) body: WsgiBody,
@@ -36,7 +36,7 @@ impl ThreadQueue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a request in line. `None`: too many wait already.
+    /// Queues a request. `None`: the queue is full.
     pub(super) fn put(&self, request: Request, body: WsgiBody) -> Option<Reply> {
         let mut waiting = self.waiting();
         if waiting.jobs.len() >= self.waiting_max || waiting.has_ended {
@@ -49,7 +49,7 @@ impl ThreadQueue {
         Some(reply)
     }
 
-    /// The next request; `None`: there will be none.
+    /// Returns the next request; `None`: the queue has ended.
     pub(super) fn next(&self) -> Option<QueuedCall> {
         let idle = |waiting: &mut QueueState| waiting.jobs.is_empty() && !waiting.has_ended;
         let waiting = self.change.wait_while(self.waiting(), idle);

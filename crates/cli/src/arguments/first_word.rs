@@ -7,11 +7,11 @@ use gustnado::config::nearest;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// What `gustnado help run` says, and where the way of a Python user ends who has this program.
+/// The message for `run`, which only the Python package has.
 pub(super) const RUN: &str = "run is in the Python package: `pip install ./python` in a clone of \
     Gustnado, then `python -m gustnado run main:app`; to serve a folder, `gustnado serve DIR`";
 
-/// Commands that other programs have, and what there is here.
+/// Subcommands of other programs, and their counterparts.
 const ABSENT: [(&str, &str); 7] = [
     ("completions", "there are no shell completions yet; `gustnado --help` lists all commands"),
     ("completion", "there are no shell completions yet; `gustnado --help` lists all commands"),
@@ -22,7 +22,7 @@ const ABSENT: [(&str, &str); 7] = [
     ("reload", "send it HUP: `kill -HUP PID`"),
 ];
 
-/// Why a command line cannot be meant as `gustnado serve …`, if it cannot.
+/// Returns why a command line cannot mean `gustnado serve …`, if it cannot.
 ///
 /// - `words`: the command line without the program's name.
 pub(super) fn refuse(words: &[OsString]) -> Option<UsageError> {
@@ -63,7 +63,7 @@ pub(super) fn refuse(words: &[OsString]) -> Option<UsageError> {
     })
 }
 
-/// What a word is that is no folder, and what it was probably meant for.
+/// Describes a word that is not a folder, with a suggestion.
 pub(super) fn not_a_folder(word: &str) -> Option<String> {
     if Path::new(word).exists() {
         return None;

@@ -2,7 +2,7 @@
 
 use clap::{Arg, ArgAction, Command};
 
-/// The command with everything that it takes.
+/// Returns the command with all its arguments.
 pub(crate) fn command() -> Command {
     let merge = Command::new("merge")
         .about("Merge what several runs wrote with --json or --hgrm into one table")

@@ -6,12 +6,12 @@ use gustnado::config::Unit;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The value of a flag, if it is given.
+/// The value of a flag, if given.
 pub(super) fn one<'a>(matches: &'a ArgMatches, name: &str) -> Option<&'a str> {
     matches.get_one::<String>(name).map(String::as_str)
 }
 
-/// All values of a flag that may be repeated.
+/// All values of a repeatable flag.
 pub(super) fn all<'a>(matches: &'a ArgMatches, name: &str) -> impl Iterator<Item = &'a str> {
     matches.get_many::<String>(name).into_iter().flatten().map(String::as_str)
 }
@@ -36,7 +36,7 @@ where
     }
 }
 
-/// A whole number as people write large ones: `10000`, `10_000`, `10k`, `1.5M`, `1e6`.
+/// A whole number in human notation: `10000`, `10_000`, `10k`, `1.5M`, `1e6`.
 fn whole(text: &str) -> Option<u64> {
     let text = text.replace('_', "");
     if let Ok(number) = text.parse() {

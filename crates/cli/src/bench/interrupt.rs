@@ -10,17 +10,17 @@ use signal_hook::iterator::{Handle, Signals};
 use std::io;
 use std::thread::JoinHandle;
 
-/// The watch for signals, from before the load until after it.
+/// Handles signals from before the load until after it.
 pub(super) struct Interrupt {
     handle: Handle,
     thread: JoinHandle<Option<i32>>,
 }
 
 impl Interrupt {
-    /// Begins to watch.
+    /// Begins to handle signals.
     ///
     /// # Errors
-    /// The system does not let signals be watched.
+    /// The system refuses.
     pub(super) fn watch(
         stop: StopHandle,
         meter: BenchProgress,
@@ -44,7 +44,7 @@ impl Interrupt {
         Ok(Self { handle, thread })
     }
 
-    /// Ends the watch; the signal that came first, if one came.
+    /// Stops handling signals; returns the first one, if any came.
     pub(super) fn end(self) -> Option<i32> {
         self.handle.close();
         self.thread.join().expect("the watch does nothing that panics")

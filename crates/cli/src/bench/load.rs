@@ -16,15 +16,15 @@ const CONNECTIONS: u64 = 50;
 const DURATION: Duration = Duration::from_secs(10);
 const STEP: Duration = Duration::from_secs(5);
 
-/// The plan that the flags describe, checked.
+/// Reads and validates the load plan.
 ///
 /// # Errors
-/// The first flag that is not understood, or what does not go together.
+/// The first mistake in a flag, or flags that exclude each other.
 pub(super) fn plan(matches: &ArgMatches) -> Result<LoadPlan, UsageError> {
     let load = load(matches)?;
     let end = end(matches, &load)?;
     let connections = number(matches, "connections", (1, 1_000_000))?;
-    // More connections than requests would only stand about, if nobody asked for them.
+    // More connections than requests would stay idle, so the default is lower.
     let usual = end.requests.map_or(CONNECTIONS, |requests| requests.clamp(1, CONNECTIONS));
     let plan = LoadPlan {
         requests: requests(matches)?,

@@ -6,7 +6,7 @@ use crate::output::Console;
 use gustnado_lab::output::merge::{Merged, RunFile};
 use std::path::{Path, PathBuf};
 
-/// Merges the files and prints what comes of it.
+/// Merges the files and prints the result.
 pub(super) fn run(files: &[PathBuf], json: bool, output: Console) -> u8 {
     let merged = files.iter().map(|path| part(path)).collect::<Result<Vec<_>, _>>();
     let merged = merged

@@ -9,26 +9,26 @@ use gustnado_lab::output::threshold::{ExpectedToken, METRICS, Threshold};
 use gustnado_lab::plan::LoadPlan;
 use std::path::PathBuf;
 
-/// What a person asked of `gustnado bench`.
+/// A subcommand of `gustnado bench`.
 #[derive(Debug)]
 pub(crate) enum BenchSubcommand {
-    /// Load a server.
+    /// Loads a server.
     Load(Box<BenchOptions>),
-    /// Merge files of runs.
+    /// Merges result files.
     Merge {
-        /// Their names.
+        /// Their paths.
         files: Vec<PathBuf>,
-        /// Whether an object is printed instead of a table.
+        /// Whether to print JSON instead of a table.
         json: bool,
     },
 }
 
-/// One run, and what becomes of its outcome.
+/// Options of one run.
 #[derive(Debug)]
 pub(crate) struct BenchOptions {
     pub(super) plan: LoadPlan,
     pub(super) thresholds: Vec<Threshold>,
-    /// Whether hosts beside loopback may be loaded.
+    /// Whether other hosts than loopback may be loaded.
     pub(super) permitted: bool,
     pub(super) progress: ProgressOutput,
     pub(super) json: Option<Destination>,
@@ -40,27 +40,27 @@ pub(crate) struct BenchOptions {
 /// Where progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProgressOutput {
-    /// Where standard error is a terminal.
+    /// If standard error is a terminal.
     OnTerminals,
-    /// Everywhere.
+    /// Always.
     Always,
-    /// Nowhere.
+    /// Never.
     Never,
 }
 
-/// Where a text goes.
+/// Destination of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Destination {
-    /// To standard output, instead of the table.
+    /// Standard output, instead of the table.
     Standard,
-    /// Into a file.
+    /// A file.
     File(PathBuf),
 }
 
 /// Reads the flags.
 ///
 /// # Errors
-/// The first of them that is not understood, in one line.
+/// The first mistake, in one line.
 pub(crate) fn read(matches: &ArgMatches) -> Result<BenchSubcommand, UsageError> {
     if let Some(("merge", matches)) = matches.subcommand() {
         let files: Vec<PathBuf> = all(matches, "files").map(PathBuf::from).collect();

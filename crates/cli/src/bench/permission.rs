@@ -5,7 +5,7 @@ use crate::usage_error::UsageError;
 use gustnado_lab::plan::{LoadPlan, RequestSpec};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-/// Looks at every address that the plan would connect to.
+/// Checks every address that the plan would connect to.
 ///
 /// - `permitted`: whether `--i-own-this-host` was given.
 ///
@@ -55,7 +55,7 @@ fn addresses(ask: &RequestSpec) -> Result<Vec<SocketAddr>, UsageError> {
 fn host_and_port(url: &str) -> Option<(&str, u16)> {
     let rest = url.strip_prefix("http://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
-    // What stands before an @ is a user, and never a host.
+    // The part before an @ is a user, never a host.
     let authority = authority.rsplit('@').next()?;
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {

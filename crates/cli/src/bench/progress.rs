@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const LINE_EVERY_S: u64 = 5;
-/// Drawn at most so often per second.
+/// Redraws per second.
 const DRAWS_PER_S: u8 = 10;
 
-/// Where progress is shown.
+/// Shows progress.
 #[derive(Clone)]
 pub(super) struct BenchProgress(ProgressForm);
 
@@ -23,13 +23,13 @@ pub(super) struct BenchProgress(ProgressForm);
 enum ProgressForm {
     Nowhere,
     Bar(ProgressBar),
-    /// Seconds of the last line.
+    /// Second of the last line.
     Lines(Arc<AtomicU64>),
 }
 
 impl BenchProgress {
-    /// - `shown`: what was asked for.
-    /// - `plan`: says how much there is to do.
+    /// - `shown`: when to show it.
+    /// - `plan`: the amount of work.
     pub(super) fn new(shown: ProgressOutput, plan: &LoadPlan) -> Self {
         Self(match (shown, stderr().is_terminal()) {
             (ProgressOutput::Never, _) | (ProgressOutput::OnTerminals, false) => {
@@ -40,7 +40,7 @@ impl BenchProgress {
         })
     }
 
-    /// Prints something that is no progress.
+    /// Prints other output without garbling the bar.
     pub(super) fn beside(&self, print: impl FnOnce()) {
         match &self.0 {
             ProgressForm::Bar(bar) => bar.suspend(print),
@@ -48,7 +48,7 @@ impl BenchProgress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(super) fn clear(&self) {
         if let ProgressForm::Bar(bar) = &self.0 {
             bar.finish_and_clear();
@@ -89,7 +89,7 @@ impl ProgressObserver for BenchProgress {
     }
 }
 
-/// How much is done of how much: by time or by requests, whichever is nearer to its end.
+/// The completed share: by time or by requests, whichever is nearer to its end.
 pub(super) fn share(progress: &LoadProgress) -> (u64, u64) {
     let by_time = progress.of.map(|of| (millis(progress.elapsed.min(of)), millis(of).max(1)));
     let by_count = progress.asked.map(|asked| (progress.requests.min(asked), asked.max(1)));
@@ -104,7 +104,7 @@ pub(super) fn share(progress: &LoadProgress) -> (u64, u64) {
     }
 }
 
-/// What stands beside a bar, which has the rest of the line.
+/// The text after a bar, on the rest of the line.
 pub(super) fn beside_bar(progress: &LoadProgress) -> String {
     let phase = match progress.phase {
         LoadPhase::Measuring => String::new(),
@@ -121,7 +121,7 @@ pub(super) fn beside_bar(progress: &LoadProgress) -> String {
     )
 }
 
-/// How long it will take still, by what is nearer to its end; where nobody knows, how long it took.
+/// The remaining time, by whichever end is nearer; without an end, the elapsed time.
 fn time_left(progress: &LoadProgress) -> String {
     let elapsed_s = progress.elapsed.as_secs_f64();
     let by_time = progress.of.map(|of| (of.as_secs_f64() - elapsed_s).max(0.0));
@@ -136,7 +136,7 @@ fn time_left(progress: &LoadProgress) -> String {
     }
 }
 
-/// Milliseconds; before the first answer there are none.
+/// Milliseconds; `-` before the first response.
 fn ms(us: f64) -> String {
     if us > 0.0 { format!("{:.3}", us / 1_000.0) } else { "-".to_owned() }
 }

@@ -7,13 +7,13 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write, stdout};
 use std::path::{Path, PathBuf};
 
-/// A file that is open for writing, and its name.
+/// An open result file with its name.
 struct OutputFile {
     path: PathBuf,
     file: File,
 }
 
-/// The files of a run.
+/// The result files of a run.
 pub(super) struct Results {
     json: Option<OutputFile>,
     csv: Option<OutputFile>,
@@ -22,10 +22,10 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// Opens what was asked for.
+    /// Opens the requested files.
     ///
     /// # Errors
-    /// A line that names the file that cannot be written.
+    /// A line that names the file that is not writable.
     pub(super) fn open(options: &BenchOptions) -> Result<Self, String> {
         let file = |place: &Option<Destination>| match place {
             Some(Destination::File(path)) => OutputFile::create(path).map(Some),
@@ -40,10 +40,10 @@ impl Results {
         })
     }
 
-    /// Writes everything; a file that fails keeps none of the others back.
+    /// Writes all results, even if one of them fails.
     ///
     /// # Errors
-    /// One line for each text that could not be written.
+    /// One line for each failed write.
     pub(super) fn write(self, options: &BenchOptions, outcome: &Outcome) -> Result<(), String> {
         let page = match (&options.json, &options.csv) {
             (Some(Destination::Standard), _) => json::text(outcome),
@@ -93,7 +93,7 @@ impl OutputFile {
     }
 }
 
-/// Prints on standard output. Nobody listening is no failure; a full disk behind it is.
+/// Prints on standard output. A closed pipe is no failure; a full disk is.
 pub(super) fn print(text: &str) -> Result<(), String> {
     let mut out = stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

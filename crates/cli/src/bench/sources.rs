@@ -3,13 +3,13 @@
 use crate::usage_error::UsageError;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// More addresses than anybody needs: each one has tens of thousands of ports.
+/// Maximum number of addresses: each one has tens of thousands of ports.
 const ADDRESSES_MAX: usize = 65_536;
 
-/// All addresses that are named, in their order.
+/// Parses a list of addresses and networks, in order.
 ///
 /// # Errors
-/// A text that is neither an address nor a network, or more addresses than are taken.
+/// A text that is neither an address nor a network, or too many addresses.
 pub(super) fn read<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Vec<IpAddr>, UsageError> {
     let mut found = Vec::new();
     for text in texts {
@@ -44,8 +44,8 @@ pub(super) fn read<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Vec<IpAdd
     Ok(found)
 }
 
-/// All addresses of a network but its first and its last one, which name the network itself and
-/// everybody in it.
+/// All addresses of a network except the first and the last one, which are the network's own and
+/// the broadcast address.
 fn network(address: IpAddr, host_bits: u32) -> Vec<IpAddr> {
     let size = 1_u128 << host_bits;
     let inner = if host_bits < 2 { 0..size } else { 1..size - 1 };

@@ -6,22 +6,22 @@ use std::path::PathBuf;
 use clap::builder::PathBufValueParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, value_parser};
 
-/// What a person asked for.
+/// A subcommand of `gustnado contest`.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ContestSubcommand {
-    /// Hold a contest, or look at its set-up.
+    /// Runs a contest, or checks its set-up.
     Hold(Box<ContestOptions>),
-    /// Say what changed between two records.
+    /// Compares two records.
     Compare(PathBuf, PathBuf),
-    /// Make the report of a record again.
+    /// Makes the report of a record again.
     Report(PathBuf),
-    /// List the presets.
+    /// Lists the presets.
     Presets,
-    /// Print the file of one.
+    /// Prints the file of a preset.
     Preset(String),
 }
 
-/// Which contest, and how much of it.
+/// Options of a contest.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ContestOptions {
     pub(crate) file: PathBuf,
@@ -31,11 +31,11 @@ pub(crate) struct ContestOptions {
     pub(crate) rounds: Option<u32>,
     pub(crate) only: Vec<String>,
     pub(crate) scenarios: Vec<String>,
-    /// Another load generator, word by word.
+    /// Command line of another load generator.
     pub(crate) generator: Vec<String>,
 }
 
-/// The command with all its flags.
+/// Returns the command with all its flags.
 pub(crate) fn command() -> Command {
     let names = |name: &'static str, what: &'static str| {
         flag(name).value_name("NAMES").value_delimiter(',').action(ArgAction::Append).help(what)
@@ -85,7 +85,7 @@ fn switch(name: &'static str, help: &'static str) -> Arg {
     flag(name).action(ArgAction::SetTrue).help(help)
 }
 
-/// What the flags say.
+/// Reads the flags.
 pub(crate) fn read(flags: &ArgMatches) -> ContestSubcommand {
     let path = |name: &str| flags.get_one::<PathBuf>(name).cloned();
     let names = |name: &str| -> Vec<String> {
@@ -116,7 +116,7 @@ pub(crate) fn read(flags: &ArgMatches) -> ContestSubcommand {
     }))
 }
 
-/// The hidden command that servers of a contest are started through.
+/// Returns the hidden command that starts servers of a contest.
 pub(crate) fn member() -> Command {
     let words = Arg::new("words")
         .required(true)
@@ -128,7 +128,7 @@ pub(crate) fn member() -> Command {
     Command::new("contest-member").hide(true).arg(parent).arg(words)
 }
 
-/// What is to be started through it, and by whom.
+/// Returns the parent process and the command to start.
 pub(crate) fn read_member(flags: &ArgMatches) -> (i32, Vec<OsString>) {
     let parent = flags.get_one("parent").copied().unwrap_or_default();
     (parent, flags.get_many("words").into_iter().flatten().cloned().collect())

@@ -10,9 +10,9 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use crate::exit;
 use crate::output::Console;
 
-/// Becomes the command. Returns only if that is not possible.
+/// Executes the command. Returns only on failure.
 ///
-/// - `parent`: the contest; if it is gone already, nothing is started.
+/// - `parent`: the contest; if it has ended already, nothing is started.
 pub(crate) fn run((parent, words): (i32, Vec<OsString>)) -> u8 {
     let output = Console::new(false);
     let Some((program, arguments)) = words.split_first() else {
@@ -23,7 +23,7 @@ pub(crate) fn run((parent, words): (i32, Vec<OsString>)) -> u8 {
         output.error(&format!("contest-member: the kernel would not end this in time: {error}"));
         return exit::FAILED;
     }
-    // Who ended before the line above sends no signal any more.
+    // A parent that ended before the line above sends no signal any more.
     if getppid() != Pid::from_raw(parent) {
         output.error("contest-member: the contest is gone");
         return exit::FAILED;

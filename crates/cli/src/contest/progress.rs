@@ -8,10 +8,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::output::Console;
 
-/// Where news of a contest go.
+/// Shows the events of a contest.
 pub(super) struct ContestProgress {
     output: Console,
-    /// None where there is no terminal.
+    /// `None` without a terminal.
     bar: Option<ProgressBar>,
 }
 
@@ -33,7 +33,7 @@ impl ContestProgress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(super) fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write, stderr, stdin};
 use std::path::{Path, PathBuf};
 
-/// Shows what contests want changed, and changes it.
+/// Shows the changes that contests need, and applies them.
 pub(super) fn apply(options: &DoctorOptions, output: Console) -> u8 {
     match changed(options, output) {
         Ok(code) => code,
@@ -20,7 +20,7 @@ pub(super) fn apply(options: &DoctorOptions, output: Console) -> u8 {
     }
 }
 
-/// Puts back what was changed.
+/// Restores the old values.
 pub(super) fn restore(options: &DoctorOptions, output: Console) -> u8 {
     let put_back = || {
         let path = state_path(options)?;
@@ -66,7 +66,7 @@ fn changed(options: &DoctorOptions, output: Console) -> Result<u8, String> {
     }
     let path = state_path(options)?;
     let before = SavedState::read(&path)?;
-    // Old values are on the disk before the first new one is in place, the oldest ones of all.
+    // The old values are on disk before the first new one is set. An earlier state is kept.
     let mut kept = before.clone();
     for change in &changes {
         kept.settings.entry(change.key.to_owned()).or_insert_with(|| change.old.clone());
@@ -89,8 +89,8 @@ fn changed(options: &DoctorOptions, output: Console) -> Result<u8, String> {
     }
 }
 
-/// Changes what is to be changed and says how it went. What failed is taken out of the state,
-/// unless it was there `before`.
+/// Applies changes and prints their results. A failed one is removed from the state, unless it was
+/// there `before`.
 fn set(
     settings: &KernelSettings,
     changes: &[SettingChange],
@@ -117,7 +117,7 @@ fn set(
     failed
 }
 
-/// Puts everything back; what failed stays in the state.
+/// Restores everything; what failed stays in the state.
 fn put_back(options: &DoctorOptions, state: &mut SavedState) -> u64 {
     let settings = KernelSettings(options.settings.clone());
     state.settings.retain(|key, old| {
@@ -134,7 +134,7 @@ fn put_back(options: &DoctorOptions, state: &mut SavedState) -> u64 {
     state.settings.len() as u64 + u64::from(state.shell.is_some())
 }
 
-/// Prints how one change went; whether it went well.
+/// Prints the result of one change; returns whether it succeeded.
 fn told(verb: &str, what: &str, done: &io::Result<()>) -> bool {
     match done {
         Ok(()) => page(&format!("{verb}  {what}\n")),
@@ -166,7 +166,7 @@ fn plan(changes: &[SettingChange], shell: Option<&Shell>) -> String {
     text
 }
 
-/// Whether to go on: told by `--yes`, or by a person at a terminal.
+/// Whether to go on: by `--yes`, or by the answer at a terminal.
 fn agreed(options: &DoctorOptions) -> bool {
     if options.yes || !stdin().is_terminal() {
         return options.yes;

@@ -2,28 +2,28 @@
 
 use crate::output::Paint;
 
-/// Whether a value will do.
+/// Level of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FindingLevel {
-    /// It will do.
+    /// The value is good.
     Good,
-    /// It works, and a change would be felt.
+    /// It works, but a change would help.
     Change,
     /// It could not be read.
     Unknown,
 }
 
-/// One thing that was looked at.
+/// One finding.
 #[derive(Debug)]
 pub(super) struct Finding {
     pub(super) subject: &'static str,
     pub(super) value: String,
     pub(super) verdict: FindingLevel,
-    /// What the value means here, in half a sentence.
+    /// The meaning of the value, in half a sentence.
     pub(super) meaning: String,
-    /// Exact commands, each on a line of its own; none when nothing is to be changed.
+    /// Commands, each on its own line; none if nothing should change.
     pub(super) change: Vec<String>,
-    /// What happens if nothing is changed.
+    /// The consequence of no change.
     pub(super) otherwise: String,
 }
 
@@ -48,19 +48,19 @@ impl Finding {
         Self { verdict: FindingLevel::Unknown, ..Self::good(subject, "?".to_owned(), &meaning) }
     }
 
-    /// Adds a command to run.
+    /// Adds a command.
     pub(super) fn by(mut self, command: impl Into<String>) -> Self {
         self.change.push(command.into());
         self
     }
 
-    /// Adds what happens if nothing is changed.
+    /// Adds the consequence of no change.
     pub(super) fn or_else(mut self, otherwise: &str) -> Self {
         otherwise.clone_into(&mut self.otherwise);
         self
     }
 
-    /// The finding's lines; `width` is that of the longest subject.
+    /// Formats the finding; `width` is that of the longest subject.
     pub(super) fn text(&self, width: usize, paint: Paint) -> String {
         let verdict = match self.verdict {
             FindingLevel::Good => paint.green("ok    "),

@@ -30,7 +30,7 @@ pub(super) fn availability(facts: &Facts) -> Finding {
     finding
 }
 
-/// No switch forbids it, so that a system call filter is the likely cause.
+/// No setting forbids it, so a system call filter is the likely cause.
 fn filtered(facts: &Facts) -> Vec<String> {
     let calls = "io_uring_setup, io_uring_enter and io_uring_register";
     if facts.in_container {

@@ -8,22 +8,22 @@ use std::io;
 /// Enough for 100,000 connections in one process, and some.
 pub(super) const FILES_GOAL: u64 = 131_072;
 
-/// The shell, and its limits before they were changed.
+/// The calling shell with its original limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Shell {
-    /// Its number.
+    /// Its process id.
     pid: i32,
-    /// When it began, in the kernel's ticks: a number may come to another process later.
+    /// Its start time in the kernel's ticks, since process ids are reused.
     started: u64,
     pub(super) soft: u64,
     pub(super) hard: u64,
 }
 
 impl Shell {
-    /// The process that called this one, whoever lent it root's rights between them.
+    /// Finds the shell that called this process, directly or by way of `sudo`.
     pub(super) fn find() -> Option<Self> {
         let mut process = ShellProcess::read(getpid().as_raw_nonzero().get())?;
-        // The depth is bounded, whatever the table of processes says.
+        // The depth is bounded for any table of processes.
         for _ in 0..8 {
             process = ShellProcess::read(process.parent)?;
             if !["sudo", "doas"].contains(&&*process.name) {
@@ -35,20 +35,20 @@ impl Shell {
             .filter(|shell| shell.pid > 1)
     }
 
-    /// Whether its limits are less than a contest wants.
+    /// Whether its limits are too low for a contest.
     pub(super) fn is_short(&self) -> bool {
         self.soft < FILES_GOAL
     }
 
-    /// Gives it more; its own numbers are those from before.
+    /// Raises its limits; `self` keeps the original ones.
     ///
     /// # Errors
-    /// No permission, or `fs.nr_open` is less.
+    /// No permission, or `fs.nr_open` is lower.
     pub(super) fn raise(&self) -> io::Result<()> {
         self.limit(FILES_GOAL, self.hard.max(FILES_GOAL))
     }
 
-    /// Gives it its own limits back. A shell that has ended needs none.
+    /// Restores its original limits. A shell that has ended needs none.
     ///
     /// # Errors
     /// No permission.
@@ -66,7 +66,7 @@ impl Shell {
     }
 }
 
-/// As much as is needed of a process.
+/// Fields of a process.
 struct ShellProcess {
     pid: i32,
     name: String,
@@ -79,7 +79,7 @@ impl ShellProcess {
         Self::of(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// From the line of `proc_pid_stat(5)`. The name is in parentheses, and may hold some.
+    /// Parses a line of `proc_pid_stat(5)`. The name in parentheses may contain some.
     fn of(pid: i32, stat: &str) -> Option<Self> {
         let (before, after) = stat.rsplit_once(')')?;
         let (_, name) = before.split_once('(')?;

@@ -3,30 +3,30 @@
 
 use super::settings::KernelSettings;
 
-/// A setting that is to be changed.
+/// A setting to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SettingChange {
     pub(super) key: &'static str,
     pub(super) old: String,
     pub(super) new: String,
-    /// What for.
+    /// The reason.
     pub(super) why: &'static str,
 }
 
-/// When a setting will do.
+/// The goal of a setting.
 enum Goal {
-    /// From this number on.
+    /// At least this number.
     AtLeast(u64),
-    /// Up to this number.
+    /// At most this number.
     AtMost(u64),
-    /// A range of so many numbers.
+    /// A range of this many numbers.
     Range(u64),
 }
 
 struct WantedSetting {
     key: &'static str,
     goal: Goal,
-    /// What to set where the goal is not met.
+    /// The value to set if the goal is not met.
     value: &'static str,
     why: &'static str,
 }
@@ -76,7 +76,7 @@ const WISHES: [WantedSetting; 7] = [
     },
 ];
 
-/// The settings that do not meet their goals. One that cannot be read is left alone.
+/// Returns the settings that do not meet their goals. One that is not readable is left alone.
 pub(super) fn changes(settings: &KernelSettings) -> Vec<SettingChange> {
     let change = |wish: &WantedSetting| {
         let old = settings.read(wish.key)?;

@@ -5,7 +5,7 @@ use crate::output::Console;
 use gustnado::{Reloaded, Running};
 use std::path::Path;
 
-/// Reads the file again. Whatever is wrong with it is said, and then nothing changes.
+/// Reads the file again. A mistake in it is printed, and nothing changes.
 pub(super) fn again(
     running: &Running,
     options: Box<ServeOptions>,
@@ -45,7 +45,7 @@ fn refuse(lines: &str, path: &Path, output: Console) {
     output.error(&format!("HUP: {path} was not taken; what was served before is served on"));
 }
 
-/// One line: what is different now, and what is not.
+/// One line: settings that changed, and those that need a restart.
 fn report(path: &Path, reloaded: &Reloaded) -> String {
     let addresses = |all: &[gustnado::Endpoint]| {
         all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")

@@ -33,7 +33,7 @@ pub(super) struct LoadConnection {
     route: TargetRoute,
     outbound: Outbound,
     connect_ms: u64,
-    answer_ms: u64,
+    response_ms: u64,
     depth: usize,
     connection: Option<Connection>,
     reader: ResponseReader,
@@ -77,7 +77,7 @@ impl LoadConnection {
             route,
             outbound: Outbound { source: route.source, recv_bytes },
             connect_ms: millis(plan.connect_timeout),
-            answer_ms: millis(plan.answer_timeout),
+            response_ms: millis(plan.answer_timeout),
             depth: plan.pipeline as usize,
             connection: None,
             reader: ResponseReader::default(),
@@ -252,7 +252,7 @@ impl LoadConnection {
 
     fn start(&mut self, out: Box<gustnado_tasks::SendBuf>) {
         let Some(connection) = &mut self.connection else { return };
-        connection.set_deadline(connection.now().mono_ms + self.answer_ms);
+        connection.set_deadline(connection.now().mono_ms + self.response_ms);
         match self.shared.plan.slowness.send_bytes_per_s {
             None => connection.start_send(out),
             Some(rate) => {
@@ -310,7 +310,7 @@ impl LoadConnection {
         };
         let portion = if connection.is_sending() { None } else { self.unsent.portion() };
         if let Some(portion) = portion {
-            connection.set_deadline(connection.now().mono_ms + self.answer_ms);
+            connection.set_deadline(connection.now().mono_ms + self.response_ms);
             connection.start_send(portion);
         }
         if !connection.is_sending() {
@@ -351,7 +351,7 @@ impl LoadConnection {
         }
         let pause = slow::pause_after(piece.bytes().len(), rate);
         if let Some(connection) = &mut self.connection {
-            let later = connection.now().mono_ms + self.answer_ms;
+            let later = connection.now().mono_ms + self.response_ms;
             connection.set_deadline(later.saturating_add(millis(pause)));
         }
         Poll::Ready(Some(LeaveReason::Pause(pause)))
@@ -411,12 +411,12 @@ impl LoadConnection {
                     return Some(LeaveReason::Failed(FailureKind::Unreadable));
                 };
                 at += used;
-                let Some(answer) = response else { continue };
-                coordinator.record_response(pending, &answer, self.first, now);
+                let Some(response) = response else { continue };
+                coordinator.record_response(pending, &response, self.first, now);
                 coordinator.counts.served += self.service.serve();
                 self.first = 0;
                 self.pending.pop_front();
-                let keeps = answer.keep_alive && coordinator.shared.plan.keep_alive;
+                let keeps = response.keep_alive && coordinator.shared.plan.keep_alive;
                 if !keeps {
                     self.closing = true;
                     return Some(if self.pending.is_empty() {
@@ -433,10 +433,10 @@ impl LoadConnection {
     /// Handles the server's close.
     fn end_of_stream(&mut self, now: u64) -> LeaveReason {
         let Some(pending) = self.pending.front() else { return LeaveReason::Closed };
-        if let Some(answer) = self.reader.close() {
+        if let Some(response) = self.reader.close() {
             let first = self.service.serve();
             coordinator::with(|coordinator| {
-                coordinator.record_response(pending, &answer, self.first, now);
+                coordinator.record_response(pending, &response, self.first, now);
                 coordinator.counts.served += first;
             });
             self.pending.pop_front();

@@ -255,17 +255,17 @@ impl Coordinator {
     pub(super) fn record_response(
         &mut self,
         pending: &PendingRequest,
-        answer: &ReadResponse,
+        response: &ReadResponse,
         first: u64,
         now: u64,
     ) {
-        let failure = self.check_response(pending.kind, answer);
+        let failure = self.check_response(pending.kind, response);
         if failure.is_none() && self.times.is_some_and(|times| times.measures(now)) {
             self.counts.in_window += 1;
         }
         if pending.permit.counted {
             self.count_second(now);
-            self.counts.answered(answer.status);
+            self.counts.answered(response.status);
             let began = pending.began();
             match failure {
                 None => {
@@ -349,25 +349,25 @@ impl Coordinator {
     }
 
     /// Returns why a response is wrong, if it is. The first successful one sets the expectation.
-    fn check_response(&self, kind: u32, answer: &ReadResponse) -> Option<FailureKind> {
-        if !self.shared.plan.accepts(answer.status) {
+    fn check_response(&self, kind: u32, response: &ReadResponse) -> Option<FailureKind> {
+        if !self.shared.plan.accepts(response.status) {
             return Some(FailureKind::Status);
         }
         let expected = &self.shared.script.kinds[kind as usize].expected;
         let Some(expected) = expected.get() else {
-            let (status, length) = (answer.status, answer.length);
-            let hash = answer.hash.unwrap_or(0);
+            let (status, length) = (response.status, response.length);
+            let hash = response.hash.unwrap_or(0);
             _ = expected.set(super::script::ExpectedResponse { status, length, hash });
             return None;
         };
         // A response with another status has another body.
-        if answer.status != expected.status && !self.shared.plan.statuses.is_empty() {
+        if response.status != expected.status && !self.shared.plan.statuses.is_empty() {
             return None;
         }
-        if answer.length != expected.length {
+        if response.length != expected.length {
             return Some(FailureKind::Length);
         }
-        let differs = answer.hash.is_some_and(|hash| hash != expected.hash);
+        let differs = response.hash.is_some_and(|hash| hash != expected.hash);
         differs.then_some(FailureKind::Body)
     }
 

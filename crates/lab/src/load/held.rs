@@ -90,11 +90,13 @@ async fn read(
             return Err(if reader.is_fresh() { FailureKind::Reset } else { FailureKind::Short });
         }
         let read = reader.read(piece.bytes(), &mut known, method, false);
-        let (_, answer) = read.map_err(|_| FailureKind::Unreadable)?;
-        match answer {
+        let (_, response) = read.map_err(|_| FailureKind::Unreadable)?;
+        match response {
             None => {}
-            Some(answer) if !shared.plan.accepts(answer.status) => return Err(FailureKind::Status),
-            Some(answer) if !answer.keep_alive => return Err(FailureKind::Reset),
+            Some(response) if !shared.plan.accepts(response.status) => {
+                return Err(FailureKind::Status);
+            }
+            Some(response) if !response.keep_alive => return Err(FailureKind::Reset),
             Some(_) => return Ok(()),
         }
     }

@@ -89,7 +89,7 @@ impl ResponseReader {
         {
             // The whole response in one piece: by far the usual case.
             let body = usize::try_from(length).unwrap_or(usize::MAX);
-            return Ok((known.bytes.len() + body, Some(answer(&head, length, None))));
+            return Ok((known.bytes.len() + body, Some(response(&head, length, None))));
         }
         let mut used = 0;
         while self.body.is_none() {
@@ -103,8 +103,8 @@ impl ResponseReader {
                 }
             }
         }
-        let (of_body, answer) = self.read_body(&bytes[used..])?;
-        Ok((used + of_body, answer))
+        let (of_body, response) = self.read_body(&bytes[used..])?;
+        Ok((used + of_body, response))
     }
 
     /// Handles the server's close. Returns the response if that was its end; `None`: it is cut
@@ -114,7 +114,7 @@ impl ResponseReader {
         if !body.close() {
             return None;
         }
-        self.body.take().map(BodyReader::answer)
+        self.body.take().map(BodyReader::response)
     }
 
     /// Resets the parser for another connection.
@@ -191,8 +191,8 @@ impl ResponseReader {
                 }
             },
         };
-        let answer = if is_done { self.body.take().map(BodyReader::answer) } else { None };
-        Ok((used, answer))
+        let response = if is_done { self.body.take().map(BodyReader::response) } else { None };
+        Ok((used, response))
     }
 }
 
@@ -213,12 +213,12 @@ impl BodyReader {
         }
     }
 
-    fn answer(self) -> ReadResponse {
-        answer(&self.head, self.length, self.hash.map(|hash| hash.0))
+    fn response(self) -> ReadResponse {
+        response(&self.head, self.length, self.hash.map(|hash| hash.0))
     }
 }
 
-fn answer(head: &ResponseHead, length: u64, hash: Option<u64>) -> ReadResponse {
+fn response(head: &ResponseHead, length: u64, hash: Option<u64>) -> ReadResponse {
     ReadResponse { status: head.status(), length, hash, keep_alive: head.keep_alive() }
 }
 
@@ -250,9 +250,9 @@ mod tests {
         let mut found = Vec::new();
         for mut piece in bytes.chunks(size) {
             while !piece.is_empty() {
-                let (used, answer) = reader.read(piece, &mut known, method, true)?;
+                let (used, response) = reader.read(piece, &mut known, method, true)?;
                 piece = &piece[used..];
-                found.extend(answer);
+                found.extend(response);
             }
         }
         found.extend(reader.close());
@@ -266,7 +266,8 @@ mod tests {
             HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n\
             HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\n\r\nhello";
         let whole = read(bytes, bytes.len(), Method::Get).expect("it is HTTP");
-        let lengths: Vec<_> = whole.iter().map(|answer| (answer.status, answer.length)).collect();
+        let lengths: Vec<_> =
+            whole.iter().map(|response| (response.status, response.length)).collect();
         assert_eq!(lengths, [(200, 5), (200, 5), (204, 0), (200, 5)]);
         assert_eq!(whole[0].hash, whole[1].hash);
         assert_eq!(whole[0].hash, whole[3].hash);
@@ -280,7 +281,7 @@ mod tests {
     fn an_answer_to_head_has_no_body() {
         let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n".repeat(2);
         let found = read(&bytes, 7, Method::Head).expect("it is HTTP");
-        assert_eq!(found.iter().map(|answer| answer.length).collect::<Vec<_>>(), [0, 0]);
+        assert_eq!(found.iter().map(|response| response.length).collect::<Vec<_>>(), [0, 0]);
     }
 
     #[test]
@@ -295,6 +296,6 @@ mod tests {
         let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK\r\n\
             Content-Length: 2\r\n\r\nabHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab";
         let found = read(bytes, bytes.len(), Method::Get).expect("it is HTTP");
-        assert_eq!(found.iter().map(|answer| answer.length).collect::<Vec<_>>(), [1, 2, 2]);
+        assert_eq!(found.iter().map(|response| response.length).collect::<Vec<_>>(), [1, 2, 2]);
     }
 }

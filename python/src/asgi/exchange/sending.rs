@@ -19,27 +19,26 @@ use crate::bytes_like::bytes_of;
 use crate::pipe::{PipeSpace, PipeWriter, pipe};
 use crate::regular;
 
-/// Longest piece that the connection is handed at once: one send takes the whole of a piece, and
-/// others wait for it.
+/// Longest piece for the connection: one send takes a whole piece, and other connections wait for
+/// it.
 const PIECE_BYTES_MAX: usize = 64 << 10;
-/// Content that was sent waits for so long at most while the application goes on without waiting
-/// for anything itself.
+/// Maximum delay of sent content while the application continues without waiting.
 const HOLD: Duration = Duration::from_millis(1);
 
-/// What becomes of something that the application has sent.
+/// What to do after a message.
 pub(super) enum SendOutcome {
-    /// It is kept for what follows.
+    /// Continue: it is kept for what follows.
     Kept,
-    /// It is to leave before the application goes on, which may compute for long.
+    /// Send it before the application continues, which may compute for long.
     Leaves,
-    /// The same, and it is all: most applications end with it.
+    /// The same, and the response is complete: most applications end with it.
     Whole,
-    /// So much waits to be sent that there is no room for more.
+    /// Wait for space: too much is queued.
     Fills(PipeSpace),
 }
 
 impl AsgiExchange {
-    /// Takes the head of the answer.
+    /// Takes the head of the response.
     pub(super) fn begin(&self, message: &Bound<'_, PyDict>) -> PyResult<()> {
         let py = message.py();
         let status: u16 = expect(message, intern!(py, "status"))?.extract()?;
@@ -118,7 +117,7 @@ impl AsgiExchange {
         }
     }
 
-    /// Sends a file by its path, as the content.
+    /// Sends a file by its path as the content.
     pub(super) fn send_file(slf: &Bound<'_, Self>, message: &Bound<'_, PyDict>) -> PyResult<()> {
         let path: PathBuf = expect(message, intern!(message.py(), "path"))?.extract()?;
         let opened = regular::open(&path);
@@ -135,7 +134,7 @@ impl AsgiExchange {
             phase => return Err(state.refuse(phase)),
         };
         let Some((file, found)) = opened else {
-            // Nothing has left: the client is told the truth, whatever the head says.
+            // Nothing was sent, so the client gets the correct status instead of the head.
             state.missing = Some(path);
             drop(state);
             slf.get().give(Response::new(Status::NOT_FOUND));
@@ -153,9 +152,9 @@ impl AsgiExchange {
         Ok(())
     }
 
-    /// Gives an answer to who waits for it, or keeps it for who asks.
+    /// Passes a response to its consumer, or keeps it.
     fn give(&self, response: Response) {
-        // (Not under the lock: if the client has gone, the answer is dropped, which calls us.)
+        // Without the lock: if the client has disconnected, dropping the response calls back.
         let to = std::mem::replace(&mut self.state().to, ResponseSink::Given);
         match to {
             ResponseSink::Client(replier) => _ = replier.answer(response),
@@ -164,7 +163,7 @@ impl AsgiExchange {
         }
     }
 
-    /// A future that is there once more content may be sent.
+    /// Returns a future that is done once more content may be sent.
     pub(super) fn wait_for<'py>(
         &self,
         py: Python<'py>,
@@ -184,7 +183,7 @@ impl AsgiExchange {
 }
 
 impl ExchangeState {
-    /// Takes a piece behind the first: pieces that come quickly leave together.
+    /// Queues a later piece: pieces in quick succession leave together.
     fn hold(&mut self) -> SendOutcome {
         let now = Instant::now();
         if self.left.is_some_and(|left| now - left < HOLD) {
@@ -195,7 +194,7 @@ impl ExchangeState {
     }
 }
 
-/// Hands content over, in parts that are not too long.
+/// Queues content, split into parts of limited length.
 fn push(writer: &PipeWriter, mut body: Bytes) -> Option<PipeSpace> {
     while body.len() > PIECE_BYTES_MAX {
         _ = writer.push(body.split_to(PIECE_BYTES_MAX));
@@ -203,7 +202,7 @@ fn push(writer: &PipeWriter, mut body: Bytes) -> Option<PipeSpace> {
     writer.push(body)
 }
 
-/// Whether no content is sent, whatever the application sends.
+/// Whether the response never has content, such as one to HEAD.
 fn is_unsent(request: &Request, head: &ForeignHead) -> bool {
     request.method() == Method::Head || !head.may_have_content()
 }

@@ -8,14 +8,14 @@ use super::super::plain::Plain;
 use super::super::words::{HeadWords, escaped};
 use super::{Ordinary, is_function};
 
-/// Where lines go that `combinedLogFormatter` makes.
+/// The destination of lines of `combinedLogFormatter`.
 pub(super) struct CombinedLog<'py> {
     file: Bound<'py, PyAny>,
     time: Bound<'py, PyString>,
     host: Bound<'py, PyString>,
 }
 
-/// What a line says besides. Bytes are escaped in it.
+/// The other parts of a line. Bytes are escaped in it.
 struct CombinedLogLine<'a> {
     method: &'a [u8],
     uri: &'a [u8],
@@ -27,7 +27,7 @@ struct CombinedLogLine<'a> {
 }
 
 impl Ordinary {
-    /// Logs a request that has been answered.
+    /// Logs a request with its response.
     pub(super) fn log(
         &self,
         channel: &Bound<'_, PyAny>,
@@ -45,7 +45,8 @@ impl Ordinary {
         }
     }
 
-    /// Where the lines of a channel go, if they go anywhere. `None`: the factory has its own way.
+    /// Returns the destination of a channel's lines, if there is one. `None` if the factory logs
+    /// differently.
     #[expect(clippy::option_option, reason = "there may be no log, and one that is not known")]
     pub(super) fn log_of<'py>(
         &self,
@@ -77,7 +78,7 @@ impl Ordinary {
         })
     }
 
-    /// Writes the line of a request, unless there is something in it that the formatter should see.
+    /// Writes the line of a request, unless the formatter should see it.
     fn log_request(
         &self,
         log: &CombinedLog<'_>,
@@ -116,7 +117,7 @@ impl Ordinary {
 }
 
 impl CombinedLog<'_> {
-    /// Writes the line of a request that was answered with so many bytes, without Python.
+    /// Writes the line of a request with a response of that many bytes, without Python.
     pub(super) fn write_plain(&self, plain: &Plain<'_>, sent: u64) -> PyResult<()> {
         let last = |name: &[u8]| {
             let mut values = plain.fields().filter(|(own, _)| own.eq_ignore_ascii_case(name));
@@ -152,7 +153,7 @@ impl CombinedLog<'_> {
     }
 }
 
-/// The last value of a field, unless that is empty.
+/// The last value of a field, unless it is empty.
 fn last_of<'py>(
     fields: &Bound<'py, PyDict>,
     name: &Py<PyBytes>,
