@@ -19,7 +19,7 @@ def events(source, *, retry=None, heartbeat=15.0, headers=None):
 
 
 def event_text(event):
-    """An event as it is sent."""
+    """Encodes an event."""
     if not isinstance(event, dict):
         event = {"data": event}
     unknown = event.keys() - {"data", "event", "id", "retry", "comment"}
@@ -48,7 +48,7 @@ def event_text(event):
 
 
 def _lines(text):
-    """Lines as the format has them: CR, LF or both, and nothing else."""
+    """Splits lines as the format does: at CR, LF or both, and nothing else."""
     return () if text is None else text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 

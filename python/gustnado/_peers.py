@@ -1,4 +1,4 @@
-"""Flags of uvicorn, gunicorn and granian, and what each of them is here.
+"""Flags of uvicorn, gunicorn and granian, and their counterparts here.
 
 One table: the command line acts by it, and the tables of docs/python/asgi.md and wsgi.md are made
 of it (`python -m gustnado._peers uvicorn`). A name that stands here is never guessed at.
@@ -36,7 +36,7 @@ def same(words, here="the same"):
 
 
 def ours(words, name, here, change=str):
-    """It stands for a flag of ours that takes a value, too."""
+    """It is another name of our flag, which takes a value, too."""
     return Row(words, OURS, here, True, lambda flag, value: [(name, change(value), False)])
 
 
@@ -60,7 +60,7 @@ def choice(words, here, values, otherwise):
 
 
 def nothing(words, here, takes=False):
-    """It is accepted, and changes nothing: so it is in any case."""
+    """It is accepted without effect: this is always so."""
     return Row(words, NOTHING, here, takes, lambda flag, value: [])
 
 
@@ -232,7 +232,7 @@ GRANIAN = (
     same("--host --port --uds --uds-permissions"),
     same("--interface", "`native`, `asgi`, `wsgi` or `auto`; RSGI is granian's own"),
     choice("--http", "`auto` and `1` are accepted: HTTP/1.1", {"auto": [], "1": []}, ""),
-    # (A switch there; one command line cannot have it be both.)
+    # (A switch there; one command line cannot treat it as both.)
     choice("--ws", _WS, {"none": [], "auto": []},
            "there are no WebSockets yet: a handshake is answered 426"),
     nothing("--no-ws", "accepted: there are no WebSockets yet"),
@@ -319,7 +319,7 @@ BY_WORD = _by_word()
 
 
 def table(program):
-    """A program's flags, in Markdown."""
+    """Returns a program's flags in Markdown."""
     lines = [f"| {program} | here |", "| --- | --- |"]
     for row in PROGRAMS[program]:
         words = ", ".join(f"`{word}`" for word in row.words.split())

@@ -4,7 +4,7 @@ import selectors
 
 
 class EngineSelector(selectors.BaseSelector):
-    """Watches descriptors with the engine's own, and answers requests while it looks.
+    """Watches descriptors together with the engine's own, and serves requests while it polls.
 
     Before an engine is there, and after it, it is as any other.
     """
@@ -15,7 +15,7 @@ class EngineSelector(selectors.BaseSelector):
         self._engine = None
 
     def drive(self, engine):
-        """From now on, looking is a turn of this engine; of none, it is looking only."""
+        """Makes each `select` a turn of this engine; with none it only polls."""
         keys = list(self._keys.values())
         for key in keys:
             self.unregister(key.fileobj)

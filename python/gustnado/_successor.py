@@ -1,4 +1,4 @@
-"""HUP in a process without a supervisor: another process imports the application anew and takes the
+"""HUP in a process without a supervisor: a successor imports the application again and takes the
 sockets over. Then this one ends serving, and stays as the supervisor of the other, so that its
 number stays what whoever started it knows."""
 

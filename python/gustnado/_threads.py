@@ -1,10 +1,10 @@
-"""What runs: processes and threads, in a sentence, and what of it makes no sense."""
+"""Describes processes and threads in a sentence, and warns of odd combinations."""
 
 import os
 
 
 def cpus():
-    """How many CPUs this process may use."""
+    """Returns the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
@@ -23,7 +23,7 @@ def sentence(plan, interface):
 
 
 def doubts(plan, interface):
-    """What of that is hardly meant so, each with what to do about it."""
+    """Returns warnings about unlikely settings, each with a remedy."""
     here = cpus()
     if plan.workers > here and interface != "wsgi":
         yield (

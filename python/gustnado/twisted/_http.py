@@ -20,7 +20,7 @@ encode_name = http_headers._nameEncoder.encode
 _faster.install()
 _known = Known(_faster.date)
 
-# What the engine does in their place. A class that has another one of them keeps its own.
+# Methods that the engine replaces. A class that overrides one of them keeps its own.
 _REPLACED = (
     "dataReceived", "lineReceived", "rawDataReceived", "headerReceived", "allHeadersReceived",
     "allContentReceived", "lineLengthExceeded", "setLineMode", "setRawMode",
@@ -70,7 +70,7 @@ def _channel_of(protocol):
 
 
 def _has_own(channel, originals):
-    """Whether all of these are those of its kind."""
+    """Whether all of these are its framework's originals."""
     actual = type(channel)
     return originals is not None and channel.__dict__.keys().isdisjoint(originals) and all(
         getattr(actual, name, None) is own for name, own in originals.items()
@@ -106,7 +106,7 @@ def _originals_of_cyclone(kind):
 
 
 class Server(tcp.Server):
-    """A transport that lets the engine send what is short."""
+    """A transport through which the engine sends short output."""
 
     _link = None
 
@@ -168,7 +168,7 @@ class Server(tcp.Server):
         super().abortConnection()
 
     def startTLS(self, *args, **kwargs):
-        # From now on, what comes and goes is not what is read and written.
+        # From now on, bytes on the wire differ from those read and written.
         self._part()
         return super().startTLS(*args, **kwargs)
 
