@@ -105,7 +105,9 @@ class App:
 
 
 def stream(pieces, **options):
-    """Returns a response with an iterable, plain or asynchronous, of bytes or text."""
+    """Returns a response with an iterable, plain or asynchronous, of bytes or text.
+
+    For coroutine functions."""
     import asyncio
 
     response, writer = Response.open(**options)

@@ -25,7 +25,7 @@ def variables(environ):
     """Settings that are variables: by their names, a text and the variable. And what is to be said
     of those that are none."""
     found, warnings = {}, []
-    # (GUSTNADO_ENV could not name a file that sets itself.)
+    # (GUSTNADO_ENV would describe the environment that it is part of.)
     known = {option.variable: name for name, option in OPTIONS.items() if name != "env"}
     for variable in sorted(environ):
         text = environ[variable]
