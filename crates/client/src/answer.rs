@@ -11,7 +11,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use futures_core::Stream;
 use gustnado_http::head::Version;
 use gustnado_http::limits::Limits;
-use gustnado_http::request::Fields;
+use gustnado_http::request::FieldLines;
 use gustnado_http::response::{Response, ResponseBody, ResponseFraming};
 
 use super::error::ClientError;
@@ -298,7 +298,7 @@ impl AnswerBody {
 }
 
 /// Names are tokens, which are ASCII.
-fn named(fields: Fields<'_>) -> impl Iterator<Item = (&str, &[u8])> {
+fn named(fields: FieldLines<'_>) -> impl Iterator<Item = (&str, &[u8])> {
     fields.map(|(name, value)| (std::str::from_utf8(name).unwrap_or_default(), value))
 }
 

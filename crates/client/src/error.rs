@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gustnado_http::body::BodyError;
+use gustnado_http::fields::FieldError;
 use gustnado_http::method::Method;
 use gustnado_http::response::ResponseError;
-use gustnado_http::response_writer::FieldError;
 use gustnado_tasks::Endpoint;
 
 pub use super::url::UrlError;

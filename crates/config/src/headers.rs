@@ -1,6 +1,7 @@
 //! Header fields that are said once, for many answers.
 
-use gustnado_http::response_writer::{FieldError, check_field};
+use gustnado_http::fields::{FieldError, Fields, check_field};
+use gustnado_http::response_writer::write_fields;
 
 /// Headers by name, in order. No two of them have the same name.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -42,9 +43,20 @@ impl Headers {
         })
     }
 
-    /// Ready field lines. To be called only if they [can be sent](Self::check).
+    /// The same as fields of a message. To be called only if they [can be sent](Self::check).
+    pub fn fields(&self) -> Fields {
+        let mut fields = Fields::new();
+        for (name, value) in self.iter() {
+            fields.add_trusted(name, value.as_bytes());
+        }
+        fields
+    }
+
+    /// Field lines of HTTP/1. To be called only if they [can be sent](Self::check).
     pub fn lines(&self) -> Vec<u8> {
-        self.iter().flat_map(|(name, value)| format!("{name}: {value}\r\n").into_bytes()).collect()
+        let mut lines = Vec::new();
+        write_fields(&mut lines, &self.fields());
+        lines
     }
 }
 

@@ -13,6 +13,7 @@ mod unfinished;
 
 pub use error::HeadError;
 
+use crate::fields::{HeaderId, INDEXED};
 use crate::limits::Limits;
 use crate::method::Method;
 use crate::target::TargetForm;
@@ -47,29 +48,6 @@ pub enum Framing {
     Chunked,
 }
 
-/// The fields whose place is kept, so that they need no search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Known {
-    /// RFC 9110 §7.2
-    Host,
-    /// RFC 9110 §13.1.1
-    IfMatch,
-    /// RFC 9110 §13.1.2
-    IfNoneMatch,
-    /// RFC 9110 §13.1.3
-    IfModifiedSince,
-    /// RFC 9110 §13.1.4
-    IfUnmodifiedSince,
-    /// RFC 9110 §13.1.5
-    IfRange,
-    /// RFC 9110 §14.2
-    Range,
-}
-
-/// How many fields are [`Known`].
-const KNOWN: usize = 7;
-
 /// A part of the head, in bytes from the start of the input. Empty at 0 means absent: nothing
 /// starts there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,7 +74,8 @@ impl Span {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     content_length: u64,
-    known: [Span; KNOWN],
+    /// The places of the fields that need no search, by their id: conditions, Range and Host.
+    indexed: [Span; INDEXED],
     pub(crate) target: Span,
     /// The whole field section: from the first field line to the blank line.
     pub(crate) fields: Span,
@@ -199,10 +178,10 @@ impl Head {
         self.has(CONDITIONAL)
     }
 
-    /// The first value of a known field, if there was one.
+    /// The place of the first value of a field whose place is kept, if there was one.
     #[inline]
-    pub(crate) fn known(&self, known: Known) -> Option<Span> {
-        let span = self.known[known as usize];
+    pub(crate) fn indexed(&self, id: HeaderId) -> Option<Span> {
+        let span = self.indexed[id as usize];
         (span.start != 0).then_some(span)
     }
 

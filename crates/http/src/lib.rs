@@ -3,9 +3,9 @@
 //! What lives here: for a server, the request head ([`head`], seen through [`request`]), its body
 //! ([`body`], [`multipart`]), what proxies say of it ([`forwarded`], [`proxy`]) and the response
 //! ([`response_writer`], [`chunk`]); for a client, the request that it sends ([`request_writer`])
-//! and the response that it reads ([`response`]); and the words they are made of. What does not:
-//! sockets, clocks, threads, files. Every decoder takes bytes and returns a verdict; "need more" is
-//! a verdict and not an error.
+//! and the response that it reads ([`response`]); the list of fields that both make messages with
+//! ([`fields`]); and the words they are made of. What does not: sockets, clocks, threads, files.
+//! Every decoder takes bytes and returns a verdict; "need more" is a verdict and not an error.
 #![forbid(unsafe_code)]
 
 pub mod body;
@@ -13,6 +13,7 @@ pub mod chunk;
 pub mod date;
 mod ends;
 pub mod etag;
+pub mod fields;
 pub mod forwarded;
 pub mod head;
 pub mod limits;

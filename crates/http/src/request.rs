@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::head::{Framing, Head, Known, Version};
+use crate::fields::{HeaderId, INDEXED};
+use crate::head::{Framing, Head, Version};
 use crate::method::Method;
 use crate::syntax::{TOKEN, VALUE, skip, trim};
 use crate::target;
@@ -88,7 +89,7 @@ impl<'a> Request<'a> {
     /// empty.
     pub fn host(self) -> Option<&'a [u8]> {
         match self.form() {
-            TargetForm::Origin | TargetForm::Asterisk => self.known(Known::Host),
+            TargetForm::Origin | TargetForm::Asterisk => self.known(HeaderId::Host),
             TargetForm::Authority => Some(self.target()),
             TargetForm::Absolute => {
                 let start = target::authority_start(self.target())?;
@@ -98,10 +99,15 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The first value of a field whose place was kept. Without the space around it; may be empty.
+    /// The first value of a field, by its id. Without the space around it; may be empty.
+    ///
+    /// Host, Range and the conditions need no search; for others the fields are walked.
     #[inline]
-    pub fn known(self, known: Known) -> Option<&'a [u8]> {
-        Some(self.head.known(known)?.of(self.bytes))
+    pub fn known(self, id: HeaderId) -> Option<&'a [u8]> {
+        if (id as usize) < INDEXED {
+            return Some(self.head.indexed(id)?.of(self.bytes));
+        }
+        self.field(id.name())
     }
 
     /// [`Head::is_conditional`]
@@ -119,8 +125,8 @@ impl<'a> Request<'a> {
     }
 
     /// All field lines in order: name and value, the value without the space around it.
-    pub fn fields(self) -> Fields<'a> {
-        Fields::of(self.head.fields.of(self.bytes))
+    pub fn fields(self) -> FieldLines<'a> {
+        FieldLines::of(self.head.fields.of(self.bytes))
     }
 
     /// Whether the client wants to go on: [`Head::keep_alive`].
@@ -157,11 +163,11 @@ impl fmt::Debug for Request<'_> {
 /// The field lines of a message or of its trailer section, in order. Reads bytes that are already
 /// checked.
 #[derive(Clone, Debug)]
-pub struct Fields<'a> {
+pub struct FieldLines<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Fields<'a> {
+impl<'a> FieldLines<'a> {
     /// The lines of a section that is checked: whole lines, without the blank one.
     #[inline]
     pub(crate) fn of(section: &'a [u8]) -> Self {
@@ -169,7 +175,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl<'a> Iterator for Fields<'a> {
+impl<'a> Iterator for FieldLines<'a> {
     type Item = (&'a [u8], &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -8,9 +8,9 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::fields::{FieldError, HeaderId, check_syntax};
 use crate::method::Method;
-use crate::response_writer::FieldError;
-use crate::syntax::{PATH, VALUE, is, is_token, skip, skip_query};
+use crate::syntax::{PATH, skip, skip_query};
 use crate::target;
 
 /// The writer of one request's head, at the end of a buffer.
@@ -67,13 +67,9 @@ impl<'o> RequestWriter<'o> {
     /// [`FieldError`], and nothing is written, if the line could split the request, misframe its
     /// body or send it to another host.
     pub fn field(&mut self, name: &str, value: &[u8]) -> Result<(), FieldError> {
-        if !is_token(name.as_bytes()) {
-            return Err(FieldError::Name);
-        }
-        if !value.iter().all(|byte| is(*byte, VALUE)) {
-            return Err(FieldError::Value);
-        }
-        if OWN_FIELDS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+        let field = name.into();
+        check_syntax(field, value)?;
+        if field.id().is_some_and(|id| OWN_FIELDS.contains(&id)) {
             return Err(FieldError::Framing);
         }
         self.line(name.as_bytes(), value);
@@ -128,8 +124,14 @@ impl<'o> RequestWriter<'o> {
 
 /// Two of one of these, or one that disagrees with the body, would let the server see a second
 /// request, or one for somebody else.
-const OWN_FIELDS: [&str; 6] =
-    ["Content-Length", "Transfer-Encoding", "Connection", "Host", "Expect", "TE"];
+const OWN_FIELDS: [HeaderId; 6] = [
+    HeaderId::ContentLength,
+    HeaderId::TransferEncoding,
+    HeaderId::Connection,
+    HeaderId::Host,
+    HeaderId::Expect,
+    HeaderId::Te,
+];
 
 /// Why a request's head was not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +162,8 @@ impl Error for AskError {}
 
 #[cfg(test)]
 mod tests {
-    use super::{AskError, FieldError, RequestWriter};
+    use super::{AskError, RequestWriter};
+    use crate::fields::FieldError;
     use crate::method::Method;
 
     #[test]

@@ -19,7 +19,7 @@ use std::fmt;
 use crate::head::{Decoded, Span, Version};
 use crate::limits::Limits;
 use crate::method::Method;
-use crate::request::Fields;
+use crate::request::FieldLines;
 
 /// How the end of a response's body is found (RFC 9112 §6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,8 +163,8 @@ impl<'a> Response<'a> {
     }
 
     /// All field lines in order: name and value, the value without the space around it.
-    pub fn fields(self) -> Fields<'a> {
-        Fields::of(self.head.fields.of(self.bytes))
+    pub fn fields(self) -> FieldLines<'a> {
+        FieldLines::of(self.head.fields.of(self.bytes))
     }
 }
 

@@ -3,11 +3,8 @@
 //! What is written here cannot be split: names are tokens, values hold no control byte, and the
 //! fields that frame the body are written by their own functions only.
 
-use std::error::Error;
-use std::fmt;
-
+use crate::fields::{FieldError, Fields, check_field};
 use crate::status::Status;
-use crate::syntax::{VALUE, is, is_token};
 
 /// Whether the connection goes on after an answer, and how that is said (RFC 9112 §9.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,17 +178,17 @@ impl<'o> ResponseWriter<'o> {
     /// Writes an answer whose content is at hand: the way of handlers that are done at once.
     ///
     /// - `lead`: ready, from the status line to `Content-Length: ` without its value.
-    /// - `lines`: more ready field lines.
+    /// - `fields`: more fields.
     /// - `length`: bytes of the content.
     /// - `content`: the content, or nothing for HEAD.
     ///
-    /// The parts are trusted, as in [`ResponseWriter::ready`].
+    /// The lead is trusted, as in [`ResponseWriter::ready`].
     #[inline]
     pub fn sized(
         out: &'o mut Vec<u8>,
         lead: &[u8],
         persist: Persist,
-        lines: &[u8],
+        fields: &Fields,
         length: u64,
         content: &[u8],
     ) {
@@ -199,20 +196,21 @@ impl<'o> ResponseWriter<'o> {
         let connection = persist.line();
         let mut digits = itoa::Buffer::new();
         let digits = digits.format(length).as_bytes();
-        out.reserve(lead.len() + digits.len() + connection.len() + lines.len() + 4 + content.len());
+        let before = out.len();
+        out.reserve(lead.len() + digits.len() + connection.len() + 4 + content.len());
         out.extend_from_slice(lead);
         out.extend_from_slice(digits);
-        if connection.is_empty() && lines.is_empty() {
+        if connection.is_empty() && fields.is_empty() {
             out.extend_from_slice(b"\r\n\r\n");
         } else {
             out.extend_from_slice(b"\r\n");
             out.extend_from_slice(connection);
-            out.extend_from_slice(lines);
+            write_fields(out, fields);
             out.extend_from_slice(b"\r\n");
             // (Old answers always say it, so the others need not look.)
             if persist.is_old() {
-                let before = lead.len() + digits.len() + 4;
-                make_old(out, before + connection.len() + lines.len());
+                let written = out.len() - before;
+                make_old(out, written);
             }
         }
         out.extend_from_slice(content);
@@ -251,6 +249,14 @@ impl<'o> ResponseWriter<'o> {
     pub fn constant(&mut self, name: &'static str, value: &'static str) {
         debug_assert!(check_field(name, value.as_bytes()).is_ok());
         self.line(name.as_bytes(), value.as_bytes());
+    }
+
+    /// Writes a line for each field.
+    #[inline]
+    pub fn fields(&mut self, fields: &Fields) {
+        if !fields.is_empty() {
+            write_fields(self.out, fields);
+        }
     }
 
     /// Writes field lines that are ready, each with its line end. They are trusted: see
@@ -292,50 +298,16 @@ impl<'o> ResponseWriter<'o> {
     }
 }
 
-/// Whether a field line can be written: it could neither split the answer nor misframe its body.
-///
-/// # Errors
-/// [`FieldError`], if it could.
-pub fn check_field(name: &str, value: &[u8]) -> Result<(), FieldError> {
-    if !is_token(name.as_bytes()) {
-        return Err(FieldError::Name);
-    }
-    if !value.iter().all(|byte| is(*byte, VALUE)) {
-        return Err(FieldError::Value);
-    }
-    if FRAMING_FIELDS.iter().any(|framing| framing.eq_ignore_ascii_case(name)) {
-        return Err(FieldError::Framing);
-    }
-    Ok(())
-}
-
-/// Two of one of these, or one that disagrees with the body, would let the client see a second
-/// answer.
-const FRAMING_FIELDS: [&str; 3] = ["Content-Length", "Transfer-Encoding", "Connection"];
-
-/// Why a field was not written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FieldError {
-    /// The name is not a token.
-    Name,
-    /// The value holds a control byte.
-    Value,
-    /// The field frames the body or the connection: it has its own function.
-    Framing,
-}
-
-impl fmt::Display for FieldError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Name => "the field name is not a token",
-            Self::Value => "the field value holds a control byte",
-            Self::Framing => "the field is written by its own function only",
-        })
+/// Writes a line for each field (RFC 9112 §5).
+pub fn write_fields(out: &mut Vec<u8>, fields: &Fields) {
+    let lens = fields.iter_bytes().map(|(name, value)| name.len() + value.len() + 4);
+    out.reserve(lens.sum());
+    for (name, value) in fields.iter_bytes() {
+        for part in [name, b": ", value, b"\r\n"] {
+            out.extend_from_slice(part);
+        }
     }
 }
-
-impl Error for FieldError {}
 
 /// Whether ready field lines have a field of that name.
 pub fn has_field(lines: &[u8], name: &str) -> bool {
@@ -347,11 +319,18 @@ pub fn has_field(lines: &[u8], name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{FieldError, Opening, Persist, ResponseWriter, STATUS_LINE_MAX, has_field};
+    use super::{Opening, Persist, ResponseWriter, STATUS_LINE_MAX, has_field};
+    use crate::fields::{FieldError, Fields};
     use crate::status::Status;
 
     fn opening() -> Opening {
         Opening::new(b"Server: x\r\n")
+    }
+
+    fn fields() -> Fields {
+        let mut fields = Fields::new();
+        fields.add("A", "b").expect("a good field");
+        fields
     }
 
     #[test]
@@ -400,7 +379,7 @@ mod tests {
             ResponseWriter::ready(&mut out, Status::OK, &opening(), persist, rest);
             ResponseWriter::ready(&mut out, Status::NOT_FOUND, &opening(), persist, rest);
             let lead = [opening().of_ok(), b"Content-Length: "].concat();
-            ResponseWriter::sized(&mut out, &lead, persist, b"A: b\r\n", 0, b"");
+            ResponseWriter::sized(&mut out, &lead, persist, &fields(), 0, b"");
             let mut answer =
                 ResponseWriter::start(&mut out, Status::NOT_FOUND, &opening(), persist);
             answer.content_length(0);
@@ -422,7 +401,7 @@ mod tests {
         for persist in [Persist::Default, Persist::KeepAlive, Persist::Close] {
             let mut sized = Vec::new();
             let lead = [opening().of_ok(), b"Content-Length: "].concat();
-            ResponseWriter::sized(&mut sized, &lead, persist, b"A: b\r\n", 3, b"abc");
+            ResponseWriter::sized(&mut sized, &lead, persist, &fields(), 3, b"abc");
             let text = String::from_utf8(sized).expect("ASCII");
             let connection = std::str::from_utf8(persist.line()).expect("ASCII");
             let head = "HTTP/1.1 200 OK\r\nServer: x\r\nContent-Length: 3\r\n";

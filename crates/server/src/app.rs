@@ -1,134 +1,36 @@
 //! What all connections of a server have in common: limits, the site, the counts.
 
+mod active_routes;
 mod current;
 
-use std::cell::{Cell, Ref, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use gustnado_config::{Networks, millis};
 use gustnado_http::date::imf_fixdate;
 use gustnado_http::limits::Limits;
-use gustnado_http::method::Method;
-use gustnado_http::path::CanonicalPath;
-use gustnado_http::request::Request;
-use gustnado_http::response_writer::{Persist, ResponseWriter, WrittenHead};
-use gustnado_http::status::Status;
-use gustnado_tasks::{BlockingPool, Now, Patience, Workload};
+use gustnado_http::response_writer::Persist;
+use gustnado_tasks::{Patience, Workload};
 
 use crate::access_log::AccessLog;
-use crate::build_context::BuildContext;
 use crate::config::{AnswerVersion, Config};
-use crate::default_site::{self, Live, Process};
-use crate::files::{Files, Replied};
-use crate::handler::{HandlerId, Placed, panicked};
+use crate::handler::panicked;
 use crate::hooks::Hooks;
 use crate::pace::Pace;
 use crate::proxies::Proxies;
 use crate::response::{Response, ResponsePrefix};
-use crate::routes::Tables;
 use crate::server_stats::ServerStats;
 use crate::stats::{Added, Fault, Stats, Tally, Thread, WorkerStats};
-use crate::status_page::Turn;
 
+pub(crate) use active_routes::{ActiveRoutes, RouteCache, pool};
 pub(crate) use current::{Current, Lasting};
 
-/// Where answers come from.
-pub(crate) enum Site {
-    Folder(Files),
-    BuiltIn,
-    /// Handlers by route. They can be swapped while the server runs.
-    Routes(Box<Routed>),
-}
-
-/// The routes that count now, and what others would be made ready with.
-pub(crate) struct Routed {
-    tables: Mutex<Arc<Tables>>,
-    /// Another one when the tables are swapped, and no other site's.
-    version: AtomicU64,
-    pub(crate) means: BuildContext,
-}
-
-thread_local! {
-    /// What this worker answers by. (A thread works for one server, but in tests.)
-    static KNOWN: RefCell<Option<Known>> = const { RefCell::new(None) };
-}
-
-/// The tables as a worker knows them, and what it keeps from one request to the next.
-pub(crate) struct Known {
-    version: u64,
-    pub(crate) tables: Arc<Tables>,
-    /// The path that was found last.
-    pub(crate) recent: Cell<usize>,
-    /// The request of the last inline handler, to be used again.
-    pub(crate) used: Cell<Option<Box<crate::request::Request>>>,
-    /// Where the last task handler was at work that answered at once, and which one that was.
-    pub(crate) place: Cell<Option<(HandlerId, Box<dyn Placed>)>>,
-}
-
-impl Routed {
-    pub(crate) fn new(tables: Tables, means: BuildContext) -> Self {
-        let tables = Mutex::new(Arc::new(tables));
-        Self { tables, version: AtomicU64::new(fresh_version()), means }
-    }
-
-    /// Runs `act` with the tables that count now. Nothing is locked unless they were swapped since
-    /// this worker last looked.
-    #[inline]
-    pub(crate) fn with<T>(&self, act: impl FnOnce(&Known) -> T) -> T {
-        let version = self.version.load(Ordering::Acquire);
-        KNOWN.with(|cell| {
-            let known = cell.borrow();
-            let known = match &*known {
-                Some(current) if current.version == version => known,
-                _ => {
-                    drop(known);
-                    self.learn(cell, version)
-                }
-            };
-            act(known.as_ref().expect("learnt just now, at the latest"))
-        })
-    }
-
-    #[cold]
-    fn learn<'c>(&self, cell: &'c RefCell<Option<Known>>, version: u64) -> Ref<'c, Option<Known>> {
-        let tables = Arc::clone(&self.tables.lock().unwrap_or_else(PoisonError::into_inner));
-        let known = Known {
-            version,
-            tables,
-            recent: Cell::new(0),
-            used: Cell::new(None),
-            place: Cell::new(None),
-        };
-        *cell.borrow_mut() = Some(known);
-        cell.borrow()
-    }
-
-    pub(crate) fn swap(&self, tables: Tables) {
-        *self.tables.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(tables);
-        self.version.store(fresh_version(), Ordering::Release);
-    }
-}
-
-/// A version that no tables of this process have had.
-fn fresh_version() -> u64 {
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    LAST.fetch_add(1, Ordering::Relaxed) + 1
-}
-
-/// The blocking pool of the server that the running thread works for, once it has answered by
-/// routes.
-pub(crate) fn pool() -> Option<BlockingPool> {
-    KNOWN.with_borrow(|known| known.as_ref().map(|known| known.tables.pool().clone()))
-}
-
-/// Has the running thread forget for which server it works.
+/// Drops what the running thread keeps of the server that it works for.
 pub(crate) fn forget() {
-    let known = KNOWN.take();
-    // (Not while it is borrowed: its end may be the end of the routes, which are somebody's.)
-    drop(known);
+    active_routes::forget();
     COMMON.take();
 }
 
@@ -184,7 +86,7 @@ pub(crate) struct App {
     pub(crate) read_ahead_bytes: usize,
     /// Bytes of a stream that are gathered before they are sent, if there are more at once.
     pub(crate) stream_buffer_bytes: usize,
-    site: Site,
+    routes: ActiveRoutes,
     tallies: Arc<[Tally]>,
     /// There is something to heed before the next answer: a drain, or another app.
     notice: AtomicBool,
@@ -197,7 +99,7 @@ pub(crate) struct App {
 impl App {
     pub(crate) fn new(
         config: &Config,
-        site: Site,
+        routes: ActiveRoutes,
         (hooks, access_log): (Hooks, Option<Arc<AccessLog>>),
         lasting: Arc<Lasting>,
         current: Weak<Current>,
@@ -233,7 +135,7 @@ impl App {
             proxies: Proxies::of(config),
             read_ahead_bytes: config.read_ahead_bytes,
             stream_buffer_bytes: config.stream_buffer_bytes,
-            site,
+            routes,
             tallies: Arc::clone(&lasting.tallies),
             notice: AtomicBool::new(false),
             lasting,
@@ -255,10 +157,10 @@ impl App {
         self.pace.as_ref()
     }
 
-    /// Where answers come from.
+    /// The routes in force.
     #[inline]
-    pub(crate) fn site(&self) -> &Site {
-        &self.site
+    pub(crate) fn routes(&self) -> &ActiveRoutes {
+        &self.routes
     }
 
     /// A handler's answer; 500 if it panicked, which is counted.
@@ -300,30 +202,6 @@ impl App {
         (!std::ptr::eq(&raw const *app, self)).then_some(app)
     }
 
-    /// Whether a request's body is read for a handler, rather than thrown away.
-    pub(crate) fn wants_body(&self, request: &Request<'_>) -> bool {
-        matches!(self.site, Site::BuiltIn)
-            && request.method() == Method::Post
-            && CanonicalPath::of(request.path()).is_ok_and(|path| path.as_str() == "/echo")
-    }
-
-    /// Answers a request that names a path. Its body was read, or thrown away (then it is empty).
-    pub(crate) fn answer(
-        &self,
-        request: &Request<'_>,
-        body: &[u8],
-        now: Now,
-        turn: &Turn<'_>,
-        out: &mut Vec<u8>,
-    ) -> Replied {
-        match &self.site {
-            Site::Folder(files) => files.answer_at(None, request, now, turn, out),
-            Site::BuiltIn if self.wants_body(request) => plain(request, body, turn, out).into(),
-            Site::BuiltIn => default_site::reply(request, || self.live().json(), turn, out).into(),
-            Site::Routes(_) => unreachable!("the connection answers by routes itself"),
-        }
-    }
-
     /// Adds what a turn did to the running worker's tally.
     pub(crate) fn count(&self, added: &Added) {
         if let Some(tally) = self.tally() {
@@ -354,21 +232,6 @@ impl App {
     #[inline]
     fn tally(&self) -> Option<&Tally> {
         gustnado_tasks::worker().and_then(|worker| self.tallies.get(worker))
-    }
-
-    fn live(&self) -> Live {
-        let stats = self.stats();
-        Live {
-            uptime_ms: stats.uptime_ms,
-            connections_open: stats.connections_open,
-            connections_accepted: stats.connections_accepted,
-            requests: stats.requests,
-            bytes_sent: stats.bytes_sent,
-            process: Process::read(),
-            workers: stats.workers,
-            backend: self.backend(),
-            scheduler: self.scheduler(),
-        }
     }
 
     /// The field lines of every answer, made anew once a second per worker.
@@ -403,9 +266,6 @@ impl ServerStats for App {
         stats.reloads_refused = lasting.reloads_refused.load(Ordering::Relaxed);
         stats.log_lines_lost = lasting.logs.lost();
         stats.files_exhausted = lasting.files_exhausted.load(Ordering::Relaxed);
-        if let Site::Folder(files) = &self.site {
-            stats.files_exhausted += files.failures().exhausted;
-        }
         if let Some(workers) = lasting.workers() {
             let counts = workers.counts();
             stats.uptime_ms = workers.uptime_ms();
@@ -438,19 +298,6 @@ impl ServerStats for App {
         };
         workers.workloads().into_iter().filter_map(with_tally).collect()
     }
-}
-
-fn plain(request: &Request<'_>, text: &[u8], turn: &Turn<'_>, out: &mut Vec<u8>) -> WrittenHead {
-    let mut answer = ResponseWriter::start(out, Status::OK, turn.common, turn.persist);
-    answer
-        .field("Content-Type", b"text/plain; charset=utf-8")
-        .expect("a constant field is well formed");
-    answer.content_length(text.len() as u64);
-    let written = answer.finish();
-    if request.method() != Method::Head {
-        out.extend_from_slice(text);
-    }
-    written
 }
 
 /// Who may begin connections with a PROXY header; `None` where none is demanded.

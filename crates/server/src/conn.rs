@@ -14,6 +14,7 @@ mod body;
 mod body_end;
 mod file_wait;
 mod flight;
+mod folder;
 mod gathered;
 mod introduction;
 mod limit;
@@ -27,7 +28,6 @@ mod route;
 mod terms;
 mod turn;
 
-use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::mem;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ use gustnado_tasks::{Connection, ConnectionError, Patience, RecvBuf, SendBuf};
 use crate::access_log::Journal;
 use crate::app::App;
 use crate::contained::contained;
-use crate::files::{Segment, is_lookup};
+use crate::files::Segment;
 use crate::hooks::{ClosedConnection, Limit};
 use crate::pace::Pacer;
 use crate::stats::{Added, Fault};
@@ -131,9 +131,6 @@ enum Next {
     BodyToo(Box<(usize, Next)>),
     /// Answer what is on hold already.
     Again,
-    /// Send the last answer's body, which lies elsewhere.
-    #[expect(clippy::box_collection, reason = "rare, and it would make every step larger")]
-    Segments { segments: Box<VecDeque<Segment>>, ending: Ending },
     /// Read the last request's body, without which it is not answered.
     Body(Box<BodyRequest>),
     /// Answer the last request by the configuration that counts by now.
@@ -221,20 +218,6 @@ impl Conn {
     async fn finish(&mut self, next: Next) -> Next {
         match next {
             Next::Introduction => self.introduce().await,
-            Next::Segments { segments, ending } if is_lookup(&segments) => {
-                self.look_up(*segments, ending).await
-            }
-            Next::Segments { segments, ending } => {
-                for segment in *segments {
-                    if let Err(error) = self.send_segment(segment, self.app.times.write).await {
-                        self.note(&error);
-                        return Next::Close;
-                    }
-                }
-                self.log_end();
-                self.expect_request();
-                self.next_after(ending)
-            }
             Next::Body(request) => match self.read_body(&request).await {
                 Ok(Body::Refused(status)) => {
                     self.refuse(status, Some(request.head.on(&request.bytes)))
@@ -338,8 +321,6 @@ impl Conn {
                 out.bytes = bytes;
                 self.send_content(out, len, write).await?;
             }
-            // (A lookup stands alone, and was done.)
-            Segment::Lookup(_) => {}
             Segment::File { file, offset, len, cold } if self.is_paced() => {
                 let span = (offset, offset.saturating_add(len));
                 Box::pin(self.send_file_paced(&file, span, cold.as_ref(), write)).await?;

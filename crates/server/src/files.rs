@@ -5,10 +5,11 @@
 //! (conditions and ranges). This file is the hub that they all return to.
 
 mod cache;
+mod cached_file;
 mod content_type;
-mod dressing;
 mod error;
 mod folders;
+mod headers;
 mod listing;
 mod location;
 mod lookup;
@@ -16,122 +17,61 @@ mod multipart;
 mod open_file;
 mod path;
 mod resolve;
-mod respond;
-mod stored;
+mod response;
+mod segment;
+mod select;
 #[cfg(test)]
 mod tests;
 mod waiting;
 pub(crate) mod warmth;
 mod worker;
 
-use std::collections::VecDeque;
-use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
+use gustnado_http::fields::HeaderId;
 use gustnado_http::method::Method;
 use gustnado_http::path::{CanonicalPath, PathError as NoPath};
 use gustnado_http::request::Request;
-use gustnado_http::response_writer::WrittenHead;
 use gustnado_http::status::Status;
 use gustnado_tasks::{BlockingPool, Now};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-use crate::status_page::{Turn, status_page};
-
+use cached_file::Access;
 use error::Failure;
 use lookup::Found;
 use path::PathError;
 use resolve::Root;
-use stored::{Access, Stored};
+use select::{select, select_or_whole};
 use worker::Worker;
 
+pub(crate) use cached_file::CachedFile;
 pub(crate) use content_type::ContentType;
-pub(crate) use dressing::{Dressing, StaticPage};
 pub use error::FilesError;
 pub(crate) use folders::Folders;
-pub use open_file::OpenFile;
-pub(crate) use waiting::{Looked, Lookup};
-
-/// What is still to be sent after the bytes that were written at once.
-#[derive(Debug)]
-pub enum Rest {
-    /// The answer is complete.
-    Nothing,
-    /// These, in order. Boxed: most answers have none.
-    Segments(Box<VecDeque<Segment>>),
-}
-
-/// What was written of an answer, and what is still to be sent behind it.
-#[derive(Debug)]
-pub(crate) struct Replied {
-    pub(crate) written: WrittenHead,
-    pub(crate) rest: Rest,
-}
-
-impl Replied {
-    /// The answer is to be looked up first: nothing has been written.
-    pub(crate) fn lookup(lookup: Lookup) -> Self {
-        let lookup = Segment::Lookup(Box::new(lookup));
-        let rest = Rest::Segments(Box::new(VecDeque::from([lookup])));
-        Self { written: WrittenHead::default(), rest }
-    }
-}
-
-impl From<WrittenHead> for Replied {
-    /// The answer is complete.
-    #[inline]
-    fn from(written: WrittenHead) -> Self {
-        Self { written, rest: Rest::Nothing }
-    }
-}
-
-/// What stands in for an answer that is to be looked up first, if it is one.
-pub(crate) fn is_lookup(segments: &VecDeque<Segment>) -> bool {
-    matches!(segments.front(), Some(Segment::Lookup(_)))
-}
-
-/// One piece of an answer's body.
-#[derive(Debug)]
-pub enum Segment {
-    /// Bytes made for this answer.
-    Bytes(Vec<u8>),
-    /// A part of a regular file, to be sent without reading it into memory. A file that is shorter
-    /// by now must cut the connection: the promised length cannot be kept.
-    File {
-        /// Open for reading, perhaps shared with other answers: its position is not to be used.
-        file: Arc<OpenFile>,
-        /// First byte to send.
-        offset: u64,
-        /// Bytes to send, at least 1.
-        len: u64,
-        /// Where it is read into memory before it is sent: it may lie on a disk that is slow.
-        cold: Option<BlockingPool>,
-    },
-    /// The answer is still to be found, and nothing of it has been written. There is no other
-    /// segment then.
-    Lookup(Box<Lookup>),
-}
-
-impl Segment {
-    /// A part of a file that a handler has opened: it is sent as it is.
-    pub(crate) fn part_of(file: Arc<File>, offset: u64, len: u64) -> Self {
-        Self::File { file: Arc::new(OpenFile::new(file, None)), offset, len, cold: None }
-    }
-}
+pub(crate) use headers::FolderHeaders;
+pub(crate) use open_file::OpenFile;
+pub(crate) use response::{FileContent, FileResponse};
+pub(crate) use segment::Segment;
+pub(crate) use waiting::Lookup;
 
 /// The methods that a file takes.
-const ALLOW: (&str, &[u8]) = ("Allow", b"GET, HEAD, OPTIONS");
+const ALLOW: &[u8] = b"GET, HEAD, OPTIONS";
 
 /// The most files that one worker holds open between requests.
 const DESCRIPTORS_MAX: u64 = 256;
 
 /// The file caches of all workers together take at most this part of the descriptor limit.
 const DESCRIPTOR_SHARE: u64 = 8;
+
+/// What the page for 404 says for a folder without an index.
+const NO_INDEX: &str = "This folder has no index.html. The server lists what is in a folder if it \
+    is started with --listing.";
 
 /// Requests that may wait for a folder's disk. More than that are told to come again.
 const JOBS_MAX: usize = 1_024;
@@ -151,6 +91,13 @@ impl Mounted<'_> {
     }
 }
 
+/// What a folder responds with where that is not all of a file that the worker's cache holds.
+pub(crate) enum FolderResponse {
+    Ready(Box<FileResponse>),
+    /// Unknown until the disk has been waited for.
+    Wait(Box<Lookup>),
+}
+
 /// How a folder is served.
 #[derive(Clone, Copy, Debug)]
 pub struct FileOptions {
@@ -165,6 +112,8 @@ pub struct FileOptions {
     /// Threads that wait for the folder's disk, at most, so that no worker does; 0 to have the
     /// workers wait themselves. They are started when a file is not in memory, and end when idle.
     pub threads: usize,
+    /// How long a request may wait for the disk.
+    pub wait: Duration,
 }
 
 /// A served folder, to be shared by all workers.
@@ -186,13 +135,16 @@ struct Folder {
     cache_bytes: u64,
     /// Per worker.
     descriptors_max: u64,
-    pub(crate) dressing: Dressing,
+    pub(crate) headers: FolderHeaders,
     /// As it was at the start; a worker that finds another one in its place opens its own.
     root: Arc<Root>,
     exhausted: AtomicU64,
+    /// The same of all folders of a server.
+    exhausted_in_all: Arc<AtomicU64>,
     denied: AtomicU64,
     failed: AtomicU64,
     threads: usize,
+    wait: Duration,
     /// The folder's own: a disk that is frozen holds up no other folder.
     pool: OnceLock<BlockingPool>,
 }
@@ -236,88 +188,85 @@ impl Files {
             listing: options.listing,
             cache_bytes: options.cache_bytes / workers,
             descriptors_max: DESCRIPTORS_MAX.min(descriptors / DESCRIPTOR_SHARE / workers),
-            dressing: Dressing::default(),
+            headers: FolderHeaders::default(),
             root: Arc::new(opened),
             exhausted: AtomicU64::new(0),
+            exhausted_in_all: Arc::default(),
             denied: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             threads: options.threads,
+            wait: options.wait,
             pool: OnceLock::new(),
         };
         Ok(Files { folder: Arc::new(folder) })
     }
 
-    /// Answers one request: writes the head and any small body to the end of `out`.
-    ///
-    /// - `turn`: what all answers of this turn have in common.
-    /// - The caller sends what is returned after `out`, and takes care of the request's body.
-    ///
-    /// It may wait for the disk, never for a peer of a fifo, a device or a lock.
-    pub fn answer(
-        &self,
-        request: &Request<'_>,
-        now: Now,
-        turn: &Turn<'_>,
-        out: &mut Vec<u8>,
-    ) -> Rest {
-        match self.answer_at(None, request, now, turn, out).rest {
-            Rest::Segments(segments) if is_lookup(&segments) => {
-                let path = CanonicalPath::of(request.path()).expect("a lookup has a path");
-                let place = Mounted { path, at: 0 };
-                worker::with(&self.folder, |worker| {
-                    let found = worker.find(&self.folder, place.below().as_bytes(), now);
-                    let folder = (&*self.folder, &place);
-                    answer_found(worker, folder, found, *request, now, turn, out).rest
-                })
-            }
-            rest => rest,
+    /// Returns the status of the response to one request. It may wait for the disk, but never for a
+    /// peer of a fifo, a device or a lock. (What is sent, routes make of folders.)
+    #[doc(hidden)]
+    pub fn status(&self, request: &Request<'_>, now: Now) -> Status {
+        match self.respond(None, request, now) {
+            FolderResponse::Ready(response) => response.status,
+            FolderResponse::Wait(lookup) => lookup.wait_here(now).status,
         }
     }
 
-    /// Answers one request for a folder that is served beneath a path, or returns a lookup where
-    /// the disk would have to be waited for.
+    /// Responds to one request.
     ///
     /// - `place`: what the router made of the path; if there is none, the folder is the root, and
     ///   the path is still as it was sent.
-    #[inline(never)] // Called from two places, it is best in one.
-    pub(crate) fn answer_at(
+    pub(crate) fn respond(
         &self,
         place: Option<&Mounted<'_>>,
         request: &Request<'_>,
         now: Now,
-        turn: &Turn<'_>,
-        out: &mut Vec<u8>,
-    ) -> Replied {
+    ) -> FolderResponse {
+        match self.respond_whole(place, request, now, Arc::clone) {
+            Ok(file) => FolderResponse::Ready(Box::new(FileResponse::whole(file))),
+            Err(response) => response,
+        }
+    }
+
+    /// The same for the usual response, 200 with all of a file that this worker's cache holds: the
+    /// file is lent to `whole`, which costs neither a count nor a copy.
+    ///
+    /// # Errors
+    /// It is another response.
+    #[inline]
+    pub(crate) fn respond_whole<T>(
+        &self,
+        place: Option<&Mounted<'_>>,
+        request: &Request<'_>,
+        now: Now,
+        whole: impl FnOnce(&Arc<CachedFile>) -> T,
+    ) -> Result<T, FolderResponse> {
         if !matches!(request.method(), Method::Get | Method::Head) {
-            return self.answer_other(request, turn, out);
+            return Err(self.respond_to_other(request));
         }
         worker::with(&self.folder, |worker| {
             // Keys of the cache are canonical, so a path as sent that is one of them is, too.
             let key = place.map_or(request.path(), |place| place.below().as_bytes());
-            if let Some(stored) = worker.cache.fresh(key, now.mono_ms) {
-                return respond::respond(stored, &self.folder.dressing, *request, now, turn, out);
+            if let Some(file) = worker.cache.fresh(key, now.mono_ms) {
+                return match select(file, &self.folder.headers, *request, now) {
+                    None => Ok(whole(file)),
+                    Some(response) => Err(FolderResponse::Ready(Box::new(response))),
+                };
             }
-            answer_slowly(worker, self, place, *request, now, turn, out)
+            Err(respond_slowly(worker, self, place, *request, now))
         })
     }
 
-    /// Answers what asks for no content.
+    /// Responds to what asks for no content.
     #[cold]
-    fn answer_other(&self, request: &Request<'_>, turn: &Turn<'_>, out: &mut Vec<u8>) -> Replied {
-        let dressing = &self.folder.dressing;
-        let (status, fields): (Status, &[(&str, &[u8])]) = match request.method() {
+    fn respond_to_other(&self, request: &Request<'_>) -> FolderResponse {
+        let response = match request.method() {
             _ if CanonicalPath::of(request.path()) == Err(NoPath::Parent) => {
-                (Status::BAD_REQUEST, &[])
+                FileResponse::new(Status::BAD_REQUEST)
             }
-            Method::Options => (Status::NO_CONTENT, &[ALLOW]),
-            _ => (Status::METHOD_NOT_ALLOWED, &[ALLOW]),
+            Method::Options => FileResponse::new(Status::NO_CONTENT).with(HeaderId::Allow, ALLOW),
+            _ => FileResponse::new(Status::METHOD_NOT_ALLOWED).with(HeaderId::Allow, ALLOW),
         };
-        dressing.status_page(out, status, turn, false, fields).into()
-    }
-
-    /// Whether this is the same folder with the same caches.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.folder, &other.folder)
+        FolderResponse::Ready(Box::new(response.with_headers(&self.folder.headers)))
     }
 
     /// How often the system would not let a file be answered, since the start.
@@ -335,10 +284,10 @@ impl Folder {
     /// see to that.)
     fn serves_as(&self, other: &Self) -> bool {
         let of = |folder: &Self| {
-            let bounds = (folder.cache_bytes, folder.descriptors_max, folder.threads);
+            let bounds = (folder.cache_bytes, folder.descriptors_max, folder.threads, folder.wait);
             (folder.hidden, folder.listing, bounds)
         };
-        self.path == other.path && of(self) == of(other) && self.dressing == other.dressing
+        self.path == other.path && of(self) == of(other) && self.headers == other.headers
     }
 
     /// The threads that wait for the disk, unless workers do that themselves.
@@ -349,7 +298,10 @@ impl Folder {
 
     fn count(&self, failure: Failure) {
         let counter = match failure.status() {
-            Status::SERVICE_UNAVAILABLE => &self.exhausted,
+            Status::SERVICE_UNAVAILABLE => {
+                self.exhausted_in_all.fetch_add(1, Ordering::Relaxed);
+                &self.exhausted
+            }
             Status::FORBIDDEN => &self.denied,
             Status::INTERNAL_SERVER_ERROR => &self.failed,
             _ => return, // the client's doing, and no failure of the system
@@ -358,127 +310,96 @@ impl Folder {
     }
 }
 
-/// Answers what the cache does not hold under the path as it was sent, or holds for longer than a
-/// second.
+/// Responds with what the cache does not hold under the path as it was sent, or holds for longer
+/// than a second.
 #[cold]
-fn answer_slowly(
+fn respond_slowly(
     worker: &mut Worker,
     files: &Files,
     place: Option<&Mounted<'_>>,
     request: Request<'_>,
     now: Now,
-    turn: &Turn<'_>,
-    out: &mut Vec<u8>,
-) -> Replied {
+) -> FolderResponse {
     let folder = &*files.folder;
+    let ready = |response| FolderResponse::Ready(Box::new(response));
     let whole = match place {
         Some(_) => None,
         None => CanonicalPath::of(request.path()).ok().map(|path| Mounted { path, at: 0 }),
     };
     let place = place.or(whole.as_ref()).filter(|place| !place.path.has_stray_percent());
     let Some(place) = place else {
-        return answer_failure(folder, PathError::Malformed.into(), request, turn, out);
+        return ready(failure(folder, PathError::Malformed.into()));
     };
     let key = place.below().as_bytes();
     if !place.path.is_as_sent()
-        && let Some(stored) = worker.cache.fresh_by_call(key, now.mono_ms)
+        && let Some(file) = worker.cache.fresh_by_call(key, now.mono_ms)
     {
-        return respond::respond(stored, &folder.dressing, request, now, turn, out);
+        return ready(select_or_whole(Arc::clone(file), &folder.headers, request, now));
     }
-    let cached = |worker: &mut Worker| match key {
+    let found = match key {
         [] => Some(Ok(Found::Directory)),
         key => worker.find_cached(folder, key, now),
     };
-    let found = match cached(worker) {
+    let found = match found {
         Some(found) => found,
         None if folder.threads == 0 => worker.find(folder, key, now),
-        None => return Replied::lookup(Lookup::new(files, request, place)),
+        None => return FolderResponse::Wait(Box::new(Lookup::new(files, request, place))),
     };
-    answer_found(worker, (folder, place), found, request, now, turn, out)
+    ready(respond_with(worker, (folder, place), found, request, now))
 }
 
-/// Answers with what was found, and holds it for the next request.
-fn answer_found(
+/// Responds with what was found, and holds it for the next request.
+fn respond_with(
     worker: &mut Worker,
     (folder, place): (&Folder, &Mounted<'_>),
     found: Result<Found, Failure>,
     request: Request<'_>,
     now: Now,
-    turn: &Turn<'_>,
-    out: &mut Vec<u8>,
-) -> Replied {
+) -> FileResponse {
     let key = place.below().as_bytes();
     match found {
         Ok(Found::Held) => {
-            let stored = worker.cache.any_age(key).expect("what was just found in the cache");
-            respond::respond(stored, &folder.dressing, request, now, turn, out)
+            let file = worker.cache.any_age(key).expect("what was just found in the cache");
+            select_or_whole(Arc::clone(file), &folder.headers, request, now)
         }
-        Ok(Found::Loaded { stored, may_hold }) => {
-            let replied = respond::respond(&stored, &folder.dressing, request, now, turn, out);
+        Ok(Found::Loaded { file, may_hold }) => {
             if may_hold {
-                worker.cache.insert(key, stored, now.mono_ms);
+                worker.cache.insert(key, Arc::clone(&file), now.mono_ms);
             }
-            replied
+            select_or_whole(file, &folder.headers, request, now)
         }
         Ok(Found::Directory) => {
-            redirect_to_folder(&folder.dressing, &place.path, request, turn, out).into()
+            // So that relative links work.
+            let location = location::with_slash(&place.path, request.query());
+            let response = FileResponse::new(Status::MOVED_PERMANENTLY);
+            response.with(HeaderId::Location, &location).with_headers(&folder.headers)
         }
-        Ok(Found::Listed(listed)) => listed.respond(place, &folder.dressing, request, turn, out),
-        Err(failure) => answer_failure(folder, failure, request, turn, out),
+        Ok(Found::Listed(listed)) => listed.response(place, &folder.headers),
+        Err(error) => failure(folder, error),
     }
 }
 
-fn answer_failure(
-    folder: &Folder,
-    failure: Failure,
-    request: Request<'_>,
-    turn: &Turn<'_>,
-    out: &mut Vec<u8>,
-) -> Replied {
+fn failure(folder: &Folder, failure: Failure) -> FileResponse {
     folder.count(failure);
-    let status = failure.status();
-    let soon: &[(&str, &[u8])] = &[("Retry-After", b"1")];
-    let fields = if status == Status::SERVICE_UNAVAILABLE { soon } else { &[] };
-    let head_only = request.method() == Method::Head;
-    let written = match failure {
-        Failure::NoIndex => folder.dressing.no_index(out, turn, head_only),
-        _ => folder.dressing.status_page(out, status, turn, head_only, fields),
-    };
-    written.into()
+    let mut response = FileResponse::new(failure.status()).with_headers(&folder.headers);
+    if response.status == Status::SERVICE_UNAVAILABLE {
+        response.put(HeaderId::RetryAfter, b"1");
+    }
+    if failure == Failure::NoIndex {
+        response.hint = Some(NO_INDEX);
+    }
+    response
 }
 
-/// A folder's name without its slash leads to the one with it, so that relative links work.
-fn redirect_to_folder(
-    dressing: &Dressing,
-    path: &CanonicalPath<'_>,
-    request: Request<'_>,
-    turn: &Turn<'_>,
-    out: &mut Vec<u8>,
-) -> WrittenHead {
-    let location = location::with_slash(path, request.query());
-    let fields = [("Location", location.as_slice())];
-    let head_only = request.method() == Method::Head;
-    dressing.status_page(out, Status::MOVED_PERMANENTLY, turn, head_only, &fields)
-}
-
-/// Answers with one file, wherever it is: `path` is trusted.
-pub(crate) fn answer_file(
-    path: &Path,
-    request: Request<'_>,
-    now: Now,
-    turn: &Turn<'_>,
-    out: &mut Vec<u8>,
-) -> Replied {
+/// Responds with one file, wherever it is: `path` is trusted. Waits for the disk.
+pub(crate) fn respond_with_file(path: &Path, request: Request<'_>, now: Now) -> FileResponse {
     match load_file(path, now) {
-        Ok(stored) => respond::respond(&stored, &Dressing::default(), request, now, turn, out),
-        Err(failure) => {
-            let head_only = request.method() == Method::Head;
-            status_page(out, failure.status(), turn, head_only, &[]).into()
-        }
+        Ok(file) => select_or_whole(Arc::new(file), &FolderHeaders::default(), request, now),
+        Err(failure) => FileResponse::new(failure.status()),
     }
 }
 
-fn load_file(path: &Path, now: Now) -> Result<Stored, Failure> {
+fn load_file(path: &Path, now: Now) -> Result<CachedFile, Failure> {
     let not_found = Failure::Disk(Errno::NOENT);
     let name = path.file_name().ok_or(not_found)?.as_bytes();
     let parent = match path.parent() {
@@ -490,6 +411,6 @@ fn load_file(path: &Path, now: Now) -> Result<Stored, Failure> {
     if located.kind() != FileType::RegularFile {
         return Err(Failure::Disk(Errno::NOENT));
     }
-    let with = (&Dressing::default(), None);
-    Stored::load((&root, Access::Waits), &located, name, with, now)
+    let with = (&FolderHeaders::default(), None);
+    CachedFile::load((&root, Access::Waits), &located, name, with, now)
 }

@@ -267,6 +267,11 @@ where
 pub(crate) struct Contained(Option<Answering>);
 
 impl Contained {
+    /// One that has begun.
+    pub(crate) fn new(answering: Answering) -> Self {
+        Self(Some(answering))
+    }
+
     /// One that has answered.
     pub(crate) fn ended() -> Self {
         Self(None)

@@ -26,7 +26,7 @@
 //! running is [`Running`]: it can be asked for figures, changed, drained and stopped.
 //!
 //! A request comes in through [`gustnado_tasks`], is read by [`gustnado_http`], answered by a
-//! handler, a [folder](files) or the [built-in page](default_site), and leaves the way it came. The
+//! handler or a [folder](files), and leaves the way it came. The
 //! crate-private `conn` is the hub that everything returns to.
 #![forbid(unsafe_code)]
 
@@ -39,9 +39,9 @@ mod builder;
 pub mod config;
 mod conn;
 mod contained;
-pub mod default_site;
 #[cfg(doctest)]
 mod documents;
+mod error_page;
 mod fields;
 pub mod files;
 pub mod forms;
@@ -51,8 +51,8 @@ mod hooks;
 mod json;
 mod middleware;
 mod pace;
+mod process;
 mod proxies;
-pub mod reply;
 mod request;
 mod request_head;
 mod response;
@@ -78,9 +78,9 @@ pub use builder::Server;
 pub use bytes::Bytes;
 #[doc(inline)]
 pub use gustnado_client as client;
+pub use gustnado_http::fields::FieldError;
 pub use gustnado_http::head::Version;
 pub use gustnado_http::method::Method;
-pub use gustnado_http::response_writer::FieldError;
 pub use gustnado_http::status::Status;
 pub use gustnado_tasks::{DrainReport, Endpoint};
 #[doc(inline)]

@@ -206,6 +206,7 @@ impl Chain {
             },
             Does::After(after) if one.is_meant_for(request) => {
                 let mut response = self.run_inline(at + 1, request);
+                response.open_file(request.parts().view(), gustnado_tasks::now());
                 after(request, &mut response);
                 response
             }
@@ -251,7 +252,10 @@ pub struct Next {
 impl Next {
     /// Runs the rest of the chain and the handler.
     pub async fn run(self, request: Request) -> Response {
-        self.start(request).await
+        let head = request.head_only();
+        let mut response = self.start(request).await;
+        response.open_file(head.parts().view(), gustnado_tasks::now());
+        response
     }
 
     fn start(mut self, mut request: Request) -> Answering {
@@ -272,6 +276,7 @@ impl Next {
                     let inner = self.start(request);
                     return Answering::Boxed(Box::pin(async move {
                         let mut response = inner.await;
+                        response.open_file(head.parts().view(), gustnado_tasks::now());
                         after(&head, &mut response);
                         response
                     }));

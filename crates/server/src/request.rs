@@ -16,11 +16,11 @@ use std::task::Waker;
 use bytes::Bytes;
 use std::sync::Arc;
 
+use gustnado_http::fields::{FieldError, check_field};
 use gustnado_http::head::{Head, Version};
 use gustnado_http::method::Method;
 use gustnado_http::path::CanonicalPath;
 use gustnado_http::request::Request as View;
-use gustnado_http::response_writer::{FieldError, check_field};
 use gustnado_tasks::ConnectionId;
 
 use crate::body::{Body, BodyError};
@@ -243,7 +243,7 @@ impl Request {
     pub fn early_hints(&self, fields: &[(&str, &str)]) -> Result<(), FieldError> {
         let mut interim = b"HTTP/1.1 103 Early Hints\r\n".to_vec();
         for (name, value) in fields {
-            check_field(name, value.as_bytes())?;
+            check_field(*name, value.as_bytes())?;
             interim.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
         }
         interim.extend_from_slice(b"\r\n");

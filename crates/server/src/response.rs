@@ -14,12 +14,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_core::Stream;
-use gustnado_http::response_writer::{
-    FieldError, Opening, Persist, ResponseWriter, WrittenHead, check_field,
-};
+use gustnado_http::fields::{FieldError, FieldName, FieldsRef, HeaderId, check_field};
+use gustnado_http::request::Request as View;
+use gustnado_http::response_writer::{Opening, Persist, ResponseWriter, WrittenHead};
 use gustnado_http::status::Status;
+use gustnado_tasks::Now;
 
-use crate::files::Files;
+use crate::files::{FileContent, FileResponse, respond_with_file};
 use crate::pace::AnswerPace;
 
 pub use appender::{AppendError, Appender};
@@ -67,10 +68,9 @@ pub(crate) fn usual_type(name: &[u8]) -> Option<UsualType> {
 /// A status of 400 and above without content is answered with the page for that status.
 pub struct Response {
     pub(crate) status: Status,
-    /// The content type, if it is one of the usual ones; others are among the lines.
-    pub(crate) kind: Option<UsualType>,
-    /// Ready field lines.
-    pub(crate) lines: Vec<u8>,
+    /// The content type, if it is one of the usual ones; others are among the fields.
+    pub(crate) content_type: Option<UsualType>,
+    pub(crate) fields: FieldsRef,
     pub(crate) content: Content,
     /// What is rare.
     pub(crate) rare: Option<Box<Rare>>,
@@ -90,6 +90,8 @@ pub(crate) struct Rare {
     /// The pace of its route.
     pub(crate) pace: Option<Arc<AnswerPace>>,
     pub(crate) replaced: Replaced,
+    /// What the page for its status says in place of its usual sentence.
+    pub(crate) hint: Option<&'static str>,
 }
 
 /// A status line of an application's own.
@@ -150,12 +152,18 @@ impl Response {
     /// An answer without content.
     #[inline]
     pub fn new(status: Status) -> Self {
-        Self { status, kind: None, lines: Vec::new(), content: Content::Nothing, rare: None }
+        Self {
+            status,
+            content_type: None,
+            fields: FieldsRef::new(),
+            content: Content::Nothing,
+            rare: None,
+        }
     }
 
     #[inline]
     fn of_kind(kind: UsualType, content: Content) -> Self {
-        Self { kind: Some(kind), content, ..Self::new(Status::OK) }
+        Self { content_type: Some(kind), content, ..Self::new(Status::OK) }
     }
 
     /// Plain text in UTF-8.
@@ -184,12 +192,7 @@ impl Response {
     /// `path` is taken as it is: do not make it of what a client sent. (A route to a folder
     /// does that safely.) A file that is not there gives 404.
     pub fn file(path: impl Into<PathBuf>) -> Self {
-        Self { content: Content::File(path.into()), ..Self::new(Status::OK) }
-    }
-
-    /// What the request names in a folder.
-    pub(crate) fn of_folder(files: Arc<Files>, mounted_at: usize) -> Self {
-        Self { content: Content::Folder { files, mounted_at }, ..Self::new(Status::OK) }
+        Self { content: Content::Path(path.into()), ..Self::new(Status::OK) }
     }
 
     /// A stream of unknown length: chunked in HTTP/1.1; in HTTP/1.0 the connection's end is its
@@ -239,6 +242,23 @@ impl Response {
     pub fn redirect(status: Status, location: &str) -> Self {
         debug_assert!(status.is_redirect(), "{status:?} is no redirect");
         Self::new(status).header("Location", location)
+    }
+
+    /// Opens the file that is its content, if that is one by its path: so it becomes what is sent,
+    /// which may be 206, 304 or 404. Waits for the disk.
+    pub(crate) fn open_file(&mut self, request: View<'_>, now: Now) {
+        let Content::Path(path) = &self.content else { return };
+        let found = Self::from(respond_with_file(path, request, now));
+        if self.fields.is_empty() && self.content_type.is_none() {
+            self.fields = found.fields;
+        } else {
+            for (name, value) in found.fields.iter() {
+                if self.header_value(name.as_str()).is_none() {
+                    self.fields.to_mut().add_trusted(name, value);
+                }
+            }
+        }
+        (self.status, self.content) = (found.status, found.content);
     }
 
     /// Has all of it sent at a route's pace.
@@ -304,52 +324,31 @@ impl Response {
     /// [`FieldError`], and nothing is added: the name is no token, the value holds a control byte,
     /// or the field is the server's own.
     pub fn try_header(&mut self, name: &str, value: impl AsRef<[u8]>) -> Result<(), FieldError> {
-        let value = value.as_ref();
-        check_field(name, value)?;
-        if name.eq_ignore_ascii_case("content-type") {
-            self.kind = None;
-            self.remove_header(name);
+        let name = FieldName::from(name);
+        if name.id() != Some(HeaderId::ContentType) {
+            return self.fields.to_mut().add(name, value);
         }
-        self.push_line(name, value);
+        self.fields.to_mut().set(name, value)?;
+        self.content_type = None;
         Ok(())
-    }
-
-    /// Adds a line that was checked.
-    pub(crate) fn push_line(&mut self, name: &str, value: &[u8]) {
-        let lines = &mut self.lines;
-        lines.reserve(name.len() + value.len() + 4);
-        lines.extend_from_slice(name.as_bytes());
-        lines.extend_from_slice(b": ");
-        lines.extend_from_slice(value);
-        lines.extend_from_slice(b"\r\n");
     }
 
     /// Takes all header fields of a name away.
     pub fn remove_header(&mut self, name: &str) {
-        if name.eq_ignore_ascii_case("content-type") {
-            self.kind = None;
+        let name = FieldName::from(name);
+        if name.id() == Some(HeaderId::ContentType) {
+            self.content_type = None;
         }
-        let is_other = |line: &&[u8]| {
-            let end = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
-            !line[..end].eq_ignore_ascii_case(name.as_bytes())
-        };
-        let kept: Vec<&[u8]> =
-            self.lines.split_inclusive(|byte| *byte == b'\n').filter(is_other).collect();
-        self.lines = kept.concat();
+        self.fields.to_mut().remove(name);
     }
 
     /// The first value of a header field that was added, by its name in any case.
     pub fn header_value(&self, name: &str) -> Option<&[u8]> {
-        if let Some(kind) = self.kind
-            && name.eq_ignore_ascii_case("content-type")
-        {
-            return Some(kind.name().as_bytes());
+        let name = FieldName::from(name);
+        match self.content_type {
+            Some(kind) if name.id() == Some(HeaderId::ContentType) => Some(kind.name().as_bytes()),
+            _ => self.fields.get(name),
         }
-        self.lines.split_inclusive(|byte| *byte == b'\n').find_map(|line| {
-            let colon = line.iter().position(|byte| *byte == b':')?;
-            let value = &line[colon + 2..line.len() - 2];
-            line[..colon].eq_ignore_ascii_case(name.as_bytes()).then_some(value)
-        })
     }
 
     /// Says what the content is, in place of what its maker said.
@@ -430,7 +429,7 @@ impl Response {
     pub(crate) fn is_ready(&self) -> bool {
         let is_short =
             matches!(&self.content, Content::Bytes(all) if all.len() <= INLINE_BYTES_MAX);
-        is_short && self.kind.is_some() && self.rare.is_none() && self.status == Status::OK
+        is_short && self.content_type.is_some() && self.rare.is_none() && self.status == Status::OK
     }
 
     /// Writes the whole answer. To be called only if it [is ready](Response::is_ready).
@@ -442,13 +441,13 @@ impl Response {
         head_only: bool,
         out: &mut Vec<u8>,
     ) -> WrittenHead {
-        let (Content::Bytes(content), Some(kind)) = (&self.content, self.kind) else {
+        let (Content::Bytes(content), Some(kind)) = (&self.content, self.content_type) else {
             unreachable!("asked before");
         };
         let sent: &[u8] = if head_only { &[] } else { content };
         let lead = &common.leads[kind as usize];
         let before = out.len();
-        ResponseWriter::sized(out, lead, persist, &self.lines, content.len() as u64, sent);
+        ResponseWriter::sized(out, lead, persist, &self.fields, content.len() as u64, sent);
         let written = WrittenHead::new(Status::OK, out.len() - before, sent.len());
         // Known to be nothing: forgetting it spares the look into it that dropping would take.
         std::mem::forget(self.rare);
@@ -461,9 +460,26 @@ impl Response {
     }
 }
 
+impl From<FileResponse> for Response {
+    fn from(response: FileResponse) -> Self {
+        let FileResponse { status, fields, content, hint } = response;
+        let content = match content {
+            FileContent::Nothing => Content::Nothing,
+            FileContent::Whole(file) => Content::File(file),
+            FileContent::Bytes(bytes) => Content::Bytes(bytes.into()),
+            FileContent::Segments { segments, length } => Content::Segments { segments, length },
+        };
+        let mut response = Self { fields, content, ..Self::new(status) };
+        if hint.is_some() {
+            response.rare().hint = hint;
+        }
+        response
+    }
+}
+
 impl fmt::Debug for Response {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} {}{}", self.status, self.lines.escape_ascii(), self.content)
+        write!(f, "{:?} {:?} {}", self.status, self.fields, self.content)
     }
 }
 
@@ -502,7 +518,7 @@ mod tests {
         assert_eq!(response.header_value("x-one"), None);
         let response = response.content_type("image/png").content_type("image/gif");
         assert_eq!(response.header_value("content-type"), Some(b"image/gif".as_slice()));
-        assert_eq!(response.lines, b"Content-Type: image/gif\r\n");
+        assert_eq!(response.fields.len(), 1);
     }
 
     #[test]
@@ -511,6 +527,6 @@ mod tests {
         assert_eq!(response.try_header("A", "b\r\nC: d"), Err(FieldError::Value));
         assert_eq!(response.try_header("A b", "c"), Err(FieldError::Name));
         assert_eq!(response.try_header("content-length", "1"), Err(FieldError::Framing));
-        assert!(response.lines.is_empty());
+        assert!(response.fields.is_empty());
     }
 }

@@ -12,11 +12,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use gustnado_config::Headers;
 use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 
-use crate::files::StaticPage;
 use crate::handler::{Handler, IntoHandler, Kind};
 use crate::middleware::Middleware;
 use crate::pace::RoutePace;
@@ -53,8 +53,6 @@ pub struct Routes {
     /// Served where no route answers.
     pub(crate) root: Option<PathBuf>,
     pub(crate) pages: Vec<(Option<Status>, Page)>,
-    /// Those of the pages that are the same for every request.
-    pub(crate) static_pages: Vec<StaticPage>,
     pub(crate) fields: Headers,
 }
 
@@ -399,14 +397,17 @@ impl Routes {
         self
     }
 
-    /// A page that is the same for every request. Folders answer with it, too.
-    pub(crate) fn static_page(mut self, page: StaticPage) -> Self {
-        let (kind, content) = (page.content_type.clone(), page.content.clone());
-        let made = move |_: &Request, status| {
-            Response::new(status).content_type(&kind).body(content.clone())
+    /// A page that is the same for every request.
+    pub(crate) fn static_page(
+        mut self,
+        status: Option<Status>,
+        content_type: String,
+        content: Bytes,
+    ) -> Self {
+        let page = move |_: &Request, status| {
+            Response::new(status).content_type(&content_type).body(content.clone())
         };
-        self.pages.push((page.status, Arc::new(made)));
-        self.static_pages.push(page);
+        self.pages.push((status, Arc::new(page)));
         self
     }
 

@@ -22,15 +22,16 @@ use signal_hook::flag::register_conditional_shutdown;
 use signal_hook::iterator::Signals;
 
 use crate::access_log::AccessLog;
-use crate::app::{App, Current, Lasting, Routed, Site};
+use crate::app::{ActiveRoutes, App, Current, Lasting};
 use crate::build_context::BuildContext;
 use crate::builder::Server;
 use crate::config::{Config, Machine};
-use crate::files::{Dressing, FileOptions, Folders};
+use crate::files::{FileOptions, Folders};
 use crate::routes::{RouteError, Routes, Tables};
 use crate::server_stats::ServerStats;
 use crate::stats::{Stats, WorkerStats};
 use crate::stats_page::write_regularly;
+use crate::status_page;
 
 use listeners::Listeners;
 
@@ -79,13 +80,14 @@ fn start_with<D>(
     let endpoints = listeners::endpoints(config)?;
     let plan = plan(config, count);
     let making = Making::new(config, plan.workers_max());
-    let site = making.site(&wanted, lists(config, &endpoints))?;
-    let lasting = Lasting::new(plan.workers_max(), config.scheduler.as_str());
+    let routes = making.routes(&wanted, lists(config, &endpoints))?;
+    let scheduler = config.scheduler.as_str();
+    let lasting = Lasting::new(plan.workers_max(), scheduler, making.folders.exhausted());
     lasting.set_lines(lines(&wanted.config, &wanted.fields));
     let log = AccessLog::of(config, lasting.places(), &lasting.logs, None)?;
     let hooks = (wanted.hooks.clone(), log);
     let current =
-        Current::new(|current| App::new(config, site, hooks, Arc::clone(&lasting), current));
+        Current::new(|current| App::new(config, routes, hooks, Arc::clone(&lasting), current));
     // The listeners are opened one by one, so that each can be closed again.
     let nothing = Box::new(|_| -> gustnado_tasks::BoxTask { Box::pin(async {}) });
     let (workers, driven) = start(&plan, nothing).map_err(StartError::from_workers)?;
@@ -116,7 +118,7 @@ fn lists(config: &Config, endpoints: &[Endpoint]) -> bool {
 /// Makes ready what a builder says, and starts nothing.
 pub(crate) fn check_server(wanted: &Server) -> Result<(), StartError> {
     AccessLog::format_of(&wanted.config)?;
-    Making::new(&wanted.config, 1).site(wanted, false).map(drop)
+    Making::new(&wanted.config, 1).routes(wanted, false).map(drop)
 }
 
 fn plan(config: &Config, workers: usize) -> Plan {
@@ -188,7 +190,7 @@ impl Making {
     }
 
     /// - `lists`: whether folders without an index are listed.
-    fn site(&self, wanted: &Server, lists: bool) -> Result<Site, StartError> {
+    fn routes(&self, wanted: &Server, lists: bool) -> Result<ActiveRoutes, StartError> {
         let field = |(name, error)| StartError::Routes(RouteError::Field { name, error });
         wanted.fields.check().map_err(field)?;
         check_networks(&wanted.config)?;
@@ -201,15 +203,8 @@ impl Making {
             cache_bytes: config.cache_bytes / folders.max(1) as u64,
             workers: self.workers,
             threads: config.file_threads,
+            wait: config.write_timeout,
         };
-        if let Some(root) = config.root.as_ref().filter(|_| routes.is_bare()) {
-            let dressing = Dressing::new(&routes.fields, &routes.static_pages, &common);
-            let opened = self.folders.open(root, files, dressing);
-            return Ok(Site::Folder(opened.map_err(StartError::Folder)?));
-        }
-        if routes.is_bare() && wanted.or_built_in {
-            return Ok(Site::BuiltIn);
-        }
         let (pool, folders) = (self.pool.clone(), self.folders.clone());
         let means = BuildContext {
             pool,
@@ -225,10 +220,13 @@ impl Making {
         };
         let tables = match &config.root {
             Some(root) => Tables::new(&routes.clone().root(root), &means),
+            None if routes.is_bare() && wanted.or_built_in => {
+                Tables::new(&status_page::add_to(routes.clone()), &means)
+            }
             None => Tables::new(routes, &means),
         };
         let tables = tables.map_err(StartError::Routes)?;
-        Ok(Site::Routes(Box::new(Routed::new(tables, means))))
+        Ok(ActiveRoutes::new(tables, means))
     }
 }
 
@@ -337,12 +335,11 @@ impl Running {
     /// Nothing is locked and nobody waits.
     ///
     /// # Errors
-    /// [`RouteError`], and the old routes stay. A server without routes takes none: that is
-    /// [`RouteError::NoRoutes`].
+    /// [`RouteError`], and the old routes stay.
     pub fn swap_routes(&self, routes: &Routes) -> Result<(), RouteError> {
         let app = self.current.app();
-        let Site::Routes(site) = app.site() else { return Err(RouteError::NoRoutes) };
-        site.swap(Tables::new(routes, &site.means)?);
+        let active = app.routes();
+        active.swap(Tables::new(routes, &active.build)?);
         Ok(())
     }
 

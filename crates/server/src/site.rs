@@ -8,6 +8,7 @@ mod routes;
 
 use std::ffi::OsStr;
 use std::path::Path;
+use std::time::Duration;
 
 use gustnado_config::FileSettings;
 use gustnado_config::config_file::ConfigFile;
@@ -117,8 +118,14 @@ impl Server {
 
 /// Whether a folder can be served; if not, why.
 fn check_folder(path: &Path) -> Result<(), String> {
-    let options =
-        FileOptions { hidden: false, listing: false, cache_bytes: 0, workers: 1, threads: 0 };
+    let options = FileOptions {
+        hidden: false,
+        listing: false,
+        cache_bytes: 0,
+        workers: 1,
+        threads: 0,
+        wait: Duration::MAX,
+    };
     Files::open(path, options).map(drop).map_err(|error| match &error {
         FilesError::Failed { source, .. } => format!("{error}: {source}; name another one"),
         _ => error.to_string(),

@@ -9,8 +9,8 @@ use gustnado_tasks::sleep;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::app::Current;
-use crate::default_site::Process;
 use crate::handler::{Handler, Kind};
+use crate::process::Process;
 use crate::response::Response;
 use crate::server_stats::ServerStats;
 use crate::stats::Stats;

@@ -32,7 +32,7 @@ use gustnado_http::response::Response as Interim;
 use gustnado_tasks::{BlockingPool, Connection, block_on, spawn_detached};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use crate::app::{self, App, Current, Lasting, Routed, Site};
+use crate::app::{self, ActiveRoutes, App, Current, Lasting};
 use crate::build_context::BuildContext;
 use crate::client::{self, ClientError, ClientOptions};
 use crate::config::{Config, Listing};
@@ -76,19 +76,21 @@ impl Client {
             cache_bytes: config.cache_bytes,
             workers: 1,
             threads: 0,
+            wait: Duration::MAX,
         };
         let means = BuildContext::new(pool, files);
         let tables = Tables::new(routes, &means)?;
-        let site = Site::Routes(Box::new(Routed::new(tables, means)));
+        let exhausted = means.folders.exhausted();
+        let active = ActiveRoutes::new(tables, means);
         let options = ClientOptions {
             total_timeout: Some(PATIENCE),
             user_agent: String::new(),
             ..ClientOptions::default()
         };
-        let lasting = Lasting::new(1, config.scheduler.as_str());
+        let lasting = Lasting::new(1, config.scheduler.as_str(), exhausted);
         lasting.set_lines(lines(config, &Headers::default()));
         let current = Current::new(|current| {
-            App::new(config, site, (Hooks::default(), None), lasting, current)
+            App::new(config, active, (Hooks::default(), None), lasting, current)
         });
         let app = current.app();
         Ok(Self { app, asks: client::Client::new(options) })

@@ -5,9 +5,9 @@ use std::io::Read;
 use std::path::Path;
 
 use bytes::Bytes;
+use gustnado_http::fields::check_field;
 use gustnado_http::method::Method;
 use gustnado_http::path::pattern::{path_names, pattern};
-use gustnado_http::response_writer::check_field;
 use gustnado_http::status::Status;
 use matchit::{InsertError, Router};
 

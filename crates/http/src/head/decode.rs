@@ -1,7 +1,8 @@
 //! The one pass over the bytes of a head.
 
 use super::fields::is_looked_for;
-use super::{Decoded, Head, HeadError, KNOWN, Known, Span, Version, unfinished};
+use super::{Decoded, Head, HeadError, Span, Version, unfinished};
+use crate::fields::{HeaderId, INDEXED};
 use crate::limits::Limits;
 use crate::method::{METHOD_BYTES_MAX, Method};
 use crate::syntax::{
@@ -95,7 +96,7 @@ fn pass(bytes: &[u8], limits: &Limits) -> Result<Head, Stop> {
     let at = |offset: usize| Span::new(offset, offset).start;
     let mut head = Head {
         content_length: 0,
-        known: [Span::default(); KNOWN],
+        indexed: [Span::default(); INDEXED],
         target: Span::new(target_start, target_start + target_len),
         fields: Span::default(),
         path_start: at(target_start + path),
@@ -257,7 +258,7 @@ fn fields<'a>(
     let mut room = limits.fields_max;
     if let Some((host, next)) = plain_host(rest).filter(|_| room > 0) {
         let start = bytes.len() - rest.len() + HOST_NAMES[0].len();
-        head.keep(Known::Host, Span::new(start, start + host.len()));
+        head.keep(HeaderId::Host, Span::new(start, start + host.len()));
         rest = next;
         room -= 1;
     }

@@ -2,8 +2,9 @@
 
 use super::{
     CHUNKED, CLOSE, CODED, CODING_UNKNOWN, CONDITIONAL, CONTINUE, Head, HeadError, KEEP_ALIVE,
-    Known, LENGTH, Span, UPGRADE, Version,
+    LENGTH, Span, UPGRADE, Version,
 };
+use crate::fields::HeaderId;
 use crate::syntax::{decimal, is_token, list, trim};
 use crate::target;
 
@@ -14,17 +15,17 @@ impl Head {
     pub(super) fn note(&mut self, name: &[u8], value: &[u8], span: Span) -> Result<(), HeadError> {
         match name.len() {
             4 if is_word(name, b"host") => self.note_host(value, span)?,
-            5 if is_word(name, b"range") => self.keep(Known::Range, span),
+            5 if is_word(name, b"range") => self.keep(HeaderId::Range, span),
             6 if is_word(name, b"expect") => self.note_expect(value)?,
-            8 if is_word(name, b"if-match") => self.keep(Known::IfMatch, span),
-            8 if is_word(name, b"if-range") => self.keep(Known::IfRange, span),
+            8 if is_word(name, b"if-match") => self.keep(HeaderId::IfMatch, span),
+            8 if is_word(name, b"if-range") => self.keep(HeaderId::IfRange, span),
             10 if is_word(name, b"connection") => self.note_connection(value),
-            13 if is_word(name, b"if-none-match") => self.keep(Known::IfNoneMatch, span),
+            13 if is_word(name, b"if-none-match") => self.keep(HeaderId::IfNoneMatch, span),
             14 if is_word(name, b"content-length") => self.note_length(value)?,
             17 if is_word(name, b"transfer-encoding") => self.note_coding(value)?,
-            17 if is_word(name, b"if-modified-since") => self.keep(Known::IfModifiedSince, span),
+            17 if is_word(name, b"if-modified-since") => self.keep(HeaderId::IfModifiedSince, span),
             19 if is_word(name, b"if-unmodified-since") => {
-                self.keep(Known::IfUnmodifiedSince, span);
+                self.keep(HeaderId::IfUnmodifiedSince, span);
             }
             _ => {}
         }
@@ -33,23 +34,23 @@ impl Head {
 
     /// The first one counts; the others stay readable in the bytes.
     #[inline]
-    pub(super) fn keep(&mut self, known: Known, value: Span) {
-        let place = &mut self.known[known as usize];
+    pub(super) fn keep(&mut self, id: HeaderId, value: Span) {
+        let place = &mut self.indexed[id as usize];
         if place.start == 0 {
             *place = value;
         }
-        if !matches!(known, Known::Host | Known::IfRange) {
+        if !matches!(id, HeaderId::Host | HeaderId::IfRange) {
             self.flags |= CONDITIONAL;
         }
     }
 
     /// RFC 9112 §3.2: exactly one, well-formed. That there is one is checked at the end.
     fn note_host(&mut self, value: &[u8], span: Span) -> Result<(), HeadError> {
-        if self.known(Known::Host).is_some() {
+        if self.indexed(HeaderId::Host).is_some() {
             return Err(HeadError::HostRepeated);
         }
         target::authority(value).ok_or(HeadError::HostSyntax)?;
-        self.keep(Known::Host, span);
+        self.keep(HeaderId::Host, span);
         Ok(())
     }
 
@@ -127,7 +128,7 @@ impl Head {
     /// What only the whole field section can tell.
     #[inline]
     pub(super) fn finish(&self) -> Result<(), HeadError> {
-        if self.version == Version::Http11 && self.known(Known::Host).is_none() {
+        if self.version == Version::Http11 && self.indexed(HeaderId::Host).is_none() {
             return Err(HeadError::HostMissing);
         }
         if self.has(CODED) { self.finish_coding() } else { Ok(()) }

@@ -1,4 +1,5 @@
-use super::{Decoded, Framing, Head, HeadError, Known, Version};
+use super::{Decoded, Framing, Head, HeadError, Version};
+use crate::fields::HeaderId;
 use crate::limits::Limits;
 use crate::method::Method;
 use crate::request::TargetForm;
@@ -37,9 +38,11 @@ fn a_whole_request_is_read_through_its_bytes() {
     assert_eq!(request.path(), b"/a/b");
     assert_eq!(request.query(), Some(b"c=d?e".as_slice()));
     assert_eq!(request.host(), Some(b"example.com:80".as_slice()));
-    assert_eq!(request.known(Known::IfNoneMatch), Some(b"\"x\"".as_slice()));
-    assert_eq!(request.known(Known::Range), Some(b"bytes=0-".as_slice()));
-    assert_eq!(request.known(Known::IfRange), None);
+    assert_eq!(request.known(HeaderId::IfNoneMatch), Some(b"\"x\"".as_slice()));
+    assert_eq!(request.known(HeaderId::Range), Some(b"bytes=0-".as_slice()));
+    assert_eq!(request.known(HeaderId::IfRange), None);
+    assert_eq!(request.known(HeaderId::Accept), Some(b"x y".as_slice()));
+    assert_eq!(request.known(HeaderId::Cookie), None);
     assert_eq!(request.field("Accept"), Some(b"x y".as_slice()));
     assert_eq!(request.field("empty"), Some(b"".as_slice()));
     assert_eq!(request.field("absent"), None);
@@ -51,18 +54,18 @@ fn a_whole_request_is_read_through_its_bytes() {
 #[test]
 fn every_known_field_is_found_in_any_case() {
     for (known, name) in [
-        (Known::Host, "hOst"),
-        (Known::IfMatch, "if-MATCH"),
-        (Known::IfNoneMatch, "IF-none-match"),
-        (Known::IfModifiedSince, "If-Modified-Since"),
-        (Known::IfUnmodifiedSince, "if-unmodified-since"),
-        (Known::IfRange, "IF-RANGE"),
-        (Known::Range, "Range"),
+        (HeaderId::Host, "hOst"),
+        (HeaderId::IfMatch, "if-MATCH"),
+        (HeaderId::IfNoneMatch, "IF-none-match"),
+        (HeaderId::IfModifiedSince, "If-Modified-Since"),
+        (HeaderId::IfUnmodifiedSince, "if-unmodified-since"),
+        (HeaderId::IfRange, "IF-RANGE"),
+        (HeaderId::Range, "Range"),
     ] {
         let bytes = format!("GET / HTTP/1.0\r\n{name}: v\r\nother-name-here: w\r\n\r\n");
         let head = done(bytes.as_bytes());
         assert_eq!(head.on(bytes.as_bytes()).known(known), Some(b"v".as_slice()), "{name}");
-        let changes_the_answer = !matches!(known, Known::Host | Known::IfRange);
+        let changes_the_answer = !matches!(known, HeaderId::Host | HeaderId::IfRange);
         assert_eq!(head.is_conditional(), changes_the_answer, "{name}");
     }
 }

@@ -5,7 +5,7 @@ use super::ResponseFraming;
 use crate::body::{BodyDecoder, BodyError, Piece};
 use crate::head::Framing;
 use crate::limits::Limits;
-use crate::request::Fields;
+use crate::request::FieldLines;
 
 /// The reader of one response body.
 ///
@@ -104,8 +104,8 @@ impl ResponseBody {
 
     /// The trailer fields in order (RFC 9112 §7.1.2); `None` before the body is done. They are what
     /// the server says after the fact: nothing in them changes how the message was framed.
-    pub fn trailers(&self) -> Option<Fields<'_>> {
-        self.is_done().then(|| Fields::of(&self.framing))
+    pub fn trailers(&self) -> Option<FieldLines<'_>> {
+        self.is_done().then(|| FieldLines::of(&self.framing))
     }
 
     /// Cuts what was kept down to the trailer section: behind the line end of the last data, if

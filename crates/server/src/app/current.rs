@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
 use gustnado_tasks::{Phase, Workers};
 
-use super::{App, Site};
+use super::App;
 use crate::access_log::Logs;
 use crate::stats::Tally;
 
@@ -60,11 +60,9 @@ impl Current {
 /// An app that its routes know.
 fn introduced(app: App) -> Arc<App> {
     let app = Arc::new(app);
-    if let Site::Routes(routed) = app.site() {
-        let itself: Weak<App> = Arc::downgrade(&app);
-        let first = routed.means.app.set(itself);
-        debug_assert!(first.is_ok(), "made for this app");
-    }
+    let itself: Weak<App> = Arc::downgrade(&app);
+    let first = app.routes().build.app.set(itself);
+    debug_assert!(first.is_ok(), "made for this app");
     app
 }
 
@@ -79,15 +77,19 @@ pub(crate) struct Lasting {
     lines: Mutex<Arc<[u8]>>,
     /// What was told of the bytes sent.
     pub(super) bytes_told: AtomicU64,
-    /// Failures of folders that are served no more.
-    pub(super) files_exhausted: AtomicU64,
+    /// Counted by all folders of the server, also those of routes that are gone.
+    pub(super) files_exhausted: Arc<AtomicU64>,
     pub(crate) reloads: AtomicU64,
     pub(crate) reloads_refused: AtomicU64,
     pub(crate) logs: Logs,
 }
 
 impl Lasting {
-    pub(crate) fn new(workers: usize, scheduler: &'static str) -> Arc<Self> {
+    pub(crate) fn new(
+        workers: usize,
+        scheduler: &'static str,
+        files_exhausted: Arc<AtomicU64>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             // One more for a thread that only accepts.
             tallies: (0..=workers).map(|_| Tally::default()).collect(),
@@ -96,7 +98,7 @@ impl Lasting {
             scheduler,
             lines: Mutex::new(Arc::from([])),
             bytes_told: AtomicU64::new(0),
-            files_exhausted: AtomicU64::new(0),
+            files_exhausted,
             reloads: AtomicU64::new(0),
             reloads_refused: AtomicU64::new(0),
             logs: Logs::default(),
@@ -111,11 +113,6 @@ impl Lasting {
     /// How many threads count, and write, each for itself.
     pub(crate) fn places(&self) -> usize {
         self.tallies.len()
-    }
-
-    /// Goes on counting what folders that are served no more have counted.
-    pub(crate) fn add_exhausted(&self, count: u64) {
-        self.files_exhausted.fetch_add(count, Ordering::Relaxed);
     }
 
     pub(super) fn workers(&self) -> Option<Arc<Workers>> {

@@ -1,36 +1,35 @@
-//! What comes next once an answer has been written.
+//! What comes next once the head of a response has been written.
 
 use gustnado_http::request::Request;
 use gustnado_tasks::SendBuf;
 
 use super::Next;
 use super::body_end::Ending;
-use crate::files::{Rest, is_lookup};
+use super::remainder::Remainder;
 
-/// What comes next after an answer's head and small content have been written.
+/// Returns what comes next after a response's head and its short content.
+///
+/// - `rest`: what is left to be sent, if there is anything.
 #[inline]
-pub(super) fn after_rest(
-    rest: Rest,
+pub(super) fn after_head(
+    rest: Option<Box<Remainder>>,
     ending: Ending,
     request: &Request<'_>,
     out: &mut SendBuf,
 ) -> Next {
     match rest {
-        Rest::Segments(segments) => {
-            // Else the client is woken for the head alone (docs/results/large-files.md).
-            if !is_lookup(&segments) {
-                out.expect_more();
-            }
-            Next::Segments { segments, ending }
+        Some(rest) => {
+            rest.announce(out);
+            Next::Remainder(rest)
         }
-        Rest::Nothing if ending.lingers() => Next::Linger,
-        Rest::Nothing if ending.ends() => {
-            // The end travels with the answer: one packet less.
+        None if ending.lingers() => Next::Linger,
+        None if ending.ends() => {
+            // The end travels with the response: one packet less.
             if !request.keep_alive() {
                 out.expect_more();
             }
             Next::Close
         }
-        Rest::Nothing => Next::Receive,
+        None => Next::Receive,
     }
 }

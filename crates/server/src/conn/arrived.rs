@@ -58,16 +58,7 @@ impl<'a> Arrived<'a> {
         self.wanted.with(self.body.end())
     }
 
-    /// Its body, if it was read; else nothing.
-    #[inline]
-    pub(super) fn content(&self) -> &[u8] {
-        match &self.body {
-            PendingBody::Read(body) => body,
-            _ => &[],
-        }
-    }
-
-    /// The same, taken out.
+    /// Takes its body out, if it was read; else nothing.
     pub(super) fn take_content(&mut self) -> Vec<u8> {
         match &mut self.body {
             PendingBody::Read(body) => mem::take(body),

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use gustnado_http::chunk::{LAST_CHUNK, write_size};
-use gustnado_http::response_writer::check_field;
+use gustnado_http::fields::check_field;
 use gustnado_tasks::{Connection, SendBuf};
 
 use crate::contained::contained;
@@ -72,8 +72,10 @@ impl Gathered {
 pub(super) fn end_chunks(trailers: Option<Trailers>, next: &mut Gathered) {
     let out = &mut next.out.bytes;
     let fields = trailers.and_then(contained).unwrap_or_default();
-    let fields: Vec<_> =
-        fields.iter().filter(|(name, value)| check_field(name, value.as_bytes()).is_ok()).collect();
+    let fields: Vec<_> = fields
+        .iter()
+        .filter(|(name, value)| check_field(name.as_str(), value.as_bytes()).is_ok())
+        .collect();
     if fields.is_empty() {
         out.extend_from_slice(LAST_CHUNK);
         return;

@@ -5,7 +5,6 @@ use gustnado_http::head::Head;
 use super::arrived::HeadAt;
 use super::{Conn, Next};
 use crate::access_log::{AccessLog, Journal};
-use crate::files::is_lookup;
 
 impl Conn {
     /// A request has come, or something that was refused in place of one.
@@ -45,7 +44,6 @@ impl Conn {
             Next::BodyToo(behind) => return self.log_answer(out, response, &behind.1),
             Next::Renew(_) => return journal.take_back(),
             Next::Body(_) | Next::Flight(_) => return,
-            Next::Segments { segments, .. } if is_lookup(segments) => return,
             Next::Remainder(rest) => match &rest.paced {
                 // What has a pace is not in the buffer.
                 Some(paced) => {
@@ -54,7 +52,6 @@ impl Conn {
                 }
                 None => false,
             },
-            Next::Segments { .. } => false,
             _ => true,
         };
         let (head, pending) = response.parts(out);

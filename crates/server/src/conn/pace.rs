@@ -10,6 +10,7 @@ use std::mem;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
+use gustnado_http::fields::Fields;
 use gustnado_http::head::{Decoded, Head};
 use gustnado_http::method::Method;
 use gustnado_http::response_writer::Persist;
@@ -21,13 +22,14 @@ use gustnado_tasks::{
 use super::arrived::HeadAt;
 use super::body::{Body, BodyRequest, Wish};
 use super::limit::SendFailed;
+use super::respond::write_short;
 use super::{Conn, Next, Unread};
 use crate::app::App;
+use crate::error_page::error_page;
 use crate::files::OpenFile;
 use crate::hooks::Limit;
 use crate::pace::{AnswerPace, Pace, Pacer};
 use crate::stats::{Added, Fault};
-use crate::status_page::{Turn, status_page};
 
 /// Most bytes that are sent in one go, however fast the pace.
 const STEP_BYTES_MAX: u64 = 64 << 10;
@@ -227,12 +229,13 @@ impl Conn {
         out: &mut SendBuf,
     ) -> HeadAt {
         let moment = self.moment();
-        let turn = Turn { common: &moment.common.opening, persist };
+        let opening = &moment.common.opening;
         let after_secs = wait_ms.div_ceil(1_000).max(1).to_string();
-        let fields = [("Retry-After", after_secs.as_bytes())];
+        let response =
+            error_page(Status::TOO_MANY_REQUESTS, None, (opening.lines(), &Fields::new()))
+                .header("Retry-After", after_secs);
         let head_only = head.method() == Method::Head;
-        let status = Status::TOO_MANY_REQUESTS;
-        let written = status_page(&mut out.bytes, status, &turn, head_only, &fields);
+        let written = write_short(&response, opening, persist, head_only, &mut out.bytes);
         let fault = Some(Fault::TooManyRequests);
         let bytes_sent = out.bytes.len() as u64;
         self.app.count(&Added { status: written.status, bytes_sent, fault });

@@ -4,21 +4,22 @@
 
 use std::task::Context;
 
+use gustnado_http::fields::Fields;
 use gustnado_http::method::Method;
 use gustnado_http::status::Status;
 use gustnado_tasks::SendBuf;
 
-use super::after::after_rest;
+use super::after::after_head;
 use super::arrived::{Arrived, Moment};
 use super::body::{Wish, body_first};
 use super::body_end::{BodyEnd, PendingBody};
+use super::respond::write_short;
 use super::route::Called;
 use super::{Conn, Next};
-use crate::app::{Known, Site};
-use crate::files::Rest;
+use crate::app::RouteCache;
+use crate::error_page::error_page;
 use crate::request::Request;
 use crate::routes::EndpointDoes;
-use crate::status_page::{Turn, status_page};
 
 impl Conn {
     /// Answers a request that names no path.
@@ -31,26 +32,23 @@ impl Conn {
         out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> Next {
-        let by_fallback = match self.app.site() {
-            Site::Routes(routed) => {
-                routed.with(|known| self.ask_fallback(known, arrived, moment, out, context))
-            }
-            _ => None,
-        };
-        by_fallback.unwrap_or_else(|| self.answer_itself(arrived, moment, out))
+        self.app.routes().with(|cache| {
+            self.ask_fallback(cache, arrived, moment, out, context)
+                .unwrap_or_else(|| self.answer_itself(cache, arrived, moment, out))
+        })
     }
 
     /// Has the fallback answer, if it takes such requests.
     fn ask_fallback(
         &self,
-        known: &Known,
+        cache: &RouteCache,
         arrived: &mut Arrived<'_>,
         moment: &Moment,
         out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> Option<Next> {
         let view = arrived.view();
-        let table = known.tables.of_host(view);
+        let table = cache.tables.of_host(view);
         let endpoint = table.fallback(view.method());
         let is_connect = view.method() == Method::Connect;
         let options = &endpoint.options;
@@ -63,12 +61,18 @@ impl Conn {
             // What comes behind the head is for the tunnel, whatever its fields say.
             arrived.body = PendingBody::Unread;
         }
-        let request = Request::bare(&known.used, arrived.head, arrived.bytes, self.origin());
-        let called = Called { known, table, endpoint, request };
+        let request = Request::bare(&cache.used, arrived.head, arrived.bytes, self.origin());
+        let called = Called { cache, table, endpoint, request };
         Some(self.run(runnable, called, arrived, moment, out, context))
     }
 
-    fn answer_itself(&self, arrived: &mut Arrived<'_>, moment: &Moment, out: &mut SendBuf) -> Next {
+    fn answer_itself(
+        &self,
+        cache: &RouteCache,
+        arrived: &mut Arrived<'_>,
+        moment: &Moment,
+        out: &mut SendBuf,
+    ) -> Next {
         let (status, end) = match arrived.head.method() {
             // RFC 9110 §9.3.6: what comes behind it belongs to a tunnel, and is no request. There
             // are no tunnels here.
@@ -79,14 +83,17 @@ impl Conn {
             _ => (Status::NO_CONTENT, arrived.body.end()),
         };
         let ending = arrived.wanted.with(end);
-        let turn = Turn { common: &moment.common.opening, persist: ending.persist() };
-        let allow: (&str, &[u8]) = match self.app.site() {
-            Site::Routes(_) => ("Allow", b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"),
-            _ => ("Allow", b"GET, HEAD, OPTIONS"),
+        let opening = &moment.common.opening;
+        let table = cache.tables.of_host(arrived.view());
+        let allow = match table.only_folder {
+            None => "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
+            Some(_) => "GET, HEAD, OPTIONS",
         };
+        let response =
+            error_page(status, None, (opening.lines(), &Fields::new())).header("Allow", allow);
         let before = out.bytes.len();
-        let written = status_page(&mut out.bytes, status, &turn, false, &[allow]);
+        let written = write_short(&response, opening, ending.persist(), false, &mut out.bytes);
         arrived.response = self.count_response(written, before, &out.bytes);
-        after_rest(Rest::Nothing, ending, &arrived.view(), out)
+        after_head(None, ending, &arrived.view(), out)
     }
 }

@@ -1,17 +1,17 @@
 //! Requests that the server refuses by itself: no handler sees them.
 
+use gustnado_http::fields::Fields;
 use gustnado_http::request::Request as View;
-use gustnado_http::response_writer::{ResponseWriter, WrittenHead, has_field};
 use gustnado_http::status::Status;
 use gustnado_tasks::{Connection, SendBuf};
 
 use super::arrived::{HeadAt, Moment};
+use super::respond::write_short;
 use super::{Conn, Next};
 use crate::contained::contained;
+use crate::error_page::error_page;
 use crate::hooks::Refused;
-use crate::response::{Content, Response};
 use crate::stats::{Added, Fault};
-use crate::status_page::{Turn, page, status_page};
 
 impl Conn {
     /// Answers a request that breaks the rules or comes too late, and ends.
@@ -39,44 +39,23 @@ impl Conn {
         moment: &Moment,
         out: &mut SendBuf,
     ) -> HeadAt {
-        let turn = Turn { common: &moment.common.opening, persist: self.app.last_words() };
-        let before = out.bytes.len();
-        let dressed = self.app.hooks.refusal.as_ref().and_then(|hook| {
+        let opening = &moment.common.opening;
+        let mut response = error_page(status, None, (opening.lines(), &Fields::new()));
+        if let Some(hook) = &self.app.hooks.refusal {
             let refused = Refused::new(status, request);
-            let mut response = Response::html(page(status)).status(status);
-            if !has_field(turn.common.lines(), "X-Content-Type-Options") {
-                response = response.header("X-Content-Type-Options", "nosniff");
-            }
+            let mut dressed = error_page(status, None, (opening.lines(), &Fields::new()));
             // A panic in it is its own, and leaves the page as it always is.
-            contained(|| hook(&refused, &mut response)).map(|()| response)
-        });
-        let written = match dressed {
-            Some(response) => write_at_once(&response, &turn, &mut out.bytes),
-            None => status_page(&mut out.bytes, status, &turn, false, &[]),
-        };
+            if contained(|| hook(&refused, &mut dressed)).is_some() {
+                response = dressed;
+            }
+        }
+        let before = out.bytes.len();
+        let persist = self.app.last_words();
+        let written = write_short(&response, opening, persist, false, &mut out.bytes);
         let late = status == Status::REQUEST_TIMEOUT;
         let fault = Some(if late { Fault::TooSlow } else { Fault::BadRequest });
         let bytes_sent = (out.bytes.len() - before) as u64;
         self.app.count(&Added { status: written.status, bytes_sent, fault });
         HeadAt { written, at: before }
     }
-}
-
-/// Writes a response whose content is at hand, and nothing of any other content.
-fn write_at_once(response: &Response, turn: &Turn<'_>, out: &mut Vec<u8>) -> WrittenHead {
-    let content: &[u8] = match &response.content {
-        Content::Bytes(bytes) if response.status.may_have_body() => bytes,
-        _ => &[],
-    };
-    let mut answer = ResponseWriter::start(out, response.status, turn.common, turn.persist);
-    if let Some(kind) = response.kind.filter(|_| response.status.may_have_body()) {
-        answer.constant("Content-Type", kind.name());
-    }
-    answer.ready_lines(&response.lines);
-    if response.status.may_have_body() {
-        answer.content_length(content.len() as u64);
-    }
-    let written = answer.finish();
-    out.extend_from_slice(content);
-    written
 }

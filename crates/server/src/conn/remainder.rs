@@ -20,7 +20,7 @@ use crate::contained::contained;
 use crate::files::Segment;
 use crate::hooks::Limit;
 use crate::pace::AnswerPace;
-use crate::response::{Failed, OnSent, Sent, Streamed, Trailers};
+use crate::response::{Content, Failed, OnSent, Sent, Streamed, Trailers};
 
 /// Bytes of ready content that are sent in one go. They are not copied.
 const STEP_BYTES: usize = 1 << 20;
@@ -97,6 +97,12 @@ impl Remainder {
         }
     }
 
+    /// All of a file, or a part of it.
+    pub(super) fn of_segment(segment: Segment, ending: Ending) -> Box<Self> {
+        let segments = VecDeque::from([segment]);
+        Box::new(Self { segments, ..Self::new(Notices(Vec::new()), ending) })
+    }
+
     /// What is left of an answer while the request's body may still be coming.
     pub(super) fn with_flight(
         rest: Option<Box<Self>>,
@@ -106,6 +112,38 @@ impl Remainder {
         let mut rest = rest.unwrap_or_else(|| Box::new(Self::new(Notices(Vec::new()), ending)));
         rest.flight = Some(flight);
         rest
+    }
+
+    /// Puts content behind its head: short bytes into the same buffer, the rest aside.
+    ///
+    /// - `chunked`: how a stream is framed, and its trailer fields.
+    /// - `inline_max`: how many bytes are short.
+    pub(super) fn place(
+        &mut self,
+        content: Content,
+        (chunked, trailers): (bool, Option<Trailers>),
+        inline_max: usize,
+        out: &mut Vec<u8>,
+    ) {
+        match content {
+            Content::Bytes(bytes) if bytes.len() <= inline_max => out.extend_from_slice(&bytes),
+            Content::Bytes(bytes) => self.bytes = bytes,
+            Content::Stream(streamed) => {
+                self.stream = Some(StreamOut { streamed, chunked, trailers });
+            }
+            Content::File(file) => {
+                out.extend_from_slice(file.body());
+                self.segments.extend(file.segment());
+            }
+            Content::Segments { mut segments, .. } => {
+                while let Some(Segment::Bytes(bytes)) = segments.front() {
+                    out.extend_from_slice(bytes);
+                    segments.pop_front();
+                }
+                self.segments = segments;
+            }
+            Content::Nothing | Content::Unsent(_) | Content::Path(_) => {}
+        }
     }
 
     /// Says to what was written before it when that is to leave: with the first of the content, if

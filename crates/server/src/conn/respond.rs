@@ -3,26 +3,27 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use gustnado_http::fields::HeaderId;
 use gustnado_http::head::Version;
 use gustnado_http::method::Method;
 use gustnado_http::response_writer::{Opening, Persist, ResponseWriter, WrittenHead};
+use gustnado_http::status::Status;
 use gustnado_tasks::{ConnectionId, Now};
 
 use super::Conn;
 use super::arrived::HeadAt;
 use super::body_end::Ending;
-use super::remainder::{Notices, Paced, Remainder, StreamOut};
+use super::remainder::{Notices, Paced, Remainder};
 use super::terms::Terms;
 use crate::body::Body;
 use crate::contained::contained;
-use crate::files::{self, Mounted, Replied, Rest, Segment};
+use crate::error_page::error_page;
+use crate::files::CachedFile;
 use crate::proxies::Proxies;
 use crate::request::{Origin, Request};
 use crate::request_head::Recycled;
 use crate::response::{Content, INLINE_BYTES_MAX, Response, ResponsePrefix, StatusLine};
 use crate::routes::Pages;
-use crate::status_page;
-use crate::status_page::Turn;
 
 /// What an answer is written for.
 pub(super) struct Asked<'a> {
@@ -86,7 +87,8 @@ fn write(mut response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Begun 
 }
 
 fn write_unpaced(response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Begun {
-    let Response { status, kind, lines, content, rare } = prepared(response, asked);
+    let Response { status, content_type, fields, content, rare } = prepared(response, asked);
+    let is_plain = rare.is_none();
     let rare = rare.map_or_else(Default::default, |rare| *rare);
     let view = asked.parts.view();
     let head_only = view.method() == Method::Head;
@@ -97,58 +99,28 @@ fn write_unpaced(response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Be
     let persist = ending.persist();
     let mut remainder = Remainder::new(Notices(rare.on_sent), ending);
     remainder.terms = asked.terms;
-    if matches!(content, Content::File(_) | Content::Folder { .. }) {
-        let Replied { written, rest } = write_file(&content, &lines, asked, persist, out);
-        if let Rest::Segments(segments) = rest {
-            remainder.segments = *segments;
-        }
+    if let Content::File(file) = &content
+        && is_plain
+        && status == Status::OK
+        && fields.is(file.fields())
+    {
+        let written = write_file(file, head_only, &asked.common.opening, persist, out);
+        remainder.segments.extend(file.segment().filter(|_| !head_only));
         return Begun { rest: remainder.boxed(), ending, written };
     }
     let before = out.len();
     let mut answer = rare.replaced.start(out, status, &asked.common.opening, persist);
-    if let Some(kind) = kind.filter(|_| status.may_have_body()) {
+    if let Some(kind) = content_type.filter(|_| status.may_have_body()) {
         answer.constant("Content-Type", kind.name());
     }
-    answer.ready_lines(&lines);
-    let mut written = match content {
-        Content::Nothing => {
-            // (A 304 speaks of the content it spares, whose length is not known here.)
-            if status.may_have_body() {
-                answer.content_length(0);
-            }
-            answer.finish()
-        }
-        Content::Bytes(bytes) => {
-            answer.content_length(bytes.len() as u64);
-            let written = answer.finish();
-            if head_only || !status.may_have_body() {
-            } else if bytes.len() <= INLINE_BYTES_MAX && asked.terms.is_none() {
-                out.extend_from_slice(&bytes);
-            } else {
-                remainder.bytes = bytes;
-            }
-            written
-        }
-        Content::Stream(streamed) => {
-            let chunked = streamed.length.is_none() && !is_old;
-            let written = finish_framed(answer, streamed.length, chunked);
-            if !head_only && status.may_have_body() {
-                let trailers = rare.trailers.filter(|_| chunked);
-                remainder.stream = Some(StreamOut { streamed, chunked, trailers });
-            }
-            written
-        }
-        Content::Part { file, offset, length: len } => {
-            answer.content_length(len);
-            let written = answer.finish();
-            if !head_only && status.may_have_body() && len > 0 {
-                remainder.segments.push_back(Segment::part_of(file, offset, len));
-            }
-            written
-        }
-        Content::Unsent(length) => finish_framed(answer, length, false),
-        Content::File(_) | Content::Folder { .. } => unreachable!("answered above"),
-    };
+    answer.fields(&fields);
+    let chunked = is_endless && !is_old;
+    let mut written = finish_framed(answer, content.length(status), chunked);
+    if !head_only && status.may_have_body() {
+        let trailers = rare.trailers.filter(|_| chunked);
+        let inline_max = if asked.terms.is_none() { INLINE_BYTES_MAX } else { 0 };
+        remainder.place(content, (chunked, trailers), inline_max, out);
+    }
     if let Some(line) = rare.status_line {
         written = with_status_line(line, before..before + status.line().len(), written, out);
     }
@@ -172,6 +144,8 @@ fn with_status_line(
 /// With the page for its status, if that is its content; and without `Trailer` where no trailers
 /// can follow.
 fn prepared(response: Response, asked: &Asked<'_>) -> Response {
+    let mut response = response;
+    response.open_file(asked.parts.view(), asked.now);
     let mut response = if response.wants_page() { page(response, asked) } else { response };
     if response.rare.as_ref().is_some_and(|rare| rare.trailers.is_some()) {
         let view = asked.parts.view();
@@ -180,10 +154,51 @@ fn prepared(response: Response, asked: &Asked<'_>) -> Response {
             matches!(&response.content, Content::Stream(sent) if sent.length.is_none());
         let has_content = view.method() != Method::Head && response.status.may_have_body();
         if is_old || !is_endless || !has_content {
-            response.remove_header("trailer");
+            response.fields.to_mut().remove(HeaderId::Trailer);
         }
     }
     response
+}
+
+/// Writes 200 with all of a file out of ready parts, but for the bytes of one that is not small.
+#[inline]
+pub(super) fn write_file(
+    file: &CachedFile,
+    head_only: bool,
+    opening: &Opening,
+    persist: Persist,
+    out: &mut Vec<u8>,
+) -> WrittenHead {
+    let (before, ready) = (out.len(), file.ready(head_only));
+    ResponseWriter::ready(out, Status::OK, opening, persist, ready);
+    WrittenHead::new(Status::OK, out.len() - before, ready.len() - file.head_bytes())
+}
+
+/// Writes a response whose content is at hand, and nothing of any other content.
+pub(super) fn write_short(
+    response: &Response,
+    opening: &Opening,
+    persist: Persist,
+    head_only: bool,
+    out: &mut Vec<u8>,
+) -> WrittenHead {
+    let content: &[u8] = match &response.content {
+        Content::Bytes(bytes) if response.status.may_have_body() => bytes,
+        _ => &[],
+    };
+    let mut answer = ResponseWriter::start(out, response.status, opening, persist);
+    if let Some(kind) = response.content_type.filter(|_| response.status.may_have_body()) {
+        answer.constant("Content-Type", kind.name());
+    }
+    answer.fields(&response.fields);
+    if response.status.may_have_body() {
+        answer.content_length(content.len() as u64);
+    }
+    let written = answer.finish();
+    if !head_only {
+        out.extend_from_slice(content);
+    }
+    written
 }
 
 /// Ends a head with how its content is framed: by its length, in chunks, or by the end of the
@@ -201,27 +216,6 @@ fn finish_framed(
     answer.finish()
 }
 
-/// Writes an answer that a file is the content of.
-fn write_file(
-    content: &Content,
-    lines: &[u8],
-    asked: &Asked<'_>,
-    persist: Persist,
-    out: &mut Vec<u8>,
-) -> Replied {
-    let view = asked.parts.view();
-    let common = Opening::new(&[asked.common.opening.lines(), lines].concat());
-    let turn = Turn { common: &common, persist };
-    match content {
-        Content::Folder { files, mounted_at } => {
-            let place = asked.parts.path().ok().map(|path| Mounted { path, at: *mounted_at });
-            files.answer_at(place.as_ref(), &view, asked.now, &turn, out)
-        }
-        Content::File(path) => files::answer_file(path, view, asked.now, &turn, out),
-        _ => unreachable!("one of the two"),
-    }
-}
-
 /// The page for an answer without content: somebody's, or the plain one.
 #[cold]
 fn page(response: Response, asked: &Asked<'_>) -> Response {
@@ -231,9 +225,14 @@ fn page(response: Response, asked: &Asked<'_>) -> Response {
         let request = Request::new(asked.parts.clone(), Body::empty(), origin);
         contained(|| page(&request, status))
     });
-    let mut page = made.unwrap_or_else(|| Response::html(status_page::page(status)));
+    let hint = response.rare.as_ref().and_then(|rare| rare.hint);
+    let common = asked.common.opening.lines();
+    let mut page = made.unwrap_or_else(|| error_page(status, hint, (common, &response.fields)));
     page.status = status;
-    page.lines.splice(0..0, response.lines);
+    let of_page = std::mem::replace(&mut page.fields, response.fields);
+    if !of_page.is_empty() {
+        page.fields.to_mut().extend(&of_page);
+    }
     page.rare = response.rare.or(page.rare);
     page
 }

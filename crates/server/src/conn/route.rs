@@ -9,11 +9,10 @@ use gustnado_http::body::BodyDecoder;
 use gustnado_http::head::Framing;
 use gustnado_http::method::Method;
 use gustnado_http::path::CanonicalPath;
-use gustnado_http::request::Request as View;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Connection, ConnectionError, ConnectionId, SendBuf};
 
-use super::after::after_rest;
+use super::after::after_head;
 use super::arrived::{Arrived, HeadAt, Moment};
 use super::body::{Wish, body_first};
 use super::body_end::{BodyEnd, Ending, PendingBody, Wanted};
@@ -22,10 +21,10 @@ use super::remainder::Remainder;
 use super::respond::{Asked, Begun};
 use super::terms::Terms;
 use super::{Conn, Next};
-use crate::app::{Known, Routed};
+use crate::app::RouteCache;
 use crate::body::Body;
 use crate::contained::contained;
-use crate::files::{Mounted, Rest};
+use crate::files::Mounted;
 use crate::handler::{Contained, HandlerId, InlineFn, TaskFn};
 use crate::hooks::Limit;
 use crate::middleware::Runnable;
@@ -33,44 +32,50 @@ use crate::proxies::Proxies;
 use crate::request::Request;
 use crate::response::{Content, Response};
 use crate::routes::{Endpoint, EndpointDoes, Matcher, RouteOptions, Table};
-use crate::status_page::Turn;
 
 /// A request and the handler that was found for it.
 pub(super) struct Called<'a> {
-    pub(super) known: &'a Known,
+    pub(super) cache: &'a RouteCache,
     pub(super) table: &'a Arc<Table>,
     pub(super) endpoint: &'a Endpoint,
     pub(super) request: Box<Request>,
 }
 
 impl Conn {
-    /// Answers by the routes that count now.
-    #[inline(never)] // It would take registers from the way of files.
+    /// Responds by the routes in force.
+    #[inline]
     pub(super) fn answer_by_route(
         &self,
-        routed: &Routed,
         arrived: &mut Arrived<'_>,
         moment: &Moment,
         out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> Next {
-        routed.with(|known| self.answer_routed(known, arrived, moment, out, context))
+        self.app.routes().with(|cache| {
+            let table = cache.tables.of_host(arrived.view());
+            match &table.only_folder {
+                Some(files) if !arrived.has_body_ahead() => {
+                    self.respond_from_folder((files, None), table, arrived, moment, out)
+                }
+                _ => self.answer_routed(cache, table, arrived, moment, out, context),
+            }
+        })
     }
 
     /// Finds a request's route, and answers it or sets its handler to work.
-    #[inline]
+    #[inline(never)] // It would take registers from the way of files.
     fn answer_routed(
         &self,
-        known: &Known,
+        cache: &RouteCache,
+        table: &Arc<Table>,
         arrived: &mut Arrived<'_>,
         moment: &Moment,
         out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> Next {
         let view = arrived.view();
-        let table = known.tables.of_host(view);
         let exact = if table.matchers().is_empty() {
-            table.find_exact(view.method(), view.path(), &known.recent)
+            table.find_exact(view.method(), view.path(), &cache.recent)
         } else {
             None
         };
@@ -78,33 +83,27 @@ impl Conn {
             && matches!(arrived.body, PendingBody::Empty)
         {
             let origin = self.origin();
-            let request = Request::bare(&known.used, arrived.head, arrived.bytes, origin);
-            return self.run_inline(&**handler, request, (known, table), arrived, moment, out);
+            let request = Request::bare(&cache.used, arrived.head, arrived.bytes, origin);
+            return self.run_inline(&**handler, request, (cache, table), arrived, moment, out);
         }
         let (endpoint, request, path) = match exact {
             Some(endpoint) => (endpoint, None, None),
-            None => find(known, table, arrived, self.origin()),
+            None => find(cache, table, arrived, self.origin()),
         };
         match &endpoint.does {
             EndpointDoes::Files { .. } if arrived.has_body_ahead() => {
                 body_first(arrived.head, arrived.bytes, Wish::Nothing)
             }
             EndpointDoes::Files { files, mounted_at } => {
-                let ending = arrived.ending();
-                let turn = Turn { common: &moment.common.opening, persist: ending.persist() };
-                let (before, at) = (out.bytes.len(), *mounted_at);
                 let path = path.or_else(|| CanonicalPath::of(view.path()).ok());
-                let place = path.map(|path| Mounted { path, at });
-                let replied =
-                    files.answer_at(place.as_ref(), &view, moment.time, &turn, &mut out.bytes);
-                arrived.response = self.count_response(replied.written, before, &out.bytes);
-                after_rest(replied.rest, ending, &view, out)
+                let place = path.map(|path| Mounted { path, at: *mounted_at });
+                self.respond_from_folder((files, place.as_ref()), table, arrived, moment, out)
             }
             EndpointDoes::Run(runnable) => {
                 let origin = self.origin();
-                let bare = || Request::bare(&known.used, arrived.head, arrived.bytes, origin);
+                let bare = || Request::bare(&cache.used, arrived.head, arrived.bytes, origin);
                 let called =
-                    Called { known, table, endpoint, request: request.unwrap_or_else(bare) };
+                    Called { cache, table, endpoint, request: request.unwrap_or_else(bare) };
                 self.run(runnable, called, arrived, moment, out, context)
             }
         }
@@ -135,8 +134,8 @@ impl Conn {
             Runnable::Inline(handler) => {
                 let body = arrived.take_content();
                 *called.request.body_mut() = Body::from_whole(body.into());
-                let Called { known, table, request, .. } = called;
-                self.run_inline(&**handler, request, (known, table), arrived, moment, out)
+                let Called { cache, table, request, .. } = called;
+                self.run_inline(&**handler, request, (cache, table), arrived, moment, out)
             }
             Runnable::Task(handler) => {
                 self.run_task(handler, called, arrived, moment, out, context)
@@ -159,7 +158,7 @@ impl Conn {
         out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> Next {
-        let Called { known, table, endpoint: Endpoint { options, .. }, mut request } = called;
+        let Called { cache, table, endpoint: Endpoint { options, .. }, mut request } = called;
         let is_ahead = arrived.has_body_ahead();
         if is_ahead && self.is_too_large(options, arrived) {
             let view = Some(arrived.view());
@@ -178,7 +177,7 @@ impl Conn {
         let is_whole = body.is_some() || !is_ahead;
         let end = if body.is_some() { BodyEnd::Read } else { arrived.body.end() };
         let id = HandlerId::of(handler);
-        let place = match known.place.take() {
+        let place = match cache.place.take() {
             Some((last, place)) if last == id => Some(place),
             _ => None,
         };
@@ -189,9 +188,9 @@ impl Conn {
             Some(response) if is_whole && response.is_ready() => {
                 let ending = arrived.wanted.with(end);
                 self.write_ready(response, arrived, ending, moment, out);
-                known.place.set(answering.into_place().map(|place| (id, place)));
-                request.put_back(&known.used);
-                after_rest(Rest::Nothing, ending, &arrived.view(), out)
+                cache.place.set(answering.into_place().map(|place| (id, place)));
+                request.put_back(&cache.used);
+                after_head(None, ending, &arrived.view(), out)
             }
             answer => {
                 let head = arrived.head;
@@ -243,7 +242,7 @@ impl Conn {
         &self,
         handler: &InlineFn,
         mut request: Box<Request>,
-        (known, table): (&Known, &Arc<Table>),
+        (cache, table): (&RouteCache, &Arc<Table>),
         arrived: &mut Arrived<'_>,
         moment: &Moment,
         out: &mut SendBuf,
@@ -255,8 +254,8 @@ impl Conn {
             Some(response) if response.is_ready() => {
                 let ending = arrived.ending();
                 self.write_ready(response, arrived, ending, moment, out);
-                request.put_back(&known.used);
-                after_rest(Rest::Nothing, ending, &arrived.view(), out)
+                request.put_back(&cache.used);
+                after_head(None, ending, &arrived.view(), out)
             }
             response => {
                 let response = self.app.answer_or_500(response);
@@ -271,21 +270,7 @@ impl Conn {
                     arrived.response = landed.0;
                     return landed.1;
                 }
-                let asked = Asked {
-                    parts: request.parts(),
-                    pages: &table.pages,
-                    common: &moment.common,
-                    now: moment.time,
-                    ending: arrived.ending(),
-                    socket: self.socket.id(),
-                    proxies: self.app.proxies.as_ref(),
-                    // (A route with time of its own is no inline one.)
-                    terms: None,
-                    read_ms: moment.time.mono_ms,
-                };
-                let (at, begun) = self.write_response(response, &asked, &mut out.bytes);
-                arrived.response = at;
-                after_head(begun.rest, begun.ending, &arrived.view(), out)
+                self.respond(response, (request.parts(), table), arrived, moment, out)
             }
         }
     }
@@ -293,7 +278,7 @@ impl Conn {
     /// A request's body on its way to a task.
     ///
     /// - `framing`: of what is still to be read.
-    fn incoming(
+    pub(super) fn incoming(
         &self,
         options: &RouteOptions,
         framing: Framing,
@@ -392,36 +377,20 @@ impl Conn {
     }
 }
 
-/// What comes next after an answer's head has been written.
-fn after_head(
-    rest: Option<Box<Remainder>>,
-    ending: Ending,
-    request: &View<'_>,
-    out: &mut SendBuf,
-) -> Next {
-    match rest {
-        Some(rest) => {
-            rest.announce(out);
-            Next::Remainder(rest)
-        }
-        None => after_rest(Rest::Nothing, ending, request, out),
-    }
-}
-
 /// A route, the request where it was made, and its canonical path where that is asked for later.
 type Found<'t, 'p> = (&'t Endpoint, Option<Box<Request>>, Option<CanonicalPath<'p>>);
 
 /// Asks the matchers, and walks the paths. What the path's names stand for is noted in the request,
 /// which is made where it is needed.
 fn find<'t, 'p>(
-    known: &Known,
+    cache: &RouteCache,
     table: &'t Table,
-    arrived: &'p Arrived<'_>,
+    arrived: &Arrived<'p>,
     origin: (ConnectionId, Option<&Arc<Proxies>>),
 ) -> Found<'t, 'p> {
     let view = arrived.view();
     let Ok(path) = CanonicalPath::of(view.path()) else { return (&table.no_path, None, None) };
-    let bare = || Request::bare(&known.used, arrived.head, arrived.bytes, origin);
+    let bare = || Request::bare(&cache.used, arrived.head, arrived.bytes, origin);
     let mut request = None;
     if !table.matchers().is_empty() {
         let asked = request.insert(bare());

@@ -3,19 +3,15 @@
 use std::task::Context;
 
 use gustnado_http::head::{Decoded, Head, Version};
-use gustnado_http::request::Request;
 use gustnado_http::response_writer::Persist;
 use gustnado_tasks::{Connection, SendBuf};
 
-use super::after::after_rest;
 use super::arrived::{Arrived, HeadAt, Moment};
-use super::body::{BodyRequest, Wish, body_first};
-use super::body_end::{BodyEnd, Ending, PendingBody, Wanted};
+use super::body::BodyRequest;
+use super::body_end::{PendingBody, Wanted};
 use super::{Conn, Next, Unread};
-use crate::app::{Manners, Site};
+use crate::app::Manners;
 use crate::config::AnswerVersion;
-use crate::routes::RouteOptions;
-use crate::status_page::Turn;
 
 /// Answers are sent once they have come to this many bytes, though more requests may be there.
 const OUT_BYTES_MAX: usize = 64 << 10;
@@ -68,16 +64,10 @@ impl Conn {
         let (head, bytes) = (&request.head, &*request.bytes);
         let response = HeadAt::default();
         let mut arrived = Arrived { head, bytes, body, wanted, response };
-        let next = if !arrived.view().form().has_path() {
-            self.answer_pathless(&mut arrived, &moment, &mut out, context)
-        } else if let Site::Routes(routed) = self.app.site() {
-            self.answer_by_route(routed, &mut arrived, &moment, &mut out, context)
+        let next = if arrived.view().form().has_path() {
+            self.answer_by_route(&mut arrived, &moment, &mut out, context)
         } else {
-            let (body, ending) = (arrived.content(), arrived.ending());
-            let (response, next) =
-                self.answer_by_site(&arrived.view(), body, &moment, ending, &mut out);
-            arrived.response = response;
-            next
+            self.answer_pathless(&mut arrived, &moment, &mut out, context)
         };
         if self.besides.is_some() {
             self.log_answer(&out.bytes, arrived.response, &next);
@@ -188,45 +178,14 @@ impl Conn {
         } else {
             self.wanted_unnoticed(head)
         };
-        let has_body = head.has_body();
-        let request = head.on(input);
-        let arrived = || {
-            let body = PendingBody::new(has_body);
-            Arrived { head, bytes: input, body, wanted, response: nothing }
+        let body = PendingBody::new(head.has_body());
+        let mut arrived = Arrived { head, bytes: input, body, wanted, response: nothing };
+        let next = if arrived.view().form().has_path() {
+            self.answer_by_route(&mut arrived, moment, out, context)
+        } else {
+            self.answer_pathless(&mut arrived, moment, out, context)
         };
-        if !request.form().has_path() {
-            let mut arrived = arrived();
-            let next = self.answer_pathless(&mut arrived, moment, out, context);
-            return (arrived.response, next);
-        }
-        if let Site::Routes(routed) = self.app.site() {
-            let mut arrived = arrived();
-            let next = self.answer_by_route(routed, &mut arrived, moment, out, context);
-            return (arrived.response, next);
-        }
-        if has_body {
-            let is_wanted = self.app.wants_body(&request);
-            let usual = RouteOptions::default();
-            let wish = if is_wanted { Wish::Whole(usual) } else { Wish::Nothing };
-            return (nothing, body_first(head, input, wish));
-        }
-        self.answer_by_site(&request, &[], moment, wanted.with(BodyEnd::Empty), out)
-    }
-
-    /// Writes the site's answer to a request that is complete.
-    fn answer_by_site(
-        &self,
-        request: &Request<'_>,
-        body: &[u8],
-        moment: &Moment,
-        ending: Ending,
-        out: &mut SendBuf,
-    ) -> (HeadAt, Next) {
-        let turn = Turn { common: &moment.common.opening, persist: ending.persist() };
-        let before = out.bytes.len();
-        let replied = self.app.answer(request, body, moment.time, &turn, &mut out.bytes);
-        let response = self.count_response(replied.written, before, &out.bytes);
-        (response, after_rest(replied.rest, ending, request, out))
+        (arrived.response, next)
     }
 
     pub(super) fn moment(&self) -> Moment {

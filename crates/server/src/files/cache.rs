@@ -7,16 +7,18 @@
 use std::collections::HashMap;
 use std::mem::size_of;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
-use super::stored::Stored;
+use super::cached_file::CachedFile;
 
 /// How long an entry is answered without a look at the disk, in milliseconds.
 pub(super) const FRESH_MS: u64 = 1_000;
 
-/// Bytes of one entry besides its path and its answer: the slot, the index and their slack.
-const ENTRY_BYTES: usize = size_of::<Slot>() + 64;
+/// Bytes of one entry but for its path and its response: the slot, the file with its two counts,
+/// the index and their slack.
+const ENTRY_BYTES: usize = size_of::<Slot>() + size_of::<CachedFile>() + 16 + 64;
 
 /// Ready answers by canonical path, beneath the folder's own.
 pub(super) struct Cache {
@@ -33,9 +35,9 @@ impl Cache {
 
     /// The entry for `path`, if it was compared with the disk within the last second.
     #[inline]
-    pub(super) fn fresh(&mut self, path: &[u8], now_ms: u64) -> Option<&Stored> {
+    pub(super) fn fresh(&mut self, path: &[u8], now_ms: u64) -> Option<&Arc<CachedFile>> {
         match self.small.fresh(path, now_ms) {
-            Some(stored) => Some(stored),
+            Some(file) => Some(file),
             None => self.large.fresh(path, now_ms),
         }
     }
@@ -43,33 +45,33 @@ impl Cache {
     /// [`Cache::fresh`] for what is seldom reached: so that one is called from one place only, and
     /// inlined there.
     #[inline(never)]
-    pub(super) fn fresh_by_call(&mut self, path: &[u8], now_ms: u64) -> Option<&Stored> {
+    pub(super) fn fresh_by_call(&mut self, path: &[u8], now_ms: u64) -> Option<&Arc<CachedFile>> {
         self.fresh(path, now_ms)
     }
 
     /// The entry for `path`, however old.
-    pub(super) fn any_age(&self, path: &[u8]) -> Option<&Stored> {
+    pub(super) fn any_age(&self, path: &[u8]) -> Option<&Arc<CachedFile>> {
         self.small.any_age(path).or_else(|| self.large.any_age(path))
     }
 
     /// Notes that the entry for `path` was compared with the disk.
     ///
     /// - `warm`: looks whether a file that is not small is in memory.
-    pub(super) fn renew(&mut self, path: &[u8], now_ms: u64, warm: impl FnOnce(&mut Stored)) {
+    pub(super) fn renew(&mut self, path: &[u8], now_ms: u64, warm: impl FnOnce(&CachedFile)) {
         self.small.renew(path, now_ms);
-        if let Some(stored) = self.large.renew(path, now_ms) {
-            warm(stored);
+        if let Some(file) = self.large.renew(path, now_ms) {
+            warm(file);
         }
     }
 
     /// Puts in what was just loaded, in the place of what was there under `path`.
-    pub(super) fn insert(&mut self, path: &[u8], stored: Stored, now_ms: u64) {
+    pub(super) fn insert(&mut self, path: &[u8], file: Arc<CachedFile>, now_ms: u64) {
         self.remove(path);
-        if stored.file().is_some() {
-            self.large.insert(path, stored, 1, now_ms);
+        if file.file().is_some() {
+            self.large.insert(path, file, 1, now_ms);
         } else {
-            let cost = path.len() + stored.heap_bytes() + ENTRY_BYTES;
-            self.small.insert(path, stored, cost as u64, now_ms);
+            let cost = path.len() + file.heap_bytes() + ENTRY_BYTES;
+            self.small.insert(path, file, cost as u64, now_ms);
         }
     }
 
@@ -105,7 +107,7 @@ struct Clock {
 }
 
 struct Slot {
-    stored: Stored,
+    file: Arc<CachedFile>,
     checked_ms: u64,
     is_used: bool,
     cost: u64,
@@ -119,7 +121,7 @@ impl Clock {
     }
 
     #[inline]
-    fn fresh(&mut self, path: &[u8], now_ms: u64) -> Option<&Stored> {
+    fn fresh(&mut self, path: &[u8], now_ms: u64) -> Option<&Arc<CachedFile>> {
         if self.slots.get(self.recent).is_none_or(|slot| *slot.path != *path) {
             self.recent = *self.index.get(path)?;
         }
@@ -128,20 +130,20 @@ impl Clock {
             return None;
         }
         slot.is_used = true;
-        Some(&slot.stored)
+        Some(&slot.file)
     }
 
-    fn any_age(&self, path: &[u8]) -> Option<&Stored> {
-        Some(&self.slots[*self.index.get(path)?].stored)
+    fn any_age(&self, path: &[u8]) -> Option<&Arc<CachedFile>> {
+        Some(&self.slots[*self.index.get(path)?].file)
     }
 
-    fn renew(&mut self, path: &[u8], now_ms: u64) -> Option<&mut Stored> {
+    fn renew(&mut self, path: &[u8], now_ms: u64) -> Option<&CachedFile> {
         let slot = &mut self.slots[*self.index.get(path)?];
         slot.checked_ms = now_ms;
-        Some(&mut slot.stored)
+        Some(&slot.file)
     }
 
-    fn insert(&mut self, path: &[u8], stored: Stored, cost: u64, now_ms: u64) {
+    fn insert(&mut self, path: &[u8], file: Arc<CachedFile>, cost: u64, now_ms: u64) {
         if cost > self.cost_max {
             return;
         }
@@ -151,7 +153,7 @@ impl Clock {
         let path: Rc<[u8]> = Rc::from(path);
         self.index.insert(Rc::clone(&path), self.slots.len());
         self.cost += cost;
-        self.slots.push(Slot { stored, checked_ms: now_ms, is_used: false, cost, path });
+        self.slots.push(Slot { file, checked_ms: now_ms, is_used: false, cost, path });
     }
 
     /// Ends after two rounds at the latest: the first takes every mark away.

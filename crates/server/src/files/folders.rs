@@ -2,18 +2,26 @@
 //! caches.
 
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::dressing::Dressing;
+use super::headers::FolderHeaders;
 use super::{FileOptions, Files, FilesError, Folder};
 
 /// Folders that are served, as long as somebody does.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Folders {
     known: Arc<Mutex<Vec<Weak<Folder>>>>,
+    /// What all of them have counted, also those that are gone.
+    exhausted: Arc<AtomicU64>,
 }
 
 impl Folders {
+    /// How often no descriptor or memory was free for a file, in all folders together.
+    pub(crate) fn exhausted(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.exhausted)
+    }
+
     /// Opens a folder, or goes on with one that is served in the same way.
     ///
     /// # Errors
@@ -22,11 +30,12 @@ impl Folders {
         &self,
         root: &Path,
         options: FileOptions,
-        dressing: Dressing,
+        headers: FolderHeaders,
     ) -> Result<Files, FilesError> {
         let mut new = Files::open(root, options)?;
         let folder = Arc::get_mut(&mut new.folder).expect("nobody else has seen it");
-        folder.dressing = dressing;
+        folder.headers = headers;
+        folder.exhausted_in_all = self.exhausted();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|folder| folder.strong_count() > 0);
         let same = known.iter().filter_map(Weak::upgrade).find(|old| old.serves_as(&new.folder));

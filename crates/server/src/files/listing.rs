@@ -7,25 +7,21 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use gustnado_http::date;
-use gustnado_http::method::Method;
+use gustnado_http::fields::HeaderId;
 use gustnado_http::path::decode_into;
-use gustnado_http::request::Request;
-use gustnado_http::response_writer::ResponseWriter;
 use gustnado_http::status::Status;
 use rustix::fs::{AtFlags, Dir, FileType, Stat};
 use rustix::io::Errno;
 
-use super::dressing::Dressing;
+use super::headers::FolderHeaders;
 use super::resolve::{Located, Root};
-use super::{Folder, Mounted, Replied, Rest, Segment};
-use crate::status_page::Turn;
+use super::response::{FileContent, FileResponse};
+use super::{Folder, Mounted};
 
 /// The most names that are shown; a longer list is of no use to anybody, and has its price.
 const ENTRIES_MAX: usize = 10_000;
 /// The most names that are looked at, where most of them are not to be shown.
 const LOOKS_MAX: usize = 4 * ENTRIES_MAX;
-/// A page of so many bytes is sent with its head; a longer one follows it.
-const AT_ONCE_BYTES: usize = 16 << 10;
 
 /// What is in a folder, as far as it is shown.
 #[derive(Debug)]
@@ -82,38 +78,14 @@ impl Listed {
         Self { entries, is_cut }
     }
 
-    /// Writes the answer.
-    pub(super) fn respond(
-        &self,
-        place: &Mounted<'_>,
-        dressing: &Dressing,
-        request: Request<'_>,
-        turn: &Turn<'_>,
-        out: &mut Vec<u8>,
-    ) -> Replied {
-        let page = self.page(place).into_bytes();
-        let mut answer = ResponseWriter::start(out, Status::OK, turn.common, turn.persist);
-        let put = |answer: &mut ResponseWriter<'_>, name: &str, value: &[u8]| {
-            answer.field(name, value).expect("constant fields are well formed");
-        };
-        put(&mut answer, "Content-Type", b"text/html; charset=utf-8");
+    /// The response with the list.
+    pub(super) fn response(&self, place: &Mounted<'_>, headers: &FolderHeaders) -> FileResponse {
         // (A file may come or go at any time, and nothing would tell a cache.)
-        put(&mut answer, "Cache-Control", b"no-cache");
-        if !dressing.says_nosniff {
-            put(&mut answer, "X-Content-Type-Options", b"nosniff");
-        }
-        answer.ready_lines(&dressing.lines);
-        answer.content_length(page.len() as u64);
-        let written = answer.finish();
-        if request.method() == Method::Head {
-            return written.into();
-        }
-        if page.len() > AT_ONCE_BYTES {
-            let rest = Rest::Segments(Box::new([Segment::Bytes(page)].into()));
-            return Replied { written, rest };
-        }
-        out.extend_from_slice(&page);
-        written.into()
+        let response = FileResponse::new(Status::OK)
+            .with(HeaderId::ContentType, b"text/html; charset=utf-8")
+            .with(HeaderId::CacheControl, b"no-cache");
+        let content = FileContent::Bytes(self.page(place).into_bytes());
+        FileResponse { content, ..response.with_headers_of_content(headers) }
     }
 
     fn page(&self, place: &Mounted<'_>) -> String {

@@ -4,14 +4,16 @@
 //! to wait, and says so when it would have to. Then a thread does the same and may wait: see
 //! `waiting`.
 
+use std::sync::Arc;
+
 use gustnado_tasks::Now;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
+use super::cached_file::{Access, CachedFile, Seen};
 use super::error::Failure;
 use super::listing::Listed;
 use super::resolve::{Identity, Located, Root};
-use super::stored::{Access, Seen, Stored};
 use super::{Folder, path};
 
 /// How often a file is looked up again that was replaced between looking and opening.
@@ -25,7 +27,7 @@ pub(super) enum Found {
     /// What the cache holds for it, which is still good.
     Held,
     /// A file, just loaded; `may_hold` when it is of the root that the worker's cache is for.
-    Loaded { stored: Stored, may_hold: bool },
+    Loaded { file: Arc<CachedFile>, may_hold: bool },
     /// A directory whose path did not end with a slash.
     Directory,
     /// A directory without an index.
@@ -74,9 +76,9 @@ pub(super) fn look(
     if held.is_some_and(|held| held.is_still(&located.stat)) {
         return Ok(Found::Held);
     }
-    let with = (&folder.dressing, folder.pool());
-    let stored = Stored::load((root, access), &located, &relative, with, now)?;
-    Ok(Found::Loaded { stored, may_hold: true })
+    let with = (&folder.headers, folder.pool());
+    let file = Arc::new(CachedFile::load((root, access), &located, &relative, with, now)?);
+    Ok(Found::Loaded { file, may_hold: true })
 }
 
 /// What a directory is answered with that has no index.

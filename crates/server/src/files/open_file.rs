@@ -9,7 +9,7 @@ use gustnado_tasks::BlockingPool;
 /// An open file. Where closing it may wait for a server (NFS and FUSE are told of it), a thread
 /// closes it.
 #[derive(Debug)]
-pub struct OpenFile {
+pub(crate) struct OpenFile {
     /// Always there, but while it is dropped.
     file: Option<Arc<File>>,
     closed_by: Option<BlockingPool>,

@@ -8,10 +8,10 @@ use rustix::io::Errno;
 
 use super::Folder;
 use super::cache::Cache;
+use super::cached_file::{Access, CachedFile};
 use super::error::Failure;
 use super::lookup::{self, Found};
 use super::resolve::{Identity, Root};
-use super::stored::{Access, Stored};
 
 /// How often the root's path is compared with the root that is held open, in milliseconds.
 const ROOT_CHECK_MS: u64 = 1_000;
@@ -62,7 +62,7 @@ impl Worker {
             let new_root = lookup::new_root(&self.root, folder);
             self.note_root(new_root, now);
         }
-        let held = self.cache.any_age(key).map(Stored::seen);
+        let held = self.cache.any_age(key).map(|file| file.seen());
         let outcome = lookup::look_again(&self.root, folder, key, held, now);
         self.settle(folder, key, outcome, now)
     }
@@ -80,7 +80,7 @@ impl Worker {
             }
             self.note_root(None, now);
         }
-        let held = self.cache.any_age(key).map(Stored::seen);
+        let held = self.cache.any_age(key).map(|file| file.seen());
         let outcome = lookup::look((&self.root, Access::Cached), folder, key, held, now);
         if matches!(outcome, Err(Failure::WouldWait | Failure::Disk(Errno::AGAIN | Errno::STALE))) {
             return None;
@@ -108,7 +108,7 @@ impl Worker {
         };
         match &outcome {
             Ok(Found::Held) => {
-                let warm = |held: &mut Stored| held.note_warmth(&self.root, folder.pool());
+                let warm = |held: &CachedFile| held.note_warmth(&self.root);
                 self.cache.renew(key, now.mono_ms, warm);
             }
             Ok(Found::Loaded { .. }) => {} // is put in the old one's place

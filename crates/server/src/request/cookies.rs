@@ -1,12 +1,12 @@
 //! The cookies of a request (RFC 6265 §4.2.1).
 
-use gustnado_http::request::{Fields, Request as View};
+use gustnado_http::request::{FieldLines, Request as View};
 
 /// The cookies in order: name and value as they were sent, without quotes. A part without `=` has
 /// an empty name, as browsers take it; parts that are no UTF-8 are passed over.
 #[derive(Clone, Debug)]
 pub struct Cookies<'a> {
-    fields: Fields<'a>,
+    fields: FieldLines<'a>,
     rest: &'a str,
 }
 

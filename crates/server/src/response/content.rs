@@ -1,7 +1,7 @@
 //! What an answer's content is made of.
 
+use std::collections::VecDeque;
 use std::fmt;
-use std::fs::File;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,26 +9,24 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures_core::Stream;
+use gustnado_http::status::Status;
 
-use crate::files::Files;
+use crate::files::{CachedFile, Segment};
 
 /// The content of an answer.
 pub(crate) enum Content {
     Nothing,
     Bytes(Bytes),
-    File(PathBuf),
-    /// What the request names in a folder; so many bytes of its path are the route's.
-    Folder {
-        files: Arc<Files>,
-        mounted_at: usize,
-    },
-    Stream(Streamed),
-    /// A part of an open file, sent as it is.
-    Part {
-        file: Arc<File>,
-        offset: u64,
+    /// A file by its path, which is opened when the request is known.
+    Path(PathBuf),
+    /// All of a file of a folder.
+    File(Arc<CachedFile>),
+    /// Parts of files and what stands between them, in order; so many bytes in all.
+    Segments {
+        segments: VecDeque<Segment>,
         length: u64,
     },
+    Stream(Streamed),
     /// What is not sent, as to HEAD, and how long it would be, if that is known.
     Unsent(Option<u64>),
 }
@@ -80,15 +78,31 @@ where
     }
 }
 
+impl Content {
+    /// Returns how long it is, if that is known and may be told.
+    pub(crate) fn length(&self, status: Status) -> Option<u64> {
+        match self {
+            // (A 304 speaks of the content it spares, whose length is not known here.)
+            Self::Nothing => status.may_have_body().then_some(0),
+            Self::Bytes(bytes) => Some(bytes.len() as u64),
+            Self::File(file) => Some(file.size),
+            Self::Segments { length, .. } => Some(*length),
+            Self::Stream(streamed) => streamed.length,
+            Self::Unsent(length) => *length,
+            Self::Path(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => f.write_str("(no content)"),
             Self::Bytes(bytes) => write!(f, "({} bytes)", bytes.len()),
-            Self::File(path) => write!(f, "(file {})", path.display()),
-            Self::Folder { .. } => f.write_str("(from a folder)"),
+            Self::Path(path) => write!(f, "(file {})", path.display()),
+            Self::File(file) => write!(f, "({} bytes of a file)", file.size),
             Self::Stream(_) => f.write_str("(stream)"),
-            Self::Part { length, .. } => write!(f, "({length} bytes of a file)"),
+            Self::Segments { length, .. } => write!(f, "({length} bytes of a file)"),
             Self::Unsent(_) => f.write_str("(not sent)"),
         }
     }

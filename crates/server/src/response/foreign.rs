@@ -1,14 +1,16 @@
 //! Answers that other frameworks make up: through tower, WSGI or ASGI.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_core::Stream;
-use gustnado_http::response_writer::{FieldError, check_field};
+use gustnado_http::fields::{FieldError, FieldName, HeaderId, check_field};
 use gustnado_http::status::Status;
 
 use super::{Content, Response, Streamed};
+use crate::files::{OpenFile, Segment};
 
 /// The head of an answer as another framework makes it: its status may be any, and among its fields
 /// may be those that are the server's own here. They are taken as what they say, and not sent
@@ -28,13 +30,6 @@ pub struct ForeignHead {
     length: Option<u64>,
 }
 
-/// How the server takes one of its own fields.
-enum Own {
-    Length,
-    Connection,
-    Passed,
-}
-
 impl ForeignHead {
     /// - `code`: 200 to 999. What is below is no answer but an announcement of one.
     /// - `reason`: as for [`Response::code`].
@@ -52,33 +47,20 @@ impl ForeignHead {
     /// [`FieldError`], and nothing is added: the name is no token, or the value holds a control
     /// byte.
     pub fn field(&mut self, name: &str, value: &[u8]) -> Result<(), FieldError> {
-        if let Some(own) = self.own(name) {
-            self.take(&own, value);
-            return Ok(());
+        let name = FieldName::from(name);
+        if !self.take_own(name, value) {
+            check_field(name, value)?;
+            self.add(name, value);
         }
-        check_field(name, value)?;
-        self.replace(name);
-        self.push(name, value);
         Ok(())
     }
 
     /// Adds a field that holds no control bytes.
     #[cfg(feature = "tower")]
     pub(crate) fn checked_field(&mut self, name: &str, value: &[u8]) {
-        if let Some(own) = self.own(name) {
-            self.take(&own, value);
-        } else {
-            self.replace(name);
-            self.push(name, value);
-        }
-    }
-
-    /// Has the server's own field of this name left out, if it has one.
-    fn replace(&mut self, name: &str) {
-        match name.len() {
-            4 if name.eq_ignore_ascii_case("date") => self.response.rare().replaced.date = true,
-            6 if name.eq_ignore_ascii_case("server") => self.response.rare().replaced.server = true,
-            _ => {}
+        let name = FieldName::from(name);
+        if !self.take_own(name, value) {
+            self.add(name, value);
         }
     }
 
@@ -114,7 +96,10 @@ impl ForeignHead {
     /// - `file`: open for reading; its position is not used.
     /// - `length`: bytes from `offset` on.
     pub fn file(self, file: Arc<File>, offset: u64, length: u64) -> Response {
-        self.with(Content::Part { file, offset, length })
+        let file = Arc::new(OpenFile::new(file, None));
+        let part = Segment::File { file, offset, len: length, cold: None };
+        let segments = if length > 0 { VecDeque::from([part]) } else { VecDeque::new() };
+        self.with(Content::Segments { segments, length })
     }
 
     /// The answer to HEAD: the length of what is not sent, where the fields say it.
@@ -128,39 +113,45 @@ impl ForeignHead {
         self.response
     }
 
-    /// Whether a field is the server's own, or of the framework's own connection (RFC 9110 §7.6.1).
-    fn own(&self, name: &str) -> Option<Own> {
-        const PASSED: [&str; 3] = ["transfer-encoding", "keep-alive", "proxy-connection"];
-        let is = |own: &str| name.eq_ignore_ascii_case(own);
-        // (Their lengths tell most fields apart.)
-        match name.len() {
-            14 if is("content-length") => Some(Own::Length),
-            10 if is("connection") => Some(Own::Connection),
-            7 if self.code != 426 && is("upgrade") => Some(Own::Passed),
-            10 | 16 | 17 if PASSED.into_iter().any(is) => Some(Own::Passed),
-            _ => None,
-        }
-    }
-
-    fn take(&mut self, own: &Own, value: &[u8]) {
-        match own {
-            Own::Length => {
+    /// Takes a field as what it says, if it is the server's own, or of the framework's own
+    /// connection (RFC 9110 §7.6.1).
+    fn take_own(&mut self, name: FieldName<'_>, value: &[u8]) -> bool {
+        match name.id() {
+            Some(HeaderId::ContentLength) => {
                 let digits = str::from_utf8(value).ok();
                 self.length = digits.and_then(|digits| digits.trim().parse().ok());
             }
-            Own::Connection if says_close(value) => self.response.rare().close = true,
-            Own::Connection | Own::Passed => {}
+            Some(HeaderId::Connection) => {
+                if says_close(value) {
+                    self.response.rare().close = true;
+                }
+            }
+            Some(HeaderId::Upgrade) if self.code == 426 => return false,
+            Some(
+                HeaderId::TransferEncoding
+                | HeaderId::KeepAlive
+                | HeaderId::ProxyConnection
+                | HeaderId::Upgrade,
+            ) => {}
+            _ => return false,
         }
+        true
     }
 
-    fn push(&mut self, name: &str, value: &[u8]) {
-        if self.response.kind.is_none() && name.eq_ignore_ascii_case("content-type") {
-            self.response.kind = super::usual_type(value);
-            if self.response.kind.is_some() {
-                return;
+    /// Adds a field that is not the server's own. Of Date and Server, the server's is left out.
+    fn add(&mut self, name: FieldName<'_>, value: &[u8]) {
+        match name.id() {
+            Some(HeaderId::Date) => self.response.rare().replaced.date = true,
+            Some(HeaderId::Server) => self.response.rare().replaced.server = true,
+            Some(HeaderId::ContentType) if self.response.content_type.is_none() => {
+                self.response.content_type = super::usual_type(value);
+                if self.response.content_type.is_some() {
+                    return;
+                }
             }
+            _ => {}
         }
-        self.response.push_line(name, value);
+        self.response.fields.to_mut().add_trusted(name, value);
     }
 }
 
@@ -172,8 +163,18 @@ fn says_close(value: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use gustnado_http::fields::Fields;
+
     use super::super::Replaced;
     use super::*;
+
+    fn fields(all: &[(&str, &str)]) -> Fields {
+        let mut fields = Fields::new();
+        for (name, value) in all {
+            fields.add(*name, value).expect("it is fit to be sent");
+        }
+        fields
+    }
 
     fn head(code: u16, fields: &[(&str, &str)]) -> ForeignHead {
         let reason = if Status::from_code(code).is_some() { "" } else { "Odd" };
@@ -198,14 +199,14 @@ mod tests {
         );
         assert_eq!(head.length(), Some(12));
         let response = head.bytes("x");
-        assert_eq!(response.lines, b"X-Own: 1\r\n");
+        assert_eq!(*response.fields, fields(&[("X-Own", "1")]));
         assert!(response.rare.is_some_and(|rare| rare.close));
     }
 
     #[test]
     fn a_date_and_a_server_of_its_own_are_kept() {
         let response = head(200, &[("date", "then"), ("SERVER", "other")]).bytes("x");
-        assert_eq!(response.lines, b"date: then\r\nSERVER: other\r\n");
+        assert_eq!(*response.fields, fields(&[("date", "then"), ("SERVER", "other")]));
         let replaced = response.rare.map(|rare| rare.replaced);
         assert_eq!(replaced, Some(Replaced { date: true, server: true }));
     }
@@ -213,7 +214,7 @@ mod tests {
     #[test]
     fn an_upgrade_is_named_where_one_is_asked_for() {
         let response = head(426, &[("Upgrade", "websocket")]).bytes("");
-        assert_eq!(response.lines, b"Upgrade: websocket\r\n");
+        assert_eq!(*response.fields, fields(&[("Upgrade", "websocket")]));
     }
 
     #[test]
@@ -233,6 +234,6 @@ mod tests {
         let mut head = head(200, &[]);
         assert_eq!(head.field("a b", b""), Err(FieldError::Name));
         assert_eq!(head.field("a", b"1\r\nb: 2"), Err(FieldError::Value));
-        assert!(head.bytes("").lines.is_empty());
+        assert!(head.bytes("").fields.is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! What stands around the endpoints of a table: middleware, header fields, pages for errors.
 
+use std::future::ready;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,26 +11,20 @@ use super::error::RouteError;
 use super::{Route, RouteOptions, Routes};
 use crate::build_context::BuildContext;
 use crate::fields::middleware;
-use crate::files::{Dressing, FileOptions, StaticPage};
-use crate::handler::Kind;
+use crate::files::{FileOptions, Files, FolderHeaders, FolderResponse, Mounted};
+use crate::handler::{Answering, Kind, TaskFn};
 use crate::middleware::{Chain, Middleware};
-use crate::request::Request;
 use crate::response::Response;
 
 /// What stands around each endpoint of a table.
 pub(super) struct Around {
     middleware: Vec<Middleware>,
     fields: Headers,
-    pages: Vec<StaticPage>,
 }
 
 impl Around {
     pub(super) fn new(outer: Option<&Routes>, own: &Routes) -> Result<Self, RouteError> {
-        let mut around = Self {
-            middleware: own.middleware.clone(),
-            fields: own.fields.clone(),
-            pages: own.static_pages.clone(),
-        };
+        let mut around = Self { middleware: own.middleware.clone(), fields: own.fields.clone() };
         if let Some(outer) = outer {
             around.middleware.splice(0..0, outer.middleware.iter().cloned());
             around.fields = outer.fields.with(&own.fields);
@@ -85,22 +80,36 @@ impl Around {
         route: &Route,
         means: &BuildContext,
     ) -> Result<Endpoint, RouteError> {
-        let is_chained = self.is_chained(route);
+        let is_chained = self.is_chained(route) || route.options.has_terms();
         // (A chain adds the fields itself.)
         let fields = if is_chained { Headers::default() } else { self.fields.with(&route.fields) };
-        let dressing = Dressing::new(&fields, &self.pages, &means.common);
+        let headers = FolderHeaders::new(&fields, &means.common);
         let listing = route.listing.unwrap_or(means.files.listing);
         let options = FileOptions { listing, ..means.files };
-        let opened = means.folders.open(folder, options, dressing);
+        let opened = means.folders.open(folder, options, headers);
         let files = Arc::new(opened.map_err(RouteError::Folder)?);
         if !is_chained {
             // Nothing stands before it: the quick way.
             let does = EndpointDoes::Files { files, mounted_at };
             return Ok(Endpoint { does, options: route.options, reads_body: false });
         }
-        let handler = move |_: &mut Request| Response::of_folder(files.clone(), mounted_at);
-        Ok(self.endpoint(Kind::HeadOnly(Arc::new(handler)), route, means))
+        Ok(self.endpoint(Kind::Task(handler(files, mounted_at)), route, means))
     }
+}
+
+/// Returns a handler that responds with what a folder has.
+///
+/// - `mounted_at`: bytes of a request's path that are the route's.
+fn handler(files: Arc<Files>, mounted_at: usize) -> Arc<TaskFn> {
+    Arc::new(move |request| {
+        let place = request.parts().path().ok().map(|path| Mounted { path, at: mounted_at });
+        let response =
+            files.respond(place.as_ref(), &request.parts().view(), gustnado_tasks::now());
+        Answering::Boxed(match response {
+            FolderResponse::Ready(response) => Box::pin(ready(Response::from(*response))),
+            FolderResponse::Wait(lookup) => Box::pin(async { lookup.run().await.into() }),
+        })
+    })
 }
 
 /// A route's options, with those that its handler brings.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use gustnado_http::response_writer::FieldError;
+use gustnado_http::fields::FieldError;
 
 use crate::files::FilesError;
 
@@ -55,8 +55,6 @@ pub enum RouteError {
         /// What is wrong with it.
         error: FieldError,
     },
-    /// The server was started without routes.
-    NoRoutes,
 }
 
 impl fmt::Display for RouteError {
@@ -90,9 +88,6 @@ impl fmt::Display for RouteError {
             ),
             Self::Field { name, error } => {
                 write!(f, "the header field {name:?} cannot be sent: {error}; take another one")
-            }
-            Self::NoRoutes => {
-                f.write_str("the server was started without routes, for a folder or its own page")
             }
         }
     }

@@ -15,10 +15,11 @@ use gustnado_tasks::BlockingPool;
 use matchit::{InsertError, Params, Router};
 
 use super::around::{self, Around};
-use super::entry::{Endpoint, PathEntry};
+use super::entry::{Endpoint, EndpointDoes, PathEntry};
 use super::error::RouteError;
 use super::{Matcher, Page, Route, Routes, plain_status};
 use crate::build_context::BuildContext;
+use crate::files::Files;
 use crate::handler::Kind;
 use crate::pace::RoutePace;
 
@@ -39,6 +40,9 @@ pub(crate) struct Table {
     paths: Vec<PathEntry>,
     matchers: Vec<(Matcher, Endpoint)>,
     fallback: PathEntry,
+    /// The folder that responds to every request, where there is nothing else: the usual case of
+    /// a file server, which needs no path compared.
+    pub(crate) only_folder: Option<Arc<Files>>,
     /// For paths that have no canonical form: 400.
     pub(crate) no_path: Endpoint,
     pub(crate) pages: Pages,
@@ -132,6 +136,7 @@ impl Table {
             router: Router::new(),
             paths: Vec::new(),
             matchers: Vec::new(),
+            only_folder: None,
             fallback: PathEntry::all(&plain(plain_status(Status::NOT_FOUND, None))),
             no_path: around.refusal(plain_status(Status::BAD_REQUEST, None), means),
             pages: Pages(routes.pages.clone()),
@@ -140,7 +145,14 @@ impl Table {
             table.fallback = around.fallback(&fallback.clone().with_pace(), means)?;
         }
         if let Some(root) = &routes.root {
-            table.fallback = PathEntry::all(&around.folder(root, 0, &Route::default(), means)?);
+            let endpoint = around.folder(root, 0, &Route::default(), means)?;
+            if let EndpointDoes::Files { files, .. } = &endpoint.does
+                && routes.paths.is_empty()
+                && routes.matchers.is_empty()
+            {
+                table.only_folder = Some(Arc::clone(files));
+            }
+            table.fallback = PathEntry::all(&endpoint);
         }
         for (matcher, handler) in &routes.matchers {
             let endpoint = plain(handler.0.clone());
@@ -339,9 +351,8 @@ mod tests {
     use crate::files::FileOptions;
     use crate::middleware::Runnable;
     use crate::request::Request;
-    use crate::routes::EndpointDoes;
     use std::hint::black_box;
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     const ROUTES: usize = 1_000;
 
@@ -357,8 +368,14 @@ mod tests {
         let routes = (0..ROUTES).fold(Routes::new(), |routes, at| {
             routes.get(&path_of(at, "{id}"), move |_: &Request| at.to_string())
         });
-        let files =
-            FileOptions { hidden: false, listing: false, cache_bytes: 0, workers: 1, threads: 0 };
+        let files = FileOptions {
+            hidden: false,
+            listing: false,
+            cache_bytes: 0,
+            workers: 1,
+            threads: 0,
+            wait: Duration::MAX,
+        };
         let means = BuildContext::new(BlockingPool::new(1, 1), files);
         Tables::new(&routes, &means).expect("no two paths are alike")
     }

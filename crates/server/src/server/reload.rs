@@ -8,7 +8,7 @@ use gustnado_tasks::Endpoint;
 use super::listeners::{self, Listeners};
 use super::{Running, StartError, State, lines};
 use crate::access_log::AccessLog;
-use crate::app::{App, Site};
+use crate::app::App;
 use crate::builder::Server;
 use crate::config::{Config, TUNABLES};
 
@@ -58,7 +58,7 @@ impl Running {
         }
         let kept = keep(&state.config, &mut to.config);
         let endpoints = listeners::endpoints(&to.config)?;
-        let site = self.making.site(&to, super::lists(&to.config, &endpoints))?;
+        let routes = self.making.routes(&to, super::lists(&to.config, &endpoints))?;
         let old = self.current.app();
         let (places, logs) = (self.lasting.places(), &self.lasting.logs);
         let log = AccessLog::of(&to.config, places, logs, old.access_log.as_deref())?;
@@ -74,14 +74,9 @@ impl Running {
         self.lasting.set_lines(lines(&to.config, &to.fields));
         let current = Arc::downgrade(&self.current);
         let (hooks, lasting) = (to.hooks.clone(), Arc::clone(&self.lasting));
-        self.current.replace(App::new(&to.config, site, (hooks, log), lasting, current));
+        self.current.replace(App::new(&to.config, routes, (hooks, log), lasting, current));
         if let Some(log) = &old.access_log {
             log.flush();
-        }
-        if let (Site::Folder(old), Site::Folder(new)) = (old.site(), self.current.app().site())
-            && !old.is_same(new)
-        {
-            self.lasting.add_exhausted(old.failures().exhausted);
         }
         state.listeners.extend(more);
         let closed = state.listeners.keep_only(&endpoints);

@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use gustnado_config::Headers;
-use gustnado_config::config_file::{
-    ConfigFile, ErrorPageSpec, PLAIN, RouteAction, RouteSpec, SiteSpec, Template,
-};
+use gustnado_config::config_file::{ConfigFile, PLAIN, RouteAction, RouteSpec, SiteSpec, Template};
 use gustnado_http::status::Status;
 
 use crate::Server;
 use crate::config::Config;
-use crate::files::{ContentType, StaticPage};
+use crate::files::ContentType;
 use crate::handler::{Handler, Kind};
 use crate::request::Request;
 use crate::response::Response;
@@ -62,13 +60,11 @@ fn routes(site: &SiteSpec) -> Routes {
             }
         };
     }
-    site.pages.iter().fold(routes, |routes, said| routes.static_page(page(said)))
-}
-
-fn page(said: &ErrorPageSpec) -> StaticPage {
-    let name = said.file.file_name().unwrap_or_default().as_encoded_bytes();
-    let content_type = ContentType::of(name).to_string();
-    StaticPage { status: said.status, content_type, content: said.content.clone() }
+    site.pages.iter().fold(routes, |routes, said| {
+        let name = said.file.file_name().unwrap_or_default().as_encoded_bytes();
+        let content_type = ContentType::of(name).to_string();
+        routes.static_page(said.status, content_type, said.content.clone())
+    })
 }
 
 /// The handlers of one route. They say its header fields themselves, since other routes may have

@@ -49,8 +49,9 @@ fn push_row(page: &mut String, counter: &Counter, help: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::default_site::{Live, Process};
+    use crate::process::Process;
     use crate::stats::Stats;
+    use crate::status_page::Live;
 
     #[test]
     fn every_number_that_is_told_is_on_the_page_once() {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::default_site::cpu_ms;
+use crate::process::cpu_ms;
 
 /// One look at a thread of this process.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

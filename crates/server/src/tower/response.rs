@@ -57,7 +57,7 @@ where
             let mut response = head.with(Content::Stream(Streamed::new(frames, length)));
             let Some(trailers) = trailers else { return response };
             if let Some(names) = trailer_names {
-                response.push_line(TRAILER.as_str(), names.as_bytes());
+                response.fields.to_mut().add_trusted(TRAILER.as_str(), names.as_bytes());
             }
             response.trailers(move || trailer_lines(&trailers))
         }

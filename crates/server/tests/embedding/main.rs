@@ -9,6 +9,7 @@ mod examples;
 mod forms;
 mod handlers;
 mod hooks;
+mod middleware;
 mod peers;
 mod program;
 mod reading;

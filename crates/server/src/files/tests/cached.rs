@@ -200,13 +200,14 @@ fn an_answer_under_way_keeps_the_file_it_began_with() {
     let input = b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n";
     let outcome = Head::decode(input, &mut 0, &Limits::default());
     let Ok(Decoded::Done(head)) = outcome else { panic!("{outcome:?}") };
-    let turn = Turn { common: &Opening::new(b""), persist: Persist::Close };
-    let mut out = Vec::new();
-    let rest = scene.files.answer(&head.on(input), scene.now, &turn, &mut out);
+    let response = match scene.files.respond(None, &head.on(input), scene.now) {
+        FolderResponse::Ready(response) => *response,
+        FolderResponse::Wait(lookup) => lookup.wait_here(scene.now),
+    };
     scene.replace("large", vec![b'2'; 20_000]);
     scene.wait(1_000);
     assert!(scene.get("/large").body == vec![b'2'; 20_000]);
-    assert!(Sent::new(&out, rest).body == vec![b'1'; 10_000]);
+    assert!(Sent::new(response, false).body == vec![b'1'; 10_000]);
 }
 
 #[test]

@@ -3,19 +3,23 @@
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use gustnado_http::date;
 use gustnado_http::etag::EntityTag;
+use gustnado_http::fields::{Fields, HeaderId};
 use gustnado_http::precondition::Validators;
+use gustnado_http::response_writer::write_fields;
 use gustnado_tasks::{BlockingPool, Now};
 use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use super::content_type::ContentType;
-use super::dressing::Dressing;
 use super::error::Failure;
+use super::headers::FolderHeaders;
 use super::open_file::OpenFile;
 use super::resolve::{Located, Root};
+use super::segment::Segment;
 use super::warmth;
 
 /// The largest file that is held in memory with its head. From 8 KiB on, sending straight from the
@@ -39,20 +43,27 @@ pub(super) enum Access {
 
 /// A regular file, ready to be answered any number of times.
 #[derive(Debug)]
-pub(super) struct Stored {
-    /// Field lines and blank line, and behind them the bytes of a small file.
-    rest: Box<[u8]>,
-    /// How many bytes of `rest` are the head.
+pub(crate) struct CachedFile {
+    /// The fields of a 200, but for `Content-Length`.
+    fields: Arc<Fields>,
+    /// The same as HTTP/1 sends them: field lines and blank line, and behind them the bytes of a
+    /// small file.
+    prepared: Box<[u8]>,
+    /// How many bytes of it are the head.
     head_bytes: usize,
     /// A file that is not small, open for reading.
     file: Option<Arc<OpenFile>>,
     /// Bytes of the whole file.
-    pub(super) size: u64,
+    pub(crate) size: u64,
     pub(super) validators: Validators,
     pub(super) content_type: ContentType,
     seen: Seen,
     /// Reads the file before it is sent, where it is not all in memory.
-    cold: Option<BlockingPool>,
+    pool: Option<BlockingPool>,
+    /// Not all of it is in memory. (Atomic, for responses on other workers may still hold this file
+    /// while its worker looks at the disk again; it is stored and loaded, and nothing is ordered by
+    /// it.)
+    is_cold: AtomicBool,
 }
 
 /// What is known of a file that is held, to be compared with the disk.
@@ -115,7 +126,7 @@ impl Stamp {
     }
 }
 
-impl Stored {
+impl CachedFile {
     /// Opens and, if it is small, reads what was found at `relative`.
     ///
     /// - `access`: whether it may wait for the disk.
@@ -128,9 +139,9 @@ impl Stored {
         (root, access): (&Root, Access),
         located: &Located,
         relative: &[u8],
-        (dressing, pool): (&Dressing, Option<&BlockingPool>),
+        (headers, pool): (&FolderHeaders, Option<&BlockingPool>),
         now: Now,
-    ) -> Result<Stored, Failure> {
+    ) -> Result<CachedFile, Failure> {
         let file = root.open_to_read(located, relative)?;
         let name = memchr::memrchr(b'/', relative).map_or(relative, |at| &relative[at + 1..]);
         let content_type = ContentType::of(name);
@@ -140,9 +151,12 @@ impl Stored {
                 let is_local = root.is_local_device(stamp.device);
                 let closed_by = pool.filter(|_| !is_local).cloned();
                 let file = Some(Arc::new(OpenFile::new(Arc::new(file), closed_by)));
-                let mut stored = Stored::new(stamp, content_type, file, &[], dressing, now);
-                stored.note_warmth(root, pool);
-                return Ok(stored);
+                let file = CachedFile {
+                    pool: pool.cloned(),
+                    ..CachedFile::new(stamp, content_type, file, &[], headers, now)
+                };
+                file.note_warmth(root);
+                return Ok(file);
             }
             let bytes = match access {
                 Access::Waits => read_from_start(&file, stamp.size)?,
@@ -152,7 +166,7 @@ impl Stored {
             };
             let is_whole = bytes.len() as u64 == stamp.size;
             if is_whole && Stamp::of(&rustix::fs::fstat(&file)?) == stamp {
-                return Ok(Stored::new(stamp, content_type, None, &bytes, dressing, now));
+                return Ok(CachedFile::new(stamp, content_type, None, &bytes, headers, now));
             }
         }
         Err(Failure::Disk(Errno::AGAIN))
@@ -161,17 +175,16 @@ impl Stored {
     /// Finds out whether a file that is not small can be sent without waiting for the disk. That
     /// holds until it is compared with the disk again.
     ///
-    /// - `pool`: reads it if not; without one, it is sent as it is.
-    pub(super) fn note_warmth(&mut self, root: &Root, pool: Option<&BlockingPool>) {
-        let Some(file) = &self.file else { return };
+    /// Without threads that could read it, it is sent as it is.
+    pub(super) fn note_warmth(&self, root: &Root) {
+        let (Some(file), Some(_)) = (&self.file, &self.pool) else { return };
         let is_local = root.is_local_device(self.seen.stamp.device);
-        let pool = pool.filter(|_| !warmth::is_warm(file, self.size, is_local));
-        self.cold = pool.cloned();
+        self.is_cold.store(!warmth::is_warm(file, self.size, is_local), Ordering::Relaxed);
     }
 
     /// Reads the file before it is sent, where it is not all in memory.
     pub(super) fn cold(&self) -> Option<&BlockingPool> {
-        self.cold.as_ref()
+        self.pool.as_ref().filter(|_| self.is_cold.load(Ordering::Relaxed))
     }
 
     fn new(
@@ -179,46 +192,62 @@ impl Stored {
         content_type: ContentType,
         file: Option<Arc<OpenFile>>,
         body: &[u8],
-        dressing: &Dressing,
+        headers: &FolderHeaders,
         now: Now,
-    ) -> Stored {
+    ) -> CachedFile {
         let validators = Validators { tag: stamp.tag(), modified_secs: stamp.modified_secs(now) };
-        let mut rest = head(content_type, stamp.size, &validators, dressing);
-        let head_bytes = rest.len();
-        rest.extend_from_slice(body);
-        Stored {
-            rest: rest.into_boxed_slice(),
+        let fields = fields(content_type, &validators, headers);
+        let mut prepared = Vec::with_capacity(256 + body.len());
+        write_fields(&mut prepared, &fields);
+        write!(prepared, "Content-Length: {}\r\n\r\n", stamp.size).expect("a vector takes all");
+        let head_bytes = prepared.len();
+        prepared.extend_from_slice(body);
+        CachedFile {
+            prepared: prepared.into_boxed_slice(),
+            fields: Arc::new(fields),
             head_bytes,
             file,
             size: stamp.size,
             validators,
             content_type,
             seen: Seen { stamp, is_settled: stamp.is_settled(now) },
-            cold: None,
+            pool: None,
+            is_cold: AtomicBool::new(false),
         }
     }
 
     /// The ready field lines and blank line, and the bytes of a small file unless `head_only`.
     #[inline]
-    pub(super) fn ready(&self, head_only: bool) -> &[u8] {
-        if head_only { &self.rest[..self.head_bytes] } else { &self.rest }
+    pub(crate) fn ready(&self, head_only: bool) -> &[u8] {
+        if head_only { &self.prepared[..self.head_bytes] } else { &self.prepared }
+    }
+
+    /// The fields of a 200, but for `Content-Length`.
+    pub(crate) fn fields(&self) -> &Arc<Fields> {
+        &self.fields
     }
 
     /// How many bytes of what is ready are the head.
     #[inline]
-    pub(super) fn head_bytes(&self) -> usize {
+    pub(crate) fn head_bytes(&self) -> usize {
         self.head_bytes
     }
 
     /// The bytes of a small file; nothing of any other.
-    pub(super) fn body(&self) -> &[u8] {
-        &self.rest[self.head_bytes..]
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.prepared[self.head_bytes..]
     }
 
     /// The descriptor of a file that is not small.
     #[inline]
     pub(super) fn file(&self) -> Option<&Arc<OpenFile>> {
         self.file.as_ref()
+    }
+
+    /// All of a file that is not small, as it is sent.
+    pub(crate) fn segment(&self) -> Option<Segment> {
+        let file = Arc::clone(self.file.as_ref()?);
+        Some(Segment::File { file, offset: 0, len: self.size, cold: self.cold().cloned() })
     }
 
     /// What it is compared with the disk by.
@@ -228,30 +257,22 @@ impl Stored {
 
     /// Bytes of memory behind this value.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.rest.len()
+        self.prepared.len() + self.fields.heap_bytes()
     }
 }
 
-/// The field lines of a 200 and the blank line. Short on purpose: it is part of every answer.
-fn head(
-    content_type: ContentType,
-    size: u64,
-    validators: &Validators,
-    dressing: &Dressing,
-) -> Vec<u8> {
-    let mut head = Vec::with_capacity(256);
-    write!(head, "Content-Type: {content_type}\r\nContent-Length: {size}\r\nLast-Modified: ")
-        .expect("a vector takes all");
-    head.extend_from_slice(&date::imf_fixdate(validators.modified_secs));
-    head.extend_from_slice(b"\r\nETag: ");
-    head.extend_from_slice(validators.tag.as_bytes());
-    head.extend_from_slice(b"\r\nAccept-Ranges: bytes\r\n");
-    if !dressing.says_nosniff {
-        head.extend_from_slice(b"X-Content-Type-Options: nosniff\r\n");
+/// The fields of a 200, but for `Content-Length`, which is for the protocol to write.
+fn fields(content_type: ContentType, validators: &Validators, headers: &FolderHeaders) -> Fields {
+    let mut fields = Fields::new();
+    fields.add_trusted(HeaderId::ContentType, content_type.to_string().as_bytes());
+    fields.add_trusted(HeaderId::LastModified, &date::imf_fixdate(validators.modified_secs));
+    fields.add_trusted(HeaderId::ETag, validators.tag.as_bytes());
+    fields.add_trusted(HeaderId::AcceptRanges, b"bytes");
+    if !headers.has_nosniff {
+        fields.add_trusted(HeaderId::XContentTypeOptions, b"nosniff");
     }
-    head.extend_from_slice(&dressing.lines);
-    head.extend_from_slice(b"\r\n");
-    head
+    fields.extend(&headers.fields);
+    fields
 }
 
 /// Reads up to `size` bytes; fewer only where the file ends before.

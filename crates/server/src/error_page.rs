@@ -1,0 +1,91 @@
+//! Small pages that say what a status means.
+
+use gustnado_http::fields::{Fields, HeaderId};
+use gustnado_http::response_writer::has_field;
+use gustnado_http::status::Status;
+
+use crate::response::Response;
+
+const NOSNIFF: HeaderId = HeaderId::XContentTypeOptions;
+
+/// Returns a response whose content is a small page that says what its status means; a status
+/// that has no content by its definition (204, 304) gets none.
+///
+/// - `hint`: a sentence in place of the usual one.
+/// - `lines`: field lines that every response of the server has.
+/// - `fields`: those that this one will have.
+pub(crate) fn error_page(
+    status: Status,
+    hint: Option<&str>,
+    (lines, fields): (&[u8], &Fields),
+) -> Response {
+    if !status.may_have_body() {
+        return Response::new(status);
+    }
+    let page = page(status, hint.unwrap_or_else(|| usual_hint(status)));
+    let response = Response::html(page).status(status);
+    if has_field(lines, NOSNIFF.name()) || fields.contains(NOSNIFF) {
+        return response;
+    }
+    response.header(NOSNIFF.name(), "nosniff")
+}
+
+/// Nothing of the request is repeated in the page, so nothing can be smuggled into it.
+fn page(status: Status, hint: &str) -> String {
+    let (code, reason) = (status.code(), status.reason());
+    format!(
+        "<!doctype html><html lang=en><meta charset=utf-8>\
+         <meta name=viewport content=\"width=device-width\"><title>{code} {reason}</title>\
+         <style>:root{{color-scheme:light dark}}body{{font:1.1rem/1.6 system-ui,sans-serif;\
+         max-width:34rem;margin:18vh auto;padding:0 1.5rem}}b{{font-size:4.5rem;line-height:1;\
+         color:light-dark(#a8560c,#f0a95b)}}h1{{margin:.4rem 0;font-size:1.5rem}}\
+         p{{opacity:.75}}</style>\
+         <b>{code}</b><h1>{reason}</h1><p>{hint}</p>\n"
+    )
+}
+
+/// One sentence for the person in front of the browser.
+fn usual_hint(status: Status) -> &'static str {
+    match status {
+        Status::MOVED_PERMANENTLY => "This page has another address.",
+        Status::BAD_REQUEST => "The server could not understand the request.",
+        Status::FORBIDDEN => "The server is not allowed to read this.",
+        Status::NOT_FOUND => "There is nothing at this address.",
+        Status::METHOD_NOT_ALLOWED => "This address does not take that kind of request.",
+        Status::REQUEST_TIMEOUT => "The request took too long to arrive.",
+        Status::PRECONDITION_FAILED => "This has changed since you last saw it.",
+        Status::RANGE_NOT_SATISFIABLE => "The part that was asked for does not exist.",
+        Status::SERVICE_UNAVAILABLE => "The server is busy. Please try again in a moment.",
+        status if status.code() >= 500 => "Something went wrong on the server.",
+        _ => "The request was not accepted.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_names_its_status() {
+        let response = error_page(Status::METHOD_NOT_ALLOWED, None, (b"", &Fields::new()));
+        let page = response.content().expect("bytes");
+        let page = std::str::from_utf8(page).expect("pages are UTF-8");
+        assert!(page.contains("405") && page.contains("Method Not Allowed"), "{page}");
+        assert_eq!(response.header_value(NOSNIFF.name()), Some(&b"nosniff"[..]));
+    }
+
+    #[test]
+    fn a_field_that_is_there_is_not_repeated() {
+        let mut fields = Fields::new();
+        fields.add("x-content-type-options", "nosniff").expect("a good field");
+        let response = error_page(Status::NOT_FOUND, Some("Look elsewhere."), (b"", &fields));
+        assert_eq!(response.header_value(NOSNIFF.name()), None);
+        let page = response.content().expect("bytes");
+        assert!(page.windows(15).any(|part| part == b"Look elsewhere."));
+    }
+
+    #[test]
+    fn a_status_without_content_gets_none() {
+        assert!(error_page(Status::NO_CONTENT, None, (b"", &Fields::new())).content().is_none());
+    }
+}

@@ -1,0 +1,24 @@
+//! The header fields that all responses of one folder have.
+
+use gustnado_config::Headers;
+use gustnado_http::fields::{Fields, HeaderId};
+use gustnado_http::response_writer::has_field;
+
+/// The header fields of one folder's responses.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct FolderHeaders {
+    pub(super) fields: Fields,
+    /// Whether `X-Content-Type-Options` is among these fields, or those of the whole server: by it
+    /// browsers are told to believe the content type. Every file has it.
+    pub(super) has_nosniff: bool,
+}
+
+impl FolderHeaders {
+    /// - `common`: field lines that every response of the server has anyway.
+    pub(crate) fn new(headers: &Headers, common: &[u8]) -> Self {
+        let fields = headers.fields();
+        let name = HeaderId::XContentTypeOptions;
+        let has_nosniff = fields.contains(name) || has_field(common, name.name());
+        Self { fields, has_nosniff }
+    }
+}

@@ -1,0 +1,74 @@
+//! What a folder responds with, before a protocol writes it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use gustnado_http::fields::{FieldsRef, HeaderId};
+use gustnado_http::status::Status;
+
+use super::cached_file::CachedFile;
+use super::headers::FolderHeaders;
+use super::segment::Segment;
+
+/// A response about a file or a folder.
+#[derive(Debug)]
+pub(crate) struct FileResponse {
+    pub(crate) status: Status,
+    pub(crate) fields: FieldsRef,
+    pub(crate) content: FileContent,
+    /// What the page for the status says in place of its usual sentence.
+    pub(crate) hint: Option<&'static str>,
+}
+
+/// The content of such a response.
+#[derive(Debug)]
+pub(crate) enum FileContent {
+    /// None: with a status of 400 and above, the page for it takes its place.
+    Nothing,
+    /// All of a file.
+    Whole(Arc<CachedFile>),
+    /// Bytes made for this response.
+    Bytes(Vec<u8>),
+    /// Parts of a file and what stands between them, in order.
+    Segments { segments: VecDeque<Segment>, length: u64 },
+}
+
+impl FileResponse {
+    /// A response without content.
+    pub(super) fn new(status: Status) -> Self {
+        Self { status, fields: FieldsRef::new(), content: FileContent::Nothing, hint: None }
+    }
+
+    /// 200 with all of a file.
+    pub(super) fn whole(file: Arc<CachedFile>) -> Self {
+        let fields = FieldsRef::Shared(Arc::clone(file.fields()));
+        Self { fields, content: FileContent::Whole(file), ..Self::new(Status::OK) }
+    }
+
+    /// Adds a field made of constants, digits, dates and type names.
+    pub(super) fn put(&mut self, id: HeaderId, value: &[u8]) {
+        self.fields.to_mut().add_trusted(id, value);
+    }
+
+    /// The same with one more field.
+    pub(super) fn with(mut self, id: HeaderId, value: &[u8]) -> Self {
+        self.put(id, value);
+        self
+    }
+
+    /// The same with the folder's fields.
+    pub(super) fn with_headers(mut self, headers: &FolderHeaders) -> Self {
+        if !headers.fields.is_empty() {
+            self.fields.to_mut().extend(&headers.fields);
+        }
+        self
+    }
+
+    /// The same for a response with content of a file, whose type is to be believed.
+    pub(super) fn with_headers_of_content(mut self, headers: &FolderHeaders) -> Self {
+        if !headers.has_nosniff {
+            self.put(HeaderId::XContentTypeOptions, b"nosniff");
+        }
+        self.with_headers(headers)
+    }
+}

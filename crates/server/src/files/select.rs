@@ -1,0 +1,159 @@
+//! What of a file a request selects: all of it (200), ranges (206), or nothing (304, 412, 416).
+//! Nothing here asks the disk.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use gustnado_http::date;
+use gustnado_http::fields::HeaderId;
+use gustnado_http::method::Method;
+use gustnado_http::precondition::{self, Conditions, Verdict};
+use gustnado_http::range::{self, ByteRange, Selected};
+use gustnado_http::request::Request;
+use gustnado_http::status::Status;
+use gustnado_tasks::Now;
+
+use super::cached_file::CachedFile;
+use super::headers::FolderHeaders;
+use super::multipart::{Multipart, content_range};
+use super::response::{FileContent, FileResponse};
+use super::segment::Segment;
+
+/// Returns the response to a GET or HEAD of a file; `None` where that is 200 with all of it.
+#[inline]
+pub(super) fn select(
+    file: &CachedFile,
+    headers: &FolderHeaders,
+    request: Request<'_>,
+    now: Now,
+) -> Option<FileResponse> {
+    if request.is_conditional() { by_conditions(file, headers, request, now) } else { None }
+}
+
+/// The same with what it is where it is all of the file.
+pub(super) fn select_or_whole(
+    file: Arc<CachedFile>,
+    headers: &FolderHeaders,
+    request: Request<'_>,
+    now: Now,
+) -> FileResponse {
+    select(&file, headers, request, now).unwrap_or_else(|| FileResponse::whole(file))
+}
+
+fn by_conditions(
+    file: &CachedFile,
+    headers: &FolderHeaders,
+    request: Request<'_>,
+    now: Now,
+) -> Option<FileResponse> {
+    let if_match = list(request, HeaderId::IfMatch);
+    let if_none_match = list(request, HeaderId::IfNoneMatch);
+    let conditions = Conditions {
+        if_match: if_match.as_deref(),
+        if_unmodified_since: request.known(HeaderId::IfUnmodifiedSince),
+        if_none_match: if_none_match.as_deref(),
+        if_modified_since: request.known(HeaderId::IfModifiedSince),
+    };
+    match precondition::judge(&conditions, true, &file.validators) {
+        Verdict::Perform => by_range(file, headers, request, now),
+        // RFC 9110 §15.4.5: the validator and no other metadata, as the client has it already.
+        Verdict::NotModified => {
+            let response = FileResponse::new(Status::NOT_MODIFIED).with_headers(headers);
+            Some(response.with(HeaderId::ETag, file.validators.tag.as_bytes()))
+        }
+        Verdict::Failed => {
+            Some(FileResponse::new(Status::PRECONDITION_FAILED).with_headers(headers))
+        }
+    }
+}
+
+/// All values of a list field as one (RFC 9110 §5.3): usually the only one, as it stands.
+fn list(request: Request<'_>, id: HeaderId) -> Option<Cow<'_, [u8]>> {
+    let first = request.known(id)?;
+    let is_same = |field: &(&[u8], &[u8])| field.0.eq_ignore_ascii_case(id.name().as_bytes());
+    if request.fields().filter(is_same).nth(1).is_none() {
+        return Some(Cow::Borrowed(first));
+    }
+    let lines = request.fields().filter(is_same);
+    let values: Vec<&[u8]> = lines.map(|field| field.1).collect();
+    Some(Cow::Owned(values.join(b", ".as_slice())))
+}
+
+/// Step 5 and 6 of RFC 9110 §13.2.2. A range counts on GET only (§14.2).
+fn by_range(
+    file: &CachedFile,
+    headers: &FolderHeaders,
+    request: Request<'_>,
+    now: Now,
+) -> Option<FileResponse> {
+    let value = request.known(HeaderId::Range).filter(|_| {
+        let if_range = request.known(HeaderId::IfRange);
+        request.method() != Method::Head
+            && precondition::range_counts(if_range, &file.validators, now.unix_secs)
+    })?;
+    Some(match range::select(value, file.size) {
+        Selected::Whole => return None,
+        Selected::One(range) => one_range(file, headers, range),
+        Selected::Several(ranges) => several_ranges(file, headers, &ranges),
+        Selected::Unsatisfiable => {
+            let size = format!("bytes */{}", file.size);
+            let response = FileResponse::new(Status::RANGE_NOT_SATISFIABLE).with_headers(headers);
+            response.with(HeaderId::ContentRange, size.as_bytes())
+        }
+    })
+}
+
+fn one_range(file: &CachedFile, headers: &FolderHeaders, range: ByteRange) -> FileResponse {
+    let content_type = file.content_type.to_string();
+    let response = FileResponse::new(Status::PARTIAL_CONTENT)
+        .with(HeaderId::ContentType, content_type.as_bytes())
+        .with(HeaderId::ContentRange, content_range(range, file.size).as_bytes());
+    let segments = VecDeque::from([segment_of(file, range)]);
+    partial(response, file, headers, segments, range.len)
+}
+
+fn several_ranges(
+    file: &CachedFile,
+    headers: &FolderHeaders,
+    ranges: &[ByteRange],
+) -> FileResponse {
+    let frame = Multipart::new(file.content_type, ranges, file.size);
+    let length = frame.body_bytes(ranges);
+    let response = FileResponse::new(Status::PARTIAL_CONTENT)
+        .with(HeaderId::ContentType, frame.content_type().as_bytes());
+    let mut segments = VecDeque::new();
+    for (head, range) in frame.part_heads.into_iter().zip(ranges) {
+        segments.push_back(Segment::Bytes(head));
+        segments.push_back(segment_of(file, *range));
+    }
+    segments.push_back(Segment::Bytes(frame.closing));
+    partial(response, file, headers, segments, length)
+}
+
+/// Adds the fields that a 206 shares with the 200 (RFC 9110 §15.3.7), and the content.
+fn partial(
+    response: FileResponse,
+    file: &CachedFile,
+    headers: &FolderHeaders,
+    segments: VecDeque<Segment>,
+    length: u64,
+) -> FileResponse {
+    let response = response
+        .with(HeaderId::LastModified, &date::imf_fixdate(file.validators.modified_secs))
+        .with(HeaderId::ETag, file.validators.tag.as_bytes())
+        .with(HeaderId::AcceptRanges, b"bytes");
+    let content = FileContent::Segments { segments, length };
+    FileResponse { content, ..response.with_headers_of_content(headers) }
+}
+
+fn segment_of(file: &CachedFile, range: ByteRange) -> Segment {
+    let ByteRange { offset, len } = range;
+    if let Some(open) = file.file() {
+        let (file, cold) = (Arc::clone(open), file.cold().cloned());
+        return Segment::File { file, offset, len, cold };
+    }
+    let start = usize::try_from(offset).expect("a small file has small offsets");
+    let len = usize::try_from(len).expect("a small file has a small length");
+    Segment::Bytes(file.body()[start..start + len].to_vec())
+}

@@ -1,0 +1,62 @@
+//! What this process takes from the machine.
+
+use std::fs;
+
+/// CPU time and memory of this process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Process {
+    /// CPU time so far, user and system together, over all threads.
+    pub(crate) cpu_ms: u64,
+    /// Resident memory.
+    pub(crate) memory_bytes: u64,
+}
+
+impl Process {
+    /// Reads both from `/proc/self`; what cannot be read is 0.
+    pub(crate) fn read() -> Self {
+        let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+        Self {
+            cpu_ms: cpu_ms(&stat),
+            memory_bytes: resident_pages(&statm).unwrap_or(0) * rustix::param::page_size() as u64,
+        }
+    }
+}
+
+/// Returns the CPU time in the `stat` file of a process or a thread.
+pub(crate) fn cpu_ms(stat: &str) -> u64 {
+    let ticks = rustix::param::clock_ticks_per_second().max(1);
+    cpu_ticks(stat).unwrap_or(0).saturating_mul(1_000) / ticks
+}
+
+/// Fields 14 and 15, counted behind the name, which may itself hold spaces and brackets.
+fn cpu_ticks(stat: &str) -> Option<u64> {
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let mut fields = fields.split(' ').skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(user + system)
+}
+
+fn resident_pages(statm: &str) -> Option<u64> {
+    statm.split(' ').nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_line_is_read_behind_the_name() {
+        let stat = "42 (a ) b) S 1 2 3 4 5 6 7 8 9 10 110 22 0 0 20 0 1 0";
+        assert_eq!(cpu_ticks(stat), Some(132));
+        assert_eq!(cpu_ticks("nonsense"), None);
+        assert_eq!(resident_pages("900 300 200 1 0 2 0\n"), Some(300));
+        assert_eq!(resident_pages(""), None);
+    }
+
+    #[test]
+    fn this_process_takes_memory() {
+        assert!(Process::read().memory_bytes > 100_000);
+    }
+}
