@@ -73,14 +73,14 @@ class Lookout:
             holding = self._holding() if self._alert.pulse()[0] == turns else None
             if holding is None or holding.frame is not held.frame:
                 log.warning(
-                    "%s (%s) held the thread for %.2f s: nobody else was served meanwhile",
+                    "%s (%s) held the thread for %.2f s: nothing else was served meanwhile",
                     held.request, held.place, took,
                 )
                 return
             if took >= again:
                 again *= PATIENCE
                 log.warning(
-                    "%s (%s) holds the thread for %.0f s already: nobody else is served",
+                    "%s (%s) holds the thread for %.0f s already: nothing else is served",
                     held.request, held.place, took,
                 )
 

@@ -18,7 +18,7 @@ def start(process, listening):
     Returns whether one is not being started already."""
     is_first = _starting.acquire(blocking=False)
     if is_first:
-        log.info("HUP: the application is imported anew")
+        log.info("HUP: the application is imported again")
         threading.Thread(target=_start, args=(process, listening), daemon=True).start()
     return is_first
 

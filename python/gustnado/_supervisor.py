@@ -275,7 +275,7 @@ class Supervisor:
             self._end()
         elif number == signal.SIGHUP:
             if self._is_preloaded:
-                log.warning("HUP: workers begin anew with the code as it is; to import it anew, "
+                log.warning("HUP: workers restart with the loaded code; to import it again, "
                             "restart, or leave --preload out")
             self._replace_all("HUP")
         elif number == signal.SIGUSR1:

@@ -95,7 +95,9 @@ fn check_thresholds(options: &BenchOptions, outcome: &Outcome, output: Console) 
                 output.error(&format!("--fail-if {text}: found {found}"));
             }
             ThresholdResult::Nothing => {
-                output.error(&format!("--fail-if {text}: nothing to compare, for nobody answered"));
+                output.error(&format!(
+                    "--fail-if {text}: nothing to compare: there was no successful response"
+                ));
             }
         }
         struck = true;

@@ -218,7 +218,7 @@ fn drain(
 fn finish(report: &DrainReport, settings: &Settings, output: Console) -> u8 {
     let took = report.took.as_secs_f32();
     if report.cut == 0 {
-        output.say(&format!("drained in {took:.1} s; nobody was cut off"));
+        output.say(&format!("drained in {took:.1} s; no connection was cut"));
         return exit::CLEAN;
     }
     let cut = counted(report.cut as u64, "connection");

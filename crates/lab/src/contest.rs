@@ -331,7 +331,10 @@ impl ContestRun<'_> {
     fn save(&mut self) -> Result<(), String> {
         self.record.took_s = self.begun.elapsed().as_secs_f64();
         store::save(&self.record, &self.path).map_err(|error| {
-            format!("the record could not be kept any further: {error}; make room and run it again")
+            format!(
+                "the record could not be kept any further: {error}; free some space and run \
+                 it again"
+            )
         })
     }
 }

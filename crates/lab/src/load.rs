@@ -168,7 +168,7 @@ impl fmt::Display for LoadError {
             Self::Uring(error) if error.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => {
                 write!(
                     f,
-                    "so many connections need more descriptors than this process may have ({}): \
+                    "this many connections need more descriptors than this process may have ({}): \
                      raise the limit with ulimit -n, or give fewer connections",
                     descriptor_limit()
                 )

@@ -36,7 +36,9 @@ impl Interrupt {
                 }
                 first = Some(signal);
                 stop.now();
-                meter.beside(|| output.say("stopping; once more ends at once, without a report"));
+                meter.beside(|| {
+                    output.say("stopping; a second Ctrl-C ends at once, without a report")
+                });
             }
             first
         };

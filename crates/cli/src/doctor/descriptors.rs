@@ -25,7 +25,7 @@ pub(super) fn per_process(facts: &Facts) -> Finding {
     };
     let meaning = format!("enough for {}{tables}", counted(allowed, "connection"));
     if allowed >= CONNECTIONS_GOAL {
-        let raised = if soft < hard { "; the soft one is raised by itself" } else { "" };
+        let raised = if soft < hard { "; the server raises the soft one itself" } else { "" };
         return Finding::good(subject, value, &format!("{meaning}{raised}"));
     }
     let mut finding = Finding::change(subject, value, &meaning);

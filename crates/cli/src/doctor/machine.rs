@@ -81,7 +81,7 @@ pub(super) fn memory(facts: &Facts) -> Finding {
     let value = format!("{} MB", grouped(limit >> 20));
     let room = match fits {
         0 => "the file cache alone may fill it".to_owned(),
-        _ => format!("room for about {} beside the file cache", counted(fits, "connection")),
+        _ => format!("enough for about {} and the file cache", counted(fits, "connection")),
     };
     if fits >= CONNECTIONS_GOAL {
         return Finding::good(subject, value, &room);

@@ -48,7 +48,7 @@ const WISHES: [WantedSetting; 7] = [
         key: "net.core.somaxconn",
         goal: Goal::AtLeast(16_384),
         value: "65535",
-        why: "a burst of 10,000 newcomers finds room in a server's queue",
+        why: "a burst of 10,000 connections fits into a server's queue",
     },
     WantedSetting {
         key: "net.ipv4.tcp_max_syn_backlog",

@@ -77,7 +77,7 @@ pub fn text(old: &Record, new: &Record) -> String {
     let noise = others.len() - unknown;
     let _ = writeln!(page, "{noise} other figures differ by no more than noise.");
     if unknown > 0 {
-        let _ = writeln!(page, "{unknown} have a single round on one side, which cannot tell.");
+        let _ = writeln!(page, "{unknown} have a single round on one side, which is too few.");
     }
     if changes.is_empty() {
         page.push_str("The two have no contender in a scenario in common.\n");

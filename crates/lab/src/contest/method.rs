@@ -11,10 +11,10 @@ pub(super) fn sentences(contest: &ContestSpec, division: &CpuSplit) -> Vec<Strin
         PageSpec::Path(path) => format!("what each has at /{path}"),
     };
     let fresh = if contest.fresh {
-        "For every run a server was started anew, asked for the page until it was right, loaded, \
-         and ended."
+        "Every run started the server, waited for a correct response, loaded the server, \
+         and stopped it."
     } else {
-        "Servers went on between the rounds of a scenario, all of them at once; memory before the \
+        "All servers kept running between the rounds of a scenario; memory before the \
          first connection is therefore that before each round."
     };
     let unequal: Vec<String> = contest
@@ -22,13 +22,13 @@ pub(super) fn sentences(contest: &ContestSpec, division: &CpuSplit) -> Vec<Strin
         .iter()
         .filter_map(|one| {
             let why = one.allow_unequal.as_ref()?;
-            Some(format!("{} was let in although its answer may differ: {why}.", one.name))
+            Some(format!("{} was admitted although its response may differ: {why}.", one.name))
         })
         .collect();
     let mut sentences = vec![
         format!(
-            "Every contender served {page}. Before each run its answer was compared byte by byte; \
-             whoever answers differently is not measured."
+            "Every contender served {page}. Before each run its response was compared byte by \
+             byte; a server that responds differently is not measured."
         ),
         format!(
             "Every scenario was measured in rounds, {} unless it says otherwise, and in each round \
@@ -38,13 +38,13 @@ pub(super) fn sentences(contest: &ContestSpec, division: &CpuSplit) -> Vec<Strin
         ),
         fresh.to_owned(),
         division.sentence.clone(),
-        "Only right answers (2xx, whole, of the right length) count as requests. Everything else \
-         is a failure, and shown. A row with failures, or with connections that were never \
-         served, has no ratio. The rate is that of the answers that came while it was measured."
+        "Only successful responses (2xx, complete, of the right length) count as requests. \
+         Everything else is a failure, and shown. A row with failures, or with connections that \
+         were never served, has no ratio. The rate is that of the responses in the measured time."
             .to_owned(),
         "A round in which the hypervisor took 5 % of the machine's CPU time is void and left out \
          where others remain. From 1 % on, CPU is counted in clock ticks, which do not hold stolen \
-         time, and it is said."
+         time, with a note."
             .to_owned(),
         "CPU is what the kernel charged to all processes of the server, those that ended included. \
          Without a warm-up it is exact, from before the first connection to after the last; with \
@@ -65,7 +65,7 @@ pub(super) fn sentences(contest: &ContestSpec, division: &CpuSplit) -> Vec<Strin
     if contest.scenarios.iter().any(|one| one.generator == GeneratorKind::Ab) {
         sentences.push(
             "Where ab made the load, percentiles are its own, over all answers; it has no finer \
-             ones, no distribution, nothing over time, and does not tell the bytes it sent."
+             ones, no distribution, no time series, and no bytes sent."
                 .to_owned(),
         );
     }

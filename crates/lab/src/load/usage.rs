@@ -98,7 +98,7 @@ pub(super) fn generator(
     let delayed = share(sum(|thread| thread.delayed_s), wall_s);
     let crowded = (delayed >= CROWDED || busy_or_delayed >= BUSY && !bottleneck).then(|| {
         format!(
-            "The generator's threads stood in line for a CPU {} of the time: it shares CPUs with \
+            "The generator's threads waited for a CPU {} of the time: it shares CPUs with \
              the server or with others, so latencies hold that wait too. Pin them apart, or use \
              two machines.",
             percent(delayed)
@@ -236,7 +236,7 @@ mod tests {
         let crowded = ThreadClock { delayed_s: 0.4, ..half };
         let (found, warning) = generator(&[half, crowded], 0.0);
         assert!(!found.bottleneck);
-        assert!(warning.expect("it stood in line").contains("20 %"));
+        assert!(warning.expect("it waited").contains("20 %"));
         let (found, _) = generator(&[half], 0.3);
         assert!(found.verdict.contains("cannot be told"), "what is stolen is not idle: {found:?}");
     }

@@ -73,7 +73,7 @@ fn how_much(page: &mut TableText, outcome: &Outcome) {
     page.line("Time taken for tests", &format!("{:.3} s", outcome.duration_s));
     page.line("Complete requests", &complete(outcome));
     page.line("Failed requests", &failures(&outcome.errors));
-    page.line("Non-2xx answers", &statuses(outcome));
+    page.line("Non-2xx responses", &statuses(outcome));
     let opened = grouped(outcome.connections_opened);
     page.line("Connections opened", &opened);
     let (received, sent) = (real(outcome.bytes_received), real(outcome.bytes_sent));

@@ -66,8 +66,8 @@ pub(super) fn served(latency: &Latency, service: Option<&Latency>) -> String {
     }
     if latency.count > 0 && !untold.is_empty() {
         let names: Vec<String> = untold.iter().map(|(name, _)| format!("{name} %")).collect();
-        let answers = counted(latency.count, "answer");
-        writeln!(text, "    {answers} are too few to tell {}", names.join(", "))
+        let responses = counted(latency.count, "response");
+        writeln!(text, "    {responses} are too few for {}", names.join(", "))
             .expect("memory takes all");
     }
     text

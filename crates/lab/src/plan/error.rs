@@ -54,7 +54,7 @@ impl fmt::Display for PlanError {
             Self::Ports { connections, sources } => write!(
                 f,
                 "{connections} connections to one address need {sources} local addresses, for \
-                 each has only so many ports; on loopback say --source 127.0.0.0/24"
+                 each has a limited number of ports; on loopback use --source 127.0.0.0/24"
             ),
         }
     }

@@ -79,17 +79,17 @@ impl ReportSection {
     pub(super) fn explanation(self) -> &'static str {
         match self {
             Self::Cpu => {
-                "What an answer costs the server: the CPU time of all its processes, divided by \
-                 the right answers. Unlike a rate it does not depend on how fast the generator is. \
-                 Less is better."
+                "Server CPU per response: the CPU time of all its processes, divided by the \
+                 successful responses. Unlike a rate it does not depend on the speed of the \
+                 generator. Less is better."
             }
             Self::Sweeps => {
                 "The same work with more and more connections. A server that scales keeps its \
                  rate, and its memory grows no faster than the connections."
             }
             Self::Percentiles => {
-                "How long the slowest of so many percent of requests took at most. 100 is the \
-                 slowest request of all. Only right answers have a latency; failures are marked."
+                "The latency that this percentage of requests did not exceed. 100 is the slowest \
+                 request. Only successful responses have a latency; failures are marked."
             }
             Self::Distribution => {
                 "The share of all requests that were answered rightly within a time. A line that \

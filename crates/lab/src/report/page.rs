@@ -214,10 +214,10 @@ fn method(page: &mut Markup, view: &View<'_>) {
          each round; its 95 % interval is Student’s t over their logarithms.",
         "A difference whose interval includes 1, or that is less than 1 %, is called noise.",
         "Server CPU is that of all the server’s processes while the load ran, user and system, \
-         divided by the right answers. Memory is the proportional set size of all its processes; \
-         for each connection it is the peak less what there was before the first one.",
-        "Only right and complete answers count as requests and have a latency. Everything else is \
-         a failure, and is shown as one.",
+         divided by the successful responses. Memory is the proportional set size of all its \
+         processes; for each connection it is the peak less what there was before the first one.",
+        "Only successful and complete responses count as requests and have a latency. Everything \
+         else is shown as a failure.",
     ] {
         page.element("li", &[], sentence);
     }

@@ -98,8 +98,8 @@ impl Winner<'_> {
                 times(*high)
             ),
             _ => format!(
-                "{begin} and {next} {more}. So few rounds cannot tell whether that is more than \
-                 noise: three or more make a verdict."
+                "{begin} and {next} {more}. These rounds are too few to tell whether that is more \
+                 than noise: three or more make a verdict."
             ),
         }
     }

@@ -23,7 +23,7 @@ const MEASURES: [SweepMetric; 3] = [
     SweepMetric {
         stem: "rate-by-connections",
         title: "Rate over connections",
-        axis: "right answers per second",
+        axis: "successful responses per second",
         unit: ValueUnit::PerSecond,
         from_zero: true,
         value: |_, outcome| Some(outcome.requests_per_s),

@@ -31,7 +31,7 @@ const MEASURES: [TimelineMetric; 4] = [
     TimelineMetric {
         stem: "rate-over-time",
         title: "Rate over time",
-        axis: "right answers per second",
+        axis: "successful responses per second",
         unit: ValueUnit::PerSecond,
         from_zero: true,
         moments: rate,

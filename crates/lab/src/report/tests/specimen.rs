@@ -58,7 +58,7 @@ pub(crate) fn empty() -> Record {
         environment: environment(),
         method: vec![
             "Rounds are interleaved: each contender once, then each again.".to_owned(),
-            "Each server is started anew for each run and warmed for 2 s.".to_owned(),
+            "Each server is restarted for each run and warmed for 2 s.".to_owned(),
         ],
         file: "title = \"C10k\"\nrounds = 3\n\n[[contender]]\nname = \"gustnado\"\n".to_owned(),
         reference: "gustnado".to_owned(),
