@@ -8,7 +8,7 @@ from . import _routes
 async def read(request, limit=None, usual=None):
     """Returns the whole body as bytes.
 
-    - `usual`: the limit where none is said; none: the server's own.
+    - `usual`: the default limit; none: the server's own.
     """
     is_said = limit is not None
     limit = limit if is_said else usual

@@ -11,8 +11,8 @@ def events(source, *, retry=None, heartbeat=15.0, headers=None):
     - `source`: an asynchronous iterable of events: text, or dictionaries with some of `data` (text,
       or anything that JSON has), `event`, `id`, `retry` and `comment`.
     - `retry`: milliseconds after which a client that was cut off comes again.
-    - `heartbeat`: seconds of silence after which a comment is sent, so that nobody on the way takes
-      the connection for dead; none: never.
+    - `heartbeat`: seconds of silence after which a comment is sent, so that no proxy
+      takes the connection for dead; none: never.
     """
     fields = {"Cache-Control": "no-store", **(headers or {})}
     return stream(_texts(source, retry, heartbeat), content_type=KIND, headers=fields)

@@ -194,7 +194,7 @@ GUNICORN = (
     same("--pid", "the same; `-p` is `--port`"),
     refused("-u --user", "not here yet: systemd's `User=`, Docker's `USER`, or `setpriv`"),
     refused("-g --group --initgroups", "not here yet: systemd's `Group=`, or `setpriv`"),
-    same("-m --umask", "the same, for Unix sockets too unless `--uds-permissions` is said"),
+    same("-m --umask", "the same, for Unix sockets too unless `--uds-permissions` is given"),
     same("-n --name", "the same, of which 15 bytes count"),
     nothing("--worker-tmp-dir", "accepted: workers write no files to show that they live", True),
     refused("--spew", "none"),

@@ -149,7 +149,7 @@ class Process:
             self.reloads_again = not _successor.start(self, self.listening)
         else:
             log.info("HUP: the application is an object of this program, which cannot be imported "
-                     "anew: it ends")
+                     "again: it ends")
             self._on_signal(signal.SIGHUP)
 
     def _serve_as(self, interface, app):

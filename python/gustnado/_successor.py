@@ -1,6 +1,6 @@
 """HUP in a process without a supervisor: a successor imports the application again and takes the
 sockets over. Then this one ends serving, and stays as the supervisor of the other, so that its
-number stays what whoever started it knows."""
+id stays the same for its parent."""
 
 import logging
 import threading

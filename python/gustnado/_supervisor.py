@@ -169,7 +169,7 @@ def _preloaded(plan):
     Raises LoadError where it cannot be imported, ValueError where that makes no sense."""
     if plan.reload:
         raise ValueError("--preload keeps the code that it has imported, and --reload imports it "
-                         "anew; leave one of them out")
+                         "again; leave one of them out")
     app = _loading.load(plan.app, plan.app_dir, plan.factory)
     _loading.interface_of(app, plan.interface)
     threads = len(os.listdir("/proc/self/task")) - 1
@@ -394,7 +394,7 @@ class Supervisor:
         if not self._is_ending:
             self._is_ending = True
             # Workers have descriptors of their own. As long as these are open, connections would
-            # stand in line that nobody serves.
+            # be queued and never served.
             self._listening.close()
 
     def _end_at_once(self):

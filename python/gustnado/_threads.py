@@ -42,8 +42,8 @@ def doubts(plan, interface):
         )
     if interface == "wsgi" and plan.threads > 64 * here:
         yield (
-            f"{plan.threads} threads share one interpreter's lock; where so many requests wait at "
-            "once, take more processes"
+            f"{plan.threads} threads share one interpreter's lock; with so much concurrency, "
+            "use more processes"
         )
     if interface != "wsgi" and plan.threads > 1:
         yield f"--threads {plan.threads} changes nothing: only WSGI applications run on threads"

@@ -61,7 +61,7 @@ pub(crate) fn percent(share: f64) -> String {
 }
 
 /// A count as a floating-point number; exact up to 2^53.
-#[expect(clippy::cast_precision_loss, reason = "nobody counts to 2^53 here")]
+#[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
 pub fn real(count: u64) -> f64 {
     count as f64
 }

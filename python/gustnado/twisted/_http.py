@@ -1,7 +1,7 @@
 """Connections of sites, whose plain requests are read and answered by the engine.
 
 Protocol and transport are Twisted's own all the while. The engine does what they would do with a
-request that came whole and is plain; whatever else comes, they do.
+request that arrives whole and is plain; they handle everything else.
 """
 
 import functools
@@ -35,7 +35,7 @@ _REPLACED_IN_CYCLONE = (
 
 
 def is_site(factory):
-    """Whether its connections may be served by the engine: each one is looked at again."""
+    """Whether the engine may serve its connections: each one is checked again."""
     if isinstance(factory, http.HTTPFactory):
         return True
     cyclone = sys.modules.get("cyclone.web")

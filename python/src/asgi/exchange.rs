@@ -77,7 +77,7 @@ pub(super) enum SendPhase {
 /// The consumer of the response.
 pub(super) enum ResponseSink {
     /// None yet: the application is in its first step.
-    Nobody,
+    Unclaimed,
     /// The response is kept for `take_response`.
     Kept(Box<Response>),
     Client(Replier),
@@ -92,7 +92,7 @@ impl AsgiExchange {
         done: Py<ReadyNone>,
         pause: Py<Pause>,
     ) -> Self {
-        let (phase, to) = (SendPhase::Head, ResponseSink::Nobody);
+        let (phase, to) = (SendPhase::Head, ResponseSink::Unclaimed);
         let state = ExchangeState {
             request,
             taken: 0,
@@ -140,7 +140,7 @@ impl AsgiExchange {
     /// Returns the response, or at least its head, if the application has sent it.
     pub(super) fn take_response(&self) -> Option<Response> {
         let mut state = self.state();
-        match std::mem::replace(&mut state.to, ResponseSink::Nobody) {
+        match std::mem::replace(&mut state.to, ResponseSink::Unclaimed) {
             ResponseSink::Kept(response) => {
                 state.to = ResponseSink::Given;
                 Some(*response)
@@ -227,7 +227,7 @@ impl AsgiExchange {
         let refusal = || Response::new(error.status()).close();
         match to {
             ResponseSink::Client(replier) => _ = replier.answer(refusal()),
-            ResponseSink::Nobody | ResponseSink::Kept(_) => {
+            ResponseSink::Unclaimed | ResponseSink::Kept(_) => {
                 self.state().to = ResponseSink::Kept(Box::new(refusal()));
             }
             ResponseSink::Given => {}

@@ -37,7 +37,7 @@ impl Interrupt {
                 first = Some(signal);
                 stop.now();
                 meter.beside(|| {
-                    output.say("stopping; a second Ctrl-C ends at once, without a report")
+                    output.say("stopping; a second Ctrl-C ends at once, without a report");
                 });
             }
             first

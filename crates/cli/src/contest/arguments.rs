@@ -56,7 +56,7 @@ pub(crate) fn command() -> Command {
             flag("rounds")
                 .value_name("N")
                 .value_parser(value_parser!(u32).range(1..=100))
-                .help("So many rounds of each scenario, 1 to 100"),
+                .help("Rounds of each scenario, 1 to 100"),
         )
         .arg(names("only", "These contenders only, with commas between"))
         .arg(names("scenario", "These scenarios only; a sweep's name stands for all its points"))

@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_caller_of_this_test_has_limits() {
-        let shell = Shell::find().expect("somebody called");
+        let shell = Shell::find().expect("a shell has called");
         assert!(shell.soft <= shell.hard);
     }
 

@@ -1,5 +1,5 @@
 //! Whole pages for machines that are not at hand. `GOLDEN=write cargo test doctor` writes them
-//! anew; the difference is then read by a person.
+//! again; review the difference.
 
 use super::state::{SavedState, usual_path};
 use super::wanted::changes;

@@ -58,7 +58,7 @@ pub(super) fn sentences(contest: &ContestSpec, division: &CpuSplit) -> Vec<Strin
          geometric mean of the ratios within each round; its 95 % interval is Student's t over \
          their logarithms. If the interval includes 1, or the ratio is within 1 % of it, the \
          difference is called noise. Fewer than three rounds have no interval and no verdict. A \
-         percentile is told where five answers lie beyond it. Intervals are not corrected for \
+         percentile is given if five responses lie beyond it. Intervals are not corrected for \
          how many there are."
             .to_owned(),
     ];

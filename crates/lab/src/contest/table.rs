@@ -27,7 +27,7 @@ pub(super) fn progress(run: &RunRecord, connections: u64) -> String {
     if outcome.connections_unserved > 0 {
         let _ = write!(
             failures,
-            ", {} of {} never had an answer",
+            ", {} of {} never had a response",
             grouped(outcome.connections_unserved),
             counted(outcome.model.connections, "connection")
         );

@@ -100,7 +100,7 @@ impl LatencyHistogram {
     }
 
     pub(super) fn add(&mut self, other: &Self) {
-        self.0.add(&other.0).expect("it grows by itself, up to any value");
+        self.0.add(&other.0).expect("it resizes itself for any value");
     }
 }
 

@@ -23,7 +23,7 @@ const NLMSG_DONE: u16 = 3;
 const TCP: u8 = 6;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
-/// `INET_DIAG_INFO`, the attribute with `tcp_info`; what is wanted is told by its bit, one lower.
+/// `INET_DIAG_INFO`, the attribute with `tcp_info`; a request selects it by its bit, one lower.
 const INFO: u16 = 2;
 /// Connections that stand or are being closed: `1 << TCP_ESTABLISHED` and the like.
 const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;

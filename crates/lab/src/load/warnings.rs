@@ -81,8 +81,8 @@ fn unserved(totals: &Totals) -> Option<String> {
     let never = totals.asking - totals.served;
     (never > 0).then(|| {
         format!(
-            "{} of {} never had an answer: the figures are those of the others alone, and say \
-             nothing about so many connections.",
+            "{} of {} never had a response: the figures are those of the others alone, and say \
+             nothing about this number of connections.",
             grouped(never),
             counted(totals.asking, "connection")
         )

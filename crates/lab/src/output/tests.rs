@@ -1,5 +1,5 @@
 //! Every form of one fixed outcome. `GOLDEN=write cargo test -p gustnado-lab output` writes the
-//! golden texts anew; the difference is then read by a person.
+//! golden texts again; review the difference.
 
 use super::histogram::{self, HistogramLogError};
 use super::merge::{Merged, RunFile};

@@ -39,7 +39,7 @@ pub(super) fn unfit(runs: &[&RunRecord]) -> Option<String> {
     if unserved > 0 {
         let all = most(|outcome| outcome.model.connections);
         why.push(format!(
-            "{} of {} never had an answer",
+            "{} of {} never had a response",
             grouped(unserved),
             counted(all, "connection")
         ));

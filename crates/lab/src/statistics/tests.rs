@@ -189,7 +189,7 @@ fn a_row_that_did_other_work_has_figures_and_no_ratio() {
     assert!(ratio_of(&three_rounds(|_| {}), Column::Rate).is_some());
     let spoils: [(&str, Spoil); 4] = [
         ("21 failures", |of| of.errors.reset = 7),
-        ("2 of 10 connections never had an answer", |of| of.connections_unserved = 2),
+        ("2 of 10 connections never had a response", |of| of.connections_unserved = 2),
         ("4 connections did not stand when the load went", |of| of.connections_missing = 4),
         ("5 connections could not be held", |of| {
             of.held = Some(HeldConnections { asked: 20, opened: 15, ..HeldConnections::default() });

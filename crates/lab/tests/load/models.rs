@@ -98,7 +98,7 @@ fn connections_that_are_never_served_are_named(io: BackendChoice) {
     let outcome = outcome_of(&plan);
     assert!(outcome.requests > 0);
     assert_eq!(outcome.connections_unserved, 5, "{outcome:?}");
-    let word = "5 of 8 connections never had an answer";
+    let word = "5 of 8 connections never had a response";
     assert!(outcome.warnings.iter().any(|found| found.starts_with(word)), "{outcome:?}");
 }
 

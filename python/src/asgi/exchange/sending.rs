@@ -158,7 +158,7 @@ impl AsgiExchange {
         let to = std::mem::replace(&mut self.state().to, ResponseSink::Given);
         match to {
             ResponseSink::Client(replier) => _ = replier.answer(response),
-            ResponseSink::Nobody => self.state().to = ResponseSink::Kept(Box::new(response)),
+            ResponseSink::Unclaimed => self.state().to = ResponseSink::Kept(Box::new(response)),
             ResponseSink::Kept(_) | ResponseSink::Given => {}
         }
     }

@@ -32,7 +32,7 @@ fn scenario(more: &str) -> ScenarioSpec {
     contest.scenarios[0].clone()
 }
 
-/// The table that it writes, where each percent is so many milliseconds.
+/// The table that it writes, where each percent is that many milliseconds.
 fn table() -> String {
     let lines = (0..=100).map(|percent| format!("{percent},{percent}.125\n"));
     std::iter::once("Percentage served,Time in ms\n".to_owned()).chain(lines).collect()

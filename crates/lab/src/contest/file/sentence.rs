@@ -13,7 +13,7 @@ impl ScenarioSpec {
                 format!("{connections}, each of which asks again as soon as it has its answer")
             }
             (ModelSpec::Open, rate) => format!(
-                "{} requests per second over {connections}, whatever the server does; latency \
+                "{} requests per second over {connections}, independent of the server; latency \
                  counts from when each was due",
                 grouped_text(&rate.unwrap_or_default().to_string())
             ),

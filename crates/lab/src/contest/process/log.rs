@@ -19,7 +19,7 @@ pub(super) struct ProcessLog {
 impl ProcessLog {
     /// Reads `from` to its end.
     ///
-    /// - `path`: begun anew.
+    /// - `path`: overwritten.
     pub(super) fn of(from: PipeReader, path: &Path) -> io::Result<Self> {
         let file = File::create(path)?;
         let tail = Arc::new(Mutex::new(Vec::new()));
