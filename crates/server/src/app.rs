@@ -1,7 +1,7 @@
 //! What all connections of a server have in common: limits, the site, the counts.
 
-mod active_routes;
 mod current;
+mod server_shared;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use gustnado_config::{Networks, millis};
 use gustnado_http::date::imf_fixdate;
 use gustnado_http::limits::Limits;
 use gustnado_http::response_writer::Persist;
-use gustnado_tasks::{Patience, Workload};
+use gustnado_tasks::Patience;
 
 use crate::access_log::AccessLog;
 use crate::config::{AnswerVersion, Config};
@@ -22,15 +22,16 @@ use crate::hooks::Hooks;
 use crate::pace::Pace;
 use crate::proxies::Proxies;
 use crate::response::{Response, ResponsePrefix};
-use crate::server_stats::ServerStats;
-use crate::stats::{Added, Fault, Stats, Tally, Thread, WorkerStats};
+use crate::route_cache::RouteCache;
+use crate::routes::Tables;
+use crate::stats::{Added, Fault, Tally};
 
-pub(crate) use active_routes::{ActiveRoutes, RouteCache, pool};
-pub(crate) use current::{Current, Lasting};
+pub(crate) use current::Current;
+pub(crate) use server_shared::ServerShared;
 
 /// Drops what the running thread keeps of the server that it works for.
 pub(crate) fn forget() {
-    active_routes::forget();
+    RouteCache::forget();
     COMMON.take();
 }
 
@@ -40,6 +41,7 @@ thread_local! {
 }
 
 /// Times that a connection keeps, in milliseconds.
+#[derive(Clone, Copy)]
 pub(crate) struct Times {
     /// For a connection's first byte.
     pub(crate) first_ms: u64,
@@ -54,6 +56,7 @@ pub(crate) struct Times {
 }
 
 /// How connections behave, where that is not as usual.
+#[derive(Clone, Copy)]
 pub(crate) struct Manners {
     /// Requests per connection; `None` where there is no limit.
     pub(crate) requests_max: Option<u64>,
@@ -86,22 +89,23 @@ pub(crate) struct App {
     pub(crate) read_ahead_bytes: usize,
     /// Bytes of a stream that are gathered before they are sent, if there are more at once.
     pub(crate) stream_buffer_bytes: usize,
-    routes: ActiveRoutes,
+    /// The routes in force.
+    pub(crate) tables: Arc<Tables>,
     tallies: Arc<[Tally]>,
     /// There is something to heed before the next answer: a drain, or another app.
     notice: AtomicBool,
-    lasting: Arc<Lasting>,
+    lasting: Arc<ServerShared>,
     current: Weak<Current>,
     /// What paces each connection, if anything does.
-    pace: Option<Pace>,
+    pace: Option<Arc<Pace>>,
 }
 
 impl App {
     pub(crate) fn new(
         config: &Config,
-        routes: ActiveRoutes,
+        tables: Arc<Tables>,
         (hooks, access_log): (Hooks, Option<Arc<AccessLog>>),
-        lasting: Arc<Lasting>,
+        lasting: Arc<ServerShared>,
         current: Weak<Current>,
     ) -> Self {
         let write =
@@ -135,12 +139,33 @@ impl App {
             proxies: Proxies::of(config),
             read_ahead_bytes: config.read_ahead_bytes,
             stream_buffer_bytes: config.stream_buffer_bytes,
-            routes,
+            tables,
             tallies: Arc::clone(&lasting.tallies),
             notice: AtomicBool::new(false),
             lasting,
             current,
-            pace: Pace::new(&config.pace),
+            pace: Pace::new(&config.pace).map(Arc::new),
+        }
+    }
+
+    /// The same with other routes.
+    fn with_tables(&self, tables: Arc<Tables>) -> Self {
+        Self {
+            limits: self.limits,
+            times: self.times,
+            manners: self.manners,
+            hooks: self.hooks.clone(),
+            access_log: self.access_log.clone(),
+            introducers: self.introducers.clone(),
+            proxies: self.proxies.clone(),
+            read_ahead_bytes: self.read_ahead_bytes,
+            stream_buffer_bytes: self.stream_buffer_bytes,
+            tables,
+            tallies: Arc::clone(&self.tallies),
+            notice: AtomicBool::new(false),
+            lasting: Arc::clone(&self.lasting),
+            current: Weak::clone(&self.current),
+            pace: self.pace.clone(),
         }
     }
 
@@ -154,13 +179,7 @@ impl App {
 
     /// What paces each connection, if anything does.
     pub(crate) fn pace(&self) -> Option<&Pace> {
-        self.pace.as_ref()
-    }
-
-    /// The routes in force.
-    #[inline]
-    pub(crate) fn routes(&self) -> &ActiveRoutes {
-        &self.routes
+        self.pace.as_deref()
     }
 
     /// A handler's answer; 500 if it panicked, which is counted.
@@ -246,57 +265,6 @@ impl App {
             }
             Rc::clone(common)
         })
-    }
-}
-
-impl ServerStats for App {
-    fn backend(&self) -> &'static str {
-        self.lasting.workers().map_or("", |workers| workers.backend().name())
-    }
-
-    fn scheduler(&self) -> &'static str {
-        self.lasting.scheduler
-    }
-
-    fn stats(&self) -> Stats {
-        let lasting = &self.lasting;
-        let mut stats = Stats::of_all(&self.tallies, &lasting.bytes_told);
-        stats.ready = lasting.is_ready();
-        stats.reloads = lasting.reloads.load(Ordering::Relaxed);
-        stats.reloads_refused = lasting.reloads_refused.load(Ordering::Relaxed);
-        stats.log_lines_lost = lasting.logs.lost();
-        stats.files_exhausted = lasting.files_exhausted.load(Ordering::Relaxed);
-        if let Some(workers) = lasting.workers() {
-            let counts = workers.counts();
-            stats.uptime_ms = workers.uptime_ms();
-            stats.workers = workers.workers() as u64;
-            stats.workers_grown = counts.workers_grown.load(Ordering::Relaxed);
-            stats.workers_shrunk = counts.workers_shrunk.load(Ordering::Relaxed);
-            stats.workers_failed = counts.workers_failed.load(Ordering::Relaxed);
-            stats.connections_open = workers.connections_open() as u64;
-            stats.connections_accepted = counts.accepted.load(Ordering::Relaxed);
-            stats.accept_exhausted = counts.accept_exhausted.load(Ordering::Relaxed);
-            stats.accept_failed = counts.accept_failed.load(Ordering::Relaxed);
-            stats.accept_paused = counts.accept_paused.load(Ordering::Relaxed);
-            stats.panics += counts.panics.load(Ordering::Relaxed);
-            stats.tasks_live = workers.tasks_live();
-            for workload in workers.workloads() {
-                stats.connections_added += workload.connections_added;
-                stats.connections_removed += workload.connections_removed;
-                stats.waits += Thread::read(workload.thread).waits;
-            }
-        }
-        stats
-    }
-
-    /// The same for each worker by itself.
-    fn stats_by_worker(&self) -> Vec<WorkerStats> {
-        let Some(workers) = self.lasting.workers() else { return Vec::new() };
-        let with_tally = |workload: Workload| {
-            let tally = self.tallies.get(workload.worker)?;
-            Some(WorkerStats::new(workload, tally, Thread::read(workload.thread)))
-        };
-        workers.workloads().into_iter().filter_map(with_tally).collect()
     }
 }
 

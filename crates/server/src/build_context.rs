@@ -1,6 +1,6 @@
 //! What routes and their handlers are made ready with.
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::Arc;
 
 use gustnado_tasks::BlockingPool;
 
@@ -18,8 +18,8 @@ pub(crate) struct BuildContext {
     /// their own: their default is not asked for.
     #[cfg(feature = "tower")]
     pub(crate) service_body_bytes: Option<u64>,
-    /// The server, once it runs.
-    pub(crate) app: Arc<OnceLock<Weak<dyn ServerStats>>>,
+    /// The server's counters; none where there is no server.
+    pub(crate) server: Option<Arc<dyn ServerStats>>,
     #[cfg(feature = "tower")]
     pub(crate) tokio: Arc<Tokio>,
     pub(crate) folders: Folders,
@@ -34,7 +34,7 @@ impl BuildContext {
             files,
             #[cfg(feature = "tower")]
             service_body_bytes: None,
-            app: Arc::default(),
+            server: None,
             #[cfg(feature = "tower")]
             tokio: Arc::default(),
             folders: Folders::default(),

@@ -56,6 +56,7 @@ mod proxies;
 mod request;
 mod request_head;
 mod response;
+mod route_cache;
 mod route_options;
 mod routes;
 mod server;

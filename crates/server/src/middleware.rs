@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::{Future, ready};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use gustnado_http::head::Framing;
 use gustnado_http::status::Status;
@@ -217,9 +217,9 @@ impl Chain {
 
 /// A page about the server that it is served by.
 fn of_server(page: fn(&dyn ServerStats) -> Response, means: &BuildContext) -> Arc<InlineFn> {
-    let server = Arc::clone(&means.app);
-    Arc::new(move |_| match server.get().and_then(Weak::upgrade) {
-        Some(server) => page(&*server),
+    let server = means.server.clone();
+    Arc::new(move |_| match &server {
+        Some(server) => page(&**server),
         None => Response::new(Status::SERVICE_UNAVAILABLE),
     })
 }

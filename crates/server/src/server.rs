@@ -22,7 +22,7 @@ use signal_hook::flag::register_conditional_shutdown;
 use signal_hook::iterator::Signals;
 
 use crate::access_log::AccessLog;
-use crate::app::{ActiveRoutes, App, Current, Lasting};
+use crate::app::{App, Current, ServerShared};
 use crate::build_context::BuildContext;
 use crate::builder::Server;
 use crate::config::{Config, Machine};
@@ -80,14 +80,14 @@ fn start_with<D>(
     let endpoints = listeners::endpoints(config)?;
     let plan = plan(config, count);
     let making = Making::new(config, plan.workers_max());
-    let routes = making.routes(&wanted, lists(config, &endpoints))?;
     let scheduler = config.scheduler.as_str();
-    let lasting = Lasting::new(plan.workers_max(), scheduler, making.folders.exhausted());
+    let lasting = ServerShared::new(plan.workers_max(), scheduler, making.folders.exhausted());
+    let tables = making.tables(&wanted, &lasting, lists(config, &endpoints))?;
     lasting.set_lines(lines(&wanted.config, &wanted.fields));
     let log = AccessLog::of(config, lasting.places(), &lasting.logs, None)?;
     let hooks = (wanted.hooks.clone(), log);
     let current =
-        Current::new(|current| App::new(config, routes, hooks, Arc::clone(&lasting), current));
+        Current::new(|current| App::new(config, tables, hooks, Arc::clone(&lasting), current));
     // The listeners are opened one by one, so that each can be closed again.
     let nothing = Box::new(|_| -> gustnado_tasks::BoxTask { Box::pin(async {}) });
     let (workers, driven) = start(&plan, nothing).map_err(StartError::from_workers)?;
@@ -98,7 +98,8 @@ fn start_with<D>(
         listeners.open(&workers, endpoint, &current)?;
     }
     if !config.stats_interval.is_zero() {
-        let writing = write_regularly(Arc::downgrade(&current), config.stats_interval);
+        let server: Arc<dyn ServerStats> = Arc::clone(&lasting) as _;
+        let writing = write_regularly(Arc::downgrade(&server), config.stats_interval);
         let failed = |error: SpawnError| StartError::Worker { error: io::Error::other(error) };
         workers.spawner().spawn(writing).map_err(failed)?;
     }
@@ -118,7 +119,9 @@ fn lists(config: &Config, endpoints: &[Endpoint]) -> bool {
 /// Makes ready what a builder says, and starts nothing.
 pub(crate) fn check_server(wanted: &Server) -> Result<(), StartError> {
     AccessLog::format_of(&wanted.config)?;
-    Making::new(&wanted.config, 1).routes(wanted, false).map(drop)
+    let making = Making::new(&wanted.config, 1);
+    let server = ServerShared::new(1, "", making.folders.exhausted());
+    making.tables(wanted, &server, false).map(drop)
 }
 
 fn plan(config: &Config, workers: usize) -> Plan {
@@ -190,7 +193,12 @@ impl Making {
     }
 
     /// - `lists`: whether folders without an index are listed.
-    fn routes(&self, wanted: &Server, lists: bool) -> Result<ActiveRoutes, StartError> {
+    fn tables(
+        &self,
+        wanted: &Server,
+        server: &Arc<ServerShared>,
+        lists: bool,
+    ) -> Result<Arc<Tables>, StartError> {
         let field = |(name, error)| StartError::Routes(RouteError::Field { name, error });
         wanted.fields.check().map_err(field)?;
         check_networks(&wanted.config)?;
@@ -214,7 +222,7 @@ impl Making {
             #[cfg(feature = "tower")]
             service_body_bytes: Some(config.limit_body_bytes)
                 .filter(|bytes| *bytes != Config::default().limit_body_bytes),
-            app: Arc::default(),
+            server: Some(Arc::clone(server) as Arc<dyn ServerStats>),
             #[cfg(feature = "tower")]
             tokio: Arc::clone(&self.tokio),
         };
@@ -225,8 +233,7 @@ impl Making {
             }
             None => Tables::new(routes, &means),
         };
-        let tables = tables.map_err(StartError::Routes)?;
-        Ok(ActiveRoutes::new(tables, means))
+        tables.map(Arc::new).map_err(StartError::Routes)
     }
 }
 
@@ -234,7 +241,7 @@ impl Making {
 pub struct Running {
     workers: Arc<Workers>,
     current: Arc<Current>,
-    lasting: Arc<Lasting>,
+    lasting: Arc<ServerShared>,
     making: Making,
     state: Mutex<State>,
     config: Config,
@@ -311,7 +318,7 @@ impl Running {
 
     /// What it has done so far.
     pub fn stats(&self) -> Stats {
-        self.current.app().stats()
+        self.lasting.stats()
     }
 
     /// Workers there are now. One that is not needed any more counts until its last connection has
@@ -322,7 +329,7 @@ impl Running {
 
     /// What each worker has done so far.
     pub fn stats_by_worker(&self) -> Vec<WorkerStats> {
-        self.current.app().stats_by_worker()
+        self.lasting.stats_by_worker()
     }
 
     /// Connections open now on each worker, those included that may still be added; one number
@@ -337,9 +344,8 @@ impl Running {
     /// # Errors
     /// [`RouteError`], and the old routes stay.
     pub fn swap_routes(&self, routes: &Routes) -> Result<(), RouteError> {
-        let app = self.current.app();
-        let active = app.routes();
-        active.swap(Tables::new(routes, &active.build)?);
+        let tables = Tables::new(routes, self.current.app().tables.build_context())?;
+        self.current.swap_routes(tables);
         Ok(())
     }
 

@@ -8,7 +8,6 @@ use std::time::Duration;
 use gustnado_tasks::sleep;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::app::Current;
 use crate::handler::{Handler, Kind};
 use crate::process::Process;
 use crate::response::Response;
@@ -59,12 +58,12 @@ fn push_numbers(text: &mut String, numbers: impl IntoIterator<Item = (&'static s
 }
 
 /// Writes a line of statistics to standard error again and again, until the server has gone.
-pub(crate) async fn write_regularly(current: Weak<Current>, interval: Duration) {
+pub(crate) async fn write_regularly(server: Weak<dyn ServerStats>, interval: Duration) {
     let mut before = Stats::default();
     loop {
         sleep(interval).await;
-        let Some(current) = current.upgrade() else { return };
-        let stats = current.app().stats();
+        let Some(server) = server.upgrade() else { return };
+        let stats = server.stats();
         write_line(&line(&stats, &before));
         before = stats;
     }

@@ -32,7 +32,7 @@ use gustnado_http::response::Response as Interim;
 use gustnado_tasks::{BlockingPool, Connection, block_on, spawn_detached};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use crate::app::{self, ActiveRoutes, App, Current, Lasting};
+use crate::app::{self, App, Current, ServerShared};
 use crate::build_context::BuildContext;
 use crate::client::{self, ClientError, ClientOptions};
 use crate::config::{Config, Listing};
@@ -41,6 +41,7 @@ use crate::files::FileOptions;
 use crate::hooks::Hooks;
 use crate::routes::{RouteError, Routes, Tables};
 use crate::server::lines;
+use crate::server_stats::ServerStats;
 
 /// How long one request may take, and how much of an answer is collected.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -78,19 +79,18 @@ impl Client {
             threads: 0,
             wait: Duration::MAX,
         };
-        let means = BuildContext::new(pool, files);
-        let tables = Tables::new(routes, &means)?;
-        let exhausted = means.folders.exhausted();
-        let active = ActiveRoutes::new(tables, means);
+        let mut means = BuildContext::new(pool, files);
         let options = ClientOptions {
             total_timeout: Some(PATIENCE),
             user_agent: String::new(),
             ..ClientOptions::default()
         };
-        let lasting = Lasting::new(1, config.scheduler.as_str(), exhausted);
+        let lasting = ServerShared::new(1, config.scheduler.as_str(), means.folders.exhausted());
         lasting.set_lines(lines(config, &Headers::default()));
+        means.server = Some(Arc::clone(&lasting) as Arc<dyn ServerStats>);
+        let tables = Tables::new(routes, &means)?;
         let current = Current::new(|current| {
-            App::new(config, active, (Hooks::default(), None), lasting, current)
+            App::new(config, Arc::new(tables), (Hooks::default(), None), lasting, current)
         });
         let app = current.app();
         Ok(Self { app, asks: client::Client::new(options) })

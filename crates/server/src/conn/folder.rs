@@ -25,7 +25,7 @@ impl Conn {
     /// dealt with.
     ///
     /// - `place`: as for [`Files::respond`].
-    #[inline]
+    #[inline(never)]
     pub(super) fn respond_from_folder(
         &self,
         (files, place): (&Files, Option<&Mounted<'_>>),
@@ -45,7 +45,8 @@ impl Conn {
     }
 
     /// Writes 200 with all of a file out of ready parts.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "as a call it costs a plain request instructions")]
+    #[inline(always)]
     fn send_file(
         &self,
         file: &CachedFile,

@@ -16,9 +16,9 @@ use super::body_end::{BodyEnd, PendingBody};
 use super::respond::write_short;
 use super::route::Called;
 use super::{Conn, Next};
-use crate::app::RouteCache;
 use crate::error_page::error_page;
 use crate::request::Request;
+use crate::route_cache::RouteCache;
 use crate::routes::EndpointDoes;
 
 impl Conn {
@@ -32,10 +32,10 @@ impl Conn {
         out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> Next {
-        self.app.routes().with(|cache| {
+        let asked = RouteCache::with(&self.app.tables, |cache| {
             self.ask_fallback(cache, arrived, moment, out, context)
-                .unwrap_or_else(|| self.answer_itself(cache, arrived, moment, out))
-        })
+        });
+        asked.unwrap_or_else(|| self.answer_itself(arrived, moment, out))
     }
 
     /// Has the fallback answer, if it takes such requests.
@@ -48,7 +48,7 @@ impl Conn {
         context: &mut Context<'_>,
     ) -> Option<Next> {
         let view = arrived.view();
-        let table = cache.tables.of_host(view);
+        let table = self.app.tables.of_host(view);
         let endpoint = table.fallback(view.method());
         let is_connect = view.method() == Method::Connect;
         let options = &endpoint.options;
@@ -66,13 +66,7 @@ impl Conn {
         Some(self.run(runnable, called, arrived, moment, out, context))
     }
 
-    fn answer_itself(
-        &self,
-        cache: &RouteCache,
-        arrived: &mut Arrived<'_>,
-        moment: &Moment,
-        out: &mut SendBuf,
-    ) -> Next {
+    fn answer_itself(&self, arrived: &mut Arrived<'_>, moment: &Moment, out: &mut SendBuf) -> Next {
         let (status, end) = match arrived.head.method() {
             // RFC 9110 §9.3.6: what comes behind it belongs to a tunnel, and is no request. There
             // are no tunnels here.
@@ -84,7 +78,7 @@ impl Conn {
         };
         let ending = arrived.wanted.with(end);
         let opening = &moment.common.opening;
-        let table = cache.tables.of_host(arrived.view());
+        let table = self.app.tables.of_host(arrived.view());
         let allow = match table.only_folder {
             None => "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
             Some(_) => "GET, HEAD, OPTIONS",

@@ -161,7 +161,8 @@ fn prepared(response: Response, asked: &Asked<'_>) -> Response {
 }
 
 /// Writes 200 with all of a file out of ready parts, but for the bytes of one that is not small.
-#[inline]
+#[expect(clippy::inline_always, reason = "as a call it costs a plain request instructions")]
+#[inline(always)]
 pub(super) fn write_file(
     file: &CachedFile,
     head_only: bool,

@@ -21,7 +21,6 @@ use super::remainder::Remainder;
 use super::respond::{Asked, Begun};
 use super::terms::Terms;
 use super::{Conn, Next};
-use crate::app::RouteCache;
 use crate::body::Body;
 use crate::contained::contained;
 use crate::files::Mounted;
@@ -31,6 +30,7 @@ use crate::middleware::Runnable;
 use crate::proxies::Proxies;
 use crate::request::Request;
 use crate::response::{Content, Response};
+use crate::route_cache::RouteCache;
 use crate::routes::{Endpoint, EndpointDoes, Matcher, RouteOptions, Table};
 
 /// A request and the handler that was found for it.
@@ -43,7 +43,8 @@ pub(super) struct Called<'a> {
 
 impl Conn {
     /// Responds by the routes in force.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "as a call it costs a plain request instructions")]
+    #[inline(always)]
     pub(super) fn answer_by_route(
         &self,
         arrived: &mut Arrived<'_>,
@@ -51,20 +52,32 @@ impl Conn {
         out: &mut SendBuf,
         context: &mut Context<'_>,
     ) -> Next {
-        self.app.routes().with(|cache| {
-            let table = cache.tables.of_host(arrived.view());
-            match &table.only_folder {
-                Some(files) if !arrived.has_body_ahead() => {
-                    self.respond_from_folder((files, None), table, arrived, moment, out)
-                }
-                _ => self.answer_routed(cache, table, arrived, moment, out, context),
+        let table = self.app.tables.of_host(arrived.view());
+        match &table.only_folder {
+            Some(files) if !arrived.has_body_ahead() => {
+                self.respond_from_folder((files, None), table, arrived, moment, out)
             }
-        })
+            _ => self.answer_routed(table, arrived, moment, out, context),
+        }
     }
 
     /// Finds a request's route, and answers it or sets its handler to work.
     #[inline(never)] // It would take registers from the way of files.
     fn answer_routed(
+        &self,
+        table: &Arc<Table>,
+        arrived: &mut Arrived<'_>,
+        moment: &Moment,
+        out: &mut SendBuf,
+        context: &mut Context<'_>,
+    ) -> Next {
+        RouteCache::with(&self.app.tables, |cache| {
+            self.answer_with_cache(cache, table, arrived, moment, out, context)
+        })
+    }
+
+    #[inline]
+    fn answer_with_cache(
         &self,
         cache: &RouteCache,
         table: &Arc<Table>,

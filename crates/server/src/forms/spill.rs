@@ -12,7 +12,7 @@ use gustnado_tasks::{sleep, yield_now};
 use tempfile::NamedTempFile;
 
 use super::FormError;
-use crate::app;
+use crate::route_cache::RouteCache;
 
 /// Bytes that are gathered before they are written.
 const STEP_BYTES: usize = 256 << 10;
@@ -74,7 +74,7 @@ impl Spill {
 pub(super) async fn on_pool<T: Send + 'static>(
     call: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, FormError> {
-    let Some(pool) = app::pool() else {
+    let Some(pool) = RouteCache::pool() else {
         let done = call();
         yield_now().await;
         return Ok(done);

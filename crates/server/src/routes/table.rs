@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use foldhash::fast::RandomState;
 use gustnado_http::method::Method;
@@ -25,11 +26,16 @@ use crate::pace::RoutePace;
 
 /// Everything a site answers with, by host.
 pub(crate) struct Tables {
+    /// No other tables of this process have it.
+    number: u64,
+    /// Whether there is another table than the last one.
+    has_hosts: bool,
     hosts: HashMap<String, Arc<Table>, RandomState>,
     /// Names that stand for all below them, each with its leading dot; the longest first.
     suffixes: Vec<(String, Arc<Table>)>,
     rest: Arc<Table>,
-    pool: BlockingPool,
+    /// What they were made ready with.
+    build: BuildContext,
 }
 
 /// Everything one host answers with.
@@ -92,19 +98,32 @@ impl Tables {
         if let Some(error) = means.tokio.failure() {
             return Err(RouteError::Tokio { error });
         }
-        Ok(Self { hosts, suffixes, rest, pool: means.pool.clone() })
+        let has_hosts = !hosts.is_empty() || !suffixes.is_empty();
+        Ok(Self { number: fresh_number(), has_hosts, hosts, suffixes, rest, build: means.clone() })
+    }
+
+    /// A number that no other tables of this process have.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Where what blocks is run.
     pub(crate) fn pool(&self) -> &BlockingPool {
-        &self.pool
+        &self.build.pool
+    }
+
+    /// What other tables are made ready with that take the place of these.
+    pub(crate) fn build_context(&self) -> &BuildContext {
+        &self.build
     }
 
     /// The table for a request's host.
+    #[inline]
     pub(crate) fn of_host(&self, view: View<'_>) -> &Arc<Table> {
-        if self.hosts.is_empty() && self.suffixes.is_empty() {
-            return &self.rest;
-        }
+        if self.has_hosts { self.find_host(view) } else { &self.rest }
+    }
+
+    fn find_host(&self, view: View<'_>) -> &Arc<Table> {
         let host = view.host().and_then(|host| std::str::from_utf8(host).ok()).unwrap_or("");
         let name = without_port(host);
         // (The root of all names may be said, RFC 1034 §3.1: it is the same host.)
@@ -113,6 +132,11 @@ impl Tables {
         let found = self.hosts.get(&name).or_else(|| by_suffix().map(|(_, table)| table));
         found.unwrap_or(&self.rest)
     }
+}
+
+fn fresh_number() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
 /// A host without its port; an IPv6 address keeps its brackets.

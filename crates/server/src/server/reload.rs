@@ -58,7 +58,8 @@ impl Running {
         }
         let kept = keep(&state.config, &mut to.config);
         let endpoints = listeners::endpoints(&to.config)?;
-        let routes = self.making.routes(&to, super::lists(&to.config, &endpoints))?;
+        let lists = super::lists(&to.config, &endpoints);
+        let tables = self.making.tables(&to, &self.lasting, lists)?;
         let old = self.current.app();
         let (places, logs) = (self.lasting.places(), &self.lasting.logs);
         let log = AccessLog::of(&to.config, places, logs, old.access_log.as_deref())?;
@@ -74,7 +75,7 @@ impl Running {
         self.lasting.set_lines(lines(&to.config, &to.fields));
         let current = Arc::downgrade(&self.current);
         let (hooks, lasting) = (to.hooks.clone(), Arc::clone(&self.lasting));
-        self.current.replace(App::new(&to.config, routes, (hooks, log), lasting, current));
+        self.current.replace(App::new(&to.config, tables, (hooks, log), lasting, current));
         if let Some(log) = &old.access_log {
             log.flush();
         }

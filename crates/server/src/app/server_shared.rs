@@ -1,0 +1,137 @@
+//! What all apps of a server share, one after the other: counters, logs, the state of the drain.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+use gustnado_tasks::{Phase, Workers, Workload};
+
+use crate::access_log::Logs;
+use crate::server_stats::ServerStats;
+use crate::stats::{Stats, Tally, Thread, WorkerStats};
+
+/// What all apps of a server have in common, one after the other.
+pub(crate) struct ServerShared {
+    pub(super) tallies: Arc<[Tally]>,
+    draining: AtomicBool,
+    /// Set once they run; weak, for they hold this.
+    workers: OnceLock<Weak<Workers>>,
+    pub(super) scheduler: &'static str,
+    /// Ready field lines of every answer, but for the date. Looked at once a second per worker.
+    lines: Mutex<Arc<[u8]>>,
+    /// What was told of the bytes sent.
+    pub(super) bytes_told: AtomicU64,
+    /// Counted by all folders of the server, also those of routes that are gone.
+    pub(super) files_exhausted: Arc<AtomicU64>,
+    pub(crate) reloads: AtomicU64,
+    pub(crate) reloads_refused: AtomicU64,
+    pub(crate) logs: Logs,
+}
+
+impl ServerShared {
+    pub(crate) fn new(
+        workers: usize,
+        scheduler: &'static str,
+        files_exhausted: Arc<AtomicU64>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            // One more for a thread that only accepts.
+            tallies: (0..=workers).map(|_| Tally::default()).collect(),
+            draining: AtomicBool::new(false),
+            workers: OnceLock::new(),
+            scheduler,
+            lines: Mutex::new(Arc::from([])),
+            bytes_told: AtomicU64::new(0),
+            files_exhausted,
+            reloads: AtomicU64::new(0),
+            reloads_refused: AtomicU64::new(0),
+            logs: Logs::default(),
+        })
+    }
+
+    pub(crate) fn attach(&self, workers: &Arc<Workers>) {
+        let first = self.workers.set(Arc::downgrade(workers));
+        debug_assert!(first.is_ok(), "workers are attached once");
+    }
+
+    /// How many threads count, and write, each for itself.
+    pub(crate) fn places(&self) -> usize {
+        self.tallies.len()
+    }
+
+    pub(super) fn workers(&self) -> Option<Arc<Workers>> {
+        self.workers.get().and_then(Weak::upgrade)
+    }
+
+    /// Whether new connections are welcome.
+    pub(crate) fn is_ready(&self) -> bool {
+        let serves = |workers: Arc<Workers>| workers.phase() == Phase::Serving;
+        !self.is_draining() && self.workers().is_some_and(serves)
+    }
+
+    pub(super) fn begin_draining(&self) {
+        self.draining.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::SeqCst)
+    }
+
+    /// Sets the field lines of every answer. All workers follow within a second.
+    pub(crate) fn set_lines(&self, lines: Vec<u8>) {
+        *self.lines.lock().unwrap_or_else(PoisonError::into_inner) = lines.into();
+    }
+
+    pub(super) fn lines(&self) -> Arc<[u8]> {
+        Arc::clone(&self.lines.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl ServerStats for ServerShared {
+    fn backend(&self) -> &'static str {
+        self.workers().map_or("", |workers| workers.backend().name())
+    }
+
+    fn scheduler(&self) -> &'static str {
+        self.scheduler
+    }
+
+    fn stats(&self) -> Stats {
+        let mut stats = Stats::of_all(&self.tallies, &self.bytes_told);
+        stats.ready = self.is_ready();
+        stats.reloads = self.reloads.load(Ordering::Relaxed);
+        stats.reloads_refused = self.reloads_refused.load(Ordering::Relaxed);
+        stats.log_lines_lost = self.logs.lost();
+        stats.files_exhausted = self.files_exhausted.load(Ordering::Relaxed);
+        if let Some(workers) = self.workers() {
+            let counts = workers.counts();
+            stats.uptime_ms = workers.uptime_ms();
+            stats.workers = workers.workers() as u64;
+            stats.workers_grown = counts.workers_grown.load(Ordering::Relaxed);
+            stats.workers_shrunk = counts.workers_shrunk.load(Ordering::Relaxed);
+            stats.workers_failed = counts.workers_failed.load(Ordering::Relaxed);
+            stats.connections_open = workers.connections_open() as u64;
+            stats.connections_accepted = counts.accepted.load(Ordering::Relaxed);
+            stats.accept_exhausted = counts.accept_exhausted.load(Ordering::Relaxed);
+            stats.accept_failed = counts.accept_failed.load(Ordering::Relaxed);
+            stats.accept_paused = counts.accept_paused.load(Ordering::Relaxed);
+            stats.panics += counts.panics.load(Ordering::Relaxed);
+            stats.tasks_live = workers.tasks_live();
+            for workload in workers.workloads() {
+                stats.connections_added += workload.connections_added;
+                stats.connections_removed += workload.connections_removed;
+                stats.waits += Thread::read(workload.thread).waits;
+            }
+        }
+        stats
+    }
+
+    /// The same for each worker by itself.
+    fn stats_by_worker(&self) -> Vec<WorkerStats> {
+        let Some(workers) = self.workers() else { return Vec::new() };
+        let with_tally = |workload: Workload| {
+            let tally = self.tallies.get(workload.worker)?;
+            Some(WorkerStats::new(workload, tally, Thread::read(workload.thread)))
+        };
+        workers.workloads().into_iter().filter_map(with_tally).collect()
+    }
+}
