@@ -31,7 +31,7 @@ pub(crate) fn run(options: ContestSubcommand, program: &Path) -> u8 {
         ContestSubcommand::Preset(name) => show_preset(&name),
         ContestSubcommand::Compare(old, new) => compare_records(&old, &new),
         ContestSubcommand::Report(path) => report_again(&path),
-        ContestSubcommand::Hold(held) => hold(*held, program, output),
+        ContestSubcommand::Run(options) => run_contest(*options, program, output),
     };
     done.unwrap_or_else(|refusal| {
         refusal.line.lines().for_each(|line| output.error(line));
@@ -67,13 +67,13 @@ fn report_again(path: &Path) -> Result<u8, UsageError> {
     Ok(exit::CLEAN)
 }
 
-fn hold(held: ContestOptions, program: &Path, output: Console) -> Result<u8, UsageError> {
-    let is_check = held.check;
+fn run_contest(options: ContestOptions, program: &Path, output: Console) -> Result<u8, UsageError> {
+    let is_check = options.check;
     let mut tools = Tools::of(program);
-    if !held.generator.is_empty() {
-        tools.generator.clone_from(&held.generator);
+    if !options.generator.is_empty() {
+        tools.generator.clone_from(&options.generator);
     }
-    let contest = narrowed(held)?;
+    let contest = narrowed(options)?;
     let stop = Arc::new(AtomicBool::new(false));
     let signals = listen(&stop, output)
         .map_err(|error| refused(exit::FAILED)(format!("cannot wait for signals: {error}")))?;
@@ -86,10 +86,10 @@ fn hold(held: ContestOptions, program: &Path, output: Console) -> Result<u8, Usa
         counted(minutes, "minute"),
     ));
     let meter = ContestProgress::new(output);
-    let held = contest::hold(&contest, &tools, &stop, &mut |news| meter.show(news));
+    let result = contest::run(&contest, &tools, &stop, &mut |event| meter.show(event));
     meter.clear();
     signals.close();
-    let record = held.map_err(|error| refused(exit::FAILED)(error.to_string()))?;
+    let record = result.map_err(|error| refused(exit::FAILED)(error.to_string()))?;
     if is_check {
         page(&table::checks(&record));
     } else {
@@ -110,26 +110,26 @@ fn verdict(record: &Record, is_check: bool, stop: &AtomicBool) -> u8 {
 }
 
 /// Reads a contest's file, and narrows it as the options say.
-fn narrowed(held: ContestOptions) -> Result<ContestSpec, UsageError> {
+fn narrowed(options: ContestOptions) -> Result<ContestSpec, UsageError> {
     let usage = refused(exit::USAGE);
-    let contest = file::read(&held.file);
+    let contest = file::read(&options.file);
     let mut contest = contest.map_err(|error| refused(exit::CONFIG)(error.to_string()))?;
-    if !held.only.is_empty() {
-        contest = contest.with_contenders(&held.only).map_err(&usage)?;
+    if !options.only.is_empty() {
+        contest = contest.with_contenders(&options.only).map_err(&usage)?;
     }
-    if !held.scenarios.is_empty() {
-        contest = contest.with_scenarios(&held.scenarios).map_err(&usage)?;
+    if !options.scenarios.is_empty() {
+        contest = contest.with_scenarios(&options.scenarios).map_err(&usage)?;
     }
-    if let Some(rounds) = held.rounds {
+    if let Some(rounds) = options.rounds {
         contest = contest.with_rounds(rounds);
     }
-    if held.quick {
+    if options.quick {
         contest = contest.quick();
     }
-    if let Some(output) = held.output {
+    if let Some(output) = options.output {
         contest.output = output;
     }
-    if held.check {
+    if options.check {
         contest = contest.checked();
         // A check must not overwrite a measurement.
         contest.output = contest.output.join("check");

@@ -36,7 +36,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::record::{self, Fate, Record, RunRecord};
 pub use file::presets;
 use file::{ContenderSpec, ContestSpec, PageSpec, ScenarioSpec};
-use runner::{ReadyServer, ServerRunner, Unmeasured, missed, slug};
+use runner::{ReadyServer, ServerRunner, Unmeasured, run_without_result, slug};
 use store::StoreError;
 
 /// The file of the record in the output folder.
@@ -111,15 +111,15 @@ impl std::error::Error for ContestError {}
 /// is lost; [`Record::cut`] says whether it ended early.
 ///
 /// - `stop`: ends it early, after everything that it started.
-/// - `say`: receives its events.
+/// - `on_event`: receives its events.
 ///
 /// # Errors
 /// It could not begin.
-pub fn hold(
+pub fn run(
     contest: &ContestSpec,
     tools: &Tools,
     stop: &AtomicBool,
-    say: &mut dyn FnMut(ContestEvent<'_>),
+    on_event: &mut dyn FnMut(ContestEvent<'_>),
 ) -> Result<Record, ContestError> {
     let (servers, generator) = (contest.server_cpus.as_deref(), contest.generator_cpus.as_deref());
     let division =
@@ -138,11 +138,11 @@ pub fn hold(
     store::save(&record, &path).map_err(ContestError::Store)?;
     let until = Instant::now() + contest.time_limit;
     let mut round =
-        ContestRun { contest, runner, record, path, begun: Instant::now(), until, stop, say };
+        ContestRun { contest, runner, record, path, begun: Instant::now(), until, stop, on_event };
     match round.prepare().and_then(|()| round.measure()) {
         Ok(()) => {}
         Err(cut) => {
-            (round.say)(ContestEvent::Line(&cut));
+            (round.on_event)(ContestEvent::Line(&cut));
             round.record.cut = Some(cut);
         }
     }
@@ -199,7 +199,7 @@ struct ContestRun<'a> {
     begun: Instant,
     until: Instant,
     stop: &'a AtomicBool,
-    say: &'a mut dyn FnMut(ContestEvent<'_>),
+    on_event: &'a mut dyn FnMut(ContestEvent<'_>),
 }
 
 const INTERRUPTED: &str = "interrupted: what was measured by then is kept";
@@ -217,7 +217,7 @@ impl ContestRun<'_> {
             match self.runner.prepare(contender) {
                 Ok(version) => self.record.contenders[at].version = version,
                 Err(unmeasured) => {
-                    self.take_out(at, unmeasured)?;
+                    self.exclude(at, unmeasured)?;
                     continue;
                 }
             }
@@ -229,7 +229,7 @@ impl ContestRun<'_> {
                     let name = &contender.name;
                     self.line(&format!("{name}: ready, the same bytes; {version}"));
                 }
-                Err(unmeasured) => self.take_out(at, unmeasured)?,
+                Err(unmeasured) => self.exclude(at, unmeasured)?,
             }
             self.save()?;
         }
@@ -240,7 +240,7 @@ impl ContestRun<'_> {
     }
 
     /// Records that a contender does not take part.
-    fn take_out(&mut self, at: usize, unmeasured: Unmeasured) -> Result<(), String> {
+    fn exclude(&mut self, at: usize, unmeasured: Unmeasured) -> Result<(), String> {
         let Unmeasured::Fate(fate) = unmeasured else { return Err(INTERRUPTED.to_owned()) };
         let name = &self.record.contenders[at].name;
         let line = match &fate {
@@ -264,17 +264,17 @@ impl ContestRun<'_> {
         let all = rounds as usize * contenders.len();
         let (mut done, begun) = (0, Instant::now());
         for scenario in &contest.scenarios {
-            let mut kept = BTreeMap::new();
+            let mut running = BTreeMap::new();
             for round in 1..=scenario.rounds {
                 for contender in &contenders {
                     self.check_time()?;
                     done += 1;
-                    let run = self.one_run(contender, scenario, round, &mut kept)?;
+                    let run = self.one_run(contender, scenario, round, &mut running)?;
                     let line = table::progress(&run, scenario.connections);
                     self.line(&format!("{done}/{all} {line}"));
                     let each = begun.elapsed() / u32::try_from(done).unwrap_or(u32::MAX);
                     let left = each * u32::try_from(all - done).unwrap_or(u32::MAX);
-                    (self.say)(ContestEvent::Progress { done, all, left });
+                    (self.on_event)(ContestEvent::Progress { done, all, left });
                     self.record.runs.push(run);
                     self.save()?;
                 }
@@ -283,38 +283,40 @@ impl ContestRun<'_> {
         Ok(())
     }
 
-    /// - `kept`: servers that stay up between rounds, if the file says so.
+    /// - `running`: servers that stay up between rounds, if the file says so.
     fn one_run(
         &self,
         contender: &ContenderSpec,
         scenario: &ScenarioSpec,
         round: u32,
-        kept: &mut BTreeMap<String, ReadyServer>,
+        running: &mut BTreeMap<String, ReadyServer>,
     ) -> Result<RunRecord, String> {
         if let Some(why) = generator::missing(scenario) {
             let fate = Fate::NotInstalled(format!("not measured: {why}"));
-            return Ok(missed(contender, scenario, round, &fate));
+            return Ok(run_without_result(contender, scenario, round, &fate));
         }
-        let ready = match kept.remove(&contender.name) {
+        let ready = match running.remove(&contender.name) {
             Some(ready) => Ok(ready),
             None => self.runner.start(contender),
         };
         let measured = ready.and_then(|mut ready| {
             let run = self.runner.measure(contender, &mut ready, scenario, round)?;
             if !self.contest.fresh && run.outcome.is_some() {
-                kept.insert(contender.name.clone(), ready);
+                running.insert(contender.name.clone(), ready);
             }
             Ok(run)
         });
         match measured {
             Ok(run) => Ok(run),
             Err(Unmeasured::Interrupted) => Err(INTERRUPTED.to_owned()),
-            Err(Unmeasured::Fate(fate)) => Ok(missed(contender, scenario, round, &fate)),
+            Err(Unmeasured::Fate(fate)) => {
+                Ok(run_without_result(contender, scenario, round, &fate))
+            }
         }
     }
 
     fn line(&mut self, line: &str) {
-        (self.say)(ContestEvent::Line(line));
+        (self.on_event)(ContestEvent::Line(line));
     }
 
     fn check_time(&self) -> Result<(), String> {

@@ -198,7 +198,7 @@ pub struct Latency {
 impl Latency {
     /// A percentile, if at least five responses lie beyond it: the 99th needs 500 responses and the
     /// 99.9th 5,000. The maximum is always known.
-    pub fn told(&self, name: &str) -> Option<f64> {
+    pub fn percentile(&self, name: &str) -> Option<f64> {
         let share: f64 = name.parse().ok()?;
         let beyond = crate::figures::real(self.count) * (100.0 - share) / 100.0;
         // A thousandth for rounding: 99.9 % of 5,000 leave five.

@@ -237,7 +237,7 @@ pub fn change(
 /// One figure of one run; `None` if it is undefined, such as latency without a response.
 pub fn value(run: &RunRecord, scenario: &ScenarioRecord, column: Column) -> Option<f64> {
     let outcome = run.outcome.as_ref()?;
-    let percentile = |name: &str| outcome.latency_us.told(name);
+    let percentile = |name: &str| outcome.latency_us.percentile(name);
     match column {
         Column::CpuPerRequest => cpu_us_per_request(run),
         Column::Rate => Some(outcome.requests_per_s),

@@ -36,7 +36,7 @@ impl Interrupt {
                 }
                 first = Some(signal);
                 stop.now();
-                meter.beside(|| {
+                meter.suspended(|| {
                     output.say("stopping; a second Ctrl-C ends at once, without a report");
                 });
             }

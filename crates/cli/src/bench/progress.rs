@@ -41,7 +41,7 @@ impl BenchProgress {
     }
 
     /// Prints other output without garbling the bar.
-    pub(super) fn beside(&self, print: impl FnOnce()) {
+    pub(super) fn suspended(&self, print: impl FnOnce()) {
         match &self.0 {
             ProgressForm::Bar(bar) => bar.suspend(print),
             _ => print(),
@@ -74,7 +74,7 @@ impl ProgressObserver for BenchProgress {
                     state.set_len(all);
                     state.set_pos(done);
                 });
-                bar.set_message(beside_bar(progress));
+                bar.set_message(after_bar(progress));
             }
             ProgressForm::Lines(last_s) => {
                 let now_s = progress.elapsed.as_secs();
@@ -105,7 +105,7 @@ pub(super) fn share(progress: &LoadProgress) -> (u64, u64) {
 }
 
 /// The text after a bar, on the rest of the line.
-pub(super) fn beside_bar(progress: &LoadProgress) -> String {
+pub(super) fn after_bar(progress: &LoadProgress) -> String {
     let phase = match progress.phase {
         LoadPhase::Measuring => String::new(),
         phase => format!("{phase:?}  ").to_lowercase(),

@@ -1,5 +1,5 @@
 use super::options::{Destination, ProgressOutput};
-use super::progress::{beside_bar, line, share};
+use super::progress::{after_bar, line, share};
 use super::*;
 use crate::usage_error::UsageError;
 use gustnado_lab::load::{LoadPhase, LoadProgress};
@@ -197,11 +197,11 @@ fn progress_is_a_line_and_a_share_of_what_is_nearer_to_its_end() {
          50 connections"
     );
     assert_eq!(
-        beside_bar(&progress),
+        after_bar(&progress),
         "5.8 s left  2,939/s  p50 0.301 p99 1.200 ms  3 errors  50 connections"
     );
     let ending = LoadProgress { phase: LoadPhase::Ending, ..progress.clone() };
-    assert!(beside_bar(&ending).starts_with("ending  5.8 s left"), "{}", beside_bar(&ending));
+    assert!(after_bar(&ending).starts_with("ending  5.8 s left"), "{}", after_bar(&ending));
     assert_eq!(share(&progress), (4_200, 10_000));
     let counted = LoadProgress { asked: Some(20_000), ..progress.clone() };
     assert_eq!(share(&counted), (12_345, 20_000));
@@ -209,11 +209,11 @@ fn progress_is_a_line_and_a_share_of_what_is_nearer_to_its_end() {
     assert_eq!(share(&only), (12_345, 20_000));
     assert!(line(&only).contains("4.2 s  12,345 of 20,000 requests"), "{}", line(&only));
     // 12,345 of 20,000 took 4.2 s.
-    assert!(beside_bar(&only).starts_with("2.6 s left"), "{}", beside_bar(&only));
+    assert!(after_bar(&only).starts_with("2.6 s left"), "{}", after_bar(&only));
     assert_eq!(share(&LoadProgress { asked: None, ..only.clone() }), (0, 1));
     let fresh =
         LoadProgress { requests: 1, p50_us: 0.0, p99_us: 0.0, asked: None, errors: 1, ..only };
     let expected = "4.2 s  2,939/s  p50 - p99 - ms  1 error  50 connections";
-    assert_eq!(beside_bar(&fresh), expected, "before the first answer there is no latency");
+    assert_eq!(after_bar(&fresh), expected, "before the first answer there is no latency");
     assert!(line(&fresh).contains("  1 request  "), "{}", line(&fresh));
 }

@@ -10,7 +10,7 @@ use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, value_parser};
 #[derive(Debug, PartialEq)]
 pub(crate) enum ContestSubcommand {
     /// Runs a contest, or checks its set-up.
-    Hold(Box<ContestOptions>),
+    Run(Box<ContestOptions>),
     /// Compares two records.
     Compare(PathBuf, PathBuf),
     /// Makes the report of a record again.
@@ -104,7 +104,7 @@ pub(crate) fn read(flags: &ArgMatches) -> ContestSubcommand {
     if let (Some(old), Some(new)) = (both.next(), both.next()) {
         return ContestSubcommand::Compare(old, new);
     }
-    ContestSubcommand::Hold(Box::new(ContestOptions {
+    ContestSubcommand::Run(Box::new(ContestOptions {
         file: path("file").expect("clap wants one of the group"),
         output: path("output"),
         check: flags.get_flag("check"),
@@ -146,10 +146,10 @@ mod tests {
     #[test]
     fn a_file_can_be_narrowed() {
         let found = options(&["c.toml", "--only", "a,b", "--rounds=5", "--check", "--output", "o"]);
-        let ContestSubcommand::Hold(held) = found.expect("right") else { panic!("not held") };
-        assert_eq!(held.only, ["a", "b"]);
-        assert_eq!((held.rounds, held.check, held.quick), (Some(5), true, false));
-        assert_eq!(held.output, Some("o".into()));
+        let ContestSubcommand::Run(options) = found.expect("right") else { panic!("not run") };
+        assert_eq!(options.only, ["a", "b"]);
+        assert_eq!((options.rounds, options.check, options.quick), (Some(5), true, false));
+        assert_eq!(options.output, Some("o".into()));
     }
 
     #[test]

@@ -20,8 +20,8 @@ impl ContestProgress {
         Self { output, bar: stderr().is_terminal().then(bar) }
     }
 
-    pub(super) fn show(&self, news: ContestEvent<'_>) {
-        match (news, &self.bar) {
+    pub(super) fn show(&self, event: ContestEvent<'_>) {
+        match (event, &self.bar) {
             (ContestEvent::Line(line), Some(bar)) => bar.suspend(|| self.output.say(line)),
             (ContestEvent::Line(line), None) => self.output.say(line),
             (ContestEvent::Progress { .. }, None) => {}

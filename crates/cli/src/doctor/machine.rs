@@ -79,15 +79,15 @@ pub(super) fn memory(facts: &Facts) -> Finding {
     let fixed = ENGINE_BYTES + workers * WORKER_BYTES + facts.config.cache_bytes;
     let fits = limit.saturating_sub(fixed) / CONNECTION_BYTES;
     let value = format!("{} MB", grouped(limit >> 20));
-    let room = match fits {
+    let meaning = match fits {
         0 => "the file cache alone may fill it".to_owned(),
         _ => format!("enough for about {} and the file cache", counted(fits, "connection")),
     };
     if fits >= CONNECTIONS_GOAL {
-        return Finding::good(subject, value, &room);
+        return Finding::good(subject, value, &meaning);
     }
     let goal_mb = ((fixed + CONNECTIONS_GOAL * CONNECTION_BYTES) >> 20).next_multiple_of(64);
-    Finding::change(subject, value, &room)
+    Finding::change(subject, value, &meaning)
         .by(format!("docker update --memory {goal_mb}m --memory-swap {goal_mb}m CONTAINER"))
         .by(format!("# Kubernetes: resources.limits.memory: {goal_mb}Mi"))
         .by("gustnado serve --cache-bytes 4m --connections-max 1000  # or take less")

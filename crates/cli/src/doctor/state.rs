@@ -66,9 +66,9 @@ impl SavedState {
             fs::create_dir_all(folder).map_err(line)?;
         }
         let text = serde_json::to_string_pretty(self).expect("its keys are text");
-        let beside = path.with_extension("json.new");
-        fs::write(&beside, text + "\n").map_err(line)?;
-        fs::rename(&beside, path).map_err(line)
+        let temporary = path.with_extension("json.new");
+        fs::write(&temporary, text + "\n").map_err(line)?;
+        fs::rename(&temporary, path).map_err(line)
     }
 }
 

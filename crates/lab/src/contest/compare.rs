@@ -64,11 +64,12 @@ pub fn text(old: &Record, new: &Record) -> String {
         let failed = one.column == Column::Failures && differs(one.old, one.new);
         matches!(verdict, Some(Significance::Less | Significance::More)) || failed
     };
-    let (told, others): (Vec<&FigureChange>, Vec<&FigureChange>) = changes.iter().partition(real);
-    for one in &told {
+    let (significant, others): (Vec<&FigureChange>, Vec<&FigureChange>) =
+        changes.iter().partition(real);
+    for one in &significant {
         let _ = writeln!(page, "{}", line(one));
     }
-    if told.is_empty() {
+    if significant.is_empty() {
         page.push_str("Nothing changed by more than noise.\n");
     }
     let unknown =

@@ -10,7 +10,7 @@ use super::tool::{Tool, ToolError};
 use crate::outcome::{FORMAT, Outcome};
 
 /// Additional time for opening and closing all connections.
-const BESIDE: Duration = Duration::from_mins(1);
+const OVERHEAD: Duration = Duration::from_mins(1);
 
 /// Returns why a scenario cannot be measured: its generator is not installed.
 pub(super) fn missing(scenario: &ScenarioSpec) -> Option<String> {
@@ -41,7 +41,7 @@ pub(super) fn measure(
     cpus: &[u32],
     stop: &AtomicBool,
 ) -> Result<Outcome, Option<String>> {
-    let most = scenario.warm_up + scenario.duration + BESIDE;
+    let most = scenario.warm_up + scenario.duration + OVERHEAD;
     if scenario.generator == GeneratorKind::Ab {
         if socket.is_some() {
             return Err(Some("ab connects to no Unix socket; leave out the generator".to_owned()));

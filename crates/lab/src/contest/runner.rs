@@ -337,7 +337,7 @@ fn write_file(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 /// Returns the record of a run without a result.
-pub(super) fn missed(
+pub(super) fn run_without_result(
     contender: &ContenderSpec,
     scenario: &ScenarioSpec,
     round: u32,

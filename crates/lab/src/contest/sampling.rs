@@ -188,9 +188,9 @@ fn memory(id: i32) -> u64 {
 /// Since Linux 6.2 the size of the folder is the number of its entries; before, they are counted.
 fn descriptors(id: i32) -> u64 {
     let folder = format!("/proc/{id}/fd");
-    let told = fs::metadata(&folder).map_or(0, |entry| entry.len());
-    if told > 0 {
-        return told;
+    let entries = fs::metadata(&folder).map_or(0, |entry| entry.len());
+    if entries > 0 {
+        return entries;
     }
     fs::read_dir(&folder).map_or(0, |entries| entries.count() as u64)
 }

@@ -44,15 +44,15 @@ impl std::error::Error for StoreError {}
 pub(super) fn save(record: &Record, path: &Path) -> Result<(), StoreError> {
     let failed = |kind| StoreError { path: path.to_owned(), kind };
     let text = serde_json::to_vec(record).map_err(|error| failed(StoreErrorKind::Json(error)))?;
-    let beside = path.with_extension("json.new");
-    let written = File::create(&beside)
+    let temporary = path.with_extension("json.new");
+    let written = File::create(&temporary)
         .and_then(|mut file| {
             file.write_all(&text)?;
             file.sync_all()
         })
-        .and_then(|()| fs::rename(&beside, path));
+        .and_then(|()| fs::rename(&temporary, path));
     written.map_err(|error| {
-        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_file(&temporary);
         failed(StoreErrorKind::Io(error))
     })
 }

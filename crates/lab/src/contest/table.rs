@@ -18,7 +18,7 @@ pub(super) fn progress(run: &RunRecord, connections: u64) -> String {
     let failure = run.failure.as_ref().map_or(String::new(), |why| format!("; {why}"));
     let Some(outcome) = &run.outcome else { return format!("{what}: no figures{failure}") };
     let cpu = cpu_us_per_request(run).map_or("-".to_owned(), short);
-    let p99 = outcome.latency_us.told("99").map_or("-".to_owned(), time);
+    let p99 = outcome.latency_us.percentile("99").map_or("-".to_owned(), time);
     let rate = short(outcome.requests_per_s);
     let mut failures = match outcome.errors.total() {
         0 => String::new(),

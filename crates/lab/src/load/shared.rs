@@ -129,8 +129,9 @@ impl LoadShared {
     pub(super) fn note_ended(&self) {
         if self.ended.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             // Connections for one request each are closed by now.
-            let told = self.plan.keep_alive.then(|| sock_diag::retransmits(&self.script.servers()));
-            _ = self.retransmits.set(told.flatten());
+            let retransmits =
+                self.plan.keep_alive.then(|| sock_diag::retransmits(&self.script.servers()));
+            _ = self.retransmits.set(retransmits.flatten());
         }
     }
 
@@ -190,8 +191,8 @@ impl LoadShared {
     pub(super) fn counts(&self, thread: u32) -> ThreadCounts {
         let has_service = self.plan.last_rate().is_some();
         let steps = if let LoadModel::Ramp { steps, .. } = self.plan.load { steps } else { 0 };
-        let room = ENTRIES_MAX / self.threads as usize;
-        let trace = self.plan.trace.as_ref().map(|_| Trace::new(room));
+        let capacity = ENTRIES_MAX / self.threads as usize;
+        let trace = self.plan.trace.as_ref().map(|_| Trace::new(capacity));
         let counts = ThreadCounts::new(has_service, steps as usize, trace);
         debug_assert!(thread < self.threads);
         counts

@@ -24,18 +24,18 @@ pub(super) struct TraceEntry {
 #[derive(Debug)]
 pub(super) struct Trace {
     pub(super) entries: Vec<TraceEntry>,
-    room: usize,
+    capacity: usize,
     /// Requests beyond the share.
     pub(super) cut: u64,
 }
 
 impl Trace {
-    pub(super) fn new(room: usize) -> Self {
-        Self { entries: Vec::new(), room, cut: 0 }
+    pub(super) fn new(capacity: usize) -> Self {
+        Self { entries: Vec::new(), capacity, cut: 0 }
     }
 
     pub(super) fn note(&mut self, entry: TraceEntry) {
-        if self.entries.len() < self.room {
+        if self.entries.len() < self.capacity {
             self.entries.push(entry);
         } else {
             self.cut += 1;

@@ -56,16 +56,16 @@ pub(super) fn served(latency: &Latency, service: Option<&Latency>) -> String {
         text.push_str("        (from when   (from when it\n");
         text.push_str("         it was due)      was sent)\n");
     }
-    let (told, untold): (Vec<_>, Vec<_>) =
-        in_order(latency).into_iter().partition(|(name, _)| latency.told(name).is_some());
-    for (name, us) in told {
-        let beside = service.and_then(|service| service.percentiles.get(name));
-        let beside = beside.map(|us| format!("{:>16}", ms(*us))).unwrap_or_default();
+    let (known, unknown): (Vec<_>, Vec<_>) =
+        in_order(latency).into_iter().partition(|(name, _)| latency.percentile(name).is_some());
+    for (name, us) in known {
+        let service_us = service.and_then(|service| service.percentiles.get(name));
+        let service_us = service_us.map(|us| format!("{:>16}", ms(*us))).unwrap_or_default();
         let last = if name == "100" { " (longest request)" } else { "" };
-        writeln!(text, "{name:>6} %{:>12}{beside}{last}", ms(us)).expect("memory takes all");
+        writeln!(text, "{name:>6} %{:>12}{service_us}{last}", ms(us)).expect("memory takes all");
     }
-    if latency.count > 0 && !untold.is_empty() {
-        let names: Vec<String> = untold.iter().map(|(name, _)| format!("{name} %")).collect();
+    if latency.count > 0 && !unknown.is_empty() {
+        let names: Vec<String> = unknown.iter().map(|(name, _)| format!("{name} %")).collect();
         let responses = counted(latency.count, "response");
         writeln!(text, "    {responses} are too few for {}", names.join(", "))
             .expect("memory takes all");

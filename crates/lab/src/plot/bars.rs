@@ -67,23 +67,23 @@ impl Bars {
     /// Lays it out.
     pub fn draw(&self, size: Size) -> Drawing {
         let (mut drawing, mut y) = frame::begin(&self.title, &self.subtitle, &self.summary, size);
-        let room = self.room(size);
+        let layout = self.layout(size);
         for group in &self.groups {
             let style = super::drawing::Style { size: SMALL, bold: true };
             let width = size.width() - 2.0 * LEFT;
             y = drawing.paragraph(ColourRole::Text, (LEFT, y + 12.0), width, style, &group.title);
             let top = y - 8.0;
             for bar in &group.bars {
-                self.draw_bar(&mut drawing, &room, y, bar);
-                y += room.row;
+                self.draw_bar(&mut drawing, &layout, y, bar);
+                y += layout.row;
             }
-            drawing.rule(ColourRole::Text, (room.left, top), (room.left, y - 8.0));
+            drawing.rule(ColourRole::Text, (layout.left, top), (layout.left, y - 8.0));
         }
         frame::end(&mut drawing, y + 18.0, &self.notes);
         drawing
     }
 
-    fn room(&self, size: Size) -> BarLayout {
+    fn layout(&self, size: Size) -> BarLayout {
         let bars = || self.groups.iter().flat_map(|group| &group.bars);
         let reaches = bars().flat_map(|bar| bar.value.into_iter().chain(bar.spread.map(|s| s.1)));
         let scale = Scale::from_zero(self.unit, reaches);
@@ -108,22 +108,22 @@ impl Bars {
         }
     }
 
-    fn draw_bar(&self, drawing: &mut Drawing, room: &BarLayout, y: f64, bar: &Bar) {
+    fn draw_bar(&self, drawing: &mut Drawing, layout: &BarLayout, y: f64, bar: &Bar) {
         let said = self.said(bar);
         let mut y = y;
-        if room.named_above {
+        if layout.named_above {
             let width = drawing.width - 2.0 * LEFT;
             let line = font::shorten(&format!("{}: {said}", bar.name), SMALL, width);
             drawing.text(ColourRole::Text, (LEFT + 4.0, y + 4.0), Anchor::Start, SMALL, &line);
             y += 18.0;
         } else {
-            let name = font::shorten(&bar.name, SMALL, room.left - LEFT - 10.0);
-            let at = (room.left - 8.0, y + 4.0);
+            let name = font::shorten(&bar.name, SMALL, layout.left - LEFT - 10.0);
+            let at = (layout.left - 8.0, y + 4.0);
             drawing.text(ColourRole::Text, at, Anchor::End, SMALL, &name);
         }
         let end = match bar.value {
-            Some(value) => self.draw_value(drawing, room, y, bar, value),
-            None => room.left + 12.0,
+            Some(value) => self.draw_value(drawing, layout, y, bar, value),
+            None => layout.left + 12.0,
         };
         if bar.failed || bar.value.is_none() {
             let centre = if bar.value.is_some() { (end + 12.0, y) } else { (end, y) };
@@ -131,7 +131,7 @@ impl Bars {
                 drawing.add_of(bar.owner, ColourRole::Text, stroke, Some(&said));
             }
         }
-        if !room.named_above {
+        if !layout.named_above {
             let from = match (bar.value, bar.failed) {
                 (Some(_), true) => end + 24.0,
                 (None, _) => end + 14.0,
@@ -146,17 +146,21 @@ impl Bars {
     fn draw_value(
         &self,
         drawing: &mut Drawing,
-        room: &BarLayout,
+        layout: &BarLayout,
         y: f64,
         bar: &Bar,
         value: f64,
     ) -> f64 {
         let ink = ColourRole::Contender(bar.owner);
-        let place = |value: f64| room.left + room.scale.place(value) * room.length;
+        let place = |value: f64| layout.left + layout.scale.place(value) * layout.length;
         let (end, half) = (place(value), BAR / 2.0);
         let tip = format!("{}: {}", bar.name, self.said(bar));
-        let points =
-            vec![(room.left, y - half), (end, y - half), (end, y + half), (room.left, y + half)];
+        let points = vec![
+            (layout.left, y - half),
+            (end, y - half),
+            (end, y + half),
+            (layout.left, y + half),
+        ];
         let shape = Shape::Polygon { points, hollow: bar.hollow || bar.failed };
         drawing.add_of(bar.owner, ink, shape, Some(&tip));
         let Some((low, high)) = bar.spread else { return end };

@@ -45,12 +45,12 @@ pub fn shorten(text: &str, size: f64, width_max: f64) -> String {
     if width(text, size) <= width_max {
         return text.to_owned();
     }
-    let room = width_max - width("…", size);
+    let space = width_max - width("…", size);
     let mut short = String::new();
     let mut used = 0.0;
     for letter in text.chars() {
         used += width(letter.encode_utf8(&mut [0; 4]), size);
-        if used > room {
+        if used > space {
             break;
         }
         short.push(letter);

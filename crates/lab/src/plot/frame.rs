@@ -126,10 +126,10 @@ pub(super) fn names_beside(drawing: &mut Drawing, inner: PlotArea, names: &[Seri
         most = *y - NAME_ROW;
     }
     let left = inner.right + 14.0;
-    let room = drawing.width - left - SAMPLE - 8.0;
+    let space = drawing.width - left - SAMPLE - 8.0;
     for (name, y) in order {
         drawing.rule(ColourRole::Grid, (inner.right + 2.0, name.end), (left - 2.0, y));
-        one_name(drawing, (left, y), room, name);
+        one_name(drawing, (left, y), space, name);
     }
 }
 
@@ -149,7 +149,7 @@ pub(super) fn names_below(drawing: &mut Drawing, y: f64, names: &[SeriesLabel<'_
     if names.is_empty() { y } else { y + NAME_ROW + 8.0 }
 }
 
-fn one_name(drawing: &mut Drawing, at: Point, room: f64, name: &SeriesLabel<'_>) {
+fn one_name(drawing: &mut Drawing, at: Point, space: f64, name: &SeriesLabel<'_>) {
     let (x, y) = at;
     let owner = name.owner;
     let ink = ColourRole::Contender(owner);
@@ -161,7 +161,7 @@ fn one_name(drawing: &mut Drawing, at: Point, room: f64, name: &SeriesLabel<'_>)
     drawing.add_of(owner, ink, line, None);
     let mark = palette::mark(owner, (x + SAMPLE / 2.0, y), name.hollow);
     drawing.add_of(owner, ink, mark, None);
-    let text = font::shorten(name.text, SMALL, room);
+    let text = font::shorten(name.text, SMALL, space);
     let at = (x + SAMPLE + 6.0, y + 4.0);
     drawing.text(ColourRole::Text, at, Anchor::Start, SMALL, &text);
 }

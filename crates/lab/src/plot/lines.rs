@@ -59,10 +59,10 @@ impl Chart {
     pub fn draw(&self, size: Size) -> Drawing {
         let (mut drawing, y) = frame::begin(&self.title, &self.subtitle, &self.summary, size);
         let texts: Vec<&str> = self.lines.iter().map(|line| line.name.as_str()).collect();
-        let beside = size == Size::Wide;
-        let right = if beside { frame::names_width(&texts) } else { 26.0 };
+        let is_wide = size == Size::Wide;
+        let right = if is_wide { frame::names_width(&texts) } else { 26.0 };
         let count = u32::try_from(texts.len()).unwrap_or(u32::MAX);
-        let tall = if beside { frame::names_height(count) } else { 0.0 };
+        let tall = if is_wide { frame::names_height(count) } else { 0.0 };
         let top = y + frame::title_height(size.width(), &self.y);
         let inner = PlotArea {
             left: frame::label_width(&self.y) + 16.0,
@@ -80,7 +80,7 @@ impl Chart {
         self.draw_lost(&mut drawing, inner);
         let names: Vec<SeriesLabel<'_>> =
             self.lines.iter().map(|line| self.name(inner, line)).collect();
-        let below = if beside {
+        let below = if is_wide {
             frame::names_beside(&mut drawing, inner, &names);
             below
         } else {

@@ -252,7 +252,7 @@ fn after_a_warm_up_cpu_is_divided_by_the_answers_of_the_same_time() {
 fn a_percentile_is_told_from_five_answers_beyond_it() {
     let of = |count: u64| {
         let found = run("a", 1, count, 1.0).outcome.expect("has one");
-        ["50", "99", "99.9"].map(|name| found.latency_us.told(name).is_some())
+        ["50", "99", "99.9"].map(|name| found.latency_us.percentile(name).is_some())
     };
     assert_eq!(of(9), [false; 3]);
     assert_eq!(of(10), [true, false, false]);

@@ -382,12 +382,12 @@ fn page(
     let page = match (shape.bytes, shape.file, shape.path) {
         (bytes, None, None) => PageSpec::Bytes(bytes.unwrap_or(4_096)),
         (None, Some(file), None) => {
-            let beside = path.parent().unwrap_or(Path::new("")).join(&file);
-            if !beside.is_file() {
-                let found = beside.display();
+            let path_of_page = path.parent().unwrap_or(Path::new("")).join(&file);
+            if !path_of_page.is_file() {
+                let found = path_of_page.display();
                 problems.say(place("file"), format!("{found} is no file; name one that is there"));
             }
-            PageSpec::File(beside)
+            PageSpec::File(path_of_page)
         }
         (None, None, Some(path)) => PageSpec::at(&path),
         _ => {
