@@ -320,7 +320,7 @@ _HEADINGS = {"Address": "Kernel and proxies", "Output": "Statistics"}
 
 # Features of the engine that conflict with an application or do not apply to one.
 UNFIT = {
-    "root": "the application answers at every path; for a folder beside it say "
+    "root": "the application answers at every path; for a folder next to it use "
             "--static /path=DIR",
     "workers-max": "an application runs on one thread of each process; for more of them say "
                    "--workers N",

@@ -399,7 +399,7 @@ def _end_loop(loop):
 def _scope(plan, server):
     """The scope of a request but for what differs.
 
-    What each request has is in it already, so that its copies have room for all of it.
+    What each request has is in it already, so that copies are large enough from the start.
     """
     return {
         **dict.fromkeys(("http_version", "method", "path", "raw_path", "query_string", "headers")),

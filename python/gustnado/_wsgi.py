@@ -53,7 +53,7 @@ _OF_EACH = (
 def template(host, port, scheme, root_path, threads, processes):
     """Returns the common part of all environments.
 
-    What each request has is in it already, so that its copies have room for all of it.
+    What each request has is in it already, so that copies are large enough from the start.
     """
     return {
         **dict.fromkeys(_OF_EACH, ""),

@@ -74,13 +74,13 @@ impl ContenderFigures {
     }
 }
 
-fn house() -> PathBuf {
+fn code_base() -> PathBuf {
     let cli = Path::new(env!("CARGO_MANIFEST_DIR"));
-    cli.ancestors().nth(2).expect("crates/cli/ lies in the house").to_path_buf()
+    cli.ancestors().nth(2).expect("crates/cli/ lies in the code base").to_path_buf()
 }
 
 fn page() -> String {
-    fs::read_to_string(house().join("docs/qurricane.md")).expect("the page")
+    fs::read_to_string(code_base().join("docs/qurricane.md")).expect("the page")
 }
 
 /// The rows of all tables that have five columns.
@@ -160,16 +160,16 @@ fn a_name_that_does_not_exist_is_found_out() {
 /// of its own.
 fn public_sources() -> Vec<String> {
     // (Of the codec, statuses are all that handlers see.)
-    let status = house().join("crates/http/src/status.rs");
+    let status = code_base().join("crates/http/src/status.rs");
     let mut found = vec![fs::read_to_string(status).expect("a source")];
-    for room in ["crates/server/src", "crates/config/src", "crates/tcp/src", "crates/tasks/src"] {
-        gather(&house().join(room), &mut found);
+    for folder in ["crates/server/src", "crates/config/src", "crates/tcp/src", "crates/tasks/src"] {
+        gather(&code_base().join(folder), &mut found);
     }
     found
 }
 
 fn gather(folder: &Path, found: &mut Vec<String>) {
-    for entry in fs::read_dir(folder).expect("a folder of the house").flatten() {
+    for entry in fs::read_dir(folder).expect("a folder of the code base").flatten() {
         let path = entry.path();
         if path.is_dir() {
             gather(&path, found);
