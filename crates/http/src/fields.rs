@@ -22,6 +22,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug)]
 pub struct FieldName<'n> {
     id: Option<HeaderId>,
+    /// The spelling; empty where it is the canonical one of the id.
     text: &'n str,
 }
 
@@ -35,27 +36,27 @@ impl<'n> FieldName<'n> {
     /// The name as it is spelled.
     #[inline]
     pub fn as_str(self) -> &'n str {
-        self.text
-    }
-
-    /// The text that must be stored: none where the id says it all.
-    fn stored(self) -> &'n [u8] {
-        let is_canonical = self.id.is_some_and(|id| id.name() == self.text);
-        if is_canonical { b"" } else { self.text.as_bytes() }
+        match self.id {
+            Some(id) if self.text.is_empty() => id.name(),
+            _ => self.text,
+        }
     }
 }
 
 impl From<HeaderId> for FieldName<'static> {
     #[inline]
     fn from(id: HeaderId) -> Self {
-        Self { id: Some(id), text: id.name() }
+        Self { id: Some(id), text: "" }
     }
 }
 
 impl<'n> From<&'n str> for FieldName<'n> {
     #[inline]
     fn from(text: &'n str) -> Self {
-        Self { id: HeaderId::of(text), text }
+        match header_id::find(text) {
+            Some((id, true)) => id.into(),
+            found => Self { id: found.map(|(id, _)| id), text },
+        }
     }
 }
 
@@ -114,11 +115,12 @@ impl Fields {
     /// If the name has 16 MiB, or the value 4 GiB.
     pub fn add_trusted<'n>(&mut self, name: impl Into<FieldName<'n>>, value: &[u8]) {
         let name = name.into();
-        let text = name.stored();
-        let prefix = prefix(name.id, text.len(), value.len());
-        self.buffer.reserve(prefix.len() + text.len() + value.len());
+        let prefix = prefix(name.id, name.text.len(), value.len());
+        let len = prefix.len() + name.text.len() + value.len();
+        // Room for a few short fields, so that most lists are allocated once.
+        self.buffer.reserve(if self.is_empty() { len.max(FIRST_BYTES) } else { len });
         self.buffer.extend_from_slice(&prefix);
-        self.buffer.extend_from_slice(text);
+        self.buffer.extend_from_slice(name.text.as_bytes());
         self.buffer.extend_from_slice(value);
     }
 
@@ -203,7 +205,7 @@ impl Fields {
 impl fmt::Debug for Fields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |(name, value): (FieldName<'_>, &[u8])| {
-            (name.text.to_owned(), value.escape_ascii().to_string())
+            (name.as_str().to_owned(), value.escape_ascii().to_string())
         };
         f.debug_map().entries(self.iter().map(shown)).finish()
     }
@@ -217,6 +219,9 @@ const VALUE_BYTES_MAX: usize = u32::MAX as usize;
 /// What stands before each field in the buffer: the id in 8 bits, from 1 on, or 0; the length of
 /// the stored name in 24; the length of the value in 32.
 const PREFIX_BYTES: usize = 8;
+
+/// The capacity of a list at its first field.
+const FIRST_BYTES: usize = 64;
 
 #[inline]
 fn prefix(id: Option<HeaderId>, text_len: usize, value_len: usize) -> [u8; PREFIX_BYTES] {
@@ -270,7 +275,7 @@ impl<'f> Entry<'f> {
     }
 
     fn name(&self) -> FieldName<'f> {
-        let text = str::from_utf8(self.name_bytes()).expect("it was added as a str");
+        let text = str::from_utf8(self.text).expect("it was added as a str");
         FieldName { id: self.id, text }
     }
 }

@@ -65,6 +65,20 @@ fn make_old(out: &mut [u8], written: usize) {
     out[start + MINOR_AT] = b'0';
 }
 
+/// Says what becomes of the connection, behind a status line and field lines of so many bytes.
+#[inline(never)]
+fn write_connection(out: &mut Vec<u8>, persist: Persist, written: usize) {
+    let line = persist.line();
+    out.extend_from_slice(line);
+    // (Old answers always say it, so the others need not look.)
+    if persist.is_old() {
+        make_old(out, written + line.len());
+    }
+}
+
+/// No line that says what becomes of the connection has more bytes.
+const CONNECTION_LINE_MAX: usize = Persist::KeepAlive.line().len();
+
 /// Where the minor version stands in a status line.
 const MINOR_AT: usize = "HTTP/1.".len();
 
@@ -151,7 +165,8 @@ impl<'o> ResponseWriter<'o> {
     /// - `rest`: ready field lines, the blank line, and the body if there is one.
     ///
     /// The parts are trusted: make them with [`ResponseWriter::start`].
-    #[inline]
+    #[expect(clippy::inline_always, reason = "as a call it costs a plain request instructions")]
+    #[inline(always)]
     pub fn ready(
         out: &'o mut Vec<u8>,
         status: Status,
@@ -162,15 +177,10 @@ impl<'o> ResponseWriter<'o> {
         debug_assert!(
             rest.starts_with(b"\r\n") || memchr::memmem::find(rest, b"\r\n\r\n").is_some()
         );
-        let connection = persist.line();
-        out.reserve(opening.0.len() + STATUS_LINE_MAX + connection.len() + rest.len());
+        out.reserve(opening.0.len() + STATUS_LINE_MAX + CONNECTION_LINE_MAX + rest.len());
         opening.write(out, status);
-        if !connection.is_empty() {
-            out.extend_from_slice(connection);
-            // (Old answers always say it, so the others need not look.)
-            if persist.is_old() {
-                make_old(out, opening.written(status) + connection.len());
-            }
+        if persist != Persist::Default {
+            write_connection(out, persist, opening.written(status));
         }
         out.extend_from_slice(rest);
     }
@@ -196,21 +206,21 @@ impl<'o> ResponseWriter<'o> {
         let connection = persist.line();
         let mut digits = itoa::Buffer::new();
         let digits = digits.format(length).as_bytes();
-        let before = out.len();
         out.reserve(lead.len() + digits.len() + connection.len() + 4 + content.len());
         out.extend_from_slice(lead);
         out.extend_from_slice(digits);
         if connection.is_empty() && fields.is_empty() {
             out.extend_from_slice(b"\r\n\r\n");
         } else {
+            let before = out.len();
             out.extend_from_slice(b"\r\n");
             out.extend_from_slice(connection);
             write_fields(out, fields);
             out.extend_from_slice(b"\r\n");
             // (Old answers always say it, so the others need not look.)
             if persist.is_old() {
-                let written = out.len() - before;
-                make_old(out, written);
+                let fields_bytes = out.len() - before;
+                make_old(out, lead.len() + digits.len() + fields_bytes);
             }
         }
         out.extend_from_slice(content);
@@ -300,8 +310,7 @@ impl<'o> ResponseWriter<'o> {
 
 /// Writes a line for each field (RFC 9112 §5).
 pub fn write_fields(out: &mut Vec<u8>, fields: &Fields) {
-    let lens = fields.iter_bytes().map(|(name, value)| name.len() + value.len() + 4);
-    out.reserve(lens.sum());
+    out.reserve(fields.heap_bytes()); // about as many bytes as their lines have
     for (name, value) in fields.iter_bytes() {
         for part in [name, b": ", value, b"\r\n"] {
             out.extend_from_slice(part);

@@ -1,18 +1,20 @@
 //! Header fields that many responses have in common.
 
 use gustnado_config::Headers;
+use gustnado_http::fields::HeaderId;
 
 use crate::middleware::Middleware;
 
 /// What adds fields to every answer that does not have them already.
-pub(crate) fn middleware(fields: &Headers) -> Option<Middleware> {
-    let fields = fields.clone();
+pub(crate) fn middleware(headers: &Headers) -> Option<Middleware> {
+    let fields = headers.fields();
     (!fields.is_empty()).then(|| {
         Middleware::after(move |_, response| {
             for (name, value) in fields.iter() {
-                if response.header_value(name).is_none() {
-                    let outcome = response.try_header(name, value);
-                    debug_assert!(outcome.is_ok(), "{name}: {outcome:?}");
+                let is_type = name.id() == Some(HeaderId::ContentType);
+                let has_type = is_type && response.content_type.is_some();
+                if !has_type && !response.fields.contains(name) {
+                    response.fields.to_mut().add_trusted(name, value);
                 }
             }
         })

@@ -107,7 +107,7 @@ pub struct FileOptions {
     pub listing: bool,
     /// Bytes of memory for ready answers, of all workers together; 0 for none.
     pub cache_bytes: u64,
-    /// How many threads call [`Files::answer`], at least 1: each has its share of the bounds.
+    /// How many threads call `Files::respond`, at least 1: each has its share of the bounds.
     pub workers: usize,
     /// Threads that wait for the folder's disk, at most, so that no worker does; 0 to have the
     /// workers wait themselves. They are started when a file is not in memory, and end when idle.

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use super::{FieldName, HeaderId, NAME_BYTES_MAX, VALUE_BYTES_MAX};
-use crate::syntax::{VALUE, is, is_token};
+use crate::syntax::{VALUE, is_token, skip, skip_plain_value};
 
 /// Checks that a field can be sent in a response: it can neither split the response nor misframe
 /// its content (RFC 9110 §5.1, §5.5; RFC 9112 §11.1).
@@ -31,7 +31,8 @@ pub(crate) fn check_syntax(name: FieldName<'_>, value: &[u8]) -> Result<(), Fiel
     if name.id().is_none() && !(is_token(text) && text.len() <= NAME_BYTES_MAX) {
         return Err(FieldError::Name);
     }
-    if !(value.iter().all(|byte| is(*byte, VALUE)) && value.len() <= VALUE_BYTES_MAX) {
+    let is_value = skip(skip_plain_value(value), VALUE).is_empty();
+    if !(is_value && value.len() <= VALUE_BYTES_MAX) {
         return Err(FieldError::Value);
     }
     Ok(())

@@ -123,15 +123,24 @@ impl HeaderId {
     /// The id of a name in any case, if it has one.
     #[inline]
     pub fn of(name: &str) -> Option<Self> {
-        let name = name.as_bytes();
-        let mut slot = slot_of(name)?;
-        loop {
-            let id = SLOTS[slot]?;
-            if id.name().as_bytes().eq_ignore_ascii_case(name) {
-                return Some(id);
-            }
-            slot = (slot + 1) % SLOTS.len();
+        find(name).map(|(id, _)| id)
+    }
+}
+
+/// The id of a name in any case, and whether the name is spelled canonically.
+pub(super) fn find(name: &str) -> Option<(HeaderId, bool)> {
+    let mut slot = slot_of(name.as_bytes())?;
+    loop {
+        let id = SLOTS[slot]?;
+        let canonical = id.name();
+        // (Most names are: telling that takes a fifth of what the other comparison does.)
+        if canonical == name {
+            return Some((id, true));
         }
+        if canonical.eq_ignore_ascii_case(name) {
+            return Some((id, false));
+        }
+        slot = (slot + 1) % SLOTS.len();
     }
 }
 

@@ -1,6 +1,7 @@
 //! The head of one part.
 
 use super::MultipartError;
+use crate::fields::{Fields, HeaderId};
 use crate::media_type::MediaType;
 
 /// What a part says of itself.
@@ -8,13 +9,13 @@ use crate::media_type::MediaType;
 pub struct PartHead {
     name: String,
     file_name: Option<String>,
-    fields: Vec<(String, Vec<u8>)>,
+    fields: Fields,
 }
 
 impl PartHead {
     /// - `lines`: whole field lines.
     pub(super) fn read(lines: &[u8]) -> Result<Self, MultipartError> {
-        let mut fields = Vec::new();
+        let mut fields = Fields::new();
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
             let line = line.strip_suffix(b"\r\n").ok_or(MultipartError::Field)?;
             let colon = line.iter().position(|byte| *byte == b':').ok_or(MultipartError::Field)?;
@@ -24,10 +25,10 @@ impl PartHead {
             if !is_name || value.iter().any(is_control) {
                 return Err(MultipartError::Field);
             }
-            let name = String::from_utf8(name.to_vec()).map_err(|_| MultipartError::Field)?;
-            fields.push((name, value.to_vec()));
+            let name = str::from_utf8(name).map_err(|_| MultipartError::Field)?;
+            fields.add_trusted(name, value);
         }
-        let disposition = value_of(&fields, "content-disposition").ok_or(MultipartError::Name)?;
+        let disposition = fields.get(HeaderId::ContentDisposition).ok_or(MultipartError::Name)?;
         let disposition = MediaType::of(disposition);
         if !disposition.is("form-data") {
             return Err(MultipartError::Name);
@@ -53,11 +54,6 @@ impl PartHead {
 
     /// The first value of a header field of the part, by its name in any case.
     pub fn field(&self, name: &str) -> Option<&[u8]> {
-        value_of(&self.fields, name)
+        self.fields.get(name)
     }
-}
-
-fn value_of<'f>(fields: &'f [(String, Vec<u8>)], name: &str) -> Option<&'f [u8]> {
-    let found = fields.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-    found.map(|(_, value)| value.as_slice())
 }
