@@ -1,5 +1,5 @@
-"""The native half. `Request`, `Response` and `Writer` are for programs: `gustnado` has them. What
-stands below them is for the package itself."""
+"""The native half. Programs use `Request`, `Response` and `Writer` from `gustnado`. The classes
+below them are internal."""
 
 from asyncio import AbstractEventLoop
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
@@ -16,7 +16,7 @@ _Fields: TypeAlias = (
 
 @final
 class Request:
-    """A request: its head, and its body. Nothing is converted before it is asked for."""
+    """A request: head and body. Values are converted on demand."""
     @property
     def method(self) -> str: ...
     @property
@@ -57,7 +57,7 @@ class Request:
 
 @final
 class Response:
-    """An answer that is more than its content. It can be returned once."""
+    """A response with status, fields and content. It can be returned once."""
     def __new__(
         cls,
         content: str | bytes | bytearray | memoryview | None = None,
@@ -89,7 +89,7 @@ class Response:
 
 @final
 class Writer:
-    """Writes an answer piece by piece."""
+    """Writes a response piece by piece."""
     def write(self, piece: bytes | bytearray | memoryview) -> bool: ...
     def when_room(self, then: Callable[[], object]) -> None: ...
     def when_lost(self, then: Callable[[], object]) -> None: ...
@@ -104,7 +104,7 @@ def canonical_route(path: str) -> str: ...
 
 @final
 class Engine:
-    """A worker of the engine on the thread that has made it."""
+    """A worker of the engine on the thread that created it."""
     def __new__(
         cls,
         settings: list[tuple[str, str]],
@@ -140,7 +140,7 @@ class Alert:
 
 @final
 class Asgi:
-    """An application by ASGI, and what it stands on."""
+    """An ASGI application."""
     def __new__(
         cls,
         app: Callable[..., object],
@@ -153,7 +153,7 @@ class Asgi:
 
 @final
 class Wsgi:
-    """An application by WSGI, and what it stands on."""
+    """A WSGI application."""
     def __new__(
         cls,
         app: Callable[..., object],
