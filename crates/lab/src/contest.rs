@@ -82,7 +82,7 @@ pub enum ContestEvent<'a> {
     },
 }
 
-/// Why a contest could not begin.
+/// Error that keeps a contest from beginning.
 #[derive(Debug)]
 pub enum ContestError {
     /// The output folder, or the temporary one, is not writable.

@@ -1,4 +1,4 @@
-//! What one run of the load generator found: the object that `gustnado bench --json` prints.
+//! The outcome of one run of the load generator: the object that `gustnado bench --json` prints.
 //!
 //! Durations say their unit in their name. Latencies are microseconds. A field that does not apply
 //! to the model is left out of the JSON.

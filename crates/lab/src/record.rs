@@ -88,7 +88,7 @@ pub struct ContenderRecord {
     pub fate: Fate,
 }
 
-/// What happened to a contender.
+/// The fate of a contender.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(tag = "state", content = "why", rename_all = "kebab-case")]
 pub enum Fate {

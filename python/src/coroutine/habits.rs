@@ -23,7 +23,7 @@ struct Habit {
     quick: i32,
 }
 
-/// What is known of paths.
+/// The habits of known paths.
 pub(super) struct Habits(Vec<Habit>);
 
 /// Work after a response, and when it began.

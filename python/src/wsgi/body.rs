@@ -49,7 +49,7 @@ pub(super) struct Spool {
     used: AtomicU64,
 }
 
-/// Why a body was refused.
+/// The reason why a body was refused.
 pub(super) enum BodyRefusal {
     Broken(BodyError),
     TooLong,

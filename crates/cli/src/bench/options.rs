@@ -37,7 +37,7 @@ pub(crate) struct BenchOptions {
     pub(super) hgrm: Option<PathBuf>,
 }
 
-/// Where progress is shown.
+/// When to show progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProgressOutput {
     /// If standard error is a terminal.

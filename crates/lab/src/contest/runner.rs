@@ -30,7 +30,7 @@ const SETTLE: Duration = Duration::from_millis(200);
 /// Interval between two attempts to reach a starting server.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// Why a run has no result.
+/// The reason why a run has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unmeasured {
     /// The contest was stopped.

@@ -63,7 +63,7 @@ impl ToolOutput {
     }
 }
 
-/// Why it did not run to its end.
+/// Error of a program that did not run to its end.
 #[derive(Debug)]
 pub(super) enum ToolError {
     /// It could not be started or waited for.

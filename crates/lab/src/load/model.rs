@@ -7,7 +7,7 @@ use crate::figures::counted;
 use crate::outcome::ModelSummary;
 use crate::plan::{BackendChoice, LoadModel, LoadPlan};
 
-/// The model of a run.
+/// Returns the model of a run.
 pub(super) fn model(plan: &LoadPlan, threads: u32, io: BackendChoice) -> ModelSummary {
     let name = match plan.load {
         LoadModel::Closed if !plan.keep_alive => "churn",

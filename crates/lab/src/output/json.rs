@@ -27,7 +27,7 @@ pub fn read(text: &str) -> Result<Outcome, OutcomeJsonError> {
     serde_json::from_value(value).map_err(OutcomeJsonError::Shape)
 }
 
-/// Why a text is not an outcome.
+/// Error of a text that is not an outcome.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OutcomeJsonError {

@@ -160,7 +160,7 @@ fn added(one: &Errors, other: &Errors) -> Errors {
     }
 }
 
-/// Why a file is not a run.
+/// Error of a file that is not a run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RunFileError {

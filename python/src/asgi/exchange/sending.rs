@@ -25,7 +25,7 @@ const PIECE_BYTES_MAX: usize = 64 << 10;
 /// Maximum delay of sent content while the application continues without waiting.
 const HOLD: Duration = Duration::from_millis(1);
 
-/// What to do after a message.
+/// The action after a message.
 pub(super) enum SendOutcome {
     /// Continue: it is kept for what follows.
     Kept,
