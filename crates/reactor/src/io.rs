@@ -50,6 +50,11 @@ impl Io {
         Self(mem::replace(&mut self.0, IoKind::Gone))
     }
 
+    /// Whether [`Io::take`] has taken the socket out.
+    pub fn is_taken(&self) -> bool {
+        matches!(self.0, IoKind::Gone)
+    }
+
     /// What names this socket.
     #[inline]
     pub fn id(&self) -> IoId {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use gustnado_tasks::BlockingPool;
 
-use crate::files::{FileOptions, Folders};
 use crate::server_stats::ServerStats;
 #[cfg(feature = "tower")]
 use crate::tokio_runtime::Tokio;
+use gustnado_files::{FileOptions, Folders};
 
 /// What routes are made ready with.
 #[derive(Clone)]

@@ -43,7 +43,6 @@ mod contained;
 mod documents;
 mod error_page;
 mod fields;
-pub mod files;
 pub mod forms;
 mod handler;
 mod hooks;
@@ -70,6 +69,7 @@ pub mod test;
 mod tokio_runtime;
 #[cfg(feature = "tower")]
 mod tower;
+mod tunnel;
 
 pub use access_log::FormatError;
 #[doc(hidden)]
@@ -108,6 +108,7 @@ pub use stats::{Stats, WorkerStats};
 pub use stats_page::stats_page;
 #[cfg(feature = "tower")]
 pub use tower::{ClientInfo, ServiceError, Tower, tower};
+pub use tunnel::{Tunnel, TunnelError};
 
 /// Light tasks: futures on the server's own workers. Handlers of the task kind are some, and may
 /// start others.
@@ -125,6 +126,11 @@ pub mod driven {
     pub use gustnado_tasks::{Alert, Driven, Ready, Turned, Wants};
 }
 
+/// Folders as they are served.
+pub mod files {
+    pub use gustnado_files::{FileFailures, FileOptions, Files, FilesError};
+}
+
 /// What starting a server comes to.
 pub type Result<T> = std::result::Result<T, StartError>;
 
@@ -135,7 +141,7 @@ gustnado_tasks::debug_as_display!(
     BodyError,
     ParamError,
     AppendError,
-    files::FilesError,
+    TunnelError,
     forms::FormError,
     test::TestError,
 );

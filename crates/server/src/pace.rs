@@ -1,31 +1,20 @@
 //! How fast bytes and requests may go: by connection, route, client address and server.
 //!
-//! What lives here: what the settings come to, the buckets that connections share, and what one
-//! connection may do when. Waiting, sending and receiving are the connection's own
-//! ([`crate::conn`]); the buckets' arithmetic is [`gustnado_tasks::Rate`].
+//! What lives here: which connection has which pace, by the settings. Keeping it is the socket's
+//! ([`gustnado_tls::Socket`]); the buckets' arithmetic is [`gustnado_tasks::Rate`].
 
 mod clients;
-mod pacer;
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gustnado_tasks::{Endpoint, Rate, SharedBucket};
+use gustnado_config::millis;
+use gustnado_tasks::{Endpoint, Rate};
+use gustnado_tls::{Buckets, Flows, Pacer, ResponsePace};
 
 use crate::config;
 use clients::Clients;
-use gustnado_config::millis;
-pub(crate) use pacer::Pacer;
-use pacer::Tap;
-
-/// Buckets that several connections share: those of a client, of a route, of the server.
-#[derive(Debug, Default)]
-pub(crate) struct Buckets {
-    write: SharedBucket,
-    read: SharedBucket,
-    requests: SharedBucket,
-}
 
 /// What each connection is paced by, whatever its requests are. Known from the start.
 #[derive(Debug)]
@@ -38,19 +27,6 @@ pub(crate) struct Pace {
     first_byte_delay_ms: u64,
     clients: Clients,
     server_buckets: Arc<Buckets>,
-}
-
-/// Rates in both directions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Flows {
-    write: Option<Rate>,
-    read: Option<Rate>,
-}
-
-impl Flows {
-    fn is_free(self) -> bool {
-        self.write.is_none() && self.read.is_none()
-    }
 }
 
 impl Pace {
@@ -106,13 +82,14 @@ impl Pace {
         now_ms: u64,
     ) -> Box<Pacer> {
         let mut pacer = Pacer::free();
-        pacer.first_byte_delay_ms = self.first_byte_delay_ms;
-        pacer.write.extend(self.connection.write.map(Tap::own));
-        pacer.read.extend(self.connection.read.map(Tap::own));
+        pacer.delay_first_byte(self.first_byte_delay_ms);
+        pacer.own(self.connection);
         if !self.client.is_free() || self.requests.is_some() {
             let client = self.clients.of(&peer(), now_ms);
             pacer.share(self.client, &client);
-            pacer.requests = self.requests.map(|rate| (rate, client));
+            if let Some(rate) = self.requests {
+                pacer.limit_requests(rate, client);
+            }
         }
         pacer.share(self.server, &self.server_buckets);
         Box::new(pacer)
@@ -135,29 +112,12 @@ impl RoutePace {
         Rate::steady(self.read, self.burst)
     }
 
-    /// What paces the answers, if anything does.
-    pub(crate) fn of_answers(self) -> Option<Arc<AnswerPace>> {
-        let pace = AnswerPace {
-            write: Rate::steady(self.write, self.burst),
-            in_all: Rate::steady(self.write_in_all, self.burst),
-            buckets: Arc::default(),
-            first_byte_delay_ms: millis(self.first_byte_delay),
-        };
-        let is_free =
-            pace.write.is_none() && pace.in_all.is_none() && pace.first_byte_delay_ms == 0;
-        (!is_free).then(|| Arc::new(pace))
+    /// The pace of the responses, if they have one.
+    pub(crate) fn of_responses(self) -> Option<Arc<ResponsePace>> {
+        let write = Rate::steady(self.write, self.burst);
+        let in_all = Rate::steady(self.write_in_all, self.burst);
+        ResponsePace::new(write, in_all, millis(self.first_byte_delay)).map(Arc::new)
     }
-}
-
-/// What paces the answers of a route.
-#[derive(Debug)]
-pub(crate) struct AnswerPace {
-    /// Of each connection.
-    write: Option<Rate>,
-    /// Of all connections together.
-    in_all: Option<Rate>,
-    buckets: Arc<Buckets>,
-    first_byte_delay_ms: u64,
 }
 
 #[cfg(test)]
@@ -167,7 +127,7 @@ mod tests {
     #[test]
     fn nothing_is_paced_unless_that_is_said() {
         assert!(Pace::new(&config::Pace::default()).is_none());
-        assert!(RoutePace::default().of_answers().is_none());
+        assert!(RoutePace::default().of_responses().is_none());
         // What slows accepting and the workers changes nothing for connections.
         let pace = config::Pace { accepts_per_second: 1, pass_delay_us: 1, ..Default::default() };
         assert!(Pace::new(&pace).is_none());

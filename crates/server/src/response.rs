@@ -7,6 +7,7 @@ mod foreign;
 mod into_response;
 mod later;
 mod prefix;
+mod upgrade;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -19,9 +20,9 @@ use gustnado_http::request::Request as View;
 use gustnado_http::response_writer::{Opening, Persist, ResponseWriter, WrittenHead};
 use gustnado_http::status::Status;
 use gustnado_tasks::Now;
+use gustnado_tls::ResponsePace;
 
-use crate::files::{FileContent, FileResponse, respond_with_file};
-use crate::pace::AnswerPace;
+use gustnado_files::{FileContent, FileResponse, respond_with_file};
 
 pub use appender::{AppendError, Appender};
 pub(crate) use content::{Content, Failed, Streamed, Trailers};
@@ -30,6 +31,7 @@ pub use foreign::ForeignHead;
 pub use into_response::IntoResponse;
 pub use later::{Replier, Reply, reply_later};
 pub(crate) use prefix::ResponsePrefix;
+pub(crate) use upgrade::{OnUpgrade, Upgrade};
 
 /// One of the usual content types: answers with them begin with one piece that is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,8 +89,10 @@ pub(crate) struct Rare {
     pub(crate) close: bool,
     /// A status line in place of the status's own.
     pub(crate) status_line: Option<StatusLine>,
+    /// The upgrade that it offers.
+    pub(crate) upgrade: Option<Box<Upgrade>>,
     /// The pace of its route.
-    pub(crate) pace: Option<Arc<AnswerPace>>,
+    pub(crate) pace: Option<Arc<ResponsePace>>,
     pub(crate) replaced: Replaced,
     /// What the page for its status says in place of its usual sentence.
     pub(crate) hint: Option<&'static str>,
@@ -262,7 +266,7 @@ impl Response {
     }
 
     /// Has all of it sent at a route's pace.
-    pub(crate) fn set_pace(&mut self, pace: Arc<AnswerPace>) {
+    pub(crate) fn set_pace(&mut self, pace: Arc<ResponsePace>) {
         self.rare.get_or_insert_default().pace = Some(pace);
     }
 

@@ -240,7 +240,7 @@ impl Route {
     /// With its pace as what carries it out: a link around all that is its own, and an option.
     fn with_pace(mut self) -> Self {
         self.options.read = self.pace.read_rate();
-        if let Some(pace) = self.pace.of_answers() {
+        if let Some(pace) = self.pace.of_responses() {
             self.middleware
                 .insert(0, Middleware::after(move |_, response| response.set_pace(pace.clone())));
         }

@@ -26,12 +26,12 @@ use crate::app::{App, Current, ServerShared};
 use crate::build_context::BuildContext;
 use crate::builder::Server;
 use crate::config::{Config, Machine};
-use crate::files::{FileOptions, Folders};
 use crate::routes::{RouteError, Routes, Tables};
 use crate::server_stats::ServerStats;
 use crate::stats::{Stats, WorkerStats};
 use crate::stats_page::write_regularly;
 use crate::status_page;
+use gustnado_files::{FileOptions, Folders};
 
 use listeners::Listeners;
 

@@ -14,8 +14,8 @@ use gustnado_config::FileSettings;
 use gustnado_config::config_file::ConfigFile;
 
 use crate::config::{Config, Settings};
-use crate::files::{FileOptions, Files, FilesError};
 use crate::{Server, StartError};
+use gustnado_files::{FileOptions, Files, FilesError};
 
 pub use gustnado_config::config_file::{Problem, SiteError, schema};
 

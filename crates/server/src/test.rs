@@ -37,11 +37,11 @@ use crate::build_context::BuildContext;
 use crate::client::{self, ClientError, ClientOptions};
 use crate::config::{Config, Listing};
 use crate::conn;
-use crate::files::FileOptions;
 use crate::hooks::Hooks;
 use crate::routes::{RouteError, Routes, Tables};
 use crate::server::lines;
 use crate::server_stats::ServerStats;
+use gustnado_files::FileOptions;
 
 /// How long one request may take, and how much of an answer is collected.
 const PATIENCE: Duration = Duration::from_secs(30);

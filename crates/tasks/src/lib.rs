@@ -91,7 +91,8 @@ pub use gustnado_reactor::{
     SocketOptions, TrafficClass, Wants, block_file_size_signal, descriptor_limit, probe_uring,
 };
 pub use net::acceptor::Acceptor;
-pub use net::connection::{Connection, ConnectionError};
+pub use net::connection::Connection;
+pub use net::connection_error::ConnectionError;
 pub use net::connection_id::{ConnectionId, TaskMark};
 pub use net::listening::{Listening, Serve};
 pub use net::patience::Patience;

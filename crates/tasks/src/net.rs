@@ -3,6 +3,7 @@
 pub(crate) mod acceptor;
 pub(crate) mod closing;
 pub(crate) mod connection;
+pub(crate) mod connection_error;
 pub(crate) mod connection_id;
 pub(crate) mod listening;
 pub(crate) mod patience;

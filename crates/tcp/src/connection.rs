@@ -5,17 +5,19 @@
 //! ```
 
 use std::future::poll_fn;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use gustnado_tasks::{Connection, ConnectionError, Endpoint, Phase};
+use gustnado_tasks::{ConnectionError, Endpoint, Phase};
+use gustnado_tls::Socket;
 
 use super::handle::TransportHandle;
 use super::outbox::Flow;
 use super::reason::Reason;
 use super::tally::{Tally, count};
-use super::transport::Transport;
+use super::transport::{HandedOver, Transport};
 use super::{Factory, Protocol};
 
 /// Steps of one connection before other tasks have their turn.
@@ -62,21 +64,41 @@ impl ProtocolLoop {
     /// Has the factory build a protocol for a connection. `None`: it does not want to, or the peer
     /// has gone; the connection is closed.
     pub(super) fn build(
-        connection: Connection,
+        socket: Socket,
         factory: &dyn Factory,
         tally: &Arc<Tally>,
         manners: Manners,
     ) -> Option<Box<Self>> {
-        let (peer, local) = (connection.peer().ok()?, connection.local().ok()?);
+        let (peer, local) = (socket.peer().ok()?, socket.local().ok()?);
         let Some(protocol) = build_protocol(factory, &peer, tally) else {
             count(&tally.refused);
             return None;
         };
         count(&tally.made);
         let Manners { hold_reading, closing_ms } = manners;
-        let transport = Transport::new(Some(connection), peer, local, hold_reading, closing_ms);
+        let transport = Transport::new(Some(socket), peer, local, hold_reading, closing_ms);
+        Some(Self::new(protocol, transport, Arc::clone(tally)))
+    }
+
+    /// Puts a protocol on a socket that another one has had before.
+    ///
+    /// # Errors
+    /// The peer has gone.
+    pub(super) fn take_over(
+        socket: Socket,
+        handed: HandedOver,
+        protocol: Box<dyn Protocol>,
+        closing_ms: u64,
+    ) -> io::Result<Box<Self>> {
+        let (peer, local) = (socket.peer()?, socket.local()?);
+        let mut transport = Transport::new(Some(socket), peer, local, true, closing_ms);
+        transport.take_over(handed);
+        Ok(Self::new(protocol, transport, Arc::default()))
+    }
+
+    fn new(protocol: Box<dyn Protocol>, transport: Transport, tally: Arc<Tally>) -> Box<Self> {
         let told = Told { stage: Stage::Built, congested: false, reading: true, stopping: false };
-        Some(Box::new(Self { protocol, transport, tally: Arc::clone(tally), told }))
+        Box::new(Self { protocol, transport, tally, told })
     }
 
     /// Says which task this is; without that, handles wake nobody.
@@ -105,23 +127,13 @@ impl ProtocolLoop {
     /// Gives the peer the chance to read everything, or tells it that it will not.
     pub(super) async fn linger(&mut self, reason: Reason) {
         let talks_on = self.transport.is_written_out() && !self.transport.has_finished_reading();
-        if talks_on {
-            self.transport.shut();
-        }
-        let Some(connection) = self.transport.connection() else { return };
+        let Some(socket) = self.transport.socket() else { return };
         if matches!(reason, Reason::Aborted | Reason::Overrun) {
-            connection.reset_on_drop();
+            socket.reset_on_drop();
         }
-        if !talks_on {
-            return;
-        }
-        connection.set_deadline(connection.now().mono_ms + LINGER_MS);
-        let mut thrown_away = 0;
-        while let Ok(piece) = connection.recv(true).await {
-            thrown_away += piece.bytes().len();
-            if piece.bytes().is_empty() || thrown_away > LINGER_BYTES_MAX {
-                return;
-            }
+        if talks_on {
+            // Boxed, so that no connection keeps room for its end.
+            Box::pin(socket.linger(LINGER_MS, LINGER_BYTES_MAX, true)).await;
         }
     }
 
@@ -156,14 +168,15 @@ impl ProtocolLoop {
             return Poll::Ready(None);
         }
         let reads = self.transport.is_reading();
-        let Some(connection) = self.transport.connection() else {
+        if reads && let Some(unread) = self.transport.take_unread() {
+            self.take(&unread);
+            return Poll::Ready(None);
+        }
+        let Some(socket) = self.transport.socket() else {
             return Poll::Ready(Some(Reason::Closed));
         };
-        let received = if reads {
-            connection.poll_recv(false)
-        } else {
-            connection.poll_deadline(false).map(Err)
-        };
+        let received =
+            if reads { socket.poll_recv(false) } else { socket.poll_deadline(false).map(Err) };
         received.map(|received| match received {
             Ok(piece) => {
                 self.take(piece.bytes());

@@ -12,6 +12,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use gustnado_tasks::{Connection, ConnectionError, Endpoint, Phase};
+use gustnado_tls::Socket;
 
 use super::connection::ProtocolLoop;
 use super::engine::{Engine, first_address};
@@ -267,7 +268,7 @@ impl Attempt {
         connection.set_deadline(u64::MAX);
         let manners = self.connector.engine().client_manners();
         let factory = &*self.connector.inner.factory;
-        let built = ProtocolLoop::build(connection, factory, tally, manners);
+        let built = ProtocolLoop::build(Socket::new(connection), factory, tally, manners);
         let mut running = built.ok_or(ConnectError::NoProtocol)?;
         running.attend().await;
         Ok(running)

@@ -35,6 +35,7 @@ mod connection;
 mod connector;
 mod engine;
 mod handle;
+mod handover;
 mod line;
 mod outbox;
 mod port;
@@ -51,6 +52,8 @@ pub use calls::{CallError, DelayedCall};
 pub use connector::{ConnectError, ConnectOptions, Connector, ConnectorState};
 pub use engine::{Engine, EngineError};
 pub use handle::{TransportHandle, WriteError};
+#[doc(hidden)]
+pub use handover::run_on;
 pub use line::{LINE_BYTES_MAX, LineProtocol, LineReceiver, Lines};
 pub use outbox::{Flow, WriteLimits};
 pub use port::{ListenError, Port};

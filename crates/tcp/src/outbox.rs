@@ -128,10 +128,11 @@ impl Outbox {
         Some(chunk)
     }
 
-    /// What [`Outbox::take_chunk`] gave has left.
-    pub(super) fn sent(&mut self) {
-        self.leaving = 0;
+    /// What [`Outbox::take_chunk`] gave has left. Returns how many bytes that were.
+    pub(super) fn sent(&mut self) -> usize {
+        let bytes = mem::take(&mut self.leaving);
         self.judge();
+        bytes
     }
 
     fn judge(&mut self) {

@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use gustnado_tasks::{Connection, Endpoint, Listening, Workers};
+use gustnado_tls::Socket;
 
 use super::Factory;
 use super::connection::{Manners, ProtocolLoop};
@@ -101,11 +102,11 @@ fn serve(
     used: Arc<Used>,
     manners: Manners,
 ) -> impl Future<Output = ()> + Send {
-    let open = Open::new(Arc::clone(&used.tally));
+    let (open, socket) = (Open::new(Arc::clone(&used.tally)), Socket::new(connection));
     count(&open.0.accepted);
     async move {
         let _open = open;
-        let built = ProtocolLoop::build(connection, &*used.factory, &used.tally, manners);
+        let built = ProtocolLoop::build(socket, &*used.factory, &used.tally, manners);
         drop(used);
         let Some(mut running) = built else { return };
         running.attend().await;

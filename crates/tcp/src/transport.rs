@@ -1,10 +1,13 @@
 //! A connection as its protocol sees it.
 
 use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Poll, Waker, ready};
 use std::time::Duration;
 
-use gustnado_tasks::{Connection, ConnectionError, Endpoint};
+use gustnado_tasks::{ConnectionError, Endpoint};
+use gustnado_tls::Socket;
 
 use super::handle::{Orders, TransportHandle};
 use super::outbox::{Flow, Outbox, WriteLimits};
@@ -26,7 +29,7 @@ use super::reason::Reason;
 #[derive(Debug)]
 pub struct Transport {
     /// `None` only where a test drives a protocol without a socket.
-    connection: Option<Connection>,
+    socket: Option<Socket>,
     outbox: Outbox,
     peer: Endpoint,
     local: Endpoint,
@@ -41,6 +44,17 @@ pub struct Transport {
     cause: Option<Reason>,
     reading: Reading,
     writing: Writing,
+    /// Boxed, as most connections have had no other protocol before.
+    handed: Option<Box<HandedOver>>,
+}
+
+/// What a connection brings along that another protocol has had before.
+#[derive(Debug)]
+pub(super) struct HandedOver {
+    /// Bytes that came and were not used.
+    pub(super) unread: Vec<u8>,
+    /// Counts the bytes that leave.
+    pub(super) sent: Arc<AtomicU64>,
 }
 
 /// How soon a connection ends.
@@ -77,14 +91,14 @@ impl Transport {
     /// - `hold_reading`: see [`Transport::hold_reading`].
     /// - `closing_ms`: longest time without progress while a connection that ends is written out.
     pub(super) fn new(
-        connection: Option<Connection>,
+        socket: Option<Socket>,
         peer: Endpoint,
         local: Endpoint,
         hold_reading: bool,
         closing_ms: u64,
     ) -> Self {
         Self {
-            connection,
+            socket,
             outbox: Outbox::default(),
             peer,
             local,
@@ -96,6 +110,7 @@ impl Transport {
             cause: None,
             reading: Reading { paused: false, held: hold_reading, finished: false },
             writing: Writing { auto_flush: true, flush_wanted: false, shut: Shut::No },
+            handed: None,
         }
     }
 
@@ -253,6 +268,19 @@ impl Transport {
 
 /// What the connection's task does with it.
 impl Transport {
+    /// Takes over what another protocol has left.
+    pub(super) fn take_over(&mut self, handed: HandedOver) {
+        self.handed = Some(Box::new(handed));
+        // The deadline that is set was for something else.
+        self.restart_timeout();
+    }
+
+    /// The bytes that another protocol has left, if they were not taken yet.
+    pub(super) fn take_unread(&mut self) -> Option<Vec<u8>> {
+        let unread = mem::take(&mut self.handed.as_mut()?.unread);
+        (!unread.is_empty()).then_some(unread)
+    }
+
     /// Says which task this connection is.
     pub(super) fn attend(&mut self, task: &Waker) {
         self.task.clone_from(task);
@@ -292,16 +320,19 @@ impl Transport {
     /// Sends what is to be sent now. Ready once that is nothing.
     pub(super) fn poll_flush(&mut self) -> Poll<Result<(), ConnectionError>> {
         loop {
-            let Some(connection) = &mut self.connection else { return Poll::Ready(Ok(())) };
+            let Some(socket) = &mut self.socket else { return Poll::Ready(Ok(())) };
             if self.outbox.is_leaving() {
-                ready!(connection.poll_sent())?;
-                self.outbox.sent();
+                ready!(socket.poll_sent())?;
+                let bytes = self.outbox.sent();
+                if let Some(handed) = &self.handed {
+                    handed.sent.fetch_add(bytes as u64, Ordering::Relaxed);
+                }
                 self.restart_timeout();
             } else if self.may_send()
                 && let Some(chunk) = self.outbox.take_chunk()
             {
-                let Some(connection) = &mut self.connection else { return Poll::Ready(Ok(())) };
-                connection.start_send(chunk);
+                let Some(socket) = &mut self.socket else { return Poll::Ready(Ok(())) };
+                socket.start_send(chunk);
             } else {
                 self.writing.flush_wanted &= self.outbox.has_waiting();
                 return Poll::Ready(Ok(()));
@@ -328,8 +359,8 @@ impl Transport {
     /// Tells the peer that nothing more will come.
     pub(super) fn shut(&mut self) {
         let before = mem::replace(&mut self.writing.shut, Shut::Done);
-        if let Some(connection) = self.connection.as_mut().filter(|_| before != Shut::Done) {
-            connection.shutdown_write();
+        if let Some(socket) = self.socket.as_mut().filter(|_| before != Shut::Done) {
+            socket.shutdown_write();
         }
     }
 
@@ -381,16 +412,15 @@ impl Transport {
     pub(super) fn restart_timeout(&mut self) {
         let closing_ms = self.ending.map(|_| self.closing_ms);
         let wait_ms = [self.idle_ms, closing_ms].into_iter().flatten().min();
-        if let Some(connection) = &mut self.connection {
+        if let Some(socket) = &mut self.socket {
             let now_ms = gustnado_tasks::now().mono_ms;
-            connection
-                .set_deadline(wait_ms.map_or(u64::MAX, |wait_ms| now_ms.saturating_add(wait_ms)));
+            socket.set_deadline(wait_ms.map_or(u64::MAX, |wait_ms| now_ms.saturating_add(wait_ms)));
         }
     }
 
-    /// The connection itself; `None` where a test drives a protocol without one.
-    pub(super) fn connection(&mut self) -> Option<&mut Connection> {
-        self.connection.as_mut()
+    /// The socket itself; `None` where a test drives a protocol without one.
+    pub(super) fn socket(&mut self) -> Option<&mut Socket> {
+        self.socket.as_mut()
     }
 
     /// Handles take nothing more.

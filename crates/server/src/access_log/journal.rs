@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use gustnado_http::head::Head;
 use gustnado_http::request::Request as View;
-use gustnado_tasks::{Connection, Endpoint};
+use gustnado_tasks::Endpoint;
+use gustnado_tls::Socket;
 
 use super::AccessLog;
 use super::line::{Asked, Line};
@@ -73,15 +74,15 @@ impl Journal {
         &mut self,
         log: &AccessLog,
         (head, bytes): (Option<&Head>, &[u8]),
-        connection: &Connection,
+        socket: &Socket,
         proxies: Option<&Proxies>,
     ) {
         if log.format.wants_address && self.address.is_none() {
-            self.address = connection.peer().ok().as_ref().map(address_of);
+            self.address = socket.peer().ok().as_ref().map(address_of);
         }
         let client = match (proxies, head) {
             (Some(proxies), Some(head)) if log.format.wants_address => {
-                client_of(proxies, head.on(bytes), connection)
+                client_of(proxies, head.on(bytes), socket)
             }
             _ => None,
         };
@@ -94,7 +95,7 @@ impl Journal {
         }
         page.entries.push_back(Entry {
             began: Instant::now(),
-            unix_secs: connection.now().unix_secs,
+            unix_secs: socket.now().unix_secs,
             client,
             head: head.copied(),
             asked: start..page.text.len(),
@@ -245,8 +246,8 @@ impl Page {
 }
 
 /// What a proxy that is believed says of the client.
-fn client_of(proxies: &Proxies, head: View<'_>, connection: &Connection) -> Option<Box<str>> {
-    let peer = connection.peer().ok()?;
+fn client_of(proxies: &Proxies, head: View<'_>, socket: &Socket) -> Option<Box<str>> {
+    let peer = socket.peer().ok()?;
     let client = proxies.client(head, peer.clone());
     (client != peer).then(|| address_of(&client))
 }

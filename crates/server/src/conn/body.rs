@@ -114,13 +114,13 @@ impl Conn {
                     return Ok(Body::Refused(status));
                 }
             }
-            began_ms += self.await_reading(false).await?;
+            began_ms += self.socket.await_reading(false).await?;
             let deadline = patience.deadline_ms(began_ms, self.socket.now().mono_ms, received);
             self.socket.set_deadline(deadline.max(granted_ms));
             match self.socket.recv(false).await {
                 Ok(piece) if piece.bytes().is_empty() => return Err(ConnectionError::Ending),
                 Ok(piece) => {
-                    self.charge_read(&piece);
+                    self.socket.charge_read(&piece);
                     self.hold(&piece);
                 }
                 Err(ConnectionError::TimedOut) => {
@@ -156,7 +156,7 @@ impl Conn {
                 Ok(false) if decoder.received() - before <= UNWANTED_BYTES_MAX => {}
                 _ => return Ok(false),
             }
-            began_ms += self.await_reading(false).await?;
+            began_ms += self.socket.await_reading(false).await?;
             let (patience, now_ms) = (self.app.times.body, self.socket.now().mono_ms);
             let received = decoder.received() - before;
             self.socket.set_deadline(patience.deadline_ms(began_ms, now_ms, received));
@@ -164,7 +164,7 @@ impl Conn {
             if piece.bytes().is_empty() {
                 return Ok(false);
             }
-            self.charge_read(&piece);
+            self.socket.charge_read(&piece);
             self.hold(&piece);
         }
     }

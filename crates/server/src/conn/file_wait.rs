@@ -9,8 +9,8 @@ use std::time::Duration;
 use gustnado_tasks::{BlockingPool, ConnectionError, Patience, PoolFull, sleep};
 
 use super::Conn;
-use crate::files::OpenFile;
-use crate::files::warmth::{WINDOW_BYTES, is_window_warm, warm};
+use gustnado_files::OpenFile;
+use gustnado_files::warmth::{WINDOW_BYTES, is_window_warm, warm};
 
 /// After how long a thread is asked for again where none was free.
 const RETRY_MS: u64 = 10;

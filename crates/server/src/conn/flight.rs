@@ -224,7 +224,7 @@ impl Conn {
             if std::mem::take(&mut incoming.expects_continue) {
                 return Poll::Ready(Ok(Errand::Say(continue_100().to_vec())));
             }
-            ready!(self.poll_reading())?;
+            ready!(self.socket.poll_reading())?;
             let received = incoming.decoder.received();
             if incoming.waits_since_ms.is_none() {
                 self.socket.refresh_now();
@@ -240,7 +240,7 @@ impl Conn {
                 }
                 Ok(piece) => {
                     incoming.waits_since_ms = None;
-                    incoming.began_ms += self.charge_read(&piece);
+                    incoming.began_ms += self.socket.charge_read(&piece);
                     self.hold(&piece);
                     continue;
                 }
@@ -310,7 +310,7 @@ impl Conn {
     fn poll_watch(&mut self, flight: &mut Flight) -> Poll<Result<Errand, ConnectionError>> {
         loop {
             let unread = self.unread.as_ref().map_or(0, |unread| unread.bytes.len());
-            let paused_ms = self.read_pause_ms();
+            let paused_ms = self.socket.read_pause_ms();
             if flight.incoming.is_spoilt && flight.gone_ms.is_none() {
                 // What is behind a broken body is nobody's: its client sends no more.
                 let patience_ms = match self.app.times.half_close_ms {
@@ -340,7 +340,7 @@ impl Conn {
                     flight.gone_ms = Some(self.socket.now().mono_ms.saturating_add(patience_ms));
                 }
                 Ok(piece) => {
-                    flight.incoming.began_ms += self.charge_read(&piece);
+                    flight.incoming.began_ms += self.socket.charge_read(&piece);
                     self.hold(&piece);
                 }
                 Err(ConnectionError::TimedOut) if self.may_wait_on(flight) => {}

@@ -14,11 +14,11 @@ use super::flight::Flight;
 use super::remainder::Remainder;
 use super::respond::{Asked, write_file};
 use super::{Conn, Next};
-use crate::files::{CachedFile, Files, FolderResponse, Lookup, Mounted};
 use crate::handler::{Answering, Contained};
 use crate::request_head::{Parts, Recycled};
 use crate::response::Response;
 use crate::routes::{RouteOptions, Table};
+use gustnado_files::{CachedFile, Files, FolderResponse, Lookup, Mounted};
 
 impl Conn {
     /// Responds with what a folder has, or waits for its disk. The request has no body, or it was

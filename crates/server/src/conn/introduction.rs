@@ -10,63 +10,68 @@ use gustnado_http::proxy::{self, Ends};
 use gustnado_http::status::Status;
 use gustnado_tasks::{ConnectionError, Endpoint, Names};
 
-use super::{Conn, Next};
+use super::Conn;
+use super::limit::Missed;
 use crate::stats::{Added, Fault};
 
-impl Conn {
-    /// What a connection begins with.
-    #[inline]
-    pub(super) fn first_step(&self) -> Next {
-        if self.app.introducers.is_some() { Next::Introduction } else { Next::Receive }
-    }
+/// Why a connection has no PROXY header.
+pub(super) enum NotIntroduced {
+    /// It came from where none may come from, or is none.
+    Refused(Status),
+    /// It has not come in time.
+    Missed(Missed),
+    /// The peer has closed.
+    Closed,
+    /// The connection failed.
+    Lost(ConnectionError),
+}
 
+impl Conn {
     /// Waits for the header, and takes over what it says. What came behind it is on hold then.
-    pub(super) async fn introduce(&mut self) -> Next {
+    pub(super) async fn introduce(&mut self) -> Result<(), NotIntroduced> {
         if !self.may_be_introduced() {
-            return self.refuse_introduction(Status::FORBIDDEN);
+            return Err(self.not_introduced(Status::FORBIDDEN));
         }
         let first_until_ms = self.socket.deadline_ms();
         loop {
             let idle = self.unread.is_none();
             match self.socket.recv(idle).await {
-                Ok(piece) if piece.bytes().is_empty() => return Next::Close,
+                Ok(piece) if piece.bytes().is_empty() => return Err(NotIntroduced::Closed),
                 Ok(piece) => self.hold(&piece),
                 Err(ConnectionError::TimedOut) => match self.miss_request() {
-                    Next::Receive => continue,
-                    next => return next,
+                    Missed::Extended => continue,
+                    missed => return Err(NotIntroduced::Missed(missed)),
                 },
-                Err(error) => return self.give_up(&error),
+                Err(error) => return Err(NotIntroduced::Lost(error)),
             }
             if idle {
                 // The first bytes of the header start the clock of the head behind it, too.
                 self.expect_request();
             }
             match self.read_header() {
-                Ok(Some(Next::Receive)) => {
-                    let until_ms = self.socket.deadline_ms().max(first_until_ms);
-                    self.socket.set_deadline(until_ms);
-                    return Next::Receive;
-                }
-                Ok(Some(next)) => return next,
-                Ok(None) => {}
-                Err(_) => return self.refuse_introduction(Status::BAD_REQUEST),
+                Ok(true) => break,
+                Ok(false) => {}
+                Err(_) => return Err(self.not_introduced(Status::BAD_REQUEST)),
             }
         }
+        if self.unread.is_none() {
+            self.socket.set_deadline(self.socket.deadline_ms().max(first_until_ms));
+        }
+        Ok(())
     }
 
-    /// Reads the header if all of it is on hold. Returns what comes next, then.
-    fn read_header(&mut self) -> Result<Option<Next>, proxy::ProxyError> {
-        let Some(unread) = &mut self.unread else { return Ok(None) };
-        let Decoded::Done((len, ends)) = proxy::decode(&unread.bytes)? else { return Ok(None) };
+    /// Reads the header if all of it is on hold. Returns whether it was.
+    fn read_header(&mut self) -> Result<bool, proxy::ProxyError> {
+        let Some(unread) = &mut self.unread else { return Ok(false) };
+        let Decoded::Done((len, ends)) = proxy::decode(&unread.bytes)? else { return Ok(false) };
         if let Some(names) = names_of(ends) {
-            self.socket.rename(names);
+            self.socket.override_addrs(names);
         }
         unread.bytes.drain(..len);
         if unread.bytes.is_empty() {
             self.unread = None;
-            return Ok(Some(Next::Receive));
         }
-        Ok(Some(Next::Again))
+        Ok(true)
     }
 
     fn may_be_introduced(&self) -> bool {
@@ -74,10 +79,10 @@ impl Conn {
         introducers.is_all() || self.socket.peer().is_ok_and(|peer| introducers.has(&peer))
     }
 
-    fn refuse_introduction(&mut self, status: Status) -> Next {
+    fn not_introduced(&self, status: Status) -> NotIntroduced {
         let fault = Some(Fault::NotIntroduced);
         self.app.count(&Added { fault, ..Added::default() });
-        self.refuse(status, None)
+        NotIntroduced::Refused(status)
     }
 }
 

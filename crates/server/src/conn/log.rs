@@ -11,9 +11,9 @@ impl Conn {
     #[cold]
     #[inline(never)]
     pub(super) fn log_request(&mut self, head: Option<&Head>, bytes: &[u8]) {
-        let Self { app, besides, socket, .. } = self;
+        let Self { app, journal, socket, .. } = self;
         if let Some(log) = &app.access_log {
-            let journal = &mut besides.get_or_insert_default().journal;
+            let journal = journal.get_or_insert_default();
             journal.begin(log, (head, bytes), socket, app.proxies.as_deref());
         }
     }
@@ -26,7 +26,7 @@ impl Conn {
     #[cold]
     #[inline(never)]
     pub(super) fn log_refusal(&mut self, input: &[u8], out: &[u8], response: HeadAt) {
-        if !self.besides.as_ref().is_some_and(|besides| besides.journal.is_asked()) {
+        if !self.journal.as_ref().is_some_and(|journal| journal.is_asked()) {
             self.log_request(None, input);
         }
         self.log_answer(out, response, &Next::Linger);
@@ -61,8 +61,8 @@ impl Conn {
     /// Content of the last answer has been handed to the kernel.
     #[inline]
     pub(super) fn log_content(&mut self, bytes: u64) {
-        if let Some(besides) = &mut self.besides {
-            besides.journal.add(bytes);
+        if let Some(journal) = &mut self.journal {
+            journal.add(bytes);
         }
     }
 
@@ -103,6 +103,6 @@ impl Conn {
     }
 
     fn log(&mut self) -> Option<(&AccessLog, &mut Journal)> {
-        Some((self.app.access_log.as_deref()?, &mut self.besides.as_deref_mut()?.journal))
+        Some((self.app.access_log.as_deref()?, self.journal.as_deref_mut()?))
     }
 }

@@ -5,19 +5,20 @@ use gustnado_http::request::Request as View;
 use gustnado_http::status::Status;
 use gustnado_tasks::{Connection, SendBuf};
 
+use super::Conn;
 use super::arrived::{HeadAt, Moment};
 use super::respond::write_short;
-use super::{Conn, Next};
 use crate::contained::contained;
 use crate::error_page::error_page;
 use crate::hooks::Refused;
 use crate::stats::{Added, Fault};
 
 impl Conn {
-    /// Answers a request that breaks the rules or comes too late, and ends.
+    /// Starts to send the response to a request that breaks the rules or comes too late. The
+    /// connection ends after it.
     ///
     /// - `request`: its head, where that was whole.
-    pub(super) fn refuse(&mut self, status: Status, request: Option<View<'_>>) -> Next {
+    pub(super) fn refuse(&mut self, status: Status, request: Option<View<'_>>) {
         let (mut out, moment) = (Connection::outgoing(), self.moment());
         let response = self.write_refusal(status, request, &moment, &mut out);
         if self.app.access_log.is_some() {
@@ -27,7 +28,6 @@ impl Conn {
             self.unread = unread;
         }
         self.start_send(out);
-        Next::Linger
     }
 
     /// Writes what refuses a request. The connection ends after it, which the peer may not expect.

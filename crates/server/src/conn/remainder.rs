@@ -10,6 +10,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use gustnado_http::response_writer::WrittenHead;
 use gustnado_tasks::{Connection, ConnectionError, Patience, SendBuf, yield_now};
+use gustnado_tls::ResponsePace;
 
 use super::body_end::Ending;
 use super::flight::{Errand, Flight};
@@ -17,10 +18,9 @@ use super::gathered::{Gathered, end_chunks};
 use super::terms::Terms;
 use super::{Conn, Next};
 use crate::contained::contained;
-use crate::files::Segment;
 use crate::hooks::Limit;
-use crate::pace::AnswerPace;
-use crate::response::{Content, Failed, OnSent, Sent, Streamed, Trailers};
+use crate::response::{Content, Failed, OnSent, OnUpgrade, Sent, Streamed, Trailers};
+use gustnado_files::Segment;
 
 /// Bytes of ready content that are sent in one go. They are not copied.
 const STEP_BYTES: usize = 1 << 20;
@@ -41,13 +41,15 @@ pub(super) struct Remainder {
     pub(super) terms: Option<Terms>,
     /// The request whose body may still be coming.
     pub(super) flight: Option<Box<Flight>>,
+    /// What takes the connection over.
+    pub(super) on_upgrade: Option<Box<OnUpgrade>>,
     /// The pace of its route, if it has one of its own.
     pub(super) paced: Option<Box<Paced>>,
 }
 
 /// An answer at a pace: all of it is still to be sent.
 pub(super) struct Paced {
-    pub(super) pace: Arc<AnswerPace>,
+    pub(super) pace: Arc<ResponsePace>,
     /// Its head, and short content.
     pub(super) start: Vec<u8>,
     /// The head in it.
@@ -93,6 +95,7 @@ impl Remainder {
             ending,
             terms: None,
             flight: None,
+            on_upgrade: None,
             paced: None,
         }
     }
@@ -192,7 +195,7 @@ impl Conn {
         }
         let is_paced = remainder.paced.is_some();
         if let Some(paced) = remainder.paced.take() {
-            self.begin_route(&paced.pace, paced.read_ms);
+            self.socket.begin_route(&paced.pace, paced.read_ms);
             self.app.count_response(paced.written.status, 0);
             let content = paced.start.len() as u64 - u64::from(paced.written.head_bytes);
             let mut out = Connection::outgoing();
@@ -200,7 +203,7 @@ impl Conn {
             self.send_content(out, content, write).await?;
         }
         let mut next = Gathered::behind(self.socket.take_unsent());
-        let step_bytes = if self.is_paced() { PACED_STEP_BYTES } else { STEP_BYTES };
+        let step_bytes = if self.socket.is_paced() { PACED_STEP_BYTES } else { STEP_BYTES };
         while !remainder.bytes.is_empty() {
             let step = remainder.bytes.split_to(remainder.bytes.len().min(step_bytes));
             next.take(step, false);
@@ -216,7 +219,11 @@ impl Conn {
         }
         Connection::put_back(next.out);
         if is_paced {
-            self.end_route();
+            self.socket.end_route();
+        }
+        if let Some(on_upgrade) = remainder.on_upgrade.take() {
+            remainder.notices.tell(Sent::Whole);
+            return Ok(Next::Tunnel(on_upgrade));
         }
         self.log_end();
         remainder.notices.tell(Sent::Whole);

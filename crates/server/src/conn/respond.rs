@@ -12,18 +12,19 @@ use gustnado_tasks::{ConnectionId, Now};
 
 use super::Conn;
 use super::arrived::HeadAt;
-use super::body_end::Ending;
+use super::body_end::{BodyEnd, Ending, Wanted};
 use super::remainder::{Notices, Paced, Remainder};
 use super::terms::Terms;
+use super::upgrade::take_upgrade;
 use crate::body::Body;
 use crate::contained::contained;
 use crate::error_page::error_page;
-use crate::files::CachedFile;
 use crate::proxies::Proxies;
 use crate::request::{Origin, Request};
 use crate::request_head::Recycled;
 use crate::response::{Content, INLINE_BYTES_MAX, Response, ResponsePrefix, StatusLine};
 use crate::routes::Pages;
+use gustnado_files::CachedFile;
 
 /// What an answer is written for.
 pub(super) struct Asked<'a> {
@@ -72,8 +73,21 @@ pub(super) struct Begun {
     written: WrittenHead,
 }
 
-/// Writes an answer of any kind. If it has a pace, all of it is left to be sent.
+/// Writes an answer of any kind, which may be the last before another protocol.
 fn write(mut response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Begun {
+    let Some(on_upgrade) = take_upgrade(&mut response, asked.parts.view(), asked.ending) else {
+        return write_at_pace(response, asked, out);
+    };
+    // (Whether the connection goes on is no longer a matter of HTTP.)
+    let ending = Wanted::new(Persist::Default).with(BodyEnd::Empty);
+    let mut begun = write_at_pace(response, &Asked { ending, ..*asked }, out);
+    let nothing = || Box::new(Remainder::new(Notices(Vec::new()), ending));
+    begun.rest.get_or_insert_with(nothing).on_upgrade = Some(on_upgrade);
+    begun
+}
+
+/// Writes an answer. If it has a pace, all of it is left to be sent.
+fn write_at_pace(mut response: Response, asked: &Asked<'_>, out: &mut Vec<u8>) -> Begun {
     let Some(pace) = response.rare.as_mut().and_then(|rare| rare.pace.take()) else {
         return write_unpaced(response, asked, out);
     };

@@ -23,7 +23,6 @@ use super::terms::Terms;
 use super::{Conn, Next};
 use crate::body::Body;
 use crate::contained::contained;
-use crate::files::Mounted;
 use crate::handler::{Contained, HandlerId, InlineFn, TaskFn};
 use crate::hooks::Limit;
 use crate::middleware::Runnable;
@@ -32,6 +31,7 @@ use crate::request::Request;
 use crate::response::{Content, Response};
 use crate::route_cache::RouteCache;
 use crate::routes::{Endpoint, EndpointDoes, Matcher, RouteOptions, Table};
+use gustnado_files::Mounted;
 
 /// A request and the handler that was found for it.
 pub(super) struct Called<'a> {
@@ -342,7 +342,7 @@ impl Conn {
         let (mut out, moment) = (Connection::outgoing(), self.moment());
         let wanted = self.wanted(flight.parts.head());
         let (at, next) = self.land(response, flight, wanted, &moment, &mut out);
-        if self.besides.is_some() {
+        if self.journal.is_some() {
             self.log_answer(&out.bytes, at, &next);
         }
         self.start_send(out);
@@ -355,12 +355,15 @@ impl Conn {
     /// Writes a task's answer, while the body of its request may still be coming.
     fn land(
         &self,
-        response: Response,
+        mut response: Response,
         mut flight: Box<Flight>,
         wanted: Wanted,
         moment: &Moment,
         out: &mut SendBuf,
     ) -> (HeadAt, Next) {
+        if !flight.incoming.decoder.is_done() {
+            response.decline_upgrade();
+        }
         let Flight { parts, incoming, .. } = &mut *flight;
         let before = out.bytes.len();
         incoming.invite(parts.channel(), &response, &mut out.bytes);

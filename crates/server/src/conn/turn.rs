@@ -69,7 +69,7 @@ impl Conn {
         } else {
             self.answer_pathless(&mut arrived, &moment, &mut out, context)
         };
-        if self.besides.is_some() {
+        if self.journal.is_some() {
             self.log_answer(&out.bytes, arrived.response, &next);
         }
         if out.bytes.is_empty() {

@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use foldhash::fast::RandomState;
 use gustnado_tasks::Endpoint;
-
-use super::Buckets;
+use gustnado_tls::Buckets;
 
 /// When the table is full, it is looked through for clients to forget once in this time at most:
 /// under a flood of addresses, most connections find nothing to be done.

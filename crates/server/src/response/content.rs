@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 use gustnado_http::status::Status;
 
-use crate::files::{CachedFile, Segment};
+use gustnado_files::{CachedFile, Segment};
 
 /// The content of an answer.
 pub(crate) enum Content {

@@ -10,7 +10,7 @@ use gustnado_http::fields::{FieldError, FieldName, HeaderId, check_field};
 use gustnado_http::status::Status;
 
 use super::{Content, Response, Streamed};
-use crate::files::{OpenFile, Segment};
+use gustnado_files::{OpenFile, Segment};
 
 /// The head of an answer as another framework makes it: its status may be any, and among its fields
 /// may be those that are the server's own here. They are taken as what they say, and not sent

@@ -11,10 +11,10 @@ use super::error::RouteError;
 use super::{Route, RouteOptions, Routes};
 use crate::build_context::BuildContext;
 use crate::fields::middleware;
-use crate::files::{FileOptions, Files, FolderHeaders, FolderResponse, Mounted};
 use crate::handler::{Answering, Kind, TaskFn};
 use crate::middleware::{Chain, Middleware};
 use crate::response::Response;
+use gustnado_files::{FileOptions, Files, FolderHeaders, FolderResponse, Mounted};
 
 /// What stands around each endpoint of a table.
 pub(super) struct Around {

@@ -7,11 +7,11 @@ use gustnado_http::path::pattern::{before_rest, path_names};
 use gustnado_http::status::Status;
 
 use super::{Route, RouteOptions, plain_status};
-use crate::files::Files;
 use crate::handler::Kind;
 use crate::middleware::Runnable;
 use crate::request::Request;
 use crate::response::Response;
+use gustnado_files::Files;
 
 /// Whether a request is one's own.
 pub(crate) type Matcher = Arc<dyn Fn(&Request) -> bool + Send + Sync>;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use gustnado_http::fields::FieldError;
 
-use crate::files::FilesError;
+use gustnado_files::FilesError;
 
 /// Why routes cannot be served. `Display` is one line: what, where, remedy.
 #[non_exhaustive]

@@ -42,6 +42,17 @@ impl Route {
     }
 }
 
+impl Route {
+    /// Whether the route, as a [fallback](Routes::fallback_route), also gets CONNECT, which asks
+    /// for a tunnel (RFC 9110 §9.3.6): see [`Response::tunnel`](crate::Response::tunnel). By
+    /// default the server responds with 405 and closes.
+    #[must_use]
+    pub fn takes_connect(mut self, takes: bool) -> Self {
+        self.options.takes_connect = takes;
+        self
+    }
+}
+
 impl Routes {
     /// Answers what no route does, in place of 404.
     #[must_use]

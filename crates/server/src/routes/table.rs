@@ -20,9 +20,9 @@ use super::entry::{Endpoint, EndpointDoes, PathEntry};
 use super::error::RouteError;
 use super::{Matcher, Page, Route, Routes, plain_status};
 use crate::build_context::BuildContext;
-use crate::files::Files;
 use crate::handler::Kind;
 use crate::pace::RoutePace;
+use gustnado_files::Files;
 
 /// Everything a site answers with, by host.
 pub(crate) struct Tables {
@@ -372,9 +372,9 @@ pub fn canonical_route(path: &str) -> Result<String, RouteError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::FileOptions;
     use crate::middleware::Runnable;
     use crate::request::Request;
+    use gustnado_files::FileOptions;
     use std::hint::black_box;
     use std::time::{Duration, Instant};
 

@@ -32,12 +32,7 @@ impl Listeners {
         let current = Arc::clone(current);
         let serve = Box::new(move |connection| {
             let app = current.app();
-            // Known once and for all, so that the usual way has nothing to ask.
-            let task: BoxTask = if app.pace().is_some() {
-                Box::pin(conn::serve_paced(connection, app))
-            } else {
-                Box::pin(conn::serve(connection, app))
-            };
+            let task: BoxTask = Box::pin(conn::serve(connection, app));
             task
         });
         let failed = |error| StartError::from_bind(asked.clone(), error);

@@ -6,8 +6,8 @@ use std::{fmt, io};
 use gustnado_tasks::Endpoint;
 
 use crate::access_log::{FormatError, LogError};
-use crate::files::FilesError;
 use crate::routes::RouteError;
+use gustnado_files::FilesError;
 
 /// Why a server did not start. `Display` is one line: what, where, remedy.
 #[non_exhaustive]

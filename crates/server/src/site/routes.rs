@@ -9,11 +9,11 @@ use gustnado_http::status::Status;
 
 use crate::Server;
 use crate::config::Config;
-use crate::files::ContentType;
 use crate::handler::{Handler, Kind};
 use crate::request::Request;
 use crate::response::Response;
 use crate::routes::{Route, Routes, route};
+use gustnado_files::ContentType;
 
 pub(super) fn server(file: &ConfigFile, config: Config) -> Server {
     let (common, elsewhere) = divided(file);

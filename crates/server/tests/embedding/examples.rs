@@ -22,6 +22,9 @@ mod sleepy;
 #[path = "../../examples/sse_clock.rs"]
 mod sse_clock;
 #[expect(dead_code, reason = "an example's `main` is for people")]
+#[path = "../../examples/upgrade.rs"]
+mod upgrade;
+#[expect(dead_code, reason = "an example's `main` is for people")]
 #[path = "../../examples/workloads.rs"]
 mod workloads;
 
@@ -40,6 +43,7 @@ on_every_server!(
     a_heading_is_put_before_what_asks_for_it,
     the_jobs_page_shows_each_worker,
     the_clock_ticks_until_its_client_goes,
+    a_connection_goes_on_in_another_protocol,
     the_workloads_give_what_other_languages_give,
 );
 
@@ -61,6 +65,18 @@ fn echo_greets_and_sends_back_what_comes(setup: Setup) {
         assert!(client.read_answer().body == body, "{len} bytes");
     }
     assert_eq!(client.get("/").status, 404);
+}
+
+fn a_connection_goes_on_in_another_protocol(setup: Setup) {
+    let server = of(setup, upgrade::server());
+    for (name, back) in [("echo", b"hi"), ("shout", b"HI")] {
+        let mut client = server.connect();
+        let fields = format!("Connection: Upgrade\r\nUpgrade: {name}\r\n");
+        client.send(request("GET", &format!("/{name}"), &fields) + "hi");
+        assert_eq!(client.read_head().status, 101);
+        assert_eq!(client.take(2).expect("the echo"), back);
+    }
+    assert_eq!((server.get("/echo").status, server.get("/shout").status), (426, 200));
 }
 
 fn the_appender_writes_three_lines_over_time(setup: Setup) {

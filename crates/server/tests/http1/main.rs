@@ -14,3 +14,4 @@ mod requests;
 mod route_times;
 mod streams;
 mod timeouts;
+mod upgrades;

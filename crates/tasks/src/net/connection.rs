@@ -1,10 +1,10 @@
 //! Sockets as tasks see them: a link with deadlines, receiving, sending, files.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::fs::File;
 use std::future::poll_fn;
 use std::io;
+use std::mem;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
@@ -21,6 +21,7 @@ use crate::exec::task::yield_now;
 use crate::exec::time::Now;
 use crate::exec::waits::WaitsOn;
 use crate::exec::workers_shared::Phase;
+use crate::net::connection_error::ConnectionError;
 use crate::net::connection_id::ConnectionId;
 use crate::net::patience::Patience;
 use crate::net::send_watch::SendWatch;
@@ -48,40 +49,6 @@ pub struct Connection {
 
 /// The place of a connection that is not counted: an outgoing one.
 const NO_PLACE: u16 = u16::MAX;
-
-/// Why an operation on a link did not come to its end.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ConnectionError {
-    /// The link's deadline has come.
-    TimedOut,
-    /// The server is ending.
-    Ending,
-    /// The peer has gone, or the network failed.
-    Broken(io::Error),
-    /// A file is shorter than it was said to be; part of it has been sent.
-    FileTruncated,
-}
-
-impl fmt::Display for ConnectionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TimedOut => f.write_str("the deadline has come"),
-            Self::Ending => f.write_str("the server is ending"),
-            Self::Broken(_) => f.write_str("the connection broke"),
-            Self::FileTruncated => f.write_str("the file became shorter while it was sent"),
-        }
-    }
-}
-
-impl std::error::Error for ConnectionError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Broken(error) => Some(error),
-            _ => None,
-        }
-    }
-}
 
 impl Connection {
     pub(crate) fn new(io: Io, place: Option<u16>) -> Self {
@@ -140,6 +107,25 @@ impl Connection {
     pub fn adopt(socket: OwnedFd) -> io::Result<Self> {
         let io = context::with(|ctx| ctx.reactor.borrow_mut().adopt(socket))?;
         Ok(Self::new(io, None))
+    }
+
+    /// Takes the connection out, for an owner that cannot be taken apart. What is left is closed,
+    /// and every operation on it panics.
+    #[must_use = "dropping it closes the connection"]
+    pub fn take(&mut self) -> Self {
+        Self {
+            io: self.io.take(),
+            out: self.out.take(),
+            sending: mem::take(&mut self.sending),
+            alarm: mem::replace(&mut self.alarm, Alarm::unset()),
+            now: self.now,
+            place: mem::replace(&mut self.place, NO_PLACE),
+        }
+    }
+
+    /// Whether [`Connection::take`] has not taken it out.
+    pub fn is_open(&self) -> bool {
+        !self.io.is_taken()
     }
 
     /// The time as of the last operation on this link.
@@ -482,6 +468,9 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        if self.io.is_taken() {
+            return;
+        }
         context::try_with(|ctx| {
             self.alarm.disarm(ctx);
             ctx.reactor.borrow_mut().close(self.io.take());

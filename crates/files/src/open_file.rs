@@ -9,7 +9,7 @@ use gustnado_tasks::BlockingPool;
 /// An open file. Where closing it may wait for a server (NFS and FUSE are told of it), a thread
 /// closes it.
 #[derive(Debug)]
-pub(crate) struct OpenFile {
+pub struct OpenFile {
     /// Always there, but while it is dropped.
     file: Option<Arc<File>>,
     closed_by: Option<BlockingPool>,
@@ -17,7 +17,7 @@ pub(crate) struct OpenFile {
 
 impl OpenFile {
     /// - `closed_by`: the threads that close it, if that may have to be waited for.
-    pub(crate) fn new(file: Arc<File>, closed_by: Option<BlockingPool>) -> Self {
+    pub fn new(file: Arc<File>, closed_by: Option<BlockingPool>) -> Self {
         Self { file: Some(file), closed_by }
     }
 }

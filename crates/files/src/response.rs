@@ -12,17 +12,20 @@ use super::segment::Segment;
 
 /// A response about a file or a folder.
 #[derive(Debug)]
-pub(crate) struct FileResponse {
-    pub(crate) status: Status,
-    pub(crate) fields: FieldsRef,
-    pub(crate) content: FileContent,
+pub struct FileResponse {
+    /// Its status.
+    pub status: Status,
+    /// Its fields, but for `Content-Length`.
+    pub fields: FieldsRef,
+    /// Its content.
+    pub content: FileContent,
     /// What the page for the status says in place of its usual sentence.
-    pub(crate) hint: Option<&'static str>,
+    pub hint: Option<&'static str>,
 }
 
 /// The content of such a response.
 #[derive(Debug)]
-pub(crate) enum FileContent {
+pub enum FileContent {
     /// None: with a status of 400 and above, the page for it takes its place.
     Nothing,
     /// All of a file.
@@ -30,7 +33,12 @@ pub(crate) enum FileContent {
     /// Bytes made for this response.
     Bytes(Vec<u8>),
     /// Parts of a file and what stands between them, in order.
-    Segments { segments: VecDeque<Segment>, length: u64 },
+    Segments {
+        /// The pieces.
+        segments: VecDeque<Segment>,
+        /// Bytes in all.
+        length: u64,
+    },
 }
 
 impl FileResponse {

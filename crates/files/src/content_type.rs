@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A media type as it stands in a `Content-Type` field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ContentType {
+pub struct ContentType {
     essence: &'static str,
 }
 
@@ -13,7 +13,7 @@ impl ContentType {
     ///
     /// A name without a known extension is `application/octet-stream`, which a browser saves and
     /// never runs.
-    pub(crate) fn of(name: &[u8]) -> ContentType {
+    pub fn of(name: &[u8]) -> ContentType {
         // The lookup ignores the case of the letters.
         let guess =
             extension(name).and_then(|extension| mime_guess::from_ext(extension).first_raw());

@@ -43,7 +43,7 @@ pub(super) enum Access {
 
 /// A regular file, ready to be answered any number of times.
 #[derive(Debug)]
-pub(crate) struct CachedFile {
+pub struct CachedFile {
     /// The fields of a 200, but for `Content-Length`.
     fields: Arc<Fields>,
     /// The same as HTTP/1 sends them: field lines and blank line, and behind them the bytes of a
@@ -54,7 +54,7 @@ pub(crate) struct CachedFile {
     /// A file that is not small, open for reading.
     file: Option<Arc<OpenFile>>,
     /// Bytes of the whole file.
-    pub(crate) size: u64,
+    pub size: u64,
     pub(super) validators: Validators,
     pub(super) content_type: ContentType,
     seen: Seen,
@@ -218,23 +218,23 @@ impl CachedFile {
 
     /// The ready field lines and blank line, and the bytes of a small file unless `head_only`.
     #[inline]
-    pub(crate) fn ready(&self, head_only: bool) -> &[u8] {
+    pub fn ready(&self, head_only: bool) -> &[u8] {
         if head_only { &self.prepared[..self.head_bytes] } else { &self.prepared }
     }
 
     /// The fields of a 200, but for `Content-Length`.
-    pub(crate) fn fields(&self) -> &Arc<Fields> {
+    pub fn fields(&self) -> &Arc<Fields> {
         &self.fields
     }
 
     /// How many bytes of what is ready are the head.
     #[inline]
-    pub(crate) fn head_bytes(&self) -> usize {
+    pub fn head_bytes(&self) -> usize {
         self.head_bytes
     }
 
     /// The bytes of a small file; nothing of any other.
-    pub(crate) fn body(&self) -> &[u8] {
+    pub fn body(&self) -> &[u8] {
         &self.prepared[self.head_bytes..]
     }
 
@@ -245,7 +245,7 @@ impl CachedFile {
     }
 
     /// All of a file that is not small, as it is sent.
-    pub(crate) fn segment(&self) -> Option<Segment> {
+    pub fn segment(&self) -> Option<Segment> {
         let file = Arc::clone(self.file.as_ref()?);
         Some(Segment::File { file, offset: 0, len: self.size, cold: self.cold().cloned() })
     }

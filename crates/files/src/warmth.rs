@@ -12,7 +12,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 /// most. Of a larger one each window is asked for when its turn comes.
 const WHOLE_BYTES_MAX: u64 = 1 << 20;
 /// How much of a file is brought into memory at once.
-pub(crate) const WINDOW_BYTES: u64 = 1 << 20;
+pub const WINDOW_BYTES: u64 = 1 << 20;
 /// Bytes of one read.
 const STEP_BYTES: usize = 64 << 10;
 
@@ -51,14 +51,14 @@ pub(super) fn is_warm(file: &File, size: u64, is_local: bool) -> bool {
 
 /// Whether the first and the last byte of a window are in memory: those between them were read
 /// together with them, and are dropped in that order.
-pub(crate) fn is_window_warm(file: &File, at: u64, end: u64) -> bool {
+pub fn is_window_warm(file: &File, at: u64, end: u64) -> bool {
     let mut byte = [0];
     [at, end.saturating_sub(1)].into_iter().all(|at| read_now(file, &mut byte, at).is_ok())
 }
 
 /// Brings a window into memory. It waits for the disk: not for a worker's thread. An error is left
 /// to the sending, which will meet it too.
-pub(crate) fn warm(file: &File, at: u64, end: u64) {
+pub fn warm(file: &File, at: u64, end: u64) {
     let (mut at, mut scratch) = (at, vec![0; STEP_BYTES]);
     while at < end {
         match file.read_at(&mut scratch, at) {

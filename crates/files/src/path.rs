@@ -12,9 +12,9 @@ const PATH_BYTES_MAX: usize = 4_095;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FilePath {
     /// Decoded segments joined by single slashes, with none at either end; empty for the root.
-    pub(crate) relative: Vec<u8>,
+    pub relative: Vec<u8>,
     /// The request path ended with a slash, so it names a directory.
-    pub(crate) names_directory: bool,
+    pub names_directory: bool,
 }
 
 /// Why a path is not looked up.

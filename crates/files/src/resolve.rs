@@ -110,7 +110,7 @@ impl Identity {
 #[derive(Debug)]
 pub(crate) struct Located {
     descriptor: OwnedFd,
-    pub(crate) stat: Stat,
+    pub stat: Stat,
 }
 
 impl Located {

@@ -1,8 +1,12 @@
 //! Serves a folder: GET and HEAD of its files, beneath its root and nowhere else.
 //!
-//! A request goes through `cache` (answered in the last second?), `path` (check each segment),
-//! `resolve` (find and open beneath the root), `stored` (read, make ready) and `respond`
-//! (conditions and ranges). This file is the hub that they all return to.
+//! What lives here: from a request to a [`FileResponse`], by way of `cache` (known for less than a
+//! second?), `path` (check each segment), `resolve` (find and open beneath the root), `cached_file`
+//! (read, make ready) and `select` (conditions and ranges). This file is the hub that they all
+//! return to. What does not: writing a response, which a protocol does.
+//!
+//! A part of `gustnado`, which promises nothing of its own.
+#![forbid(unsafe_code)]
 
 mod cache;
 mod cached_file;
@@ -23,7 +27,7 @@ mod select;
 #[cfg(test)]
 mod tests;
 mod waiting;
-pub(crate) mod warmth;
+pub mod warmth;
 mod worker;
 
 use std::os::unix::ffi::OsStrExt;
@@ -50,15 +54,17 @@ use resolve::Root;
 use select::{select, select_or_whole};
 use worker::Worker;
 
-pub(crate) use cached_file::CachedFile;
-pub(crate) use content_type::ContentType;
+pub use cached_file::CachedFile;
+pub use content_type::ContentType;
 pub use error::FilesError;
-pub(crate) use folders::Folders;
-pub(crate) use headers::FolderHeaders;
-pub(crate) use open_file::OpenFile;
-pub(crate) use response::{FileContent, FileResponse};
-pub(crate) use segment::Segment;
-pub(crate) use waiting::Lookup;
+pub use folders::Folders;
+pub use headers::FolderHeaders;
+pub use open_file::OpenFile;
+pub use response::{FileContent, FileResponse};
+pub use segment::Segment;
+pub use waiting::Lookup;
+
+gustnado_tasks::debug_as_display!(FilesError);
 
 /// The methods that a file takes.
 const ALLOW: &[u8] = b"GET, HEAD, OPTIONS";
@@ -78,10 +84,11 @@ const JOBS_MAX: usize = 1_024;
 
 /// The path of a request in a folder that is served beneath a path.
 #[derive(Debug)]
-pub(crate) struct Mounted<'p> {
-    pub(crate) path: CanonicalPath<'p>,
+pub struct Mounted<'p> {
+    /// The canonical path.
+    pub path: CanonicalPath<'p>,
     /// So many bytes of it are the folder's own, without its last slash; 0 for the root.
-    pub(crate) at: usize,
+    pub at: usize,
 }
 
 impl Mounted<'_> {
@@ -92,7 +99,8 @@ impl Mounted<'_> {
 }
 
 /// What a folder responds with where that is not all of a file that the worker's cache holds.
-pub(crate) enum FolderResponse {
+pub enum FolderResponse {
+    /// Known.
     Ready(Box<FileResponse>),
     /// Unknown until the disk has been waited for.
     Wait(Box<Lookup>),
@@ -130,12 +138,12 @@ pub struct Files {
 struct Folder {
     path: PathBuf,
     hidden: bool,
-    pub(crate) listing: bool,
+    pub listing: bool,
     /// Per worker.
     cache_bytes: u64,
     /// Per worker.
     descriptors_max: u64,
-    pub(crate) headers: FolderHeaders,
+    pub headers: FolderHeaders,
     /// As it was at the start; a worker that finds another one in its place opens its own.
     root: Arc<Root>,
     exhausted: AtomicU64,
@@ -215,7 +223,7 @@ impl Files {
     ///
     /// - `place`: what the router made of the path; if there is none, the folder is the root, and
     ///   the path is still as it was sent.
-    pub(crate) fn respond(
+    pub fn respond(
         &self,
         place: Option<&Mounted<'_>>,
         request: &Request<'_>,
@@ -243,7 +251,7 @@ impl Files {
     /// # Errors
     /// It is another response.
     #[inline]
-    pub(crate) fn respond_whole<T>(
+    pub fn respond_whole<T>(
         &self,
         place: Option<&Mounted<'_>>,
         request: &Request<'_>,
@@ -402,7 +410,7 @@ fn failure(folder: &Folder, failure: Failure) -> FileResponse {
 }
 
 /// Responds with one file, wherever it is: `path` is trusted. Waits for the disk.
-pub(crate) fn respond_with_file(path: &Path, request: Request<'_>, now: Now) -> FileResponse {
+pub fn respond_with_file(path: &Path, request: Request<'_>, now: Now) -> FileResponse {
     match load_file(path, now) {
         Ok(file) => select_or_whole(Arc::new(file), &FolderHeaders::default(), request, now),
         Err(failure) => FileResponse::new(failure.status()),

@@ -10,7 +10,7 @@ use super::{FileOptions, Files, FilesError, Folder};
 
 /// Folders that are served, as long as somebody does.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Folders {
+pub struct Folders {
     known: Arc<Mutex<Vec<Weak<Folder>>>>,
     /// What all of them have counted, also those that are gone.
     exhausted: Arc<AtomicU64>,
@@ -18,7 +18,7 @@ pub(crate) struct Folders {
 
 impl Folders {
     /// How often no descriptor or memory was free for a file, in all folders together.
-    pub(crate) fn exhausted(&self) -> Arc<AtomicU64> {
+    pub fn exhausted(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.exhausted)
     }
 
@@ -26,7 +26,7 @@ impl Folders {
     ///
     /// # Errors
     /// [`FilesError`] when there is no folder that can be opened, also if there once was.
-    pub(crate) fn open(
+    pub fn open(
         &self,
         root: &Path,
         options: FileOptions,

@@ -8,7 +8,7 @@ use super::open_file::OpenFile;
 
 /// One piece of a response's content.
 #[derive(Debug)]
-pub(crate) enum Segment {
+pub enum Segment {
     /// Bytes made for this response.
     Bytes(Vec<u8>),
     /// A part of a regular file, to be sent without reading it into memory. A file that is shorter

@@ -1,46 +1,44 @@
-//! What one connection may do when.
+//! When one connection may send, receive and bring a request.
 
 use std::sync::Arc;
 
 use gustnado_tasks::{Bucket, Patience, Rate, SharedBucket};
 
-use super::{AnswerPace, Buckets, Flows};
+use crate::rates::{Buckets, Flows, ResponsePace};
 
-/// What one connection is paced by: its own buckets, and those that it shares.
+/// The pace of one connection: its own buckets, and those that it shares.
 #[derive(Debug)]
-pub(crate) struct Pacer {
-    pub(super) write: Vec<Tap>,
-    pub(super) read: Vec<Tap>,
-    pub(super) requests: Option<(Rate, Arc<Buckets>)>,
-    pub(super) first_byte_delay_ms: u64,
-    /// The route that was answered by last, if it has a pace of its own: the next answer by it goes
-    /// on where this one stopped.
+pub struct Pacer {
+    write: Vec<Tap>,
+    read: Vec<Tap>,
+    requests: Option<(Rate, Arc<Buckets>)>,
+    first_byte_delay_ms: u64,
+    /// The route of the last response, if it has a pace of its own: its next response goes on
+    /// where this one stopped.
     route: Option<Route>,
     /// The pace of a request's body, by its route.
     route_read: Option<Tap>,
-    /// Before this, no byte of the answer is sent.
+    /// Before this, no byte of the response is sent.
     first_byte_at_ms: u64,
     /// Before this, nothing is received.
     read_at_ms: u64,
-    /// By when the next request must have come; `None` if that is still to be said.
-    pub(crate) request_due_ms: Option<u64>,
-    /// How long the peer has taken for the bytes of this answer, and how many they are. (Pauses of
-    /// ours are not its fault.)
+    /// How long the peer has taken for the bytes of this response, and how many they are. The
+    /// server's own pauses do not count.
     sending_ms: u64,
     sent: u64,
 }
 
 #[derive(Debug)]
 struct Route {
-    pace: Arc<AnswerPace>,
+    pace: Arc<ResponsePace>,
     taps: Vec<Tap>,
-    /// The answer of now is one of this route.
+    /// The response of now is one of this route.
     is_on: bool,
 }
 
 /// A bucket that bytes go past, and its rate.
 #[derive(Debug)]
-pub(super) struct Tap {
+struct Tap {
     rate: Rate,
     bucket: Source,
 }
@@ -58,15 +56,17 @@ enum Way {
     Read,
 }
 
-/// So many bytes may go, then.
+/// Bytes that may be sent, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Grant {
+    /// How many.
     pub(crate) bytes: u64,
+    /// When, in milliseconds of the clock.
     pub(crate) at_ms: u64,
 }
 
 impl Tap {
-    pub(super) fn own(rate: Rate) -> Self {
+    fn own(rate: Rate) -> Self {
         Self { rate, bucket: Source::Own(Bucket::default()) }
     }
 
@@ -100,7 +100,7 @@ impl Way {
 
 impl Pacer {
     /// A pacer that lets everything through.
-    pub(crate) fn free() -> Self {
+    pub fn free() -> Self {
         Self {
             write: Vec::new(),
             read: Vec::new(),
@@ -110,14 +110,29 @@ impl Pacer {
             route_read: None,
             first_byte_at_ms: 0,
             read_at_ms: 0,
-            request_due_ms: None,
             sending_ms: 0,
             sent: 0,
         }
     }
 
-    /// Has it go by buckets that others go by too.
-    pub(super) fn share(&mut self, flows: Flows, buckets: &Arc<Buckets>) {
+    /// Adds rates of the connection alone.
+    pub fn own(&mut self, flows: Flows) {
+        self.write.extend(flows.write.map(Tap::own));
+        self.read.extend(flows.read.map(Tap::own));
+    }
+
+    /// Sets for how long after its request no byte of a response is sent.
+    pub fn delay_first_byte(&mut self, delay_ms: u64) {
+        self.first_byte_delay_ms = delay_ms;
+    }
+
+    /// Sets the rate of requests, in a bucket that several connections may share.
+    pub fn limit_requests(&mut self, rate: Rate, buckets: Arc<Buckets>) {
+        self.requests = Some((rate, buckets));
+    }
+
+    /// Adds rates whose buckets are shared with other connections.
+    pub fn share(&mut self, flows: Flows, buckets: &Arc<Buckets>) {
         self.write.extend(flows.write.map(|rate| Tap::shared(rate, buckets, Way::Write)));
         self.read.extend(flows.read.map(|rate| Tap::shared(rate, buckets, Way::Read)));
     }
@@ -135,16 +150,15 @@ impl Pacer {
         }
     }
 
-    /// A request was read then, and is answered now.
-    pub(crate) fn begin_answer(&mut self, read_ms: u64) {
+    /// Begins the response to a request that was read at `read_ms`.
+    pub(crate) fn begin_response(&mut self, read_ms: u64) {
         (self.sending_ms, self.sent) = (0, 0);
         self.first_byte_at_ms = after(read_ms, self.first_byte_delay_ms);
-        self.request_due_ms = None;
         self.route_read = None;
     }
 
-    /// The answer that begins now is one of a route with a pace of its own.
-    pub(crate) fn begin_route(&mut self, pace: &Arc<AnswerPace>, read_ms: u64) {
+    /// Begins the response of a route with a pace of its own.
+    pub(crate) fn begin_route(&mut self, pace: &Arc<ResponsePace>, read_ms: u64) {
         let first_byte_at_ms = after(read_ms, pace.first_byte_delay_ms);
         self.first_byte_at_ms = self.first_byte_at_ms.max(first_byte_at_ms);
         (self.sending_ms, self.sent) = (0, 0);
@@ -160,26 +174,27 @@ impl Pacer {
         self.route = Some(Route { pace: Arc::clone(pace), taps, is_on: true });
     }
 
-    /// The next answer is by any route.
+    /// Ends the response of such a route.
     pub(crate) fn end_route(&mut self) {
         if let Some(route) = &mut self.route {
             route.is_on = false;
         }
     }
 
-    /// The body that comes now has this pace; so many bytes of it have come.
+    /// Gives the body that comes now a pace of its own. So many bytes of it have come.
     pub(crate) fn begin_route_read(&mut self, rate: Rate, now_ms: u64, received: u64) {
         let mut tap = Tap::own(rate);
         self.read_at_ms = self.read_at_ms.max(tap.take(now_ms, received));
         self.route_read = Some(tap);
     }
 
-    /// When the answer may begin; 0 once it has.
+    /// Returns when the response may begin; 0 once it has.
     pub(crate) fn take_first_byte_at_ms(&mut self) -> u64 {
         std::mem::take(&mut self.first_byte_at_ms)
     }
 
-    /// How many of the `wanted` bytes may be sent next, and when. They are taken from all buckets.
+    /// Takes bytes from all buckets. Returns how many of the `wanted` ones may be sent next, and
+    /// when.
     pub(crate) fn grant(&mut self, now_ms: u64, wanted: u64) -> Grant {
         let of_route = match &mut self.route {
             Some(route) if route.is_on => &mut route.taps[..],
@@ -191,7 +206,7 @@ impl Pacer {
         Grant { bytes, at_ms: times.max().unwrap_or(now_ms) }
     }
 
-    /// Before this, nothing is to be received.
+    /// Returns before when nothing is to be received.
     pub(crate) fn read_at_ms(&self) -> u64 {
         self.read_at_ms
     }
@@ -204,7 +219,7 @@ impl Pacer {
         self.read_at_ms.saturating_sub(now_ms)
     }
 
-    /// By when the peer must have taken the bytes that are sent next.
+    /// Returns by when the peer must have taken the bytes that are sent next.
     pub(crate) fn send_deadline_ms(&self, patience: Patience, now_ms: u64) -> u64 {
         let began_ms = now_ms.saturating_sub(self.sending_ms);
         patience.deadline_ms(began_ms, now_ms, self.sent)
@@ -245,7 +260,7 @@ mod tests {
     fn the_slowest_bucket_decides() {
         let server = Arc::<Buckets>::default();
         let mut pacer = Pacer::free();
-        pacer.write.push(Tap::own(rate(10_000, 1_000)));
+        pacer.own(Flows { write: Some(rate(10_000, 1_000)), read: None });
         pacer.share(Flows { write: Some(rate(1_000, 100)), read: None }, &server);
         assert_eq!(pacer.grant(0, 5_000), Grant { bytes: 100, at_ms: 0 });
         assert_eq!(pacer.grant(0, 5_000), Grant { bytes: 50, at_ms: 50 });
@@ -267,8 +282,8 @@ mod tests {
 
     #[test]
     fn a_route_goes_on_where_it_stopped_and_slows_nothing_else() {
-        let pace = super::super::RoutePace { write: 1_000, burst: 100, ..Default::default() };
-        let pace = pace.of_answers().expect("a pace");
+        let pace = ResponsePace::new(Some(rate(1_000, 100)), None, 0).map(Arc::new);
+        let pace = pace.expect("a pace");
         let mut pacer = Pacer::free();
         pacer.begin_route(&pace, 0);
         assert_eq!(pacer.grant(0, 100).at_ms, 0);
@@ -280,21 +295,19 @@ mod tests {
 
     #[test]
     fn the_first_byte_waits_from_the_moment_the_request_was_read() {
-        let first_byte_delay = std::time::Duration::from_millis(300);
-        let pace = super::super::RoutePace { first_byte_delay, ..Default::default() };
-        let pace = pace.of_answers().expect("a pace");
+        let pace = Arc::new(ResponsePace::new(None, None, 300).expect("a pace"));
         let mut pacer = Pacer::free();
-        pacer.first_byte_delay_ms = 100;
-        pacer.begin_answer(1_000);
+        pacer.delay_first_byte(100);
+        pacer.begin_response(1_000);
         assert_eq!(pacer.take_first_byte_at_ms(), 1_101, "1,000 may have been 1,000.9");
         assert_eq!(pacer.take_first_byte_at_ms(), 0, "it has begun");
-        pacer.begin_answer(2_000);
+        pacer.begin_response(2_000);
         pacer.begin_route(&pace, 2_000);
         assert_eq!(pacer.take_first_byte_at_ms(), 2_301, "the longer one counts");
     }
 
     #[test]
-    fn pauses_of_ours_use_up_nobodys_patience() {
+    fn pauses_of_ours_do_not_count_against_the_peer() {
         let patience = Patience { silence_ms: 1_000, rate_min: 100 };
         let mut pacer = Pacer::free();
         assert_eq!(pacer.send_deadline_ms(patience, 5_000), 6_000);

@@ -6,7 +6,7 @@ use gustnado_http::response_writer::has_field;
 
 /// The header fields of one folder's responses.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct FolderHeaders {
+pub struct FolderHeaders {
     pub(super) fields: Fields,
     /// Whether `X-Content-Type-Options` is among these fields, or those of the whole server: by it
     /// browsers are told to believe the content type. Every file has it.
@@ -15,7 +15,7 @@ pub(crate) struct FolderHeaders {
 
 impl FolderHeaders {
     /// - `common`: field lines that every response of the server has anyway.
-    pub(crate) fn new(headers: &Headers, common: &[u8]) -> Self {
+    pub fn new(headers: &Headers, common: &[u8]) -> Self {
         let fields = headers.fields();
         let name = HeaderId::XContentTypeOptions;
         let has_nosniff = fields.contains(name) || has_field(common, name.name());

@@ -23,7 +23,7 @@ const LOOKS_MAX: usize = 3;
 
 /// A request for a file whose response is not known without waiting for the disk.
 #[derive(Debug)]
-pub(crate) struct Lookup {
+pub struct Lookup {
     files: Files,
     head: Head,
     /// The head's bytes.
@@ -48,12 +48,12 @@ impl Lookup {
     }
 
     /// Returns how long the disk may be waited for.
-    pub(crate) fn wait(&self) -> Duration {
+    pub fn wait(&self) -> Duration {
         self.files.folder.wait
     }
 
     /// Looks the file up, on a thread that may wait for the disk.
-    pub(crate) async fn run(self) -> FileResponse {
+    pub async fn run(self) -> FileResponse {
         let mut looks = 0;
         loop {
             looks += 1;

@@ -1,0 +1,59 @@
+//! Rates in both directions, the buckets that connections share, and the pace of a route.
+
+use std::sync::Arc;
+
+use gustnado_tasks::{Rate, SharedBucket};
+
+/// Buckets that several connections share: those of a client, of a route, of the server.
+#[derive(Debug, Default)]
+pub struct Buckets {
+    /// Bytes that are sent.
+    pub write: SharedBucket,
+    /// Bytes that are received.
+    pub read: SharedBucket,
+    /// Requests.
+    pub requests: SharedBucket,
+}
+
+/// Rates in both directions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flows {
+    /// Bytes that are sent.
+    pub write: Option<Rate>,
+    /// Bytes that are received.
+    pub read: Option<Rate>,
+}
+
+impl Flows {
+    /// Whether neither direction has a rate.
+    pub fn is_free(self) -> bool {
+        self.write.is_none() && self.read.is_none()
+    }
+}
+
+/// The pace of the responses of one route.
+#[derive(Debug)]
+pub struct ResponsePace {
+    /// Of each connection.
+    pub(crate) write: Option<Rate>,
+    /// Of all connections together.
+    pub(crate) in_all: Option<Rate>,
+    pub(crate) buckets: Arc<Buckets>,
+    pub(crate) first_byte_delay_ms: u64,
+}
+
+impl ResponsePace {
+    /// - `write`: of each connection.
+    /// - `in_all`: of all connections together.
+    ///
+    /// Returns `None` where nothing is paced.
+    pub fn new(
+        write: Option<Rate>,
+        in_all: Option<Rate>,
+        first_byte_delay_ms: u64,
+    ) -> Option<Self> {
+        let is_free = write.is_none() && in_all.is_none() && first_byte_delay_ms == 0;
+        let buckets = Arc::default();
+        (!is_free).then_some(Self { write, in_all, buckets, first_byte_delay_ms })
+    }
+}

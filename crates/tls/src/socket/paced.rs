@@ -1,0 +1,169 @@
+//! What a socket with a pace does differently. Every pause is a timer of the connection's own task;
+//! no thread waits.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Poll, ready};
+
+use gustnado_tasks::{ConnectionError, Patience, Rate, RecvBuf, now};
+
+use super::Socket;
+use crate::pacer::Pacer;
+use crate::rates::ResponsePace;
+
+impl Socket {
+    /// Sets the pace from now on.
+    pub fn set_pacer(&mut self, pacer: Box<Pacer>) {
+        if pacer.has_read_pace() {
+            self.receive_on_demand();
+        }
+        self.pacer = Some(pacer);
+    }
+
+    /// Whether there is a pace.
+    pub fn is_paced(&self) -> bool {
+        self.pacer.is_some()
+    }
+
+    /// Begins the response to a request that was read at `read_ms`.
+    pub fn begin_response(&mut self, read_ms: u64) {
+        if let Some(pacer) = &mut self.pacer {
+            pacer.begin_response(read_ms);
+        }
+    }
+
+    /// Counts a request. The error is in how many milliseconds the client may send one again.
+    ///
+    /// # Errors
+    /// The client's bucket of requests is empty.
+    pub fn admit(&mut self, now_ms: u64) -> Result<(), u64> {
+        self.pacer.as_mut().map_or(Ok(()), |pacer| pacer.admit(now_ms))
+    }
+
+    /// Begins a response of a route with a pace of its own.
+    ///
+    /// - `read_ms`: when its request was read.
+    pub fn begin_route(&mut self, pace: &Arc<ResponsePace>, read_ms: u64) {
+        self.own_pacer().begin_route(pace, read_ms);
+    }
+
+    /// Ends it.
+    pub fn end_route(&mut self) {
+        if let Some(pacer) = &mut self.pacer {
+            pacer.end_route();
+        }
+    }
+
+    /// Gives the body that comes now a pace of its own.
+    ///
+    /// - `received`: bytes of it that have come.
+    pub fn begin_route_read(&mut self, rate: Rate, received: u64) {
+        self.own_pacer().begin_route_read(rate, now().mono_ms, received);
+        self.receive_on_demand();
+    }
+
+    /// Receives at the connection's pace. The deadline moves by what that takes.
+    ///
+    /// - `idle`: as for [`Socket::poll_recv`].
+    ///
+    /// # Errors
+    /// [`ConnectionError`].
+    pub async fn receive(&mut self, idle: bool) -> Result<RecvBuf, ConnectionError> {
+        let due_ms = self.deadline_ms();
+        let paused_ms = self.await_reading(idle).await?;
+        self.set_deadline(due_ms.saturating_add(paused_ms));
+        let piece = self.recv(idle).await?;
+        self.charge_read(&piece);
+        Ok(piece)
+    }
+
+    /// Waits until some of the wanted bytes may be sent, and the response may begin. Returns how
+    /// many may: all of them without a pace.
+    ///
+    /// # Errors
+    /// The server ends.
+    pub async fn await_turn(&mut self, wanted: u64) -> Result<u64, ConnectionError> {
+        let Some(pacer) = &mut self.pacer else { return Ok(wanted) };
+        let first_byte_at_ms = pacer.take_first_byte_at_ms();
+        self.pause(first_byte_at_ms, false).await?;
+        let Some(pacer) = &mut self.pacer else { return Ok(wanted) };
+        let grant = pacer.grant(now().mono_ms, wanted);
+        self.pause(grant.at_ms, false).await?;
+        Ok(grant.bytes)
+    }
+
+    /// Waits until something may be received. Returns how long that took, in milliseconds.
+    ///
+    /// - `idle`: as for [`Socket::poll_recv`].
+    ///
+    /// # Errors
+    /// The server ends.
+    pub async fn await_reading(&mut self, idle: bool) -> Result<u64, ConnectionError> {
+        let Some(pacer) = &self.pacer else { return Ok(0) };
+        let (at_ms, began_ms) = (pacer.read_at_ms(), now().mono_ms);
+        self.pause(at_ms, idle).await?;
+        Ok(now().mono_ms - began_ms)
+    }
+
+    /// Whether something may be received now; if not, the task is woken when it may.
+    ///
+    /// # Errors
+    /// The server ends.
+    pub fn poll_reading(&mut self) -> Poll<Result<(), ConnectionError>> {
+        let Some(pacer) = &self.pacer else { return Poll::Ready(Ok(())) };
+        let at_ms = pacer.read_at_ms();
+        while now().mono_ms < at_ms {
+            self.set_deadline(at_ms);
+            match ready!(self.poll_deadline(false)) {
+                ConnectionError::TimedOut => {}
+                error => return Poll::Ready(Err(error)),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Until when nothing is to be received; the end of time if something may be.
+    pub fn read_pause_ms(&self) -> u64 {
+        let at_ms = self.pacer.as_ref().map_or(0, |pacer| pacer.read_at_ms());
+        if at_ms > 0 && now().mono_ms < at_ms { at_ms } else { u64::MAX }
+    }
+
+    /// Counts received bytes. Returns for how long nothing more will be received for that: the
+    /// peer's time is to be as much longer.
+    pub fn charge_read(&mut self, piece: &RecvBuf) -> u64 {
+        let (now_ms, bytes) = (self.now().mono_ms, piece.bytes().len() as u64);
+        self.pacer.as_mut().map_or(0, |pacer| pacer.charge_read(now_ms, bytes))
+    }
+
+    /// Returns how slow the peer may be during one step. What it has earned in earlier ones is in
+    /// the silence that it may still keep.
+    pub(super) fn step_patience(&self, patience: Patience, began_ms: u64) -> Patience {
+        let Some(pacer) = &self.pacer else { return patience };
+        let until_ms = pacer.send_deadline_ms(patience, began_ms);
+        Patience { silence_ms: until_ms.saturating_sub(began_ms), ..patience }
+    }
+
+    /// Notes that the peer has taken the bytes of a step.
+    pub(super) fn note_sent(&mut self, began_ms: u64, bytes: u64) {
+        if let Some(pacer) = &mut self.pacer {
+            pacer.note_sent(now().mono_ms - began_ms, bytes);
+        }
+    }
+
+    /// The pace of this socket. One that lets everything through is made if there is none.
+    fn own_pacer(&mut self) -> &mut Pacer {
+        self.pacer.get_or_insert_with(|| Box::new(Pacer::free()))
+    }
+
+    /// Waits until then; not longer than the server lets connections be.
+    async fn pause(&mut self, until_ms: u64, idle: bool) -> Result<(), ConnectionError> {
+        while now().mono_ms < until_ms {
+            self.set_deadline(until_ms);
+            match poll_fn(|_| self.poll_deadline(idle)).await {
+                ConnectionError::TimedOut => {}
+                error => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
