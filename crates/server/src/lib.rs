@@ -57,6 +57,7 @@ mod request_head;
 mod response;
 mod route_cache;
 mod route_options;
+mod route_pace;
 mod routes;
 mod server;
 mod server_stats;

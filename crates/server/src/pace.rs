@@ -7,11 +7,10 @@ mod clients;
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use gustnado_config::millis;
 use gustnado_tasks::{Endpoint, Rate};
-use gustnado_tls::{Buckets, Flows, Pacer, ResponsePace};
+use gustnado_tls::{Buckets, Flows, Pacer};
 
 use crate::config;
 use clients::Clients;
@@ -96,30 +95,6 @@ impl Pace {
     }
 }
 
-/// The pace of a route, as it is said.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RoutePace {
-    pub(crate) write: u64,
-    pub(crate) write_in_all: u64,
-    pub(crate) read: u64,
-    pub(crate) burst: u64,
-    pub(crate) first_byte_delay: Duration,
-}
-
-impl RoutePace {
-    /// The rate at which requests' bodies are received.
-    pub(crate) fn read_rate(self) -> Option<Rate> {
-        Rate::steady(self.read, self.burst)
-    }
-
-    /// The pace of the responses, if they have one.
-    pub(crate) fn of_responses(self) -> Option<Arc<ResponsePace>> {
-        let write = Rate::steady(self.write, self.burst);
-        let in_all = Rate::steady(self.write_in_all, self.burst);
-        ResponsePace::new(write, in_all, millis(self.first_byte_delay)).map(Arc::new)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,7 +102,6 @@ mod tests {
     #[test]
     fn nothing_is_paced_unless_that_is_said() {
         assert!(Pace::new(&config::Pace::default()).is_none());
-        assert!(RoutePace::default().of_responses().is_none());
         // What slows accepting and the workers changes nothing for connections.
         let pace = config::Pace { accepts_per_second: 1, pass_delay_us: 1, ..Default::default() };
         assert!(Pace::new(&pace).is_none());
@@ -147,7 +121,7 @@ mod tests {
         assert!(of(|pace| pace.server_write_rate = 1).is_some());
         assert!(of(|pace| pace.server_read_rate = 1).is_some());
         assert!(of(|pace| pace.requests_per_second = 1).is_some());
-        assert!(of(|pace| pace.first_byte_delay = Duration::from_millis(1)).is_some());
+        assert!(of(|pace| pace.first_byte_delay = std::time::Duration::from_millis(1)).is_some());
     }
 
     #[test]

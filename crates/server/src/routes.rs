@@ -19,9 +19,9 @@ use gustnado_http::status::Status;
 
 use crate::handler::{Handler, IntoHandler, Kind};
 use crate::middleware::Middleware;
-use crate::pace::RoutePace;
 use crate::request::Request;
 use crate::response::{IntoResponse, Response};
+use crate::route_pace::RoutePace;
 
 pub(crate) use crate::route_options::RouteOptions;
 pub(crate) use entry::{Endpoint, EndpointDoes, Matcher, Page};
@@ -369,7 +369,7 @@ impl Routes {
     #[must_use]
     pub fn chain(
         self,
-        before: impl Fn(&mut Request) -> crate::Flow + Send + Sync + 'static,
+        before: impl Fn(&mut Request) -> crate::middleware::Flow + Send + Sync + 'static,
     ) -> Self {
         self.middleware(Middleware::before(before))
     }

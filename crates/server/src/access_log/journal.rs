@@ -6,13 +6,10 @@ use std::ops::Range;
 use std::time::Instant;
 
 use gustnado_http::head::Head;
-use gustnado_http::request::Request as View;
 use gustnado_tasks::Endpoint;
-use gustnado_tls::Socket;
 
 use super::AccessLog;
 use super::line::{Asked, Line};
-use crate::proxies::Proxies;
 
 /// Most bytes of a refused request's first line that are kept.
 const FIRST_LINE_BYTES_MAX: usize = 1024;
@@ -69,23 +66,21 @@ impl Journal {
     /// Takes down a request, or what was refused in place of one.
     ///
     /// - `bytes`: from the head's first byte on.
-    /// - `proxies`: who may say who the client is, if anybody may.
+    /// - `peer`: asks for the connection's peer.
+    /// - `client`: asks for the client, where that is not the peer.
     pub(crate) fn begin(
         &mut self,
         log: &AccessLog,
         (head, bytes): (Option<&Head>, &[u8]),
-        socket: &Socket,
-        proxies: Option<&Proxies>,
+        unix_secs: u64,
+        peer: impl Fn() -> Option<Endpoint>,
+        client: impl FnOnce() -> Option<Endpoint>,
     ) {
-        if log.format.wants_address && self.address.is_none() {
-            self.address = socket.peer().ok().as_ref().map(address_of);
+        let wants_address = log.format.wants_address;
+        if wants_address && self.address.is_none() {
+            self.address = peer().as_ref().map(address_of);
         }
-        let client = match (proxies, head) {
-            (Some(proxies), Some(head)) if log.format.wants_address => {
-                client_of(proxies, head.on(bytes), socket)
-            }
-            _ => None,
-        };
+        let client = if wants_address { client().as_ref().map(address_of) } else { None };
         self.place = self.place.or_else(gustnado_tasks::worker);
         let page = self.page.get_or_insert_with(Page::take);
         let start = page.text.len();
@@ -95,7 +90,7 @@ impl Journal {
         }
         page.entries.push_back(Entry {
             began: Instant::now(),
-            unix_secs: socket.now().unix_secs,
+            unix_secs,
             client,
             head: head.copied(),
             asked: start..page.text.len(),
@@ -243,13 +238,6 @@ impl Page {
             });
         }
     }
-}
-
-/// What a proxy that is believed says of the client.
-fn client_of(proxies: &Proxies, head: View<'_>, socket: &Socket) -> Option<Box<str>> {
-    let peer = socket.peer().ok()?;
-    let client = proxies.client(head, peer.clone());
-    (client != peer).then(|| address_of(&client))
 }
 
 fn address_of(peer: &Endpoint) -> Box<str> {

@@ -14,7 +14,13 @@ impl Conn {
         let Self { app, journal, socket, .. } = self;
         if let Some(log) = &app.access_log {
             let journal = journal.get_or_insert_default();
-            journal.begin(log, (head, bytes), socket, app.proxies.as_deref());
+            let peer = || socket.peer().ok();
+            let client = || {
+                let (proxies, head, peer) = (app.proxies.as_deref()?, head?, peer()?);
+                let client = proxies.client(head.on(bytes), peer.clone());
+                (client != peer).then_some(client)
+            };
+            journal.begin(log, (head, bytes), socket.now().unix_secs, peer, client);
         }
     }
 

@@ -21,7 +21,7 @@ use super::error::RouteError;
 use super::{Matcher, Page, Route, Routes, plain_status};
 use crate::build_context::BuildContext;
 use crate::handler::Kind;
-use crate::pace::RoutePace;
+use crate::route_pace::RoutePace;
 use gustnado_files::Files;
 
 /// Everything a site answers with, by host.
