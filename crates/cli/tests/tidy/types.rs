@@ -68,6 +68,7 @@ pub(crate) const DECLARED_TWICE: &[&str] = &[
     "Shared",
     "Sleep",
     "Slot",
+    "Socket",
     "Source",
     "Stage",
     "StartError",
@@ -85,6 +86,7 @@ pub(crate) const DECLARED_TWICE: &[&str] = &[
     "Verdict",
     "Waiting",
     "Wanted",
+    "Way",
 ];
 
 /// Returns where each name of a type is declared that is declared more than once.
